@@ -1,0 +1,3 @@
+//! The tables of schema/: their rows, and the writers that make Parquet of them.
+
+pub mod rows;

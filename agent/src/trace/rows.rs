@@ -1,0 +1,91 @@
+//! The rows of the tables in schema/, as the other stages hand them over. Meanings and units of
+//! every field stand in schema/TABLE.toml; `trace::write` is tested against those files.
+
+/// One block request (schema/requests.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    pub request_id: i64,
+    pub device: String,
+    pub phase: String,
+    pub transaction_id: Option<i64>,
+    pub queue_ns: i64,
+    pub issue_ns: i64,
+    pub complete_ns: Option<i64>,
+    pub sector: Option<i64>,
+    pub length_bytes: i64,
+    pub operation: String,
+    pub sync: bool,
+    pub meta: bool,
+    pub prio: bool,
+    pub fua: bool,
+    pub preflush: bool,
+    pub readahead: bool,
+    pub idle: bool,
+    pub bio_count: i64,
+    pub block_type: String,
+    pub block_subtype: String,
+    pub file_id: Option<i64>,
+    pub file_offset_bytes: Option<i64>,
+    pub file_kind: String,
+    pub submitter_pid: i64,
+    pub submitter_tid: i64,
+    pub submitter_comm: String,
+    pub asker_pid: Option<i64>,
+    pub asker_tid: Option<i64>,
+    pub asker_comm: Option<String>,
+    pub asker_call: Option<String>,
+    pub asker_file_id: Option<i64>,
+}
+
+/// A stretch of one request with one owner (schema/page_runs.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PageRun {
+    pub request_id: i64,
+    pub sector: i64,
+    pub length_bytes: i64,
+    pub block_type: String,
+    pub block_subtype: String,
+    pub file_id: Option<i64>,
+    pub file_offset_bytes: Option<i64>,
+    pub file_kind: String,
+    pub home_sector: Option<i64>,
+}
+
+/// One file, by its life story (schema/files.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct File {
+    pub file_id: i64,
+    pub device: String,
+    pub inode: i64,
+    pub generation: i64,
+    pub path: String,
+    pub path_history: String,
+    pub file_kind: String,
+    pub first_seen_ns: i64,
+    pub last_seen_ns: i64,
+    pub unlinked: bool,
+    pub size_bytes: i64,
+}
+
+/// One transaction or checkpoint (schema/transactions.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transaction {
+    pub transaction_id: i64,
+    pub phase: String,
+    pub kind: String,
+    pub databases: i64,
+    pub begin_ns: i64,
+    pub commit_ns: i64,
+    pub return_ns: i64,
+    pub sync_calls: i64,
+    pub wal_frames: i64,
+}
+
+/// One counter's increase over one phase (schema/counters.toml).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counter {
+    pub phase: String,
+    pub source: String,
+    pub name: String,
+    pub value: i64,
+}

@@ -1,0 +1,1 @@
+"""jojlab on the engineer's machine: experiments, guests, tables, analyses, reports."""

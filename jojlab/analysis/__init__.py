@@ -1,0 +1,1 @@
+"""One question per file; each reads only tables in schema/."""

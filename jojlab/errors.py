@@ -1,0 +1,42 @@
+"""The errors a user meets: what failed, what to do about it, and the exit code that says so."""
+
+from __future__ import annotations
+
+# Exit codes, as scripts may rely on them (README, "Exit codes").
+FINE = 0
+EXPECTATION_FAILED = 1
+WRONG_USE = 2
+MACHINE_CANNOT = 3
+INCOMPLETE = 4
+
+
+class JojError(Exception):
+    """An error with a remedy. `message` says what failed, `remedy` what to do; both are shown."""
+
+    exit_code = WRONG_USE
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  remedy: {self.remedy}" if self.remedy else self.message
+
+
+class UseError(JojError):
+    """The user's input is wrong: an unknown key, a bad value, a missing run."""
+
+    exit_code = WRONG_USE
+
+
+class MachineError(JojError):
+    """This machine cannot do it: a tool is missing, the disk is full, a guest died."""
+
+    exit_code = MACHINE_CANNOT
+
+
+class DataError(JojError):
+    """The data are damaged or incomplete: a truncated table, lost events."""
+
+    exit_code = INCOMPLETE

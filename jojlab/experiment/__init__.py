@@ -1,0 +1,1 @@
+"""Experiment files: reads, checks and expands them into cases."""

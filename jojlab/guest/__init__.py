@@ -1,0 +1,1 @@
+"""The guest: image, QEMU, snapshot, and the cache of finished cases."""

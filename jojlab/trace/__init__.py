@@ -1,0 +1,1 @@
+"""Opens and checks the tables of schema/."""
