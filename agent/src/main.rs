@@ -1,8 +1,12 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
+mod case;
 mod commands;
+mod device;
+mod filesystem;
 mod trace;
+mod workload;
 
 use clap::{Parser, Subcommand};
 

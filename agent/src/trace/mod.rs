@@ -1,3 +1,5 @@
 //! The tables of schema/: their rows, and the writers that make Parquet of them.
 
+pub mod annotate;
 pub mod rows;
+pub mod write;

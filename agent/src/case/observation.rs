@@ -1,0 +1,106 @@
+//! Watches one case from the side: the tracer, the device's statistics and the timeline move
+//! together, so that trace and counters cover exactly the same requests.
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::timeline::Timeline;
+use crate::block::Tracer;
+use crate::device::counters::Reading;
+use crate::device::flash::Flash;
+use crate::workload::Observer;
+
+/// Pause between looks at a device that is still busy.
+const SETTLE: Duration = Duration::from_millis(1);
+/// Looks before a device that never rests is given up: 60 s.
+const SETTLE_LOOKS: u32 = 60_000;
+
+/// The time on the clock that the tracer stamps its events with (CLOCK_MONOTONIC), in ns.
+pub fn now_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// A case being watched.
+pub struct Observation<'a> {
+    flash: &'a Flash,
+    tracer: &'a mut Tracer,
+    timeline: Timeline,
+    begin: Reading,
+}
+
+impl<'a> Observation<'a> {
+    /// Starts tracing at a moment when the device has nothing to do.
+    ///
+    /// # Errors
+    /// If the device never rests, or the tracer cannot be started.
+    pub fn start(flash: &'a Flash, tracer: &'a mut Tracer) -> anyhow::Result<Self> {
+        for _ in 0..SETTLE_LOOKS {
+            let before = flash.statistics()?;
+            if before.get("in_flight") == Some(&0) {
+                tracer.start(flash.device_number())?;
+                let after = flash.statistics()?;
+                if before == after {
+                    let begin = Reading::take(&after)?;
+                    return Ok(Self { flash, tracer, timeline: Timeline::default(), begin });
+                }
+                tracer.stop();
+                tracer.discard()?;
+            }
+            std::thread::sleep(SETTLE);
+        }
+        anyhow::bail!("{} never came to rest before the measured part", flash.node().display())
+    }
+
+    /// Stops tracing once the device rests, and gives the timeline with the counters of the
+    /// whole traced part as phase `all`.
+    ///
+    /// # Errors
+    /// If the device never rests.
+    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+        for _ in 0..SETTLE_LOOKS {
+            let before = self.flash.statistics()?;
+            if before.get("in_flight") == Some(&0) {
+                self.tracer.drain().context("reading the tracer's last events")?;
+                let after = self.flash.statistics()?;
+                if before == after {
+                    self.tracer.stop();
+                    self.timeline.add("all", &self.begin, &Reading::take(&after)?);
+                    return Ok(self.timeline);
+                }
+            }
+            std::thread::sleep(SETTLE);
+        }
+        anyhow::bail!("{} never came to rest after the measured part", self.flash.node().display())
+    }
+}
+
+impl Observer for Observation<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        let reading = Reading::take(&self.flash.statistics()?)?;
+        self.timeline.enter(phase, reading, now_ns());
+        Ok(())
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        let end_ns = now_ns();
+        self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        Ok(())
+    }
+
+    fn between_transactions(&mut self) -> anyhow::Result<()> {
+        if !self.tracer.is_half_full() {
+            return Ok(());
+        }
+        let end_ns = now_ns();
+        let phase =
+            self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        self.tracer.drain().context("reading the tracer's events")?;
+        self.enter(phase)
+    }
+
+    fn now_ns(&self) -> i64 {
+        now_ns()
+    }
+}

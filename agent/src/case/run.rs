@@ -1,0 +1,129 @@
+//! Runs one case from an empty device to its tables: device, mkfs, mount, workload under watch,
+//! checks, and the files of schema/ in the output directory.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde_json::{Value, json};
+
+use super::observation::Observation;
+use super::timeline::Timeline;
+use super::{Case, agreement};
+use crate::block::{Capture, Tracer};
+use crate::device::flash::Flash;
+use crate::filesystem::{make, mount::Mounted};
+use crate::trace::annotate::annotate;
+use crate::trace::write::{Entry, write};
+use crate::workload::Observer;
+use crate::workload::sqlite::{Finished, Sqlite};
+
+/// Where the device is mounted.
+const MOUNT_POINT: &str = "/mnt/flash";
+
+/// Longest wait before the measured part: two periods of the kernel's timer tick (CONFIG_HZ=250).
+/// A seed so meets another phase of tick and timers: deterministic is not free of noise.
+const START_DELAY_NS: u64 = 8_000_000;
+
+/// Runs `case` on a device made by the module at `flash_module`; writes its tables to `output`.
+///
+/// # Errors
+/// When any step fails; nothing in `output` counts then.
+pub fn run(
+    case: &Case,
+    flash_module: &Path,
+    tracer: &mut Tracer,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let settings = &case.case;
+    let flash = Flash::insert(flash_module, &case.device_model)?;
+    make::make(settings.filesystem, flash.node())?;
+    let mounted = Mounted::new(
+        settings.filesystem,
+        flash.node(),
+        Path::new(MOUNT_POINT),
+        &settings.mount_options,
+    )?;
+    let mut sqlite = Sqlite::prepare(mounted.directory(), settings, case.seed)?;
+    let configuration = configuration(&sqlite, &mounted, &flash)?;
+    mounted.sync()?;
+    let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
+    std::thread::sleep(Duration::from_nanos(delay_ns));
+
+    let mut observation = Observation::start(&flash, tracer)?;
+    sqlite.run(&mut observation)?;
+    observation.enter("settle")?;
+    let finished = sqlite.close()?;
+    mounted.sync()?;
+    observation.leave()?;
+    let timeline = observation.finish()?;
+
+    finished.check()?;
+    let capture = tracer.finish().context("making requests of the tracer's events")?;
+    write_tables(case, capture, &finished, &timeline, configuration, output)
+}
+
+/// The configuration in force, read back from SQLite, the mount table and the block layer.
+fn configuration(sqlite: &Sqlite, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
+    let mut configuration = sqlite.configuration()?;
+    configuration["mount"] = mounted.line()?.into();
+    for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
+        configuration["queue"][setting] = flash.queue_setting(setting)?.into();
+    }
+    Ok(configuration)
+}
+
+fn write_tables(
+    case: &Case,
+    mut capture: Capture,
+    finished: &Finished,
+    timeline: &Timeline,
+    configuration: Value,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let pid = i64::from(std::process::id());
+    annotate(&mut capture.requests, timeline, &finished.transactions, pid);
+    let counters = timeline.counters();
+    let mut reasons = agreement::differences(&capture.requests, &counters);
+    if capture.lost_events > 0 {
+        reasons.push(format!("{} events of the tracer were lost", capture.lost_events));
+    }
+    if capture.unattributed_bytes > 0 {
+        reasons.push(format!("{} bytes could not be attributed", capture.unattributed_bytes));
+    }
+    let kernel = rustix::system::uname();
+    let manifest = [
+        ("schema_version", json!(1)),
+        ("case", json!(case.case)),
+        ("seed", json!(case.seed)),
+        ("clock", json!("virtual")),
+        (
+            "kernel",
+            json!({
+                "release": kernel.release().to_string_lossy(),
+                "version": kernel.version().to_string_lossy(),
+            }),
+        ),
+        ("device", json!({ "name": case.case.device, "model": case.device_model })),
+        ("phases", json!(timeline.phases())),
+        ("configuration", configuration),
+        ("operation_hash", json!(finished.operation_hash)),
+        ("lost_events", json!(capture.lost_events)),
+        ("unattributed_bytes", json!(capture.unattributed_bytes)),
+        ("incomplete", json!(!reasons.is_empty())),
+        ("incomplete_reasons", json!(reasons)),
+    ];
+    let manifest: Vec<Entry> = manifest
+        .into_iter()
+        .map(|(key, value)| Entry { key: key.into(), value: value.to_string() })
+        .collect();
+    write(output, &capture.requests)?;
+    write(output, &capture.page_runs)?;
+    write(output, &capture.files)?;
+    write(output, &finished.transactions)?;
+    write(output, &counters)?;
+    write(output, &manifest)?;
+    Ok(())
+}

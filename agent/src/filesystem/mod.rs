@@ -1,0 +1,36 @@
+//! Filesystems on the device: made by their own mkfs, mounted, and described as they really are.
+
+pub mod make;
+pub mod mount;
+
+use std::path::PathBuf;
+
+use crate::case::words;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+words! {
+    /// The filesystems jojlab knows.
+    Kind { Ext4 = "ext4", Xfs = "xfs", Btrfs = "btrfs", Nilfs2 = "nilfs2", F2fs = "f2fs" }
+}
+
+/// What can go wrong with a filesystem.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesystemError {
+    #[error("cannot start {program}: {source}; the image lacks it")]
+    Start { program: String, source: std::io::Error },
+    #[error("{program} failed ({status}): {output}")]
+    Make { program: String, status: std::process::ExitStatus, output: String },
+    #[error("cannot mount {device} on {directory} as {kind} with options '{options}': {source}")]
+    Mount {
+        device: PathBuf,
+        directory: PathBuf,
+        kind: Kind,
+        options: String,
+        source: rustix::io::Errno,
+    },
+    #[error("cannot sync or unmount {directory}: {source}")]
+    Finish { directory: PathBuf, source: std::io::Error },
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+}

@@ -1,0 +1,104 @@
+//! Mounts a filesystem, syncs it, and reads back how it is really mounted.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use super::{FilesystemError, Kind};
+
+/// A mounted filesystem; unmounted when dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    directory: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o.
+    ///
+    /// # Errors
+    /// With device, directory, options and the kernel's reason.
+    pub fn new(
+        kind: Kind,
+        device: &Path,
+        directory: &Path,
+        options: &str,
+    ) -> Result<Self, FilesystemError> {
+        let (flags, data) = split_options(options);
+        std::fs::create_dir_all(directory)
+            .map_err(|source| FilesystemError::Finish { directory: directory.into(), source })?;
+        let data = CString::new(data).unwrap_or_default();
+        rustix::mount::mount(device, directory, kind.word(), flags, data.as_c_str()).map_err(
+            |source| FilesystemError::Mount {
+                device: device.into(),
+                directory: directory.into(),
+                kind,
+                options: options.into(),
+                source,
+            },
+        )?;
+        Ok(Self { directory: directory.into() })
+    }
+
+    /// Where it is mounted.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes everything dirty back and waits for it (syncfs(2)).
+    pub fn sync(&self) -> Result<(), FilesystemError> {
+        let failed = |source| FilesystemError::Finish { directory: self.directory.clone(), source };
+        let root = File::open(&self.directory).map_err(failed)?;
+        rustix::fs::syncfs(&root).map_err(|errno| failed(errno.into()))
+    }
+
+    /// The line of /proc/mounts: the options the kernel settled on.
+    pub fn line(&self) -> Result<String, FilesystemError> {
+        let path = PathBuf::from("/proc/mounts");
+        let mounts = std::fs::read_to_string(&path)
+            .map_err(|source| FilesystemError::Read { path, source })?;
+        let directory = self.directory.to_string_lossy();
+        let line = mounts.lines().rfind(|line| line.split(' ').nth(1) == Some(&*directory));
+        Ok(line.unwrap_or_default().into())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure here; the results were taken before.
+        let _ = rustix::mount::unmount(&self.directory, UnmountFlags::DETACH);
+    }
+}
+
+/// Splits mount(8)'s comma list into mount(2)'s flags and the filesystem's own data.
+fn split_options(options: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut data = Vec::new();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match option {
+            "noatime" => flags |= MountFlags::NOATIME,
+            "nodiratime" => flags |= MountFlags::NODIRATIME,
+            "relatime" => flags |= MountFlags::RELATIME,
+            "sync" => flags |= MountFlags::SYNCHRONOUS,
+            "dirsync" => flags |= MountFlags::DIRSYNC,
+            "lazytime" => flags |= MountFlags::LAZYTIME,
+            "ro" => flags |= MountFlags::RDONLY,
+            other => data.push(other),
+        }
+    }
+    (flags, data.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_data_are_told_apart() {
+        let (flags, data) = split_options("noatime,data=journal,lazytime,commit=30");
+        assert_eq!(flags, MountFlags::NOATIME | MountFlags::LAZYTIME);
+        assert_eq!(data, "data=journal,commit=30");
+        assert_eq!(split_options(""), (MountFlags::empty(), String::new()));
+    }
+}

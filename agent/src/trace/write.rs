@@ -1,0 +1,265 @@
+//! Writes the tables of schema/ as Parquet: from rows to columns to a file. The files are a pure
+//! function of the rows: no clock, no path, no random number enters them.
+
+use std::fs::File as OutputFile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use super::rows::{Counter, File, PageRun, Request, Transaction};
+
+/// A table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("cannot write {path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {path}: {source}")]
+    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+}
+
+/// A value that knows its column type.
+trait Column: Sized {
+    const TYPE: DataType;
+    const NULLABLE: bool;
+    fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef
+    where
+        Self: 'a;
+}
+
+/// Implements `Column` for a type and its option.
+macro_rules! column {
+    ($type:ty, $data_type:expr, $array:ty) => {
+        impl Column for $type {
+            const TYPE: DataType = $data_type;
+            const NULLABLE: bool = false;
+            fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
+                Arc::new(values.cloned().map(Some).collect::<$array>())
+            }
+        }
+        impl Column for Option<$type> {
+            const TYPE: DataType = $data_type;
+            const NULLABLE: bool = true;
+            fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
+                Arc::new(values.cloned().collect::<$array>())
+            }
+        }
+    };
+}
+column!(i64, DataType::Int64, Int64Array);
+column!(bool, DataType::Boolean, BooleanArray);
+column!(String, DataType::Utf8, StringArray);
+
+/// A row type that makes a table.
+pub trait Table: Sized {
+    /// Its name, and its file's.
+    const NAME: &'static str;
+    /// The columns of `rows`, in the schema's order.
+    fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)>;
+}
+
+fn one_column<Row, Value: Column>(
+    name: &str,
+    rows: &[Row],
+    value: impl Fn(&Row) -> &Value,
+) -> (Field, ArrayRef) {
+    (Field::new(name, Value::TYPE, Value::NULLABLE), Value::array(rows.iter().map(value)))
+}
+
+/// Implements `Table` for a row type, naming its fields in the schema's order.
+macro_rules! table {
+    ($name:literal, $row:ty { $($field:ident),+ $(,)? }) => {
+        impl Table for $row {
+            const NAME: &'static str = $name;
+            fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)> {
+                vec![$(one_column(stringify!($field), rows, |row| &row.$field)),+]
+            }
+        }
+    };
+}
+
+table!(
+    "requests",
+    Request {
+        request_id,
+        device,
+        phase,
+        transaction_id,
+        queue_ns,
+        issue_ns,
+        complete_ns,
+        sector,
+        length_bytes,
+        operation,
+        sync,
+        meta,
+        prio,
+        fua,
+        preflush,
+        readahead,
+        idle,
+        bio_count,
+        block_type,
+        block_subtype,
+        file_id,
+        file_offset_bytes,
+        file_kind,
+        submitter_pid,
+        submitter_tid,
+        submitter_comm,
+        asker_pid,
+        asker_tid,
+        asker_comm,
+        asker_call,
+        asker_file_id,
+    }
+);
+table!(
+    "page_runs",
+    PageRun {
+        request_id,
+        sector,
+        length_bytes,
+        block_type,
+        block_subtype,
+        file_id,
+        file_offset_bytes,
+        file_kind,
+        home_sector,
+    }
+);
+table!(
+    "files",
+    File {
+        file_id,
+        device,
+        inode,
+        generation,
+        path,
+        path_history,
+        file_kind,
+        first_seen_ns,
+        last_seen_ns,
+        unlinked,
+        size_bytes,
+    }
+);
+table!(
+    "transactions",
+    Transaction {
+        transaction_id,
+        phase,
+        kind,
+        databases,
+        begin_ns,
+        commit_ns,
+        return_ns,
+        sync_calls,
+        wal_frames,
+    }
+);
+table!("counters", Counter { phase, source, name, value });
+
+/// One entry of the manifest: a key and its JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub key: String,
+    pub value: String,
+}
+table!("manifest", Entry { key, value });
+
+/// Writes `rows` to DIRECTORY/TABLE.parquet.
+///
+/// # Errors
+/// With the file's name, when it cannot be created or written.
+pub fn write<Row: Table>(directory: &Path, rows: &[Row]) -> Result<(), WriteError> {
+    let path = directory.join(format!("{}.parquet", Row::NAME));
+    let parquet = |source| WriteError::Parquet { path: path.clone(), source };
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = Row::columns(rows).into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let batch =
+        RecordBatch::try_new(schema.clone(), arrays).map_err(|error| parquet(error.into()))?;
+    let file = OutputFile::create(&path)
+        .map_err(|source| WriteError::File { path: path.clone(), source })?;
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(parquet)?;
+    writer.write(&batch).map_err(parquet)?;
+    writer.close().map_err(parquet)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use super::*;
+
+    /// Columns of schema/NAME.toml as (name, type, nullable).
+    fn contract(name: &str) -> Vec<(String, DataType, bool)> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../schema/{name}.toml"));
+        let schema: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+        assert_eq!(schema["table"].as_str(), Some(name));
+        let columns = schema["column"].as_array().unwrap();
+        columns
+            .iter()
+            .map(|column| {
+                let data_type = match column["type"].as_str().unwrap() {
+                    "int64" => DataType::Int64,
+                    "bool" => DataType::Boolean,
+                    "string" => DataType::Utf8,
+                    other => panic!("{name}: unknown type {other}"),
+                };
+                let nullable = column.get("nullable").is_some_and(|value| value.as_bool().unwrap());
+                (column["name"].as_str().unwrap().to_string(), data_type, nullable)
+            })
+            .collect()
+    }
+
+    fn keeps_contract<Row: Table + Default>() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), &[Row::default(), Row::default()]).unwrap();
+        let file = directory.path().join(format!("{}.parquet", Row::NAME));
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(OutputFile::open(file).unwrap()).unwrap();
+        let written: Vec<_> = reader
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| (field.name().clone(), field.data_type().clone(), field.is_nullable()))
+            .collect();
+        assert_eq!(written, contract(Row::NAME), "table {}", Row::NAME);
+        let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!(rows, 2);
+    }
+
+    impl Default for Entry {
+        fn default() -> Self {
+            Self { key: "key".into(), value: "{}".into() }
+        }
+    }
+
+    #[test]
+    fn every_table_is_written_as_its_schema_says() {
+        keeps_contract::<Request>();
+        keeps_contract::<PageRun>();
+        keeps_contract::<File>();
+        keeps_contract::<Transaction>();
+        keeps_contract::<Counter>();
+        keeps_contract::<Entry>();
+    }
+
+    #[test]
+    fn the_same_rows_make_the_same_bytes() {
+        let rows = [Request { submitter_comm: "jbd2".into(), ..Request::default() }];
+        let bytes = || {
+            let directory = tempfile::tempdir().unwrap();
+            write(directory.path(), &rows).unwrap();
+            std::fs::read(directory.path().join("requests.parquet")).unwrap()
+        };
+        assert_eq!(bytes(), bytes());
+    }
+}
