@@ -1,0 +1,127 @@
+"""Cases: expands fields and a matrix into flat records, with what a filesystem cannot do told."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jojlab.errors import UseError
+from jojlab.experiment.fields import FIELDS, Value
+
+# Mount options by filesystem (Linux 6.1, Documentation/filesystems and fs/*/super.c), beside those
+# that every filesystem takes. An unknown one would only fail inside the guest.
+ANY_MOUNT_OPTIONS = r"noatime|nodiratime|relatime|lazytime|sync|dirsync"
+MOUNT_OPTIONS = {
+    "ext4": r"data=(ordered|journal|writeback)|commit=\d+|barrier=[01]|nobarrier|noload"
+    r"|journal_async_commit|journal_checksum|delalloc|nodelalloc|discard|nodiscard"
+    r"|auto_da_alloc|noauto_da_alloc|max_batch_time=\d+|min_batch_time=\d+|stripe=\d+"
+    r"|dioread_nolock|dioread_lock|noinit_itable|init_itable=\d+",
+    "xfs": r"logbufs=\d+|logbsize=\d+k?|allocsize=\d+[kmg]?|discard|nodiscard|wsync|largeio"
+    r"|swalloc",
+    "btrfs": r"compress(-force)?(=\w+(:\d+)?)?|nodatacow|nodatasum|commit=\d+|flushoncommit"
+    r"|notreelog|barrier|nobarrier|discard(=\w+)?|nodiscard|ssd|nossd|space_cache(=v[12])?",
+    "nilfs2": r"barrier|nobarrier|order=(strict|relaxed)|discard|nodiscard|norecovery|cp=\d+",
+    "f2fs": r"fsync_mode=(posix|strict|nobarrier)|mode=(adaptive|lfs)|background_gc=(on|off|sync)"
+    r"|discard|nodiscard|nobarrier|inline_data|noinline_data|inline_dentry|noinline_dentry"
+    r"|flush_merge|noflush_merge|alloc_mode=(reuse|default)|checkpoint_merge|nocheckpoint_merge"
+    r"|active_logs=[246]|data_flush",
+}
+
+# The smallest device each mkfs accepts (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2,
+# f2fs-tools 1.15, nilfs-tools 2.2 as tried), in bytes.
+MIB = 1 << 20
+SMALLEST_DEVICE_BYTES = {
+    "ext4": 8 * MIB,
+    "xfs": 300 * MIB,
+    "btrfs": 109 * MIB,
+    "nilfs2": 128 * MIB,
+    "f2fs": 64 * MIB,
+}
+
+# Rows of a table to update: about 32 pages, so that random updates meet different ones.
+UPDATE_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run."""
+
+    case_id: str
+    settings: dict[str, Value]
+    skip: str = ""
+
+
+def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
+    """Return every combination of `matrix` over `fixed` and the defaults, in the given order."""
+    cases = []
+    for combination in itertools.product(*matrix.values()):
+        chosen = dict(zip(matrix, combination, strict=True))
+        settings = complete({**fixed, **chosen})
+        case_id = "-".join(str(value) for value in combination) or "case"
+        cases.append(Case(case_id, settings, impossible(settings)))
+    if len({case.case_id for case in cases}) < len(cases):
+        names = [",".join(f"{key}={case.settings[key]}" for key in matrix) for case in cases]
+        cases = [
+            Case(name, case.settings, case.skip) for name, case in zip(names, cases, strict=True)
+        ]
+    return cases
+
+
+def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
+    """Return all fields in their order, defaults filled in."""
+    record: dict[str, Value] = {}
+    for field in FIELDS:
+        value = settings.get(field.name, field.default)
+        if value is None:
+            value = _default_rows(record)
+        record[field.name] = value
+    return record
+
+
+def _default_rows(record: Mapping[str, Value]) -> int:
+    match record["workload"]:
+        case "sqlite-update":
+            return UPDATE_ROWS
+        case "sqlite-delete":
+            return int(record["transactions"]) + int(record["warmup_transactions"])
+        case _:
+            return 0
+
+
+def impossible(settings: Mapping[str, Value]) -> str:
+    """Say why a case cannot be run as asked; empty when it can."""
+    page_size = int(settings["page_size_bytes"])
+    if page_size & (page_size - 1):
+        return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
+    filesystem = str(settings["filesystem"])
+    allowed = re.compile(f"(?:{ANY_MOUNT_OPTIONS}|{MOUNT_OPTIONS[filesystem]})")
+    for option in filter(None, str(settings["mount_options"]).split(",")):
+        if not allowed.fullmatch(option):
+            return f"{filesystem} has no mount option {option!r}"
+    rows = int(settings["initial_rows"])
+    transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    if settings["workload"] == "sqlite-delete" and rows < transactions:
+        return f"sqlite-delete needs a row a transaction: {rows} rows, {transactions} transactions"
+    if settings["workload"] == "sqlite-update" and rows == 0:
+        return "sqlite-update needs initial_rows of 1 or more"
+    return ""
+
+
+def refuse_small_device(settings: Mapping[str, Value], capacity_bytes: int) -> str:
+    """Say when the filesystem does not fit on a device of `capacity_bytes`; empty when it does."""
+    filesystem = str(settings["filesystem"])
+    smallest = SMALLEST_DEVICE_BYTES[filesystem]
+    if capacity_bytes >= smallest:
+        return ""
+    return (
+        f"{filesystem} needs a device of {smallest // MIB} MiB, "
+        f"{settings['device']} has {capacity_bytes // MIB} MiB"
+    )
+
+
+def refuse_alone(cases: Sequence[Case], where: str) -> None:
+    """Raise UseError when nothing can be run: what cannot be done was not one point of several."""
+    if cases and all(case.skip for case in cases):
+        raise UseError(f"{where}: {cases[0].skip}", "change the field, or drop it")

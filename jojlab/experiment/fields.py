@@ -1,0 +1,158 @@
+"""The fields of a case: what each means, which values it may have, and what it is by default.
+
+This one table serves the experiment files, `--set`, the options of `joj bill`, and the errors.
+A field's name is also its key in the agent's case record (agent/src/case/mod.rs).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jojlab.errors import UseError
+
+Value = str | int
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
+
+    `place` is the (table, key) under which an experiment file names it outside [matrix].
+    """
+
+    name: str
+    meaning: str
+    default: Value | None
+    choices: tuple[str, ...] = ()
+    lowest: int | None = None
+    highest: int | None = None
+    place: tuple[str, str] = ("workload", "")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Table and key in an experiment file."""
+        return (self.place[0], self.place[1] or self.name)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.lowest is not None
+
+    def check(self, value: object, where: str) -> Value:
+        """Return `value` if the field may have it.
+
+        Raises UseError naming the place, the field, and the nearest known value.
+        """
+        if self.is_number:
+            return self._check_number(value, where)
+        if not isinstance(value, str):
+            raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
+        if self.choices and value not in self.choices:
+            hint = nearest(value, self.choices)
+            raise UseError(
+                f"{where}: {self.name} cannot be {value!r}{hint}",
+                f"one of: {', '.join(self.choices)}",
+            )
+        return value
+
+    def _check_number(self, value: object, where: str) -> int:
+        assert self.lowest is not None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UseError(
+                f"{where}: {self.name} must be a whole number, not {value!r}",
+                f"{self.lowest} or more",
+            )
+        if value < self.lowest or (self.highest is not None and value > self.highest):
+            limits = f"{self.lowest} to {self.highest}" if self.highest else f">= {self.lowest}"
+            raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {limits}")
+        return value
+
+    def parse(self, text: str, where: str) -> Value:
+        """Read a value from the command line."""
+        if not self.is_number:
+            return self.check(text, where)
+        try:
+            return self.check(int(text.replace("_", "")), where)
+        except ValueError:
+            raise UseError(
+                f"{where}: {self.name} must be a whole number, not {text!r}", "digits only"
+            ) from None
+
+
+FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
+WORKLOADS = ("sqlite-insert", "sqlite-update", "sqlite-delete")
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "device",
+        "profile of the modelled flash device, a name in devices/ or a path",
+        "emmc-galaxy-s3",
+        place=("device", "profile"),
+    ),
+    Field("filesystem", "filesystem", "ext4", FILESYSTEMS, place=("filesystem", "kind")),
+    Field(
+        "mount_options",
+        "as for mount -o; the ATC'13 study mounted noatime",
+        "noatime",
+        place=("filesystem", "mount_options"),
+    ),
+    Field(
+        "workload",
+        "what a transaction does",
+        "sqlite-insert",
+        WORKLOADS,
+        place=("workload", "kind"),
+    ),
+    Field("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES),
+    Field("synchronous", "PRAGMA synchronous", "full", ("off", "normal", "full", "extra")),
+    Field(
+        "sync_call",
+        "system call behind SQLite's syncs; SQLite calls fsync unless built otherwise",
+        "fsync",
+        ("fsync", "fdatasync"),
+    ),
+    Field("transactions", "measured transactions, one row each", 200, lowest=1, highest=1_000_000),
+    Field(
+        "warmup_transactions", "transactions before the measured ones", 5, lowest=0, highest=100_000
+    ),
+    Field(
+        "initial_rows",
+        "rows before the first transaction; by default 0 for insert, 1000 for update, and as many "
+        "as there are transactions for delete",
+        None,
+        lowest=0,
+        highest=10_000_000,
+    ),
+    Field(
+        "value_bytes", "bytes of a row's value; ATC'13 inserted 100", 100, lowest=0, highest=100_000
+    ),
+    Field("key_order", "order of the keys", "sequential", ("sequential", "random")),
+    Field("page_size_bytes", "PRAGMA page_size, a power of two", 4096, lowest=512, highest=65536),
+    Field(
+        "wal_autocheckpoint_pages",
+        "WAL pages that make a checkpoint due; 0: only at the end. SQLite's default is 1000",
+        1000,
+        lowest=0,
+        highest=1_000_000,
+    ),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean ...?)' for the known word nearest to `word`, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def field_named(name: str, where: str) -> Field:
+    """Return the field called `name`; UseError with the nearest known name otherwise."""
+    if name not in BY_NAME:
+        raise UseError(
+            f"{where}: unknown field {name!r}{nearest(name, BY_NAME)}",
+            f"the fields are: {', '.join(BY_NAME)}",
+        )
+    return BY_NAME[name]

@@ -1,0 +1,139 @@
+"""Experiment files: what is understood, and what is refused with which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jojlab.errors import JojError, UseError
+from jojlab.experiment.fields import BY_NAME
+from jojlab.experiment.read import EXPERIMENTS, find, read
+
+GOOD = """
+question = "What?"
+seed = 7
+seeds = 2
+[device]
+profile = "emmc-galaxy-s3"
+[filesystem]
+mount_options = ""
+[matrix]
+filesystem = ["ext4", "f2fs"]
+journal_mode = ["wal", "off", "persist"]
+[workload]
+kind = "sqlite-update"
+transactions = 11
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "asked.toml"
+    path.write_text(text)
+    return path
+
+
+def refused(folder: Path, text: str, *settings: str) -> str:
+    with pytest.raises(UseError) as caught:
+        read(write(folder, text), settings)
+    return str(caught.value)
+
+
+def test_every_combination_is_a_case_in_order(tmp_path: Path) -> None:
+    experiment = read(write(tmp_path, GOOD))
+    assert experiment.seeds == (7, 8)
+    assert [case.case_id for case in experiment.cases] == [
+        "ext4-wal", "ext4-off", "ext4-persist", "f2fs-wal", "f2fs-off", "f2fs-persist",
+    ]  # fmt: skip
+    record = experiment.cases[3].settings
+    assert list(record) == list(BY_NAME)
+    assert record["filesystem"] == "f2fs" and record["transactions"] == 11
+    assert record["initial_rows"] == 1000 and record["mount_options"] == ""
+
+
+def test_set_fixes_a_field_or_makes_an_axis(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    fixed = read(path, ["filesystem=xfs", "seed=3", "seeds=1"])
+    assert [case.case_id for case in fixed.cases] == ["wal", "off", "persist"]
+    assert fixed.seeds == (3,) and fixed.cases[0].settings["filesystem"] == "xfs"
+    axis = read(path, ["page_size_bytes=4096,8192", "journal_mode=wal"])
+    assert [case.case_id for case in axis.cases] == [
+        "ext4-4096", "ext4-8192", "f2fs-4096", "f2fs-8192",
+    ]  # fmt: skip
+
+
+def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> None:
+    assert "did you mean 'question'" in refused(tmp_path, GOOD.replace("question", "qestion"))
+    message = refused(tmp_path, GOOD.replace("journal_mode", "jurnal_mode"))
+    assert "did you mean 'journal_mode'" in message and "asked.toml" in message
+    assert "did you mean 'truncate'" in refused(tmp_path, GOOD.replace('"off"', '"trunkate"'))
+    assert "did you mean 'transactions'" in refused(
+        tmp_path, GOOD.replace("transactions =", "transaction =")
+    )
+    assert "did you mean 'profile'" in refused(tmp_path, GOOD.replace("profile", "profil"))
+    assert "did you mean 'sync_call'" in refused(tmp_path, GOOD, "sync_cal=fsync")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("transactions = 11", "transactions = 0", "cannot be 0"),
+        ("transactions = 11", 'transactions = "many"', "whole number"),
+        ("transactions = 11", "transactions = true", "whole number"),
+        ("transactions = 11", "transactions = [1, 2]", "[matrix]"),
+        ('["ext4", "f2fs"]', '"ext4"', "must be a list"),
+        ('["ext4", "f2fs"]', '["ext4", "ext4"]', "twice"),
+        ("seeds = 2", "seeds = 0", "seeds must be"),
+        ('question = "What?"', "", "question is missing"),
+        ("[workload]", "[workload]\nfilesystem = 3", "no key 'filesystem'"),
+        ("[workload]", '[workload]\njournal_mode = "wal"', "[workload] and in [matrix]"),
+        ("[workload]", "[[published]]\nvalue = 3\n[workload]", "lacks source"),
+        ("[matrix]", "[matrix", "not TOML"),
+        ("transactions = 11", "page_size_bytes = 1000", "power of two"),
+        ('mount_options = ""', 'mount_options = "nosuch"', "no mount option 'nosuch'"),
+    ],
+)
+def test_bad_values_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    assert words in refused(tmp_path, GOOD.replace(old, new, 1))
+
+
+def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) -> None:
+    text = GOOD.replace('mount_options = ""', 'mount_options = "data=journal"')
+    cases = read(write(tmp_path, text)).cases
+    assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
+    assert cases[5].skip == "f2fs has no mount option 'data=journal'"
+    assert "no mount option" in refused(tmp_path, text, "filesystem=f2fs")
+
+
+def test_an_unknown_experiment_offers_the_nearest() -> None:
+    with pytest.raises(UseError, match="did you mean 'first-look'"):
+        find("first-lok")
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/experiment.toml")), ids=str)
+def test_every_experiment_of_ours_can_be_read(path: Path) -> None:
+    experiment = read(path)
+    assert experiment.cases and not any(case.skip for case in experiment.cases)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("any") / "any.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        read(path)
+    except JojError as error:
+        assert error.message
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "any.toml"
+    path.write_bytes(data)
+    with pytest.raises(JojError):
+        read(path)
