@@ -1,0 +1,61 @@
+# make run    everything installed and built, then the first experiment
+# make test   everything installed and built, then every test
+# make setup  that part alone; after it the command is .venv/bin/joj
+# make help   lists the rest
+
+.DEFAULT_GOAL := help
+.PHONY: help run test setup packages agent image check test-agent test-flash test-python \
+	format requirements clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | column -t -s '|'
+
+run: setup ## what one commit costs: runs experiments/first-look and shows it
+	.venv/bin/joj run experiments/first-look
+
+setup: packages agent image ## installs packages, builds agent, environment and guest image
+
+packages:
+	@setup/packages.sh
+	@setup/rust.sh
+	@setup/python.sh
+
+# Paths are mapped away, so that the agent's bytes do not depend on where it was built.
+REMAP := --remap-path-prefix=$(CURDIR)=/jojlab --remap-path-prefix=$(HOME)=/home
+agent: packages
+	@echo "setup: building the agent"
+	@CFLAGS="-ffile-prefix-map=$(CURDIR)=/jojlab -ffile-prefix-map=$(HOME)=/home" \
+	cargo build --release --quiet --config 'target.x86_64-unknown-linux-gnu.rustflags = \
+	["-C", "target-feature=+crt-static", $(foreach flag,$(REMAP),"$(flag)",) ]'
+
+image: agent
+	@.venv/bin/joj doctor --build
+
+test: setup check test-flash test-agent test-python ## every check and test
+
+check: packages ## formatting, lints and types of the three zones
+	cargo fmt --check
+	cargo clippy --quiet --all-targets -- -D warnings
+	.venv/bin/ruff check --quiet jojlab tests
+	.venv/bin/ruff format --quiet --check jojlab tests
+	.venv/bin/mypy
+
+test-flash: packages ## the flash model in user space: unit, property and fuzz tests
+	$(MAKE) -s -C kernel/flash/test check
+
+test-agent: packages ## the agent's own tests
+	cargo test --quiet
+
+test-python: setup ## the engineer's side, and what crosses the zones
+	.venv/bin/pytest -q
+
+format: ## formats Rust and Python
+	cargo fmt
+	.venv/bin/ruff format --quiet jojlab tests
+	.venv/bin/ruff check --quiet --fix jojlab tests
+
+requirements: ## compiles requirements.txt anew from pyproject.toml
+	setup/requirements.sh
+
+clean: ## removes what was built here; the caches in the user's folder stay (joj cache --empty)
+	rm -rf target .venv

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Makes .venv with the packages of requirements.txt, by version and hash, and the command joj.
+# Does nothing when neither requirements.txt nor pyproject.toml changed since.
+set -eu
+cd "$(dirname "$0")/.."
+mark=.venv/complete
+want=$(cat requirements.txt pyproject.toml | sha256sum)
+if [ -f "$mark" ] && [ "$(cat "$mark")" = "$want" ]; then
+	echo "setup: Python environment: all there"
+	exit 0
+fi
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+	echo "setup: $(python3 --version) is too old: Python 3.11 or newer is needed" >&2
+	exit 3
+}
+echo "setup: making the Python environment .venv"
+python3 -m venv --clear .venv
+.venv/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
+.venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+echo "$want" >"$mark"

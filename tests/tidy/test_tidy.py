@@ -1,0 +1,120 @@
+"""The dependency rules and the style that hold everywhere, checked over the tracked files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = (".py", ".rs", ".c", ".h", ".sh")
+MOST_LINES = 400
+MOST_COLUMNS = 100
+
+
+def tracked(*suffixes: str, under: str = "") -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", under or "."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [ROOT / line for line in listed.stdout.splitlines()]
+    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+
+
+def found(paths: list[Path], pattern: str) -> list[str]:
+    """Lines that match, as PATH:NUMBER: TEXT."""
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+def test_files_are_found_at_all() -> None:
+    for zone, suffix in (("agent", ".rs"), ("kernel", ".c"), ("jojlab", ".py")):
+        assert tracked(suffix, under=zone), f"no {suffix} files under {zone}"
+
+
+def test_files_are_short_and_narrow() -> None:
+    faults = []
+    for path in tracked(*SOURCES):
+        lines = path.read_text().splitlines()
+        name = path.relative_to(ROOT)
+        if len(lines) > MOST_LINES:
+            faults.append(f"{name}: {len(lines)} lines, at most {MOST_LINES}")
+        faults += [
+            f"{name}:{number}: {len(line.expandtabs(8))} columns"
+            for number, line in enumerate(lines, 1)
+            if len(line.expandtabs(8)) > MOST_COLUMNS
+        ]
+    assert not faults, "\n".join(faults)
+
+
+def test_every_source_file_says_what_it_is_for() -> None:
+    openings = {
+        ".py": r'\A(#!.*\n)?"""\S',
+        ".rs": r"\A//! \S",
+        ".c": r"\A// SPDX-License-Identifier: .*\n/\*",
+        ".h": r"\A/\* SPDX-License-Identifier: .* \*/\n/\*",
+        ".sh": r"\A#!/bin/.*sh\n# \S",
+    }
+    faults = [
+        str(path.relative_to(ROOT))
+        for path in tracked(*SOURCES)
+        if not re.search(openings[path.suffix], path.read_text())
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_flash_model_includes_no_kernel_header() -> None:
+    model = tracked(".c", ".h", under="kernel/flash/model")
+    assert model
+    assert not found(model, r"#\s*include\s*<(linux|asm|uapi)/")
+
+
+def test_only_the_guest_package_starts_qemu() -> None:
+    outside = [p for p in tracked(".py", under="jojlab") if "guest" not in p.parts]
+    assert not found(outside, r"qemu-system|qemu\.qmp")
+    assert not found(outside, r"^\s*(from|import) jojlab\.guest\.qemu")
+
+
+def test_the_report_computes_nothing() -> None:
+    report = tracked(".py", under="jojlab/report")
+    assert report
+    assert not found(report, r"^\s*(from|import) (ibis|duckdb|pyarrow|statistics|numpy|pandas)\b")
+
+
+def test_analyses_read_only_tables() -> None:
+    analyses = tracked(".py", under="jojlab/analysis")
+    assert analyses
+    outside = r"^\s*(from|import) jojlab\.(guest|commands|experiment|report)\b"
+    assert not found(analyses, outside + r"|subprocess|\bopen\(")
+
+
+def test_agent_and_kernel_know_no_experiment() -> None:
+    names = [path.parent.name for path in (ROOT / "experiments").glob("*/experiment.toml")]
+    assert names
+    sources = tracked(".rs", ".c", ".h", under="agent") + tracked(".c", ".h", under="kernel")
+    assert not found(sources, rf"\b({'|'.join(map(re.escape, names))})\b")
+
+
+def test_a_subcommand_is_one_file() -> None:
+    cli = (ROOT / "jojlab" / "cli.py").read_text()
+    commands = {
+        path.stem
+        for path in (ROOT / "jojlab" / "commands").glob("*.py")
+        if path.stem != "__init__" and not path.stem.startswith("test_")
+    }
+    registered = set(re.findall(r'^    \("(\w+)", \w+\.\w+\),$', cli, re.MULTILINE))
+    assert commands == registered
+
+
+@pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "XX" + "X"])
+def test_nothing_is_left_for_later(word: str) -> None:
+    assert not found(tracked(*SOURCES), rf"\b{word}\b")
