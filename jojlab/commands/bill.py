@@ -1,0 +1,112 @@
+"""joj bill: what one commit costs in one case, named by its fields."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from jojlab.errors import MACHINE_CANNOT
+from jojlab.experiment.fields import FIELDS, Field
+
+EXAMPLES = """What one commit costs: requests, bytes and flushes by block type, file and cause.
+
+The case runs in a guest, or comes from the cache.
+
+\b
+Examples:
+  joj bill
+  joj bill --filesystem f2fs --journal-mode wal
+  joj bill --filesystem ext4 --journal-mode truncate --sync-call fdatasync --json
+  joj bill --workload sqlite-update --transactions 37 --seed 7
+
+Exit code 3 when the case failed, 4 when events were lost or bytes have no owner.
+"""
+
+
+def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: Any) -> None:  # noqa: D103
+    from pathlib import Path
+
+    from jojlab.experiment.execute import Laboratory, Options, execute, plan
+    from jojlab.experiment.read import Experiment
+    from jojlab.guest.cache import Cache
+    from jojlab.guest.ready import ready_image
+
+    where = "joj bill"
+    by_option = {field.name: field for field in FIELDS}
+    fixed = {
+        name: by_option[name].parse(str(value), where)
+        for name, value in fields.items()
+        if value is not None
+    }
+    experiment = Experiment("bill", "What does one commit cost?", (seed,), fixed, {}, where=where)
+    asked, profiles = plan(experiment.expanded())
+    cache = Cache.default()
+    options = Options(use_cache=not no_cache, timeout_s=timeout)
+    lab = Laboratory(ready_image(cache), cache, profiles, options)
+    with cache.work_dir() as work:
+        run = execute(asked, lab, Path(work) / "bill", lambda _: None)
+        entry = run.cases[0]
+        if entry.status != "ok":
+            typer.echo(f"joj: {entry.reason}", err=True)
+            raise typer.Exit(MACHINE_CANNOT)
+        raise typer.Exit(_show(run, as_json=as_json))
+
+
+def _show(run: Any, *, as_json: bool) -> int:
+    import json
+
+    from jojlab.analysis.commit_bill import bill_json
+    from jojlab.analysis.summary import summarise
+    from jojlab.errors import FINE, INCOMPLETE
+    from jojlab.report.terminal import print_case, print_warnings, terminal
+
+    summary = summarise(run)
+    if as_json:
+        print(json.dumps(bill_json(run), indent=1, ensure_ascii=False))
+    else:
+        print_case(terminal(), summary.cases[0])
+        print_warnings(terminal(), summary)
+    return INCOMPLETE if summary.incomplete else FINE
+
+
+def _option(field: Field) -> inspect.Parameter:
+    """The option of one field, from the table of fields."""
+    kind = int if field.is_number else str
+    meaning = field.meaning
+    if field.choices:
+        meaning += f": {', '.join(field.choices)}"
+    if field.default is not None:
+        meaning += f" [default: {field.default}]"
+    flag = f"--{field.name.replace('_', '-')}"
+    annotation = Annotated[kind | None, typer.Option(flag, help=meaning, show_default=False)]
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+_PARAMETERS = [
+    *map(_option, FIELDS),
+    _keyword("seed", Annotated[int, typer.Option(min=0, help="Seed.")], 1),
+    _keyword(
+        "no_cache",
+        Annotated[bool, typer.Option("--no-cache", help="Run it, whatever the cache holds.")],
+        False,
+    ),
+    _keyword(
+        "timeout",
+        Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Real time it may take.")],
+        600.0,
+    ),
+    _keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
+]
+bill.__doc__ = EXAMPLES
+bill.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
+bill.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}

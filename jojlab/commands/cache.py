@@ -1,0 +1,38 @@
+"""joj cache: what the cache holds, and how to empty it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def cache(
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Remove everything; it can all be made again.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the size of the cache by kind, or empty it.
+
+    The cache is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
+
+    \b
+    Examples:
+      joj cache
+      joj cache --empty
+    """
+    from jojlab.guest.cache import Cache
+
+    store = Cache.default()
+    if empty:
+        store.empty()
+    sizes = store.sizes()
+    if as_json:
+        print(json.dumps({"folder": str(store.root), "bytes": sizes}, indent=1))
+        return
+    print(store.root)
+    for kind, size_bytes in sizes.items():
+        print(f"  {kind:<10} {size_bytes / 1e6:10.1f} MB")
+    print(f"  {'all':<10} {sum(sizes.values()) / 1e6:10.1f} MB")

@@ -1,0 +1,96 @@
+"""joj run: runs an experiment and shows what it found."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT
+
+
+def run(
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="Folder, file, or a name in experiments/.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Fix a field; KEY=A,B asks for both."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=256, help="Guests at a time; by default one a core.")
+    ] = os.cpu_count() or 1,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Run every case, whatever the cache holds.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run folder; by default runs/NAME.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="Real time a case may take.")
+    ] = 600.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Run every case of an experiment in guests, and show its figures and report.
+
+    Finished cases are cached by content: running again does only what changed, and an interrupted
+    run goes on.
+
+    \b
+    Examples:
+      joj run experiments/first-look
+      joj run journal-modes --set filesystem=ext4 --set transactions=37
+      joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
+      joj run first-look --no-cache --jobs 1
+
+    Exit code 3 when a case failed, 4 when events were lost or bytes have no owner.
+    """
+    from jojlab.report.progress import shown
+    from jojlab.experiment.execute import Laboratory, Options, execute, plan
+    from jojlab.experiment.read import find, read
+    from jojlab.guest.cache import Cache
+    from jojlab.guest.ready import ready_image
+
+    asked, profiles = plan(read(find(experiment), settings or ()))
+    folder = out or free_folder(Path("runs") / asked.name)
+    cache = Cache.default()
+    image = ready_image(cache)
+    steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
+    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
+    lab = Laboratory(image, cache, profiles, options)
+    with shown(asked.question, steps) as progress:
+        finished = execute(asked, lab, folder, progress)
+    raise typer.Exit(show_run(finished.path, as_json=as_json))
+
+
+def free_folder(wanted: Path) -> Path:
+    """Return `wanted`, or the first of wanted-2, wanted-3 ... that does not exist."""
+    folder, number = wanted, 1
+    while folder.exists():
+        number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")
+    return folder
+
+
+def show_run(folder: Path, *, as_json: bool) -> int:
+    """Print the figures of a run, write its report, and return the exit code it deserves."""
+    import json
+
+    from jojlab.analysis.summary import summarise, summary_json
+    from jojlab.report.html import write_report
+    from jojlab.report.terminal import print_summary, terminal
+    from jojlab.trace.run_folder import RunFolder
+
+    run = RunFolder.open(folder)
+    summary = summarise(run)
+    report = write_report(run, folder / "report.html")
+    if as_json:
+        print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
+    else:
+        print_summary(terminal(), summary)
+        print(f"\nrun     {folder}\nreport  {report}")
+    if any(case.status == "failed" for case in run.cases):
+        return MACHINE_CANNOT
+    return INCOMPLETE if summary.incomplete else FINE

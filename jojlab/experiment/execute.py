@@ -1,0 +1,139 @@
+"""Runs an experiment: its cases in guests, several at a time, into a run folder. A case that fails
+is recorded with its reason and harms no other; finished cases are in the cache, so that an
+interrupted run goes on where it stopped when it is asked again.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jojlab.device.profile import Profile, read_profile
+from jojlab.errors import JojError
+from jojlab.experiment.cases import Case, refuse_alone, refuse_small_device
+from jojlab.experiment.read import Experiment
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import Image
+from jojlab.guest.process import kill_all
+from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
+from jojlab.trace.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Step:
+    """What became of one case and seed; `failure` is empty when it is in the run folder."""
+
+    case_id: str
+    seed: int
+    cached: bool = False
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: guests at a time, whether to use results of the cache, real seconds a case."""
+
+    jobs: int = 1
+    use_cache: bool = True
+    timeout_s: float = CASE_TIMEOUT_S
+
+
+def plan(experiment: Experiment) -> tuple[Experiment, dict[str, Profile]]:
+    """Read the device profiles, and skip the cases whose filesystem does not fit on its device.
+
+    Raises UseError for a bad profile, or when no case is left.
+    """
+    names = dict.fromkeys(str(case.settings["device"]) for case in experiment.cases)
+    profiles = {name: read_profile(name) for name in names}
+    cases = []
+    for case in experiment.cases:
+        capacity_bytes = profiles[str(case.settings["device"])].model["capacity_bytes"]
+        skip = case.skip or refuse_small_device(case.settings, capacity_bytes)
+        cases.append(Case(case.case_id, case.settings, skip))
+    refuse_alone(cases, experiment.where)
+    return replace(experiment, cases=tuple(cases)), profiles
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """What cases are run with."""
+
+    image: Image
+    cache: Cache
+    profiles: dict[str, Profile]
+    options: Options
+
+
+def execute(
+    experiment: Experiment, lab: Laboratory, out: Path, progress: Callable[[Step], None]
+) -> RunFolder:
+    """Run every case of a planned experiment into the new run folder `out`.
+
+    Failed cases do not raise: they are marked in the run folder. Raises MachineError when the run
+    folder cannot be written, and KeyboardInterrupt once the guests are gone.
+    """
+    run = RunFolder.create(
+        out,
+        experiment=experiment.record(),
+        seeds=experiment.seeds,
+        cases=[(case.case_id, case.settings) for case in experiment.cases],
+        fingerprint={"image": lab.image.fingerprint, **lab.image.manifest},
+        experiment_toml=experiment.text,
+    )
+    for case in experiment.cases:
+        if case.skip:
+            run.mark(case.case_id, "skipped", case.skip)
+    todo = [
+        (case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds
+    ]
+    with (
+        lab.cache.work_dir() as work,
+        concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
+    ):
+        try:
+            futures = {pool.submit(_run, lab, case, seed, work): (case, seed) for case, seed in todo}
+            for future in concurrent.futures.as_completed(futures):
+                progress(_finish(run, *futures[future], future))
+        except BaseException:
+            kill_all()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return run
+
+
+def case_json(case: Case, seed: int, profile: Profile) -> bytes:
+    """Return the record that the agent is given (agent/src/case/mod.rs)."""
+    record = {"seed": seed, "case": case.settings, "device_model": dict(profile.model)}
+    return json.dumps(record).encode()
+
+
+def _run(lab: Laboratory, case: Case, seed: int, work: Path) -> tuple[Path, bool]:
+    """Run one case in a guest, or take it from the cache; return the folder of its tables."""
+    profile = lab.profiles[str(case.settings["device"])]
+    folder = work / f"{case.case_id}-{seed}"
+    outcome = run_case(
+        lab.cache,
+        lab.image,
+        case_json(case, seed, profile),
+        profile.icount_shift,
+        folder,
+        timeout_s=lab.options.timeout_s,
+        use_cached=lab.options.use_cache,
+    )
+    return folder, outcome.from_cache
+
+
+def _finish(
+    run: RunFolder, case: Case, seed: int, future: concurrent.futures.Future[tuple[Path, bool]]
+) -> Step:
+    """Take a finished case into the run folder, or mark why it failed."""
+    try:
+        folder, cached = future.result()
+    except JojError as error:
+        run.mark(case.case_id, "failed", f"seed {seed}: {error}")
+        return Step(case.case_id, seed, failure=str(error))
+    run.add_capture(case.case_id, seed, folder, cached=cached)
+    return Step(case.case_id, seed, cached=cached)
