@@ -1,13 +1,20 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
+mod case;
 mod commands;
+mod errors;
+mod guest;
 mod trace;
 
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "joj-agent", version, about = "jojlab's agent on the device under test")]
+#[command(
+    name = "joj-agent",
+    version,
+    about = "jojlab's agent on the device under test"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -22,7 +29,9 @@ enum Command {
 fn main() -> std::process::ExitCode {
     // The kernel starts /init with no arguments that are ours.
     let arguments = if std::process::id() == 1 {
-        Arguments { command: Command::Init }
+        Arguments {
+            command: Command::Init,
+        }
     } else {
         Arguments::parse()
     };
