@@ -4,7 +4,9 @@
 mod case;
 mod commands;
 mod device;
+mod errors;
 mod filesystem;
+mod guest;
 mod trace;
 mod workload;
 

@@ -1,6 +1,75 @@
-//! Process 1 of a guest.
+//! Process 1 of a guest: prepares, stops for the snapshot, runs the one case it finds when it is
+//! continued, hands the results out and stops again. An error before the snapshot ends process 1
+//! and so panics the kernel, which the lab sees and reports with the console; an error of the
+//! case is a result like any other and travels in outcome.json.
 
-/// Runs the guest's life from boot to power-off.
+use crate::case;
+use crate::errors::WrongUse;
+use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop};
+use anyhow::Context;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+const CASE_FILE: &str = "opt/jojlab/case";
+const RESULTS: &str = "/results";
+
+/// Runs the guest's life from boot to the last stop.
 pub fn run() -> anyhow::Result<()> {
-    anyhow::bail!("the guest channel is not built yet")
+    anyhow::ensure!(
+        std::process::id() == 1,
+        "init is process 1 of a guest and cannot run elsewhere"
+    );
+    mounts::mount_all()?;
+    modules::load_all(Path::new("/modules"))?;
+    settle()?;
+    let mut prepared = case::prepare()?;
+    let mut region = Region::open()?;
+    stop::stop().context("cannot stop for the snapshot")?;
+
+    // Every case starts here, from the same memory and the same virtual time.
+    let result = fw_cfg::read(CASE_FILE)
+        .map_err(anyhow::Error::from)
+        .and_then(|bytes| case::run(&bytes, Path::new(RESULTS), &mut prepared));
+    hand_out(&mut region, result)?;
+    loop {
+        stop::stop().context("cannot stop at the end")?;
+    }
+}
+
+/// Brings the kernel into the state that all cases shall find.
+fn settle() -> anyhow::Result<()> {
+    // A guest out of memory must die and say so, not go on with a process missing.
+    let panic_on_oom = "/proc/sys/vm/panic_on_oom";
+    fs::write(panic_on_oom, "1").context(panic_on_oom)?;
+    // The first user of random numbers waits seconds for the pool to fill: wait here, once.
+    let mut byte = [0; 1];
+    getrandom(&mut byte, GetRandomFlags::empty()).context("getrandom")?;
+    fs::create_dir(RESULTS).context(RESULTS)
+}
+
+fn hand_out(region: &mut Region, result: anyhow::Result<()>) -> anyhow::Result<()> {
+    let results = Path::new(RESULTS);
+    write_outcome(results, &result)?;
+    let Err(error) = region.write(results) else {
+        return Ok(());
+    };
+    // What cannot be handed out is an error of the case; the message itself always fits.
+    fs::remove_dir_all(results).context(RESULTS)?;
+    fs::create_dir(results).context(RESULTS)?;
+    write_outcome(results, &Err(error.into()))?;
+    Ok(region.write(results)?)
+}
+
+fn write_outcome(results: &Path, result: &anyhow::Result<()>) -> anyhow::Result<()> {
+    let outcome = match result {
+        Ok(()) => json!({"status": "ok"}),
+        Err(error) => json!({
+            "status": "error",
+            "kind": if error.is::<WrongUse>() { "use" } else { "machine" },
+            "message": format!("{error:#}"),
+        }),
+    };
+    fs::write(results.join("outcome.json"), outcome.to_string()).context("outcome.json")
 }

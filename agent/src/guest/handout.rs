@@ -1,0 +1,214 @@
+//! Hands the results out: reads a folder, writes it as a tar archive behind a small header into
+//! the memory that the kernel command line reserves for it, from where the host copies it once
+//! the guest has stopped. Reserved memory is not "System RAM", so /dev/mem gives it out even on
+//! kernels with CONFIG_STRICT_DEVMEM (devmem_is_allowed() in arch/x86/mm/init.c).
+//!
+//! The header, little-endian: magic (8 bytes), version (u32), CRC-32 of the archive (u32), length
+//! of the archive in bytes (u64). jojlab/guest/handout.py is its reader.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::{self, File};
+use std::io::{self, Cursor, Write};
+use std::path::{Path, PathBuf};
+
+pub const MAGIC: [u8; 8] = *b"joj-tar\0";
+pub const VERSION: u32 = 1;
+pub const HEADER_BYTES: usize = 24;
+
+/// The name of the kernel command line's field: `joj.handout=ADDRESS:LENGTH`, hexadecimal bytes.
+const FIELD: &str = "joj.handout=";
+
+#[derive(Debug, thiserror::Error)]
+pub enum HandoutError {
+    #[error("the kernel command line has no valid {FIELD}ADDRESS:LENGTH (hexadecimal)")]
+    NoRegion,
+    #[error("cannot map the hand-out memory at {address:#x} through /dev/mem: {source}")]
+    Map { address: u64, source: io::Error },
+    #[error("the results do not fit into the {0} bytes of hand-out memory")]
+    Full(usize),
+    #[error("{0}: only regular files can be handed out")]
+    NotAFile(PathBuf),
+    #[error("{0}: {1}")]
+    Read(PathBuf, io::Error),
+}
+
+/// The reserved memory, mapped.
+pub struct Region {
+    start: *mut u8,
+    length_bytes: usize,
+}
+
+impl Region {
+    /// Maps the region that this kernel's command line names.
+    pub fn open() -> Result<Self, HandoutError> {
+        let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
+        let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
+        Self::map(address, length_bytes).map_err(|source| HandoutError::Map { address, source })
+    }
+
+    fn map(address: u64, length_bytes: usize) -> io::Result<Self> {
+        let memory = File::options().read(true).write(true).open("/dev/mem")?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
+        // The region is reserved: neither the kernel nor any process uses its memory.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &memory,
+                address,
+            )?
+        };
+        Ok(Self { start: start.cast(), length_bytes })
+    }
+
+    /// Writes the regular files of `folder` in the order of their names.
+    pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
+        // SAFETY: the mapping is `length_bytes` long, lives as long as `self`, and `&mut self`
+        // makes this the only reference to it.
+        let memory = unsafe { std::slice::from_raw_parts_mut(self.start, self.length_bytes) };
+        write_to(memory, folder)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: start and length are those of the mapping made in `map`; no reference outlives
+        // `self`. A failure would leave the mapping in place, which harms nobody.
+        let _ = unsafe { munmap(self.start.cast(), self.length_bytes) };
+    }
+}
+
+fn parse_field(line: &str) -> Option<(u64, usize)> {
+    let value = line.split_ascii_whitespace().find_map(|word| word.strip_prefix(FIELD))?;
+    let (address, length) = value.split_once(':')?;
+    let hexadecimal = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let length_bytes = usize::try_from(hexadecimal(length)?).ok()?;
+    (length_bytes > HEADER_BYTES).then_some((hexadecimal(address)?, length_bytes))
+}
+
+fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
+    let (header, body) = memory.split_at_mut(HEADER_BYTES);
+    // A header from before must not vouch for an archive that is only half written.
+    header.fill(0);
+    let length = archive(body, folder)?;
+    let crc = crc32fast::hash(&body[..length]);
+    let mut header = header;
+    for field in [&MAGIC[..], &VERSION.to_le_bytes(), &crc.to_le_bytes(), &length.to_le_bytes()] {
+        header.write_all(field).expect("the fields add up to HEADER_BYTES");
+    }
+    Ok(())
+}
+
+fn archive(body: &mut [u8], folder: &Path) -> Result<usize, HandoutError> {
+    let capacity = body.len();
+    let full = |error: io::Error| match error.kind() {
+        io::ErrorKind::WriteZero => HandoutError::Full(capacity),
+        _ => HandoutError::Read(folder.into(), error),
+    };
+    let mut builder = tar::Builder::new(Cursor::new(body));
+    for path in sorted_files(folder)? {
+        let content = File::open(&path).map_err(|error| HandoutError::Read(path.clone(), error))?;
+        let bytes = content.metadata().map_err(|e| HandoutError::Read(path.clone(), e))?.len();
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes);
+        header.set_mode(0o644);
+        let name = path.file_name().expect("a listed file has a name");
+        builder.append_data(&mut header, name, content).map_err(full)?;
+    }
+    let cursor = builder.into_inner().map_err(full)?;
+    Ok(cursor.position() as usize)
+}
+
+fn sorted_files(folder: &Path) -> Result<Vec<PathBuf>, HandoutError> {
+    let failed = |error| HandoutError::Read(folder.into(), error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_type().map_err(failed)?.is_file() {
+            return Err(HandoutError::NotAFile(entry.path()));
+        }
+        paths.push(entry.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of the test's own, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("joj-{name}-{}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_a_tar_behind_a_true_header() {
+        let folder = Folder::new("handout");
+        fs::write(folder.0.join("b.json"), b"{}").unwrap();
+        fs::write(folder.0.join("a.parquet"), vec![7; 1000]).unwrap();
+        let mut memory = vec![0xaa; 8192];
+        write_to(&mut memory, &folder.0).unwrap();
+
+        assert_eq!(memory[..8], MAGIC);
+        assert_eq!(memory[8..12], 1u32.to_le_bytes());
+        let length = u64::from_le_bytes(memory[16..24].try_into().unwrap()) as usize;
+        let body = &memory[HEADER_BYTES..HEADER_BYTES + length];
+        assert_eq!(memory[12..16], crc32fast::hash(body).to_le_bytes());
+        let mut archive = tar::Archive::new(body);
+        let files: Vec<(PathBuf, u64)> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| (entry.path().unwrap().into_owned(), entry.size()))
+            .collect();
+        assert_eq!(files, [("a.parquet".into(), 1000), ("b.json".into(), 2)]);
+    }
+
+    #[test]
+    fn results_that_do_not_fit_leave_no_header() {
+        let folder = Folder::new("full");
+        fs::write(folder.0.join("big"), vec![0; 4000]).unwrap();
+        let mut memory = vec![0xaa; 4000];
+        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::Full(3976))));
+        assert_eq!(memory[..HEADER_BYTES], [0; HEADER_BYTES]);
+    }
+
+    #[test]
+    fn anything_but_a_regular_file_is_refused() {
+        let folder = Folder::new("kinds");
+        fs::create_dir(folder.0.join("sub")).unwrap();
+        let mut memory = vec![0; 4096];
+        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::NotAFile(_))));
+    }
+
+    #[test]
+    fn the_region_is_read_from_the_kernel_command_line() {
+        let line = "quiet memmap=0xc000000$0x40000000 joj.handout=0x40000000:0xc000000\n";
+        assert_eq!(parse_field(line), Some((0x4000_0000, 0xc00_0000)));
+        for bad in [
+            "",
+            "joj.handout=",
+            "joj.handout=0x1000",
+            "joj.handout=0x1000:0x8",
+            "joj.handout=4096:8192",
+            "joj.handout=0x1000:0xfffffffffffffffff",
+        ] {
+            assert_eq!(parse_field(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+"""The cache folder: kernels, images, snapshots and results of cases, each under its content hash.
+
+Entries appear by one rename and are never changed afterwards, so readers need no lock; builders
+of the same entry take turns through a lock file. Whatever is here can be made again: a damaged
+entry is dropped, and emptying the folder costs only time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.errors import MachineError
+
+KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results")
+INDEX = "index.json"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One cache folder; two processes may use it at once."""
+
+    root: Path
+
+    @classmethod
+    def default(cls, environment: Mapping[str, str] = os.environ) -> Cache:
+        """The user's cache: $JOJ_CACHE, else $XDG_CACHE_HOME/jojlab, else ~/.cache/jojlab."""
+        if own := environment.get("JOJ_CACHE"):
+            return cls(Path(own).absolute())
+        base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return cls(Path(base).absolute() / "jojlab")
+
+    def folder(self, kind: str) -> Path:
+        """Where the entries of one of KINDS are; made when it is missing."""
+        path = self.root / kind
+        with disk_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Holds the lock `name` against other threads and processes; ends with its holder."""
+        path = self.folder("locks") / name
+        with path.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def work_dir(self) -> Iterator[Path]:
+        """A private folder on the cache's disk, removed at the end.
+
+        Folders that killed processes left are removed too: the living hold a lock on theirs.
+        """
+        with self.lock("work"):
+            parent = self.folder("work")
+            for left in parent.iterdir():
+                _remove_unless_locked(left)
+            with disk_errors(parent):
+                path = Path(tempfile.mkdtemp(dir=parent))
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(descriptor)
+
+    def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        """The folder of the entry; `build` fills an empty one when there is none yet."""
+        final = self.folder(kind) / key
+        if final.is_dir():
+            return final
+        with self.lock(f"{kind}-{key}"), self.work_dir() as work:
+            if not final.is_dir():
+                made = work / "entry"
+                made.mkdir()
+                with disk_errors(self.root):
+                    build(made)
+                made.rename(final)
+        return final
+
+    def drop(self, kind: str, key: str) -> None:
+        """Removes an entry; readers see it whole or not at all."""
+        with self.work_dir() as work, contextlib.suppress(FileNotFoundError):
+            (self.folder(kind) / key).rename(work / "dropped")
+
+    def lookup(self, key: str) -> dict[str, bytes] | None:
+        """The stored results of a case, checked against their hashes; a damaged entry is dropped.
+
+        Returns file contents by name, or None when the case must be run.
+        """
+        folder = self.folder("results") / key
+        try:
+            index = json.loads((folder / INDEX).read_bytes())
+            files = {name: (folder / name).read_bytes() for name in index}
+            if all(_sha256(content) == index[name] for name, content in files.items()):
+                return files
+        except FileNotFoundError:
+            if not folder.exists():
+                return None
+        except (ValueError, TypeError, AttributeError, IsADirectoryError):
+            pass
+        self.drop("results", key)
+        return None
+
+    def store(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Keeps the results of a case; when another process was faster, its equal entry stays."""
+
+        def build(folder: Path) -> None:
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            index = {name: _sha256(content) for name, content in sorted(files.items())}
+            (folder / INDEX).write_text(json.dumps(index, indent=1))
+
+        self.entry("results", key, build)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes on disk of each of KINDS."""
+        return {
+            kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*"))
+            for kind in KINDS
+        }
+
+    def empty(self) -> None:
+        """Removes every entry; what running cases work on is left to them."""
+        for kind in KINDS:
+            for path in self.folder(kind).iterdir():
+                self.drop(kind, path.name)
+
+
+@contextlib.contextmanager
+def disk_errors(place: Path) -> Iterator[None]:
+    """Turns a full disk, a quota or a read-only place into an error with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise MachineError(
+                f"the disk of {place} is full ({error.strerror})",
+                "free some space, empty the cache with `joj cache --empty`, "
+                "or put the cache elsewhere with JOJ_CACHE=DIR",
+            ) from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise MachineError(
+                f"cannot write in {place}: {error.strerror}",
+                "put the cache elsewhere with JOJ_CACHE=DIR",
+            ) from error
+        raise
+
+
+def sha256_file(path: Path) -> str:
+    """The sha256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _disk_bytes(path: Path) -> int:
+    try:
+        return path.lstat().st_blocks * 512
+    except FileNotFoundError:  # dropped meanwhile
+        return 0
+
+
+def _remove_unless_locked(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,21 @@
+"""What can go wrong with a guest, told with the last lines of its console."""
+
+from __future__ import annotations
+
+from jojlab.errors import MachineError
+
+
+class GuestError(MachineError):
+    """A guest hung, panicked, ran out of memory or ended early. Harms no other case."""
+
+    def __init__(self, message: str, console: str = "", remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.console = console
+
+    def __str__(self) -> str:
+        """The message, the remedy, and what the guest printed last."""
+        lines = [super().__str__()]
+        if self.console:
+            lines.append("  the guest's console ended with:")
+            lines += [f"    {line}" for line in self.console.splitlines()]
+        return "\n".join(lines)

@@ -1,0 +1,175 @@
+"""One QEMU process and its QMP connection: starts it, runs it until the guest stops itself, and
+makes sure that it ends with us, whatever happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from qemu.qmp import QMPClient, QMPError
+
+from jojlab.errors import MachineError
+from jojlab.guest.cache import disk_errors
+from jojlab.guest.errors import GuestError
+from jojlab.guest.packages import need_tool
+
+CONSOLE = "console.log"
+_CONSOLE_LINES = 15
+_CONSOLE_TAIL_BYTES = 8192
+_STDERR = "qemu.log"
+_POLL_S = 0.005
+# The child asks to be killed when we die, then makes sure that we had not died before it asked.
+_TIED = '[ "$PPID" = "$0" ] && exec "$@"'
+
+# A guest that dies takes its connection with it; we report that ourselves.
+logging.getLogger("qemu.qmp").addHandler(logging.NullHandler())
+
+_alive: set[int] = set()
+_alive_lock = threading.Lock()
+
+
+def kill_all() -> None:
+    """Kills every guest of this process; their run_case calls raise GuestError."""
+    with _alive_lock:
+        for group in _alive:
+            _kill_group(group)
+
+
+class Guest:
+    """A running QEMU; see `start`."""
+
+    def __init__(self, folder: Path, process: asyncio.subprocess.Process) -> None:
+        self._folder = folder
+        self._process = process
+        self._qmp = QMPClient("jojlab")
+
+    async def execute(self, command: str, **arguments: object) -> object:
+        """One QMP command; GuestError when QEMU refuses it or is gone."""
+        try:
+            return await self._qmp.execute(command, arguments or None)
+        except (QMPError, EOFError, OSError) as error:
+            # The reason is in the log of a QEMU that is gone: let it finish writing.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), 1)
+            raise self.error(f"QEMU failed at {command}: {error or 'it is gone'}") from error
+
+    async def run_until_stop(self, timeout_s: float) -> None:
+        """Continues the guest until it stops itself; GuestError when it ends, or runs too long."""
+        with self._qmp.listener(("STOP", "SHUTDOWN")) as events:
+            await self.execute("cont")
+            event = asyncio.ensure_future(events.get())
+            gone = asyncio.ensure_future(self._process.wait())
+            try:
+                await asyncio.wait(
+                    (event, gone), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if event.done() and event.result()["event"] == "STOP":
+                    return
+                if not event.done() and not gone.done():
+                    raise self.error(f"the guest did not finish within {timeout_s:g} s")
+                raise self.error("the guest panicked, reset or ended before its results were out")
+            finally:
+                event.cancel()
+                gone.cancel()
+
+    async def restored(self) -> None:
+        """Waits until the snapshot is loaded."""
+        while (await self._status("query-status")) == "inmigrate":
+            await asyncio.sleep(_POLL_S)
+
+    async def save(self, shell_command: str) -> None:
+        """Pipes the stopped guest's whole state into a shell command."""
+        # The default limit is the speed of a network.
+        await self.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+        await self.execute("migrate", uri=f"exec:{shell_command}")
+        while (status := await self._status("query-migrate")) != "completed":
+            if status in ("failed", "cancelled"):
+                raise self.error("QEMU could not save the guest: is the disk full?")
+            await asyncio.sleep(_POLL_S)
+
+    async def memory(self, address: int, length_bytes: int) -> bytes:
+        """A copy of the stopped guest's physical memory."""
+        file = self._folder / "memory"
+        await self.execute("pmemsave", val=address, size=length_bytes, filename=file.name)
+        content = file.read_bytes()
+        file.unlink()
+        return content
+
+    def error(self, message: str) -> GuestError:
+        """A GuestError with the end of the console, and of what QEMU itself complained about."""
+        tail = [*_tail(self._folder / CONSOLE), *_tail(self._folder / _STDERR)]
+        return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]))
+
+    async def _status(self, query: str) -> str:
+        answer = await self.execute(query)
+        return str(answer.get("status", "")) if isinstance(answer, dict) else ""
+
+    async def connect(self, connection: socket.socket) -> None:
+        """Speaks QMP on a connected socket."""
+        try:
+            await self._qmp.connect(connection)
+        except (QMPError, EOFError, OSError) as error:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), 1)
+            raise self.error("QEMU did not start") from error
+
+    async def disconnect(self) -> None:
+        """Ends the connection; that QEMU is gone by then is no news."""
+        with contextlib.suppress(QMPError, EOFError, OSError):
+            await self._qmp.disconnect()
+
+
+@contextlib.asynccontextmanager
+async def start(
+    command: Sequence[str], qmp: socket.socket, qmp_child: socket.socket, folder: Path
+) -> AsyncIterator[Guest]:
+    """Runs QEMU in `folder`, in its own process group, for as long as the block lasts.
+
+    `qmp_child` is the end of the connection that `command` names; both ends are closed after it.
+    """
+    setpriv = need_tool("setpriv", "util-linux")
+    tied = [str(setpriv), "--pdeathsig", "KILL", "sh", "-c", _TIED, str(os.getpid())]
+    with qmp, disk_errors(folder), (folder / _STDERR).open("wb") as log:
+        with qmp_child:
+            process = await asyncio.create_subprocess_exec(
+                *tied, *command,
+                cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                pass_fds=(qmp_child.fileno(),), process_group=0,
+            )  # fmt: skip
+        with _alive_lock:
+            _alive.add(process.pid)
+        guest = Guest(folder, process)
+        try:
+            await guest.connect(qmp)
+            yield guest
+        finally:
+            with _alive_lock:
+                _kill_group(process.pid)
+                _alive.discard(process.pid)
+            await asyncio.shield(process.wait())
+            await guest.disconnect()
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _CONSOLE_TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    # A guest's output goes to a terminal: no control characters.
+    lines = ["".join(c for c in line if c.isprintable()) for line in text.splitlines()]
+    return [line for line in lines if line.strip()]

@@ -1,0 +1,99 @@
+"""QEMU's command line: one CPU under TCG whose clock counts instructions, no disk, no network, no
+default device. Nothing here depends on KVM, root, the host's CPU or its filesystems.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.guest.image import QEMU, QEMU_PACKAGE, Image
+from jojlab.guest.packages import need_tool
+
+MIB = 1 << 20
+HANDOUT_BYTES = 192 * MIB
+# The most QEMU counts by: 2^10 ns for one instruction.
+MOST_ICOUNT_SHIFT = 10
+
+KERNEL_COMMAND_LINE = (
+    # Only what goes wrong is printed: each character costs the guest time on the serial port.
+    "console=ttyS0 quiet "
+    # A panic resets at once (by a triple fault, which every machine has), and -no-reboot ends QEMU.
+    "panic=-1 reboot=t "
+    # The virtual CPU needs no mitigations; addresses and random numbers repeat from run to run.
+    "mitigations=off nokaslr random.trust_cpu=off "
+    # 1.5 s of cipher self-tests.
+    "cryptomgr.notests "
+    # icount drives the TSC at exactly one tick a virtual nanosecond; without "reliable" the kernel
+    # mistrusts it and falls back to jiffies, 4 ms each.
+    "tsc=reliable tsc_early_khz=1000000"
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The guest's hardware: 2^icount_shift ns an instruction, and memory for it and the flash."""
+
+    icount_shift: int
+    memory_mib: int = 1024
+
+    def __post_init__(self) -> None:
+        """Refuses what QEMU would refuse, or what leaves no room below the 32-bit PCI hole."""
+        if not 0 <= self.icount_shift <= MOST_ICOUNT_SHIFT:
+            raise ValueError(f"icount_shift {self.icount_shift} is not in 0..{MOST_ICOUNT_SHIFT}")
+        if not 128 <= self.memory_mib <= 2048:
+            raise ValueError(f"memory_mib {self.memory_mib} is not in 128..2048")
+
+    @property
+    def handout_address(self) -> int:
+        """Where the memory for results begins: right above the guest's own."""
+        return self.memory_mib * MIB
+
+
+def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
+    """All that decides what the guest computes; the same for its snapshot and for every case."""
+    address, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
+    append = f"{KERNEL_COMMAND_LINE} memmap={length}${address} joj.handout={address}:{length}"
+    return [
+        *("-machine", "microvm"),
+        *("-accel", "tcg,thread=single"),
+        # The oldest x86-64 model, like a phone's core without instructions for checksums.
+        *("-cpu", "qemu64"),
+        *("-smp", "1"),
+        *("-icount", f"shift={machine.icount_shift},sleep=off"),
+        *("-rtc", "base=2020-01-01,clock=vm"),
+        *("-m", f"{machine.memory_mib + HANDOUT_BYTES // MIB}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        # The guest stops itself through pvpanic; QEMU then waits for us.
+        *("-device", "pvpanic", "-action", "panic=pause"),
+        *("-kernel", kernel, "-initrd", initramfs, "-append", append),
+    ]
+
+
+def command(image: Image, machine: Machine, console: str, qmp_descriptor: int) -> list[str]:
+    """The whole command: paused at first, with a console file and a QMP connection."""
+    return [
+        str(need_tool(QEMU, QEMU_PACKAGE)),
+        *arguments(machine, str(image.kernel), str(image.initramfs)),
+        "-S",
+        *("-serial", f"file:{console}"),
+        *("-chardev", f"socket,id=qmp,fd={qmp_descriptor}", "-mon", "chardev=qmp,mode=control"),
+    ]
+
+
+def incoming(snapshot: Path, case_file: str) -> list[str]:
+    """What a case adds: the snapshot to start from, and its own record."""
+    import shlex
+
+    return [
+        *("-incoming", f"exec:cat {shlex.quote(str(snapshot))}"),
+        *("-fw_cfg", f"name=opt/jojlab/case,file={case_file}"),
+    ]
+
+
+def machine_key(image: Image, machine: Machine) -> str:
+    """The hash of everything but the case: equal keys give equal snapshots and results."""
+    parts = [image.fingerprint, *arguments(machine, "KERNEL", "INITRAMFS")]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""Runs one case in a guest, or takes its results from the cache: a case is a pure function of the
+image, the machine and its record, so equal keys have equal results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.errors import UseError
+from jojlab.guest import handout, qemu
+from jojlab.guest.cache import Cache, disk_errors
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image import Image
+from jojlab.guest.process import CONSOLE, start
+from jojlab.guest.qemu import Machine
+from jojlab.guest.snapshot import snapshot
+
+CASE_TIMEOUT_S = 600.0
+OUTCOME = "outcome.json"
+_CASE_FILE = "case.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A case that went well: its result files' names, its key, and how it was had."""
+
+    key: str
+    files: tuple[str, ...]
+    from_cache: bool
+    real_seconds: float
+
+
+def run_case(
+    cache: Cache,
+    image: Image,
+    case_json: bytes,
+    icount_shift: int,
+    out_dir: Path,
+    *,
+    timeout_s: float = CASE_TIMEOUT_S,
+    use_cached: bool = True,
+    on_progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Runs the case and leaves its files in `out_dir`, which is made if need be.
+
+    `on_progress` hears "snapshot", "run" and "done" or "cached". May be called by several threads.
+    Raises UseError when the agent finds the case wrong, GuestError when the guest hangs, dies or
+    cannot run it, MachineError when this machine lacks something (the disk is full, a tool).
+    """
+    tell = on_progress or (lambda _stage: None)
+    machine = Machine(icount_shift)
+    case = canonical(case_json)
+    key = result_key(image, machine, case)
+    begun = time.monotonic()
+    files = cache.lookup(key) if use_cached else None
+    from_cache = files is not None
+    if files is None:
+        tell("snapshot")
+        state = snapshot(cache, image, machine)
+        tell("run")
+        with cache.work_dir() as work:
+            (work / _CASE_FILE).write_bytes(case)
+            files = asyncio.run(_run(image, machine, state, work, timeout_s))
+        _check_outcome(files.pop(OUTCOME, None))
+        cache.store(key, files)
+    with disk_errors(out_dir):
+        out_dir.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out_dir / name).write_bytes(content)
+    tell("cached" if from_cache else "done")
+    return Outcome(key, tuple(sorted(files)), from_cache, time.monotonic() - begun)
+
+
+def canonical(case_json: bytes) -> bytes:
+    """The case with its keys sorted, so that equal records are equal bytes; UseError if no JSON."""
+    try:
+        return json.dumps(json.loads(case_json), sort_keys=True, separators=(",", ":")).encode()
+    except ValueError as error:
+        raise UseError(f"the case is not JSON: {error}") from error
+
+
+def result_key(image: Image, machine: Machine, case: bytes) -> str:
+    """The content hash that the case's results are kept under."""
+    return hashlib.sha256(f"{qemu.machine_key(image, machine)}\0".encode() + case).hexdigest()
+
+
+async def _run(
+    image: Image, machine: Machine, state: Path, work: Path, timeout_s: float
+) -> dict[str, bytes]:
+    ours, theirs = socket.socketpair()
+    command = qemu.command(image, machine, CONSOLE, theirs.fileno())
+    async with start([*command, *qemu.incoming(state, _CASE_FILE)], ours, theirs, work) as guest:
+        await guest.restored()
+        await guest.run_until_stop(timeout_s)
+        address = machine.handout_address
+        raw = await guest.memory(address, handout.HEADER_BYTES)
+        header = handout.read_header(raw, qemu.HANDOUT_BYTES)
+        archive = await guest.memory(address + handout.HEADER_BYTES, header.length_bytes)
+        return handout.read_archive(archive, header)
+
+
+def _check_outcome(raw: bytes | None) -> None:
+    """Raises what the agent reports; GuestError when it reports nothing that can be read."""
+    try:
+        outcome = json.loads(raw or b"")
+        status, kind = outcome["status"], outcome.get("kind")
+        message = str(outcome.get("message", ""))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise GuestError(f"the guest's {OUTCOME} is missing or damaged") from error
+    if status == "ok":
+        return
+    if kind == "use":
+        raise UseError(message)
+    raise GuestError(f"the case failed in the guest: {message}")
