@@ -140,17 +140,23 @@ static flash_u64 read(struct flash_model *model, flash_u64 length_bytes, flash_u
 static flash_u64 write_cached(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
 {
 	const struct flash_config *config = &model->config;
+	flash_u64 done_bytes = 0, done_ns = 0;	/* transferred, and the time that took */
 
 	now_ns += config->command_overhead_ns + config->write_access_ns;
-	while (length_bytes) {
-		flash_u64 part_bytes = minimum(length_bytes, config->program_unit_bytes);
+	while (done_bytes < length_bytes) {
+		flash_u64 part_bytes = minimum(length_bytes - done_bytes,
+					       config->program_unit_bytes);
+		flash_u64 part_ns;
 
-		now_ns = wait_for_room(model, part_bytes, now_ns);
-		now_ns += transfer_ns(part_bytes, config->write_bandwidth_bytes_per_s);
+		/* Of the sum, so that the parts are rounded up once and not each. */
+		done_bytes += part_bytes;
+		part_ns = transfer_ns(done_bytes, config->write_bandwidth_bytes_per_s) - done_ns;
+		done_ns += part_ns;
+
+		now_ns = wait_for_room(model, part_bytes, now_ns) + part_ns;
 		drain_full_units(model, now_ns);
 		model->statistics.dirty_bytes += part_bytes;
 		model->cached_ns = now_ns;
-		length_bytes -= part_bytes;
 	}
 	model->mapping_dirty = 1;
 	return now_ns;
