@@ -215,6 +215,19 @@ static int flash_check_parameters(void)
 	return -EINVAL;
 }
 
+/*
+ * Without them the kernel looks at its timers once a tick, and every request would take whole
+ * ticks. Under QEMU they need a local APIC timer that never stops: -cpu ...,+arat.
+ */
+static int flash_check_timers(void)
+{
+	if (hrtimer_resolution <= NSEC_PER_USEC)
+		return 0;
+	pr_err("no high-resolution timers: service times would be multiples of %u ns\n",
+	       hrtimer_resolution);
+	return -EOPNOTSUPP;
+}
+
 static void flash_set_limits(struct request_queue *queue)
 {
 	blk_queue_logical_block_size(queue, SECTOR_SIZE);
@@ -233,6 +246,8 @@ static int __init flash_init(void)
 {
 	int error = flash_check_parameters();
 
+	if (!error)
+		error = flash_check_timers();
 	if (error)
 		return error;
 	spin_lock_init(&flash.lock);

@@ -2,6 +2,7 @@
 /*
  * Keeps the contents of the flash device in memory. Reads and writes bio segments; allocates a
  * page when something other than zeroes is first written to it, frees it when it is discarded.
+ * Takes three quarters of the memory at most: a write beyond fails, the machine lives.
  *
  * Called in process context only (queue_rq), so the lock leaves interrupts on. It is held for a
  * page at a time.
@@ -16,6 +17,7 @@ void flash_store_init(struct flash_store *store)
 {
 	xa_init(&store->pages);
 	store->page_count = 0;
+	store->page_count_max = totalram_pages() / 4 * 3;
 	spin_lock_init(&store->lock);
 }
 
@@ -39,11 +41,14 @@ static bool segment_is_zero(const struct bio_vec *segment, unsigned int done, un
 	return zero;
 }
 
-/* queue_rq may not sleep; the pages the kernel keeps for that case are the ones at stake here. */
+/* queue_rq may not sleep, so it may not wait for memory to be reclaimed. */
 static struct page *add_page(struct flash_store *store, unsigned long index)
 {
-	struct page *page = alloc_page(GFP_ATOMIC | __GFP_ZERO | __GFP_NOWARN);
+	struct page *page;
 
+	if (store->page_count >= store->page_count_max)
+		return NULL;
+	page = alloc_page(GFP_ATOMIC | __GFP_ZERO | __GFP_NOWARN);
 	if (!page)
 		return NULL;
 	if (xa_is_err(xa_store(&store->pages, index, page, GFP_ATOMIC | __GFP_NOWARN))) {

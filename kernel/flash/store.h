@@ -10,13 +10,14 @@
 struct flash_store {
 	struct xarray pages;		/* by offset in pages; absent: zeroes */
 	unsigned long page_count;
+	unsigned long page_count_max;	/* leaves memory to the rest of the machine */
 	spinlock_t lock;		/* a discard must not free a page that is being copied */
 };
 
 void flash_store_init(struct flash_store *store);
 void flash_store_free(struct flash_store *store);
 
-/* Copies one segment from (write) or to the store. -ENOMEM when there is no memory for a page. */
+/* Copies one segment from (write) or to the store. -ENOMEM when no page is left. */
 int flash_store_copy(struct flash_store *store, const struct bio_vec *segment, loff_t offset_bytes,
 		     bool write);
 
