@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The disk /dev/flash0: a multi-queue block device in memory that takes as long as the timing
+ * model in model/ says. Reads its parameters from the module's command line, block requests from
+ * the kernel; produces their completions, and statistics in /sys/block/flash0/flash_statistics.
+ *
+ * The data are copied when a request is issued, the request completes when a high-resolution timer
+ * says so; the time in between is the device's, and costs the processor nothing.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/sysfs.h>
+
+#include "model/flash_model.h"
+#include "store.h"
+
+/* What the MMC host of a phone takes at once; larger requests are split by the block layer. */
+#define FLASH_REQUEST_BYTES_MAX (512 * 1024)
+
+static struct flash_config config = {
+#define FLASH_UNSET(name, minimum, maximum) .name = FLASH_NOT_GIVEN,
+	FLASH_PARAMETERS(FLASH_UNSET)
+};
+
+/* devices/README.md says what each one means. */
+#define FLASH_MODULE_PARAMETER(name, minimum, maximum) \
+	module_param_named(name, config.name, ullong, 0444);
+FLASH_PARAMETERS(FLASH_MODULE_PARAMETER)
+
+struct flash_command {
+	struct hrtimer timer;
+	blk_status_t status;
+};
+
+static struct {
+	struct flash_store store;
+	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
+	struct flash_model model;
+	u64 in_flight;
+	u64 failed_requests;
+} flash;
+
+static struct blk_mq_tag_set tag_set;
+static struct gendisk *disk;
+
+static bool flash_request(struct request *rq, struct flash_request *request)
+{
+	request->fua = !!(rq->cmd_flags & REQ_FUA);
+	request->length_bytes = blk_rq_bytes(rq);
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		request->operation = FLASH_READ;
+		return true;
+	case REQ_OP_WRITE:
+		request->operation = FLASH_WRITE;
+		return true;
+	case REQ_OP_FLUSH:
+		request->operation = FLASH_FLUSH;
+		return true;
+	case REQ_OP_DISCARD:
+		request->operation = FLASH_DISCARD;
+		return true;
+	case REQ_OP_WRITE_ZEROES:
+		request->operation = FLASH_ZEROES;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static blk_status_t flash_copy(struct request *rq, bool write)
+{
+	loff_t offset_bytes = (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT;
+	struct req_iterator iterator;
+	struct bio_vec segment;
+
+	rq_for_each_segment(segment, rq, iterator) {
+		if (flash_store_copy(&flash.store, &segment, offset_bytes, write))
+			return BLK_STS_IOERR;
+		offset_bytes += segment.bv_len;
+	}
+	return BLK_STS_OK;
+}
+
+static blk_status_t flash_move_data(struct request *rq, enum flash_operation operation)
+{
+	switch (operation) {
+	case FLASH_READ:
+	case FLASH_WRITE:
+		return flash_copy(rq, operation == FLASH_WRITE);
+	case FLASH_DISCARD:
+	case FLASH_ZEROES:
+		flash_store_zero(&flash.store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
+				 blk_rq_bytes(rq));
+		return BLK_STS_OK;
+	default:
+		return BLK_STS_OK;
+	}
+}
+
+static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
+{
+	struct flash_command *command = blk_mq_rq_to_pdu(data->rq);
+	struct flash_request request;
+	unsigned long flags;
+	u64 completion_ns;
+
+	if (!flash_request(data->rq, &request))
+		return BLK_STS_NOTSUPP;
+	blk_mq_start_request(data->rq);
+
+	/* The service begins now: what the copy costs the processor runs beside it. */
+	spin_lock_irqsave(&flash.lock, flags);
+	completion_ns = flash_model_submit(&flash.model, &request, ktime_get_ns());
+	flash.in_flight++;
+	spin_unlock_irqrestore(&flash.lock, flags);
+
+	command->status = flash_move_data(data->rq, request.operation);
+	hrtimer_start(&command->timer, ns_to_ktime(completion_ns), HRTIMER_MODE_ABS);
+	return BLK_STS_OK;
+}
+
+static enum hrtimer_restart flash_timer_fired(struct hrtimer *timer)
+{
+	struct flash_command *command = container_of(timer, struct flash_command, timer);
+	unsigned long flags;
+
+	spin_lock_irqsave(&flash.lock, flags);
+	flash.in_flight--;
+	flash.failed_requests += command->status != BLK_STS_OK;
+	spin_unlock_irqrestore(&flash.lock, flags);
+	blk_mq_complete_request(blk_mq_rq_from_pdu(command));
+	return HRTIMER_NORESTART;
+}
+
+static void flash_complete_rq(struct request *rq)
+{
+	struct flash_command *command = blk_mq_rq_to_pdu(rq);
+
+	blk_mq_end_request(rq, command->status);
+}
+
+static int flash_init_request(struct blk_mq_tag_set *set, struct request *rq,
+			      unsigned int hctx_index, unsigned int numa_node)
+{
+	struct flash_command *command = blk_mq_rq_to_pdu(rq);
+
+	hrtimer_init(&command->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	command->timer.function = flash_timer_fired;
+	return 0;
+}
+
+static const struct blk_mq_ops flash_mq_ops = {
+	.queue_rq = flash_queue_rq,
+	.complete = flash_complete_rq,
+	.init_request = flash_init_request,
+};
+
+static const struct block_device_operations flash_disk_ops = {
+	.owner = THIS_MODULE,
+};
+
+/* One line "name value" each, all of one instant. */
+static ssize_t flash_statistics_show(struct device *device, struct device_attribute *attribute,
+				     char *buffer)
+{
+	struct flash_statistics statistics;
+	u64 in_flight, failed_requests, stored_bytes;
+	unsigned long flags;
+	int length = 0;
+
+	spin_lock_irqsave(&flash.lock, flags);
+	flash_model_advance(&flash.model, ktime_get_ns());
+	statistics = flash.model.statistics;
+	in_flight = flash.in_flight;
+	failed_requests = flash.failed_requests;
+	spin_unlock_irqrestore(&flash.lock, flags);
+	stored_bytes = (u64)READ_ONCE(flash.store.page_count) << PAGE_SHIFT;
+
+#define FLASH_SHOW(name) \
+	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics.name);
+	FLASH_STATISTICS(FLASH_SHOW)
+	length += sysfs_emit_at(buffer, length, "in_flight %llu\n", in_flight);
+	length += sysfs_emit_at(buffer, length, "failed_requests %llu\n", failed_requests);
+	length += sysfs_emit_at(buffer, length, "stored_bytes %llu\n", stored_bytes);
+	return length;
+}
+static DEVICE_ATTR_RO(flash_statistics);
+
+static struct attribute *flash_attrs[] = {
+	&dev_attr_flash_statistics.attr,
+	NULL,
+};
+ATTRIBUTE_GROUPS(flash);
+
+static int flash_check_parameters(void)
+{
+	struct flash_complaint complaint = flash_model_check(&config);
+
+	if (!complaint.name)
+		return 0;
+	if (complaint.value == FLASH_NOT_GIVEN)
+		pr_err("parameter %s is missing: must be %llu to %llu\n", complaint.name,
+		       complaint.minimum, complaint.maximum);
+	else if (complaint.rule)
+		pr_err("parameter %s is %llu: must be %s\n", complaint.name, complaint.value,
+		       complaint.rule);
+	else
+		pr_err("parameter %s is %llu: must be %llu to %llu\n", complaint.name,
+		       complaint.value, complaint.minimum, complaint.maximum);
+	return -EINVAL;
+}
+
+/*
+ * Without them the kernel looks at its timers once a tick, and every request would take whole
+ * ticks. Under QEMU they need a local APIC timer that never stops: -cpu ...,+arat.
+ */
+static int flash_check_timers(void)
+{
+	if (hrtimer_resolution <= NSEC_PER_USEC)
+		return 0;
+	pr_err("no high-resolution timers: service times would be multiples of %u ns\n",
+	       hrtimer_resolution);
+	return -EOPNOTSUPP;
+}
+
+static void flash_set_limits(struct request_queue *queue)
+{
+	blk_queue_logical_block_size(queue, SECTOR_SIZE);
+	blk_queue_physical_block_size(queue, FLASH_BLOCK_BYTES);
+	blk_queue_max_hw_sectors(queue, FLASH_REQUEST_BYTES_MAX >> SECTOR_SHIFT);
+	blk_queue_max_discard_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
+	blk_queue_max_write_zeroes_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
+	queue->limits.discard_granularity = FLASH_BLOCK_BYTES;
+	/* Without a cache every write is durable when it completes: nothing to flush or force. */
+	blk_queue_write_cache(queue, config.cache_bytes, config.cache_bytes && config.fua);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
+	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
+}
+
+static int __init flash_init(void)
+{
+	int error = flash_check_parameters();
+
+	if (!error)
+		error = flash_check_timers();
+	if (error)
+		return error;
+	spin_lock_init(&flash.lock);
+	flash_store_init(&flash.store);
+	flash_model_init(&flash.model, &config);
+
+	tag_set.ops = &flash_mq_ops;
+	tag_set.nr_hw_queues = 1;
+	tag_set.queue_depth = config.queue_depth;
+	tag_set.numa_node = NUMA_NO_NODE;
+	tag_set.cmd_size = sizeof(struct flash_command);
+	tag_set.flags = BLK_MQ_F_SHOULD_MERGE;
+	error = blk_mq_alloc_tag_set(&tag_set);
+	if (error)
+		return error;
+	disk = blk_mq_alloc_disk(&tag_set, NULL);
+	if (IS_ERR(disk)) {
+		error = PTR_ERR(disk);
+		goto free_tag_set;
+	}
+	disk->fops = &flash_disk_ops;
+	strscpy(disk->disk_name, "flash0", DISK_NAME_LEN);
+	flash_set_limits(disk->queue);
+	set_capacity(disk, config.capacity_bytes >> SECTOR_SHIFT);
+	error = device_add_disk(NULL, disk, flash_groups);
+	if (error)
+		goto put_disk;
+	return 0;
+
+put_disk:
+	put_disk(disk);
+free_tag_set:
+	blk_mq_free_tag_set(&tag_set);
+	return error;
+}
+
+static void __exit flash_exit(void)
+{
+	del_gendisk(disk);
+	put_disk(disk);
+	blk_mq_free_tag_set(&tag_set);
+	flash_store_free(&flash.store);
+}
+
+module_init(flash_init);
+module_exit(flash_exit);
+MODULE_DESCRIPTION("Flash device in memory that takes as long as a model says");
+MODULE_LICENSE("GPL");
