@@ -7,9 +7,10 @@ the order of rows do. Paths, times of files and the wall clock of the host are n
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,5 +54,6 @@ def _hash_column(digest: _Hash, name: str, column: pa.Array) -> None:
         _frame(digest, _numbers(pc.fill_null(column, 0), np.int64).astype("<i8").tobytes())
 
 
-def _numbers(array: pa.Array, dtype: type) -> np.ndarray:
-    return array.to_numpy(zero_copy_only=False).astype(dtype)
+def _numbers(array: pa.Array, dtype: type[np.generic] | type[bool]) -> npt.NDArray[Any]:
+    numbers: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers.astype(dtype)

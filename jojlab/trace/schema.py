@@ -60,7 +60,7 @@ def table_schema(table: str) -> TableSchema:
         ) from error
     if document.get("table") != table or unknown:
         raise MachineError(
-            f"{path}: describes table {document.get('table')!r}, columns of unknown type: {unknown}",
+            f"{path}: is for {document.get('table')!r}, unknown types in columns {unknown}",
             "restore the schema folder from the repository",
         )
     return TableSchema(table, columns)
