@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jojlab.analysis.commit_bill import Bill, commit_bills
@@ -58,6 +58,10 @@ class RunSummary:
     def unfinished(self) -> tuple[CaseSummary, ...]:
         """The cases that failed or were not reached (those skipped on purpose are not)."""
         return tuple(case for case in self.cases if case.status in ("failed", "pending"))
+
+    def only(self, case_id: str) -> RunSummary:
+        """Return the summary of one case."""
+        return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
 def summarise(run: RunFolder) -> RunSummary:

@@ -45,7 +45,7 @@ def open_tables(run: RunFolder) -> RunTables:
     for table in TABLES:
         paths = [str(capture.path(table)) for _, _, capture in captures]
         rows = connection.read_parquet(
-            [_literal(path) for path in paths],
+            [parquet_literal(path) for path in paths],
             filename=True,
             hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
         )
@@ -60,6 +60,6 @@ def rows_of(expression: ibis.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _literal(path: str) -> str:
+def parquet_literal(path: str) -> str:
     """Quote the characters that DuckDB takes for a pattern."""
     return re.sub(r"([*?\[])", r"[\1]", path)
