@@ -139,7 +139,7 @@ class CaptureBuilder:
 
     def transaction(
         self,
-        body: Callable[[], None],
+        body: Callable[[], object],
         *,
         kind: str = "insert",
         sync_calls: int = 1,

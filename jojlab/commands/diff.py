@@ -12,8 +12,8 @@ from jojlab.errors import EXPECTATION_FAILED, FINE
 
 
 def diff(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The older run.")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The newer run.")],
+    run_a: Annotated[Path, typer.Argument(help="The older run.")],
+    run_b: Annotated[Path, typer.Argument(help="The newer run.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two runs, case by case and figure by figure.

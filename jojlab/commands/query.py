@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def query(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that joj run made.")],
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT, in DuckDB's SQL.")],
+    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    sql: Annotated[str, typer.Argument(help="One SELECT, in DuckDB's SQL.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
 ) -> None:

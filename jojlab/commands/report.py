@@ -11,7 +11,7 @@ from jojlab.errors import FINE, INCOMPLETE
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that joj run made.")],
+    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="FILE", help="File to write; RUN/report.html."),

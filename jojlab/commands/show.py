@@ -12,7 +12,7 @@ from jojlab.errors import FINE, INCOMPLETE, UseError
 
 
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that joj run made.")],
+    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
     case: Annotated[
         str, typer.Option(metavar="CASE_ID", help="Every figure and the bill of one case.")
     ] = "",

@@ -1,4 +1,4 @@
-"""Prints summaries, bills and comparisons as tables. Computes nothing but what is divided to show."""
+"""Prints summaries, bills, comparisons and answers of queries as tables; computes nothing."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class QuietConsole(Console):
 
 
 def terminal() -> QuietConsole:
-    """Return the console of standard output; piped text is as wide as its tables."""
-    width = None if sys.stdout.isatty() else 160
+    """Return the console of standard output; piped text is never cut."""
+    width = None if sys.stdout.isatty() else 10_000
     return QuietConsole(width=width, highlight=False)
 
 

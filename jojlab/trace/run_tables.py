@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ibis
+import pyarrow as pa
 
 from jojlab.errors import DataError
 from jojlab.trace.run_folder import RunFolder
@@ -49,7 +50,7 @@ def open_tables(run: RunFolder) -> RunTables:
             filename=True,
             hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
         )
-        owners = ibis.memtable({"filename": paths, **names})
+        owners = ibis.memtable(pa.table({"filename": paths, **names}))
         tables[table] = rows.inner_join(owners, "filename").drop("filename")
     return RunTables(**tables)
 
