@@ -1,0 +1,5 @@
+"""Runs `python -m jojlab` as `joj`."""
+
+from jojlab.cli import main
+
+main()

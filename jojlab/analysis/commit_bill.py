@@ -1,0 +1,218 @@
+"""What does one commit cost, and where does it go? Every request and byte stands in one row.
+
+Rows are by part (commit, deferred), operation, block_type, file_kind, file and cause. Their
+requests and bytes are whole numbers over all commits of a case (all its seeds); what one commit
+costs is that, divided by the number of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+
+from jojlab.analysis.completeness import Completeness, completeness
+from jojlab.analysis.latency import percentiles
+from jojlab.analysis.measured import CAPTURE, commits, requests
+from jojlab.analysis.owners import with_owner
+from jojlab.errors import UseError
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+
+KEY = ("part", "operation", "block_type", "file_kind", "file", "cause")
+
+
+@dataclass(frozen=True)
+class BillRow:
+    """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
+
+    A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
+    are in the rows they belong to. `cause` is the sync call and the file it was for, `writeback`
+    when nobody waited, `read` for a read outside a sync call.
+    """
+
+    part: str
+    operation: str
+    block_type: str
+    file_kind: str
+    file: str
+    cause: str
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Total:
+    """Requests (flushes among them), bytes and flushes over all commits."""
+
+    requests: int
+    bytes: int
+    flushes: int
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The bill of one case. `latency_ns` holds exact percentiles over all its commits."""
+
+    case_id: str
+    transactions: int
+    rows: tuple[BillRow, ...]
+    latency_ns: dict[str, int]
+    missing: Completeness
+
+    def part(self, part: str) -> tuple[BillRow, ...]:
+        """Return the rows of `commit` or `deferred`, dearest first."""
+        return tuple(row for row in self.rows if row.part == part)
+
+    def total(self, part: str) -> Total:
+        """Add up one part."""
+        rows = self.part(part)
+        return Total(
+            sum(row.requests for row in rows),
+            sum(row.bytes for row in rows),
+            sum(row.requests for row in rows if row.operation == "flush"),
+        )
+
+    def per_commit(self, value: int) -> float:
+        """Divide a sum over all commits by their number."""
+        return value / self.transactions
+
+
+def commit_bills(tables: RunTables) -> dict[str, Bill]:
+    """Return the bill of every case that has measured transactions, by case_id."""
+    counted = commits(tables).group_by("case_id").agg(transactions=lambda t: t.count())
+    transactions = {row["case_id"]: int(row["transactions"]) for row in rows_of(counted)}
+    latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
+    missing = completeness(tables)
+    lines: dict[str, list[BillRow]] = {case_id: [] for case_id in transactions}
+    for row in rows_of(bill_rows(tables)):
+        case_id = row.pop("case_id")
+        if case_id in lines:
+            lines[case_id].append(BillRow(**row))
+    return {
+        case_id: Bill(case_id, count, tuple(lines[case_id]), latency[case_id], missing[case_id])
+        for case_id, count in sorted(transactions.items())
+    }
+
+
+def bill_rows(tables: RunTables) -> ibis.Table:
+    """Return the rows of all bills, with case_id; sums equal those of the requests exactly."""
+    rows = billed_pieces(tables)
+    return (
+        rows.group_by("case_id", *KEY)
+        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
+        .order_by("case_id", "part", ibis.desc("bytes"), ibis.desc("requests"), *KEY[1:])
+    )
+
+
+def billed_pieces(tables: RunTables) -> ibis.Table:
+    """Return what the bills add up: one row per page run or request without any, with its KEY."""
+    owed = requests(tables)
+    pieces = _run_pieces(tables, owed).union(_rest_pieces(tables, owed))
+    request = owed.select(
+        *CAPTURE, "request_id", "part", "operation", "asker_call", "asker_file_id"
+    )
+    rows = pieces.inner_join(request, [*CAPTURE, "request_id"])
+    return with_owner(rows, tables)
+
+
+def bill_json(run: RunFolder, case_id: str | None = None) -> dict[str, Any]:
+    """Return the bill of one case as `joj bill --json` prints it.
+
+    `case_id` may be left out when the run has one finished case; raises UseError otherwise.
+    """
+    bills = commit_bills(open_tables(run))
+    if case_id is None and len(bills) == 1:
+        case_id = next(iter(bills))
+    if case_id not in bills:
+        raise UseError(
+            f"{run.path}: no bill of case {case_id!r}", f"name one of: {', '.join(bills) or 'none'}"
+        )
+    return bill_for_case(bills[case_id])
+
+
+def bill_for_case(bill: Bill) -> dict[str, Any]:
+    """Return `bill` as plain data: per_commit and rows divided, totals as whole numbers."""
+    total, deferred = bill.total("commit"), bill.total("deferred")
+    return {
+        "case_id": bill.case_id,
+        "transactions": bill.transactions,
+        "per_commit": {
+            **_per_commit(bill, total),
+            **bill.latency_ns,
+        },
+        "total": vars(total),
+        "rows": _rows_json(bill, bill.part("commit")),
+        "deferred": {
+            "per_commit": _per_commit(bill, deferred),
+            "total": vars(deferred),
+            "rows": _rows_json(bill, bill.part("deferred")),
+        },
+        "lost_events": bill.missing.lost_events,
+        "unattributed_bytes": bill.missing.unattributed_bytes,
+    }
+
+
+def _per_commit(bill: Bill, total: Total) -> dict[str, float]:
+    return {name: bill.per_commit(value) for name, value in vars(total).items()}
+
+
+def _rows_json(bill: Bill, rows: Iterable[BillRow]) -> list[dict[str, Any]]:
+    return [
+        {
+            "block_type": row.block_type,
+            "file_kind": row.file_kind,
+            "file": row.file,
+            "operation": row.operation,
+            "cause": row.cause,
+            "requests": bill.per_commit(row.requests),
+            "bytes": bill.per_commit(row.bytes),
+            "total_requests": row.requests,
+            "total_bytes": row.bytes,
+        }
+        for row in rows
+    ]
+
+
+def _run_pieces(tables: RunTables, owed: ibis.Table) -> ibis.Table:
+    """One piece per page run; the first of a request carries the request."""
+    runs = tables.page_runs
+    position = ibis.row_number().over(
+        group_by=[*CAPTURE, "request_id"], order_by=[runs.sector, runs.length_bytes]
+    )
+    runs = runs.mutate(requests=(position == 0).ifelse(1, 0))
+    runs = runs.semi_join(owed, [*CAPTURE, "request_id"])
+    return runs.select(
+        *CAPTURE,
+        "request_id",
+        "block_type",
+        "file_kind",
+        "file_id",
+        requests=runs["requests"].cast("int64"),
+        bytes=runs["length_bytes"],
+    )
+
+
+def _rest_pieces(tables: RunTables, owed: ibis.Table) -> ibis.Table:
+    """One piece per request whose page runs do not add up to it: flushes, and what is unknown."""
+    runs = tables.page_runs
+    covered = runs.group_by([*CAPTURE, "request_id"]).agg(
+        runs=runs.count(), covered=runs.length_bytes.sum()
+    )
+    rest = owed.left_join(covered, [*CAPTURE, "request_id"])
+    rest = rest.select(*owed.columns, "runs", covered=rest.covered.fill_null(0))
+    bare = rest["runs"].isnull()
+    rest = rest.filter(bare | (rest.covered != rest.length_bytes))
+    # A read or write without page runs has no owner; a flush or discard has none to have.
+    ownerless = rest["runs"].notnull() | rest.operation.isin(["read", "write"])
+    return rest.select(
+        *CAPTURE,
+        "request_id",
+        block_type=ownerless.ifelse("unknown", rest.block_type),
+        file_kind=ownerless.ifelse("none", rest.file_kind),
+        file_id=ownerless.ifelse(ibis.null("int64"), rest.file_id),
+        requests=rest["runs"].isnull().ifelse(1, 0).cast("int64"),
+        bytes=rest.length_bytes - rest.covered.cast("int64"),
+    )

@@ -1,0 +1,114 @@
+"""What differs between two runs? Figures case by case, and what made the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.figures import FIGURES, Number
+from jojlab.analysis.summary import CaseSummary, RunSummary
+
+
+@dataclass(frozen=True)
+class FigureChange:
+    """One figure of one case in both runs. `change` is (new - old) / old; None from zero."""
+
+    case_id: str
+    label: str
+    figure: str
+    old: Number
+    new: Number
+    change: float | None
+    within_spread: bool  # the ranges over the seeds overlap: the change may be chance
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that differs. Without a change and a one-sided case the runs measured the same."""
+
+    changes: tuple[FigureChange, ...]
+    equal_figures: int
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    fingerprint: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def same(self) -> bool:
+        """Whether every figure of every case is equal."""
+        return not (self.changes or self.only_old or self.only_new)
+
+
+def compare(old: RunSummary, new: RunSummary) -> Comparison:
+    """Compare the medians of all figures of the cases that both runs measured."""
+    old_cases = {case.case_id: case for case in old.measured}
+    new_cases = {case.case_id: case for case in new.measured}
+    both = [case_id for case_id in old_cases if case_id in new_cases]
+    changes = [
+        change for case_id in both for change in _changes(old_cases[case_id], new_cases[case_id])
+    ]
+    return Comparison(
+        tuple(changes),
+        len(both) * len(FIGURES) - len(changes),
+        tuple(case_id for case_id in old_cases if case_id not in new_cases),
+        tuple(case_id for case_id in new_cases if case_id not in old_cases),
+        fingerprint_changes(old.fingerprint, new.fingerprint),
+    )
+
+
+def fingerprint_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Return the parts that differ, by dotted name; None stands for a part that is not there."""
+    flat_old, flat_new = flatten(old), flatten(new)
+    return {
+        name: (flat_old.get(name), flat_new.get(name))
+        for name in sorted(flat_old.keys() | flat_new.keys())
+        if flat_old.get(name) != flat_new.get(name)
+    }
+
+
+def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one, with dotted names."""
+    flat: dict[str, Any] = {}
+    for name, part in value.items():
+        if isinstance(part, Mapping):
+            flat |= flatten(part, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = part
+    return flat
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Return what `joj diff --json` prints."""
+    return {
+        "same": comparison.same,
+        "changes": [vars(change) for change in comparison.changes],
+        "equal_figures": comparison.equal_figures,
+        "only_old": list(comparison.only_old),
+        "only_new": list(comparison.only_new),
+        "fingerprint": {
+            name: {"old": ends[0], "new": ends[1]} for name, ends in comparison.fingerprint.items()
+        },
+    }
+
+
+def _changes(old: CaseSummary, new: CaseSummary) -> list[FigureChange]:
+    changes = []
+    for name in FIGURES:
+        before, after = old.figures.median[name], new.figures.median[name]
+        if before != after:
+            low, high = old.figures.spread[name]
+            new_low, new_high = new.figures.spread[name]
+            changes.append(
+                FigureChange(
+                    old.case_id,
+                    old.label,
+                    name,
+                    before,
+                    after,
+                    (after - before) / before if before else None,
+                    new_low <= high and low <= new_high,
+                )
+            )
+    return changes

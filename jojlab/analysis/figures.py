@@ -1,0 +1,108 @@
+"""Which named numbers tell about a case? One value per capture, then the median over the seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jojlab.analysis.commit_bill import billed_pieces
+from jojlab.analysis.latency import PERCENTILES, percentiles
+from jojlab.analysis.measured import CAPTURE
+from jojlab.analysis.throughput import throughput
+from jojlab.trace.run_tables import RunTables, rows_of
+
+Number = int | float
+
+# Figure -> what it is, in the order in which figures are shown. The unit stands in the name.
+FIGURES: dict[str, str] = {
+    "throughput_tps": "transactions per second, without checkpoints",
+    "throughput_with_checkpoints_tps": "transactions per second, time of checkpoints added",
+    **{f"latency_ns_{name}": f"BEGIN to return of COMMIT, {name}" for name in PERCENTILES},
+    **{f"commit_latency_ns_{name}": f"COMMIT alone, {name}" for name in PERCENTILES},
+    "requests_per_commit": "block requests, flushes among them",
+    "bytes_per_commit": "bytes of those requests",
+    "flushes_per_commit": "cache flushes",
+    "data_bytes_per_commit": "bytes of file data",
+    "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
+    "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
+    "unknown_bytes_per_commit": "bytes without an owner",
+    "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
+    "deferred_bytes_per_commit": "bytes of those",
+    "deferred_flushes_per_commit": "flushes of those",
+    "sync_calls_per_commit": "fsync or fdatasync calls by SQLite",
+    "transactions": "measured transactions of one capture",
+    "checkpoints": "checkpoints of one capture",
+}
+
+_CLASSES = {
+    "data": "data_bytes_per_commit",
+    "fs-journal": "fs_journal_bytes_per_commit",
+    "fs-metadata": "fs_metadata_bytes_per_commit",
+    "unknown": "unknown_bytes_per_commit",
+}
+
+
+@dataclass(frozen=True)
+class CaseFigures:
+    """The figures of one case: median, smallest and largest over its seeds."""
+
+    seeds: tuple[int, ...] = ()
+    median: Mapping[str, Number] = field(default_factory=dict)
+    spread: Mapping[str, tuple[Number, Number]] = field(default_factory=dict)
+
+
+def case_figures(tables: RunTables) -> dict[str, CaseFigures]:
+    """Return the figures of every case with measured transactions, by case_id."""
+    by_case: dict[str, dict[int, dict[str, Number]]] = {}
+    for (case_id, seed), figures in capture_figures(tables).items():
+        by_case.setdefault(case_id, {})[seed] = figures
+    result: dict[str, CaseFigures] = {}
+    for case_id, captures in sorted(by_case.items()):
+        values = {name: [figures[name] for figures in captures.values()] for name in FIGURES}
+        result[case_id] = CaseFigures(
+            tuple(sorted(captures)),
+            {name: statistics.median(column) for name, column in values.items()},
+            {name: (min(column), max(column)) for name, column in values.items()},
+        )
+    return result
+
+
+def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number]]:
+    """Return the figures of every capture, by (case_id, seed)."""
+    result: dict[tuple[str, int], dict[str, Number]] = {}
+    for row in rows_of(throughput(tables)):
+        figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
+        figures |= {name: row[name] for name in FIGURES if name in row}
+        figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
+        result[row["case_id"], row["seed"]] = figures
+    for row in rows_of(percentiles(tables, CAPTURE)):
+        result[row.pop("case_id"), row.pop("seed")] |= row
+    for key, sums in _sums(tables).items():
+        if key in result:
+            transactions = result[key]["transactions"]
+            result[key] |= {name: value / transactions for name, value in sums.items()}
+    return result
+
+
+def _sums(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
+    """Add requests, bytes and flushes up by capture; whole numbers, to be divided later."""
+    pieces = billed_pieces(tables)
+    grouped = pieces.group_by(*CAPTURE, "part", "operation", "block_type").agg(
+        requests=pieces["requests"].sum().cast("int64"), bytes=pieces["bytes"].sum().cast("int64")
+    )
+    result: dict[tuple[str, int], dict[str, int]] = {}
+    for row in rows_of(grouped):
+        sums = result.setdefault((row["case_id"], row["seed"]), {})
+        prefix = "" if row["part"] == "commit" else "deferred_"
+        flushes = row["requests"] if row["operation"] == "flush" else 0
+        for name, value in (
+            (f"{prefix}requests_per_commit", row["requests"]),
+            (f"{prefix}bytes_per_commit", row["bytes"]),
+            (f"{prefix}flushes_per_commit", flushes),
+        ):
+            sums[name] = sums.get(name, 0) + value
+        if not prefix and row["block_type"] in _CLASSES:
+            name = _CLASSES[row["block_type"]]
+            sums[name] = sums.get(name, 0) + row["bytes"]
+    return result

@@ -1,0 +1,37 @@
+"""Whose bytes are they, and why were they written? Adds `file` and `cause` to requests or runs."""
+
+from __future__ import annotations
+
+import ibis
+
+from jojlab.analysis.measured import CAPTURE
+from jojlab.trace.run_tables import RunTables
+
+
+def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
+    """Add `file` (last known path, empty where no file is known) and `cause` to `rows`.
+
+    `rows` has file_id, operation, asker_call and asker_file_id. `cause` is the sync call and the
+    file it was for, as in "fdatasync of test.db"; "writeback" when nobody waited, "read" for a
+    read outside a sync call.
+    """
+    names = tables.files.select(*CAPTURE, "file_id", "path")
+    columns = rows.columns
+    rows = rows.left_join(names, [*CAPTURE, "file_id"]).select(*columns, file="path")
+    askers = names.rename(asker_file_id="file_id", asker_path="path")
+    rows = rows.left_join(askers, [*CAPTURE, "asker_file_id"]).select(
+        *columns, "file", "asker_path"
+    )
+    rows = rows.mutate(file=rows.file.fill_null(""), cause=_cause(rows))
+    return rows.drop("asker_path")
+
+
+def _cause(rows: ibis.Table) -> ibis.Value:
+    name = rows.asker_path.re_extract(r"([^/]+)/?$", 1)  # the last part of the path
+    named = rows.asker_path.notnull() & (rows.asker_path != "")
+    return ibis.cases(
+        (rows.asker_call.notnull() & named, rows.asker_call + " of " + name),
+        (rows.asker_call.notnull(), rows.asker_call),
+        (rows.operation == "read", "read"),
+        else_="writeback",
+    )

@@ -1,0 +1,156 @@
+"""Everything that is shown of a run, computed once: what the terminal and the report are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jojlab.analysis.commit_bill import Bill, commit_bills
+from jojlab.analysis.commit_trace import CommitTrace, commit_traces
+from jojlab.analysis.completeness import Completeness, completeness
+from jojlab.analysis.figures import CaseFigures, case_figures
+from jojlab.trace.run_folder import CaseEntry, RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """One case. `label` names it by the fields in which the cases of the run differ."""
+
+    case_id: str
+    label: str
+    case: Mapping[str, Any]
+    status: str
+    reason: str
+    seeds: tuple[int, ...] = ()
+    figures: CaseFigures = field(default_factory=CaseFigures)
+    missing: Completeness = field(default_factory=Completeness)
+    bill: Bill | None = None
+    trace: CommitTrace | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run: its question, its cases in the experiment's order, and what made them."""
+
+    name: str
+    question: str
+    experiment: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    cases: tuple[CaseSummary, ...]
+    fingerprint: Mapping[str, Any]
+    clocks: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> tuple[CaseSummary, ...]:
+        """The cases that have figures."""
+        return tuple(case for case in self.cases if case.figures.seeds)
+
+    @property
+    def incomplete(self) -> tuple[CaseSummary, ...]:
+        """The cases whose captures lack something."""
+        return tuple(case for case in self.cases if case.missing.incomplete)
+
+    @property
+    def unfinished(self) -> tuple[CaseSummary, ...]:
+        """The cases that failed or were not reached (those skipped on purpose are not)."""
+        return tuple(case for case in self.cases if case.status in ("failed", "pending"))
+
+    def only(self, case_id: str) -> RunSummary:
+        """Return the summary of one case."""
+        return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
+
+
+def summarise(run: RunFolder) -> RunSummary:
+    """Compute all figures, bills and traces of `run`. A run without a capture has none."""
+    tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
+    labels = case_labels(run.cases)
+    figures = case_figures(tables) if tables else {}
+    bills = commit_bills(tables) if tables else {}
+    traces = commit_traces(tables) if tables else {}
+    missing = completeness(tables) if tables else {}
+    configurations, clocks = _manifests(tables) if tables else ({}, ())
+    cases = tuple(
+        CaseSummary(
+            entry.case_id,
+            labels[entry.case_id],
+            entry.case,
+            entry.status,
+            entry.reason,
+            tuple(capture.seed for capture in entry.captures),
+            figures.get(entry.case_id, CaseFigures()),
+            missing.get(entry.case_id, Completeness()),
+            bills.get(entry.case_id),
+            traces.get(entry.case_id),
+            configurations.get(entry.case_id, {}),
+        )
+        for entry in run.cases
+    )
+    return RunSummary(
+        str(run.experiment.get("name", run.path.name)),
+        str(run.experiment.get("question", "")),
+        run.experiment,
+        tuple(run.seeds),
+        cases,
+        run.fingerprint,
+        clocks,
+    )
+
+
+def case_labels(cases: list[CaseEntry]) -> dict[str, str]:
+    """Name every case by the values of the fields that differ, "ext4 · wal"; else by case_id."""
+    fields = list(dict.fromkeys(name for entry in cases for name in entry.case))
+    varying = [
+        name
+        for name in fields
+        if len({json.dumps(entry.case.get(name), sort_keys=True) for entry in cases}) > 1
+    ]
+    labels = {
+        entry.case_id: " · ".join(str(entry.case[name]) for name in varying if name in entry.case)
+        or entry.case_id
+        for entry in cases
+    }
+    clear = len(set(labels.values())) == len(labels)
+    return labels if clear else {entry.case_id: entry.case_id for entry in cases}
+
+
+def summary_json(summary: RunSummary) -> dict[str, Any]:
+    """Return what `joj show --json` prints: figures are medians over seeds, spread [min, max]."""
+    return {
+        "experiment": summary.name,
+        "question": summary.question,
+        "cases": [
+            {
+                "case_id": case.case_id,
+                "case": dict(case.case),
+                "status": case.status,
+                "reason": case.reason,
+                "figures": dict(case.figures.median),
+                "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
+                "seeds": list(case.seeds),
+                "lost_events": case.missing.lost_events,
+                "unattributed_bytes": case.missing.unattributed_bytes,
+                "untraced_write_bytes": case.missing.untraced_write_bytes,
+            }
+            for case in summary.cases
+        ],
+        "fingerprint": dict(summary.fingerprint),
+    }
+
+
+def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+    """Return the configuration read back in the first seed of each case, and all clocks used."""
+    manifest = tables.manifest
+    rows = manifest.filter(manifest.key.isin(["configuration", "clock"]))
+    configurations: dict[str, dict[str, Any]] = {}
+    clocks: set[str] = set()
+    for row in rows_of(rows.order_by("case_id", "seed", "key")):
+        value = json.loads(row["value"])
+        if row["key"] == "clock":
+            clocks.add(str(value))
+        elif isinstance(value, dict):
+            configurations.setdefault(row["case_id"], value)
+    return configurations, tuple(sorted(clocks))

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.compare import compare, fingerprint_changes
+from jojlab.analysis.summary import summarise
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import make_run
+
+
+def test_equal_runs_are_the_same(tmp_path: Path) -> None:
+    first = summarise(make_run(tmp_path / "a", transactions=3))
+    second = summarise(make_run(tmp_path / "b", transactions=3))
+    comparison = compare(first, second)
+    assert comparison.same
+    assert comparison.equal_figures > 0
+    assert comparison.fingerprint == {}
+
+
+def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
+    old = make_run(tmp_path / "a", seeds=[1], transactions=4)
+    new = make_run(tmp_path / "b", seeds=[1], transactions=5)
+    new.fingerprint["kernel"] = "6.12"
+    new.save()
+    comparison = compare(summarise(old), summarise(RunFolder.open(new.path)))
+    changed = {c.figure: c for c in comparison.changes if c.label == "truncate"}
+    transactions = changed["transactions"]
+    assert (transactions.old, transactions.new) == (4, 5)
+    assert transactions.change == pytest.approx(0.25)
+    assert not transactions.within_spread
+    assert "bytes_per_commit" not in changed
+    assert comparison.fingerprint == {"kernel": ("6.1.0-test", "6.12")}
+    assert not comparison.same
+
+
+def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a", seeds=[1], transactions=2)
+    summary = summarise(run)
+    comparison = compare(summary, summary.only("filesystem=ext4,journal_mode=wal"))
+    assert comparison.only_old == ("filesystem=ext4,journal_mode=truncate",)
+    assert not comparison.same
+
+
+def test_fingerprints_are_compared_part_by_part() -> None:
+    assert fingerprint_changes({"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}, "b": 4}) == {
+        "a.y": (2, 3),
+        "b": (None, 4),
+    }

@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.figures import FIGURES, case_figures
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables
+from tests.captures import CaptureBuilder, make_run
+
+WAL = "filesystem=ext4,journal_mode=wal"
+TRUNCATE = "filesystem=ext4,journal_mode=truncate"
+
+
+def test_every_figure_is_there_with_median_and_spread(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=20)
+    figures = case_figures(open_tables(run))
+    assert sorted(figures) == [TRUNCATE, WAL]
+    for case in figures.values():
+        assert case.seeds == (1, 2, 3)
+        assert list(case.median) == list(FIGURES)
+        for name, (low, high) in case.spread.items():
+            assert low <= case.median[name] <= high
+
+
+def test_figures_of_known_captures(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=20)
+    figures = case_figures(open_tables(run))
+    truncate, wal = figures[TRUNCATE].median, figures[WAL].median
+    assert truncate["requests_per_commit"] == 9
+    assert truncate["bytes_per_commit"] == 69632
+    assert truncate["data_bytes_per_commit"] == 24 * 1024
+    assert truncate["fs_journal_bytes_per_commit"] == 44 * 1024
+    assert truncate["fs_metadata_bytes_per_commit"] == 0
+    assert truncate["sync_calls_per_commit"] == 5
+    assert truncate["checkpoints"] == 0
+    assert wal["flushes_per_commit"] == 0
+    assert wal["deferred_flushes_per_commit"] == 2 / 20
+    assert wal["deferred_bytes_per_commit"] == (2 * 12 * 1024 + 4096) / 20
+    assert wal["checkpoints"] == 2
+    assert wal["throughput_with_checkpoints_tps"] < wal["throughput_tps"]
+
+
+def run_of_transactions(
+    folder: Path, transactions: list[tuple[str, str, int, int, int]]
+) -> RunFolder:
+    """Make a run of one capture: (phase, kind, begin_ns, commit_ns, return_ns), no requests."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for number, (phase, kind, begin_ns, commit_ns, return_ns) in enumerate(transactions):
+        builder.tables["transactions"].append(
+            {
+                "transaction_id": number,
+                "phase": phase,
+                "kind": kind,
+                "databases": 1,
+                "begin_ns": begin_ns,
+                "commit_ns": commit_ns,
+                "return_ns": return_ns,
+                "sync_calls": 1,
+                "wal_frames": 0,
+            }
+        )
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(folder / "made"))
+    return run
+
+
+def test_percentiles_are_measured_values(tmp_path: Path) -> None:
+    """Of 1, 2 ... 1000 ns the nearest ranks are the shares themselves."""
+    transactions = [
+        ("commit", "insert", 10_000 * n, 10_000 * n, 10_000 * n + (n * 17) % 1001)
+        for n in range(1, 1001)
+    ]
+    run = run_of_transactions(tmp_path, transactions)
+    median = case_figures(open_tables(run))["a"].median
+    assert [median[f"latency_ns_{p}"] for p in ("p50", "p90", "p99", "p999", "max")] == [
+        500,
+        900,
+        990,
+        999,
+        1000,
+    ]
+
+
+def test_percentiles_of_few_values_do_not_interpolate(tmp_path: Path) -> None:
+    run = run_of_transactions(
+        tmp_path, [("commit", "insert", 0, 5, 10), ("commit", "insert", 100, 140, 200)]
+    )
+    median = case_figures(open_tables(run))["a"].median
+    assert median["latency_ns_p50"] == 10
+    assert median["latency_ns_p90"] == 100
+    assert median["commit_latency_ns_p50"] == 5
+    assert median["commit_latency_ns_max"] == 60
+
+
+def test_throughput_tells_checkpoints_apart(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    run = run_of_transactions(
+        tmp_path,
+        [
+            ("warm-up", "insert", 0, 0, second),
+            ("checkpoint", "checkpoint", second, second, 2 * second),  # belongs to the warm-up
+            ("commit", "insert", 10 * second, 10 * second, 11 * second),
+            ("checkpoint", "checkpoint", 11 * second, 11 * second, 14 * second),
+            ("commit", "update", 14 * second, 14 * second, 15 * second),
+            ("checkpoint", "checkpoint", 20 * second, 20 * second, 25 * second),
+        ],
+    )
+    median = case_figures(open_tables(run))["a"].median
+    # 2 in 10 s ... 15 s less 3 s; with checkpoints those 2 s and 3 + 5 s.
+    assert median["throughput_tps"] == pytest.approx(1.0)
+    assert median["throughput_with_checkpoints_tps"] == pytest.approx(0.2)
+    assert (median["transactions"], median["checkpoints"]) == (2, 2)

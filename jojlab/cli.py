@@ -1,0 +1,72 @@
+"""The command `joj`: its subcommands, and how errors, signals and closed pipes end it.
+
+A subcommand is one file in jojlab/commands. Heavy imports stand inside its function, so that
+`joj --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+
+from jojlab.commands import diff, query, report, show
+from jojlab.errors import JojError
+
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+# Every subcommand, in the order of `joj --help`.
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("show", show.show),
+    ("report", report.report),
+    ("diff", diff.diff),
+    ("query", query.query),
+)
+
+app = typer.Typer(
+    name="joj",
+    help="What one COMMIT really costs on flash, and where it goes.",
+    epilog="Exit codes: 0 fine; 1 an expectation did not hold; 2 wrong use; "
+    "3 the machine cannot; 4 incomplete data.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what ends a command into a message and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except JojError as error:
+            print(f"joj: {error}", file=sys.stderr)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            print("joj: interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # What is still buffered has no reader; without this Python complains at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+
+    return run
+
+
+for _name, _command in COMMANDS:
+    app.command(_name)(guarded(_command))
+
+
+def main() -> NoReturn:
+    """Run `joj`."""
+    app()
+    sys.exit(0)

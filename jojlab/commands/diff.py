@@ -1,0 +1,39 @@
+"""joj diff: the figures that changed between two runs, and what made them differ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import EXPECTATION_FAILED, FINE
+
+
+def diff(
+    run_a: Annotated[Path, typer.Argument(help="The older run.")],
+    run_b: Annotated[Path, typer.Argument(help="The newer run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two runs, case by case and figure by figure.
+
+    \b
+    Examples:
+      joj diff runs/before runs/after
+      joj diff runs/before runs/after --json | jq '.changes[] | select(.within_spread | not)'
+
+    Exit code 1 when a figure changed or a case is in one run alone.
+    """
+    from jojlab.analysis.compare import compare, comparison_json
+    from jojlab.analysis.summary import summarise
+    from jojlab.report.terminal import print_comparison, terminal
+    from jojlab.trace.run_folder import RunFolder
+
+    old, new = RunFolder.open(run_a), RunFolder.open(run_b)
+    comparison = compare(summarise(old), summarise(new))
+    if as_json:
+        print(json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False))
+    else:
+        print_comparison(terminal(), comparison)
+    raise typer.Exit(FINE if comparison.same else EXPECTATION_FAILED)

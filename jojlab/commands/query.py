@@ -1,0 +1,59 @@
+"""joj query: SQL over the tables of a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jojlab.errors import UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def query(
+    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    sql: Annotated[str, typer.Argument(help="One SELECT, in DuckDB's SQL.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+) -> None:
+    """Ask the tables of a run in SQL.
+
+    The tables are requests, page_runs, files, transactions, counters and manifest, over all
+    captures, with case_id, seed and the fields of the case (filesystem, journal_mode ...) added; a
+    field with the name of a column is there as case_NAME. The query reads nothing else.
+
+    \b
+    Examples:
+      joj query RUN "SELECT block_type, sum(length_bytes) FROM page_runs GROUP BY ALL"
+      joj query RUN "SELECT journal_mode, count(*) FROM requests
+                     WHERE operation = 'flush' AND phase = 'commit' GROUP BY ALL" --csv
+      joj query RUN "DESCRIBE requests"
+    """
+    if as_json and as_csv:
+        raise UseError("--json and --csv exclude each other", "leave one out")
+    from jojlab.trace.run_folder import RunFolder
+    from jojlab.trace.sql import query as run_query
+
+    answer = run_query(RunFolder.open(run), sql)
+    if as_json:
+        print(json.dumps(answer.to_pylist(), indent=1, ensure_ascii=False, default=str))
+    elif as_csv:
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(answer.column_names)
+        writer.writerows(row.values() for row in answer.to_pylist())
+    else:
+        _print_table(answer)
+
+
+def _print_table(answer: pa.Table) -> None:
+    from jojlab.report.terminal import print_rows, terminal
+
+    rows = [list(row.values()) for row in answer.to_pylist()]
+    print_rows(terminal(), answer.column_names, rows)

@@ -1,0 +1,37 @@
+"""joj report: a run as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import FINE, INCOMPLETE
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="File to write; RUN/report.html."),
+    ] = None,
+) -> None:
+    """Write the report of a run: one HTML file that needs no network.
+
+    \b
+    Examples:
+      joj report runs/first-look
+      joj report runs/first-look -o /srv/www/first-look.html
+
+    Exit code 4 when events were lost, bytes have no owner, or a case failed.
+    """
+    from jojlab.analysis.summary import summarise
+    from jojlab.report.html import write_report
+    from jojlab.trace.run_folder import RunFolder
+
+    summary = summarise(RunFolder.open(run))
+    path = out or run / "report.html"
+    write_report(path, summary, run.name)
+    print(path)
+    raise typer.Exit(INCOMPLETE if summary.incomplete or summary.unfinished else FINE)

@@ -1,0 +1,204 @@
+"""Prints summaries, bills, comparisons and answers of queries as tables; computes nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jojlab.analysis.commit_bill import Bill, BillRow
+from jojlab.analysis.compare import Comparison
+from jojlab.analysis.figures import FIGURES
+from jojlab.analysis.summary import CaseSummary, RunSummary
+from jojlab.report import text
+
+# The figures of the overview: column title, figure.
+OVERVIEW = (
+    ("transactions/s", "throughput_tps"),
+    ("latency p50", "latency_ns_p50"),
+    ("p99", "latency_ns_p99"),
+    ("requests", "requests_per_commit"),
+    ("flushes", "flushes_per_commit"),
+    ("bytes", "bytes_per_commit"),
+    ("fs journal", "fs_journal_bytes_per_commit"),
+    ("deferred", "deferred_bytes_per_commit"),
+)
+
+
+class QuietConsole(Console):
+    """A console that leaves a closed pipe to the command line, which ends without noise."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what happened; rich would exit with 1."""
+        raise BrokenPipeError
+
+
+def terminal() -> QuietConsole:
+    """Return the console of standard output; piped text is never cut."""
+    width = None if sys.stdout.isatty() else 10_000
+    return QuietConsole(width=width, highlight=False)
+
+
+def print_summary(console: Console, summary: RunSummary) -> None:
+    """Print the question, one line per case, and what is missing."""
+    if summary.question:
+        console.print(f"[bold]{escape(summary.question)}[/bold]")
+    table = _table(("case", "left"), *((title, "right") for title, _ in OVERVIEW))
+    for case in summary.cases:
+        if not case.figures.seeds:
+            table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
+            continue
+        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in OVERVIEW))
+    console.print(table)
+    seeds = len(summary.seeds)
+    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
+    note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
+    console.print(f"[dim]{escape(note)}[/dim]")
+    print_warnings(console, summary)
+
+
+def print_warnings(console: Console, summary: RunSummary) -> None:
+    """Print what is missing in the captures, and the cases without an answer."""
+    for case in summary.cases:
+        missing = case.missing
+        if missing.incomplete:
+            console.print(
+                f"[bold red]incomplete[/bold red] {escape(case.label)}: "
+                f"{missing.lost_events} events lost, "
+                f"{missing.unattributed_bytes} bytes without an owner"
+            )
+        if missing.untraced_write_bytes:
+            console.print(
+                f"[bold yellow]differs[/bold yellow] {escape(case.label)}: the device counted "
+                f"{missing.untraced_write_bytes:+d} bytes written against the trace"
+            )
+        if case.status != "ok":
+            console.print(
+                f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"
+            )
+
+
+def print_case(console: Console, case: CaseSummary) -> None:
+    """Print every figure of one case, and its bill."""
+    table = _table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
+    for name, meaning in FIGURES.items():
+        if name in case.figures.median:
+            table.add_row(
+                name,
+                text.figure(name, case.figures.median[name]),
+                escape(text.spread(name, case.figures.spread[name])),
+                f"[dim]{meaning}[/dim]",
+            )
+    console.print(table)
+    if case.bill:
+        print_bill(console, case.bill)
+
+
+def print_bill(console: Console, bill: Bill) -> None:
+    """Print what one commit costs, row by row, and what it leaves to be done later."""
+    total = bill.total("commit")
+    console.print(
+        f"[bold]one commit[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
+        f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
+        f"{text.kib(bill.per_commit(total.bytes))} KiB, "
+        f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
+        f"  [dim](over {bill.transactions} commits)[/dim]"
+    )
+    table = _table(
+        ("block type", "left"),
+        ("file kind", "left"),
+        ("file", "left"),
+        ("cause", "left"),
+        ("requests", "right"),
+        ("KiB", "right"),
+        ("share", "right"),
+    )
+    _add_rows(table, bill, bill.part("commit"), total.bytes)
+    if bill.part("deferred"):
+        table.add_section()
+        table.add_row("[bold]deferred to later[/bold]")
+        _add_rows(table, bill, bill.part("deferred"), 0)
+    console.print(table)
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the figures that changed, and what differs in how the runs were made."""
+    for name, (old, new) in comparison.fingerprint.items():
+        console.print(f"[cyan]{escape(name)}[/cyan]: {escape(str(old))} → {escape(str(new))}")
+    for which, cases in (("first", comparison.only_old), ("second", comparison.only_new)):
+        for case_id in cases:
+            console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")
+    if comparison.changes:
+        table = _table(
+            ("case", "left"),
+            ("figure", "left"),
+            ("old", "right"),
+            ("new", "right"),
+            ("change", "right"),
+            ("", "left"),
+        )
+        for change in comparison.changes:
+            table.add_row(
+                escape(change.label),
+                change.figure,
+                text.figure(change.figure, change.old),
+                text.figure(change.figure, change.new),
+                text.change(change.change),
+                "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
+            )
+        console.print(table)
+    console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+
+
+def print_rows(console: Console, columns: list[str], rows: list[list[object]]) -> None:
+    """Print the answer of a query; numbers stand to the right, null as a dot."""
+    numeric = [
+        all(isinstance(row[i], int | float) or row[i] is None for row in rows)
+        for i in range(len(columns))
+    ]
+    table = _table(*zip(columns, ("right" if n else "left" for n in numeric), strict=True))
+    for row in rows:
+        table.add_row(*("·" if value is None else escape(str(value)) for value in row))
+    console.print(table)
+
+
+def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> None:
+    rows = list(rows)
+    for row in rows:
+        table.add_row(
+            row.block_type
+            if row.operation in ("write", "flush")
+            else f"{row.block_type} ({row.operation})",
+            row.file_kind,
+            escape(row.file),
+            escape(row.cause),
+            text.digits(bill.per_commit(row.requests)),
+            text.kib(bill.per_commit(row.bytes)),
+            text.percent(row.bytes / whole) if whole else "",
+        )
+    table.add_row(
+        "[bold]total[/bold]",
+        "",
+        "",
+        "",
+        f"[bold]{text.digits(bill.per_commit(sum(row.requests for row in rows)))}[/bold]",
+        f"[bold]{text.kib(bill.per_commit(sum(row.bytes for row in rows)))}[/bold]",
+    )
+
+
+def _with_spread(case: CaseSummary, figure: str) -> str:
+    value = text.figure(figure, case.figures.median[figure])
+    ends = text.spread(figure, case.figures.spread[figure])
+    return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for title, side in columns:
+        table.add_column(
+            escape(title), justify="right" if side == "right" else "left", no_wrap=side == "right"
+        )
+    return table

@@ -1,0 +1,58 @@
+"""Numbers as people read them: times, bytes, counts, with three or four digits that count."""
+
+from __future__ import annotations
+
+Number = int | float
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+
+
+def duration(value_ns: Number) -> str:
+    """Return nanoseconds as 5.034 ms."""
+    for size, unit in _TIMES:
+        if abs(value_ns) >= size:
+            return f"{digits(value_ns / size)} {unit}"
+    return f"{digits(value_ns)} ns"
+
+
+def kib(value_bytes: Number) -> str:
+    """Return bytes in KiB, as 68 or 4.059."""
+    return digits(value_bytes / 1024)
+
+
+def digits(value: Number) -> str:
+    """Return four digits that count, with no zeros after the point that say nothing."""
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    if abs(value) >= 1e6:
+        return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.1e}"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    text = f"{value:.{max(0, 4 - whole)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def figure(name: str, value: Number) -> str:
+    """Return a figure's value with the unit that its name says."""
+    if "_ns_" in name:
+        return duration(value)
+    if "bytes" in name:
+        return f"{kib(value)} KiB"
+    return digits(value)
+
+
+def spread(name: str, ends: tuple[Number, Number]) -> str:
+    """Return [min–max], or nothing when all seeds agree."""
+    low, high = ends
+    return "" if low == high else f"[{figure(name, low)}–{figure(name, high)}]"
+
+
+def percent(share: float) -> str:
+    """Return a share as 12.3 %."""
+    return f"{share * 100:.1f} %"
+
+
+def change(share: float | None) -> str:
+    """Return a change with its sign; from zero there is none to tell."""
+    return "from 0" if share is None else f"{share * 100:+.2f} %"

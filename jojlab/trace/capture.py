@@ -1,0 +1,122 @@
+"""Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
+
+Reads TABLE.parquet for every table of schema/. Every file must be there, be whole, and have
+exactly the schema's columns and types, with no null where the schema allows none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jojlab.errors import DataError
+from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
+
+_REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One checked capture: where it is, how many rows each table has, and its manifest."""
+
+    folder: Path
+    row_counts: Mapping[str, int]
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> Capture:
+        """Decode and check every table; raises DataError naming the file that is wrong."""
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such capture", _REMEDY)
+        row_counts = {table: _read(folder, table).num_rows for table in TABLES}
+        return cls(folder, row_counts, _read_manifest(folder))
+
+    def path(self, table: str) -> Path:
+        """Return the file of `table`."""
+        return self.folder / f"{table}.parquet"
+
+    def read(self, table: str) -> pa.Table:
+        """Return one table's rows; raises DataError when it does not keep the contract."""
+        return _read(self.folder, table)
+
+    @property
+    def lost_events(self) -> int:
+        """Events that the tracer dropped."""
+        return int(self.manifest["lost_events"])
+
+    @property
+    def unattributed_bytes(self) -> int:
+        """Bytes of requests whose owner the tracer does not know."""
+        return int(self.manifest["unattributed_bytes"])
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether anything is missing: by the capture's own word, or by its counts."""
+        return bool(self.manifest["incomplete"] or self.lost_events or self.unattributed_bytes)
+
+
+def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
+    wanted = table_schema(table).arrow()
+    if found.names != wanted.names:
+        missing = sorted(set(wanted.names) - set(found.names))
+        extra = sorted(set(found.names) - set(wanted.names))
+        order = "" if missing or extra else "; same columns in another order"
+        raise DataError(
+            f"{path}: columns differ from schema/{table}.toml: "
+            f"missing {missing}, not in the schema {extra}{order}",
+            "use the joj and joj-agent of one and the same version",
+        )
+    for field in wanted:
+        if found.field(field.name).type != field.type:
+            raise DataError(
+                f"{path}: column {field.name} is {found.field(field.name).type}, "
+                f"schema/{table}.toml says {field.type}",
+                "use the joj and joj-agent of one and the same version",
+            )
+
+
+def _read(folder: Path, table: str) -> pa.Table:
+    path = folder / f"{table}.parquet"
+    if not path.is_file():
+        raise DataError(f"{path}: missing table", _REMEDY)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _check_columns(path, table, file.schema_arrow)
+            content = file.read()
+        content.validate(full=True)  # offsets in range, strings valid UTF-8
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: damaged or cut short: {error}", _REMEDY) from error
+    for column in table_schema(table).columns:
+        nulls = content.column(column.name).null_count
+        if nulls and not column.nullable:
+            raise DataError(
+                f"{path}: column {column.name} has {nulls} nulls; schema/{table}.toml allows none",
+                _REMEDY,
+            )
+    return content
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.parquet"
+    manifest: dict[str, Any] = {}
+    for row in _read(folder, "manifest").to_pylist():
+        try:
+            manifest[row["key"]] = json.loads(row["value"])
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}: key {row['key']}: not JSON: {error}", _REMEDY) from error
+    for key in ("schema_version", "seed", "clock", "lost_events", "unattributed_bytes"):
+        if key not in manifest:
+            raise DataError(f"{path}: no key {key}", _REMEDY)
+    manifest.setdefault("incomplete", False)
+    if manifest["schema_version"] != SCHEMA_VERSION:
+        raise DataError(
+            f"{path}: schema_version {manifest['schema_version']}, this joj reads {SCHEMA_VERSION}",
+            "use the joj that wrote the run, or run the experiment again",
+        )
+    return manifest

@@ -1,0 +1,242 @@
+"""A run: the folder that holds what became of every case of an experiment.
+
+    RUN/run.json         the cases, their status and captures, the experiment, the fingerprint
+    RUN/captures/...     the tables, one folder for each case and seed
+    RUN/experiment.toml  the experiment as it was asked
+
+run.json is written anew, atomically, at every change: a run cut short stays readable, with the
+cases that were not reached as `pending`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jojlab.errors import DataError, MachineError, UseError
+from jojlab.trace.capture import Capture
+from jojlab.trace.content_hash import capture_hash
+from jojlab.trace.schema import SCHEMA_VERSION, TABLES
+
+STATUSES = ("ok", "failed", "skipped", "pending")
+
+
+@dataclass
+class CaptureEntry:
+    """One finished capture of a case; `folder` is relative to the run."""
+
+    seed: int
+    folder: str
+    cached: bool
+
+
+@dataclass
+class CaseEntry:
+    """One case: `case` is its flat record; `reason` says why it failed or was skipped."""
+
+    case_id: str
+    case: dict[str, Any]
+    status: str = "pending"
+    reason: str = ""
+    captures: list[CaptureEntry] = field(default_factory=list)
+
+
+@dataclass
+class RunFolder:
+    """A run on disk. The entries are what run.json says; captures are opened one by one."""
+
+    path: Path
+    experiment: dict[str, Any]
+    seeds: list[int]
+    cases: list[CaseEntry]
+    fingerprint: dict[str, Any]
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        *,
+        experiment: Mapping[str, Any],
+        seeds: Iterable[int],
+        cases: Iterable[tuple[str, Mapping[str, Any]]],
+        fingerprint: Mapping[str, Any],
+        experiment_toml: str = "",
+    ) -> RunFolder:
+        """Make a new run of `cases`, (case_id, case) in the experiment's order, all pending."""
+        if (path / "run.json").exists():
+            raise UseError(f"{path}: a run is already there", "name another folder with --out")
+        entries = [CaseEntry(case_id, dict(case)) for case_id, case in cases]
+        run = cls(path, dict(experiment), list(seeds), entries, dict(fingerprint))
+        run._check_case_ids()
+        try:
+            (path / "captures").mkdir(parents=True, exist_ok=True)
+            (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        run.save()
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Read run.json and check its shape; raises UseError when `path` is no run."""
+        file = path / "run.json"
+        if not file.is_file():
+            raise UseError(
+                f"{path}: not a run: it has no run.json", "name a folder that joj run made"
+            )
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+            cases = [
+                CaseEntry(**{**case, "captures": [CaptureEntry(**c) for c in case["captures"]]})
+                for case in document["cases"]
+            ]
+            version = document["schema_version"]
+            run = cls(
+                path, document["experiment"], document["seeds"], cases, document["fingerprint"]
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{file}: damaged: {type(error).__name__}: {error}", "run the experiment again"
+            ) from error
+        if version != SCHEMA_VERSION:
+            raise DataError(
+                f"{file}: schema_version {version}, this joj reads {SCHEMA_VERSION}",
+                "use the joj that wrote the run, or run the experiment again",
+            )
+        run._check_case_ids()
+        return run
+
+    def case(self, case_id: str) -> CaseEntry:
+        """Return one case; raises UseError naming the cases there are."""
+        for entry in self.cases:
+            if entry.case_id == case_id:
+                return entry
+        known = "\n    ".join(entry.case_id for entry in self.cases)
+        raise UseError(f"{self.path}: no case {case_id!r}", f"name one of\n    {known}")
+
+    def add_capture(self, case_id: str, seed: int, tables: Path, *, cached: bool = False) -> None:
+        """Copy the tables in folder `tables` in, check them, and record them in run.json.
+
+        The case becomes ok with its last seed. Raises DataError when a table is damaged.
+        """
+        entry = self.case(case_id)
+        if seed not in self.seeds or any(c.seed == seed for c in entry.captures):
+            raise UseError(f"{case_id}: seed {seed} is not awaited", f"the seeds are {self.seeds}")
+        folder = Path("captures") / _slug(case_id) / f"seed-{seed}"
+        partial = self.path / folder.with_name(f".seed-{seed}.partial")
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            for table in TABLES:
+                source = tables / f"{table}.parquet"
+                if not source.is_file():
+                    raise DataError(f"{source}: missing table", "run the case again")
+                shutil.copyfile(source, partial / source.name)
+            Capture.open(partial)
+            os.replace(partial, self.path / folder)
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        entry.captures.append(CaptureEntry(seed, folder.as_posix(), cached))
+        entry.captures.sort(key=lambda capture: capture.seed)
+        if len(entry.captures) == len(self.seeds):
+            entry.status = "ok"
+        self.save()
+
+    def mark(self, case_id: str, status: str, reason: str) -> None:
+        """Record that a case failed or was skipped, and why."""
+        if status not in STATUSES:
+            raise ValueError(f"status {status!r} is none of {STATUSES}")
+        entry = self.case(case_id)
+        entry.status, entry.reason = status, reason
+        self.save()
+
+    def save(self) -> None:
+        """Write run.json through a temporary file, so that it is always whole."""
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "experiment": self.experiment,
+            "seeds": self.seeds,
+            "cases": [
+                {**vars(case), "captures": [vars(c) for c in case.captures]} for case in self.cases
+            ],
+            "fingerprint": self.fingerprint,
+        }
+        file, temporary = self.path / "run.json", self.path / ".run.json.partial"
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                json.dump(document, stream, indent=1, ensure_ascii=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, file)
+        except OSError as error:
+            raise _cannot_write(file, error) from error
+
+    def captures(self) -> Iterator[tuple[CaseEntry, int, Capture]]:
+        """Open every recorded capture, in the order of the cases, then of the seeds."""
+        for entry in self.cases:
+            for capture in entry.captures:
+                yield entry, capture.seed, Capture.open(self._inside(capture.folder))
+
+    def content_hash(self) -> str:
+        """Return the sha256 over the tables of all captures, by case_id and seed.
+
+        The order of the cases in the experiment, paths and times of the host have no part in it.
+        """
+        digest = hashlib.sha256()
+        for entry, seed, capture in sorted(
+            self.captures(), key=lambda item: (item[0].case_id, item[1])
+        ):
+            digest.update(f"{entry.case_id}\0{seed}\0{capture_hash(capture)}\n".encode())
+        return digest.hexdigest()
+
+    def _inside(self, folder: str) -> Path:
+        """Resolve a folder that run.json names; raises DataError when it lies outside the run."""
+        path = self.path / folder
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise DataError(
+                f"{self.path}/run.json: capture folder {folder!r} is outside the run",
+                "run the experiment again",
+            )
+        return path
+
+    def _check_case_ids(self) -> None:
+        slugs: dict[str, str] = {}
+        for entry in self.cases:
+            other = slugs.setdefault(_slug(entry.case_id), entry.case_id)
+            if other != entry.case_id or sum(c.case_id == other for c in self.cases) > 1:
+                raise UseError(
+                    f"{self.path}: cases {other!r} and {entry.case_id!r} have one folder name",
+                    "give the cases distinct names",
+                )
+            if entry.status not in STATUSES:
+                raise DataError(
+                    f"{self.path}/run.json: case {entry.case_id}: status {entry.status!r} is none "
+                    f"of {', '.join(STATUSES)}",
+                    "run the experiment again",
+                )
+
+
+def _slug(case_id: str) -> str:
+    """Return `case_id` as a folder name: letters, digits and ._=,+- stay, others become -."""
+    slug = re.sub(r"[^A-Za-z0-9._=,+-]", "-", case_id).lstrip(".")
+    if not slug:
+        raise UseError(f"case name {case_id!r} has no letter or digit", "name the case")
+    if len(slug) > 200:  # a file name holds 255 bytes
+        slug = f"{slug[:180]}-{hashlib.sha256(case_id.encode()).hexdigest()[:16]}"
+    return slug
+
+
+def _cannot_write(path: Path, error: OSError) -> MachineError:
+    return MachineError(
+        f"{path}: cannot write: {error.strerror or error}", "make room, or name another --out"
+    )

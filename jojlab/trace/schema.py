@@ -1,0 +1,66 @@
+"""The contract of the tables: reads schema/TABLE.toml into typed columns and Arrow schemas."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from jojlab.errors import MachineError
+
+# The tables of one capture, in the order in which they are read, checked and hashed.
+TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifest")
+
+SCHEMA_VERSION = 1
+
+_FOLDER = Path(__file__).resolve().parents[2] / "schema"
+_ARROW_TYPES = {"int64": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `type` is int64, string or bool; `unit` is empty for names and numbers."""
+
+    name: str
+    type: str
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table: its columns in the order in which they stand in the file."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    def arrow(self) -> pa.Schema:
+        """Return the Arrow schema that a file of this table has."""
+        return pa.schema(
+            [pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.nullable) for c in self.columns]
+        )
+
+
+@cache
+def table_schema(table: str) -> TableSchema:
+    """Return the schema of `table`; raises MachineError when its file is missing or malformed."""
+    path = _FOLDER / f"{table}.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        columns = tuple(Column(**column) for column in document["column"])
+        unknown = [c.name for c in columns if c.type not in _ARROW_TYPES]
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise MachineError(
+            f"{path}: not readable as a table's schema: {error}",
+            "restore the schema folder from the repository",
+        ) from error
+    if document.get("table") != table or unknown:
+        raise MachineError(
+            f"{path}: is for {document.get('table')!r}, unknown types in columns {unknown}",
+            "restore the schema folder from the repository",
+        )
+    return TableSchema(table, columns)

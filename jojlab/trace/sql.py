@@ -1,0 +1,90 @@
+"""Answers SQL over the tables of a run, read-only and without access to any file.
+
+Every table of schema/ is there with the columns case_id, seed and the fields of its case added; a
+field that has the name of a column (device) is added as case_device.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from jojlab.errors import DataError, UseError
+from jojlab.trace.run_folder import CaseEntry, RunFolder
+from jojlab.trace.run_tables import parquet_literal
+from jojlab.trace.schema import TABLES, table_schema
+
+_SHOW_COLUMNS = "name the tables' columns with: joj query RUN 'DESCRIBE requests'"
+
+
+def query(run: RunFolder, sql: str) -> pa.Table:
+    """Run one SELECT; raises UseError when it is not one, or DuckDB refuses it."""
+    captures = [(entry, seed, capture) for entry, seed, capture in run.captures()]
+    if not captures:
+        raise DataError(f"{run.path}: no case of this run has finished", "see: joj show RUN")
+    with duckdb.connect() as connection:
+        for table in _tables_in(connection, sql):
+            paths = [str(capture.path(table)) for _, _, capture in captures]
+            connection.register("owners", _owners(table, paths, captures))
+            connection.execute(
+                f"CREATE TABLE {table} AS SELECT rows.* EXCLUDE (filename), "
+                "owners.* EXCLUDE (filename) FROM read_parquet($1, filename=true, "
+                "hive_partitioning=false) AS rows JOIN owners USING (filename)",
+                [[parquet_literal(path) for path in paths]],
+            )
+            connection.unregister("owners")
+        # From here on the SQL of the user: no files, no network, no Python variables.
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET lock_configuration = true")
+        try:
+            return connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise UseError(f"the query failed: {error}", _SHOW_COLUMNS) from error
+
+
+def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    """Return the tables that `sql` names, or all; raises UseError unless it is one SELECT."""
+    try:
+        statements = connection.extract_statements(sql)
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+            raise UseError(
+                "a query is one statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE",
+                "leave out other statements and further semicolons",
+            )
+    except duckdb.Error as error:
+        raise UseError(f"not SQL: {error}", _SHOW_COLUMNS) from error
+    named = set(re.findall(r"\w+", sql.lower()))  # may load one too many, never one too few
+    return [table for table in TABLES if table in named] or list(TABLES)
+
+
+def _owners(
+    table: str, paths: list[str], captures: Iterable[tuple[CaseEntry, int, Any]]
+) -> pa.Table:
+    """Return one row per file: its path, case_id, seed and the fields of its case."""
+    entries = [(entry, seed) for entry, seed, _ in captures]
+    taken = {column.name for column in table_schema(table).columns} | {"case_id", "seed"}
+    columns: dict[str, pa.Array] = {
+        "filename": pa.array(paths),
+        "case_id": pa.array([entry.case_id for entry, _ in entries]),
+        "seed": pa.array([seed for _, seed in entries], pa.int64()),
+    }
+    fields = dict.fromkeys(name for entry, _ in entries for name in entry.case)
+    for name in fields:
+        values = [entry.case.get(name) for entry, _ in entries]
+        columns[f"case_{name}" if name in taken else name] = _column(values)
+    return pa.table(columns)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Return values of one type as they are, mixed ones as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return pa.array(values)
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pa.array(texts, pa.string())

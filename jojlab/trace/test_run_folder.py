@@ -1,0 +1,143 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from jojlab.errors import DataError, UseError
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.schema import table_schema
+from tests.captures import make_run, truncate_capture
+
+TRUNCATE = "filesystem=ext4,journal_mode=truncate"
+
+
+def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any], **options: Any) -> None:
+    rows = pq.read_table(path).to_pylist()
+    change(rows)
+    table = pq.read_table(path).from_pylist(rows, schema=table_schema(path.stem).arrow())
+    pq.write_table(table, path, **options)
+
+
+def test_a_run_reads_back_as_written(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run", transactions=2)
+    opened = RunFolder.open(tmp_path / "run")
+    assert opened == made
+    assert [case.status for case in opened.cases] == ["ok", "ok", "skipped"]
+    assert [capture.seed for capture in opened.cases[0].captures] == [1, 2, 3]
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_status_stays_pending_until_the_last_seed(tmp_path: Path) -> None:
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1, 2], cases=[("a", {"x": 1})], fingerprint={}
+    )
+    capture = truncate_capture({"journal_mode": "truncate"}, 1, 1).write(tmp_path / "made")
+    run.add_capture("a", 1, capture)
+    assert RunFolder.open(run.path).case("a").status == "pending"
+    run.add_capture("a", 2, capture, cached=True)
+    assert RunFolder.open(run.path).case("a").status == "ok"
+    with pytest.raises(UseError, match="seed 2 is not awaited"):
+        run.add_capture("a", 2, capture)
+
+
+def test_a_damaged_capture_is_not_added(tmp_path: Path) -> None:
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
+    )
+    folder = truncate_capture({"journal_mode": "truncate"}, 1, 1).write(tmp_path / "made")
+    (folder / "files.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"files\.parquet"):
+        run.add_capture("a", 1, folder)
+    assert RunFolder.open(run.path).case("a").captures == []
+    assert list((run.path / "captures").rglob("*.parquet")) == []
+
+
+def test_hash_is_that_of_the_contents(tmp_path: Path) -> None:
+    first = make_run(tmp_path / "one", transactions=2)
+    again = make_run(tmp_path / "elsewhere" / "two", transactions=2)
+    assert first.content_hash() == again.content_hash()
+    # Stored otherwise, it says the same.
+    path = first.path / "captures" / TRUNCATE / "seed-1" / "requests.parquet"
+    rewrite(path, lambda rows: None, compression="zstd", row_group_size=3, use_dictionary=False)
+    assert first.content_hash() == again.content_hash()
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("requests", lambda rows: rows[3].update(issue_ns=rows[3]["issue_ns"] + 1)),
+        ("requests", lambda rows: rows[3].update(sync=not rows[3]["sync"])),
+        ("requests", lambda rows: rows[0].update(asker_pid=None)),
+        ("requests", lambda rows: rows[0].update(file_id=None)),  # null is not 0
+        ("page_runs", lambda rows: rows[1].update(block_subtype="descriptorc")),
+        ("files", lambda rows: rows[0].update(path="")),
+        ("counters", lambda rows: rows.pop()),
+        ("transactions", lambda rows: rows.reverse()),
+        ("manifest", lambda rows: rows[0].update(value="2")),
+    ],
+)
+def test_hash_changes_with_one_value(
+    tmp_path: Path, table: str, change: Callable[[list[dict[str, Any]]], Any]
+) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    before = run.content_hash()
+    path = run.path / "captures" / TRUNCATE / "seed-1" / f"{table}.parquet"
+    rewrite(path, change)
+    if table == "manifest":  # rows[0] is schema_version: refused before it is hashed
+        with pytest.raises(DataError):
+            run.content_hash()
+        return
+    assert run.content_hash() != before
+
+
+def test_hash_changes_when_captures_change_places(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2], transactions=2)
+    before = run.content_hash()
+    first, second = run.case(TRUNCATE).captures
+    first.folder, second.folder = second.folder, first.folder
+    assert run.content_hash() != before
+
+
+def test_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="not a run"):
+        RunFolder.open(tmp_path)
+
+
+def test_damaged_run_json_is_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    file = run.path / "run.json"
+    file.write_text(file.read_text()[:-20])
+    with pytest.raises(DataError, match=r"run\.json: damaged"):
+        RunFolder.open(run.path)
+
+
+def test_captures_outside_the_run_are_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    file = run.path / "run.json"
+    document = json.loads(file.read_text())
+    document["cases"][0]["captures"][0]["folder"] = "../../elsewhere"
+    file.write_text(json.dumps(document))
+    with pytest.raises(DataError, match="outside the run"):
+        list(RunFolder.open(run.path).captures())
+
+
+def test_cases_of_one_folder_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="one folder name"):
+        RunFolder.create(
+            tmp_path / "r",
+            experiment={},
+            seeds=[1],
+            cases=[("a b", {}), ("a/b", {})],
+            fingerprint={},
+        )
+
+
+def test_a_folder_with_pattern_characters_works(tmp_path: Path) -> None:
+    from jojlab.trace.run_tables import open_tables, rows_of
+
+    tables = open_tables(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
+    counted = tables.requests.group_by("case_id").agg(n=tables.requests.count()).order_by("case_id")
+    assert [row["n"] for row in rows_of(counted)] == [10, 4]

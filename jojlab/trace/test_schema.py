@@ -1,0 +1,41 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import MachineError
+from jojlab.trace import schema
+
+
+def test_every_schema_is_read() -> None:
+    for table in schema.TABLES:
+        columns = schema.table_schema(table).columns
+        assert columns
+        assert len({c.name for c in columns}) == len(columns)
+        assert all(c.meaning for c in columns)
+
+
+def test_units_stand_in_the_names() -> None:
+    for table in schema.TABLES:
+        for column in schema.table_schema(table).columns:
+            if column.unit in ("ns", "bytes"):
+                assert column.name.endswith(f"_{column.unit}"), column.name
+
+
+def test_no_column_hides_behind_a_method_of_ibis() -> None:
+    """Ibis answers `t.op == "W"` with an empty table and no error."""
+    for table in schema.TABLES:
+        assert "op" not in schema.table_schema(table).arrow().names
+
+
+def test_every_file_of_the_schema_is_a_table() -> None:
+    folder = Path(schema.__file__).resolve().parents[2] / "schema"
+    assert sorted(p.stem for p in folder.glob("*.toml")) == sorted(schema.TABLES)
+
+
+def test_a_malformed_schema_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.toml").write_text('table = "bad"\n[[column]]\nname = "x"\n')
+    monkeypatch.setattr(schema, "_FOLDER", tmp_path)
+    with pytest.raises(MachineError, match=r"bad\.toml"):
+        schema.table_schema("bad")
+    with pytest.raises(MachineError, match=r"absent\.toml"):
+        schema.table_schema("absent")

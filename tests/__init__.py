@@ -1,0 +1,1 @@
+"""Tests that cross zones, and what the tests of several zones share."""
