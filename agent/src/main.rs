@@ -2,6 +2,8 @@
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
 mod commands;
+#[allow(dead_code, reason = "the guest's process 1 is the first to use it")]
+mod device;
 mod trace;
 
 use clap::{Parser, Subcommand};
