@@ -11,6 +11,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/sysfs.h>
@@ -216,11 +217,16 @@ static int flash_check_parameters(void)
 }
 
 /*
- * Without them the kernel looks at its timers once a tick, and every request would take whole
- * ticks. Under QEMU they need a local APIC timer that never stops: -cpu ...,+arat.
+ * Without high-resolution timers the kernel looks at its timers once a tick, and every request
+ * would take whole ticks. They come on about a second after the boot, when the kernel has
+ * calibrated its clock, if the local APIC timer never stops (under QEMU: -cpu ...,+arat).
  */
-static int flash_check_timers(void)
+static int flash_wait_for_timers(void)
 {
+	int i;
+
+	for (i = 0; i < 50 && hrtimer_resolution > NSEC_PER_USEC; i++)
+		msleep(100);
 	if (hrtimer_resolution <= NSEC_PER_USEC)
 		return 0;
 	pr_err("no high-resolution timers: service times would be multiples of %u ns\n",
@@ -247,7 +253,7 @@ static int __init flash_init(void)
 	int error = flash_check_parameters();
 
 	if (!error)
-		error = flash_check_timers();
+		error = flash_wait_for_timers();
 	if (error)
 		return error;
 	spin_lock_init(&flash.lock);

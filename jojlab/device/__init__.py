@@ -1,0 +1,1 @@
+"""The simulated devices: what devices/NAME.toml says."""

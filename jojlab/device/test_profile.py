@@ -1,0 +1,93 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from jojlab.device.profile import DEVICES, LIMITS, read_profile
+from jojlab.errors import UseError
+
+PROFILES = sorted(DEVICES.glob("*.toml"))
+GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    assert old in GOOD
+    path = tmp_path / "emmc-galaxy-s3.toml"
+    path.write_text(GOOD.replace(old, new, 1))
+    return path
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_every_profile_is_good(path: Path) -> None:
+    profile = read_profile(path.stem)
+    assert profile == read_profile(path)
+    assert list(profile.model) == list(LIMITS)
+    assert set(profile.sources) == {*LIMITS, "icount_shift"}
+
+
+def test_values_are_the_files() -> None:
+    profile = read_profile("emmc-galaxy-s3")
+    for key, value in profile.model.items():
+        assert re.search(rf"^{key} = {value}$", GOOD, re.MULTILINE), key
+
+
+def test_limits_are_the_modules() -> None:
+    header = (DEVICES.parent / "kernel/flash/model/flash_config.h").read_text()
+    listed = re.findall(r"^\tP\((\w+),\s*(\d+),\s*(\d+)\)", header, re.MULTILINE)
+    module = {name: (int(least), int(greatest)) for name, least, greatest in listed}
+    assert list(module.items()) == list(LIMITS.items())
+
+
+def test_every_key_is_described() -> None:
+    described = re.findall(r"^\| `(\w+)` \|", (DEVICES / "README.md").read_text(), re.MULTILINE)
+    assert described == list(LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "remedy"),
+    [
+        ("\nprogram_ns =", "\nprogam_ns =", "unknown key 'progam_ns'", "mean 'program_ns'?"),
+        ("queue_depth = 1\n", "", "[model] has no 'queue_depth'", "devices/README.md"),
+        ("queue_depth = 1\n", "queue_depth = 0\n", "model.queue_depth is 0", "1 to 1024"),
+        ("queue_depth = 1\n", "queue_depth = true\n", "queue_depth is True", "integer"),
+        ("queue_depth = 1\n", "queue_depth = 1.5\n", "queue_depth is 1.5", "integer"),
+        ("queue_depth = 1\n", 'queue_depth = "1"\n', "queue_depth is '1'", "integer"),
+        ("icount_shift = 0\n", "icount_shift = 11\n", "cpu.icount_shift is 11", "0 to 10"),
+        ("\nfua = 0\n", "\nfua = 2\n", "model.fua is 2", "0 to 1"),
+        ("= 2147483648", "= 2147483649", "capacity_bytes is 2147483649", "multiple of 4096"),
+        ("cache_bytes = 524288", "cache_bytes = 4096", "cache_bytes is 4096", "program_unit_bytes"),
+        ('zeroes_ns = "', 'zeros_ns = "', "unknown key 'zeros_ns'", "mean 'zeroes_ns'?"),
+        ('zeroes_ns = "assumption: as discard_ns"', "", "no 'zeroes_ns'", "where the number is"),
+        ('"assumption: as discard_ns"', '" "', "sources.zeroes_ns is ' '", "not empty"),
+        ('name = "emmc-galaxy-s3"', 'name = "emmc"', "name is 'emmc'", "same name"),
+        ("[sources]", "[source]", "unknown key 'source'", "mean 'sources'?"),
+        ("[cpu]\nicount_shift = 0", "cpu = 0", "cpu is not a table", "[cpu]"),
+        ("[cpu]", "[cpu", "line", "correct the file"),
+    ],
+)
+def test_bad_profiles_are_refused(
+    tmp_path: Path, old: str, new: str, message: str, remedy: str
+) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UseError) as caught:
+        read_profile(path)
+    assert str(path) in caught.value.message
+    assert message in caught.value.message
+    assert remedy in caught.value.remedy
+
+
+def test_unknown_device_names_the_nearest() -> None:
+    with pytest.raises(UseError) as caught:
+        read_profile("emmc-galaxy-s4")
+    assert caught.value.remedy == "did you mean 'emmc-galaxy-s3'?"
+    with pytest.raises(UseError) as caught:
+        read_profile("floppy")
+    assert "emmc-galaxy-s3" in caught.value.remedy
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "noise.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UseError) as caught:
+        read_profile(path)
+    assert str(path) in caught.value.message
