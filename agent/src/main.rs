@@ -1,13 +1,18 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
+mod block;
 mod commands;
 mod trace;
 
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "joj-agent", version, about = "jojlab's agent on the device under test")]
+#[command(
+    name = "joj-agent",
+    version,
+    about = "jojlab's agent on the device under test"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -17,17 +22,22 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Run a command and say what every byte that one disk was sent belongs to
+    Trace(commands::trace::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
     // The kernel starts /init with no arguments that are ours.
     let arguments = if std::process::id() == 1 {
-        Arguments { command: Command::Init }
+        Arguments {
+            command: Command::Init,
+        }
     } else {
         Arguments::parse()
     };
     let result = match arguments.command {
         Command::Init => commands::init::run(),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
