@@ -1,6 +1,7 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
+mod block;
 mod case;
 mod commands;
 mod device;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Run a command and say what every byte that one disk was sent belongs to
+    Trace(commands::trace::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -34,6 +37,7 @@ fn main() -> std::process::ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run(),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

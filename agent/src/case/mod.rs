@@ -2,10 +2,9 @@
 //! Every setting is explicit: the agent knows no defaults and no experiment by name.
 
 pub mod agreement;
-mod echo;
+pub mod observation;
+pub mod run;
 pub mod timeline;
-
-pub use echo::{prepare, run};
 
 use std::collections::BTreeMap;
 use std::fmt;

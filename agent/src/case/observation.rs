@@ -39,14 +39,13 @@ impl<'a> Observation<'a> {
         for _ in 0..SETTLE_LOOKS {
             let before = flash.statistics()?;
             if before.get("in_flight") == Some(&0) {
-                tracer.start(flash.device_number())?;
+                tracer.start(flash.disk()?);
                 let after = flash.statistics()?;
                 if before == after {
                     let begin = Reading::take(&after)?;
                     return Ok(Self { flash, tracer, timeline: Timeline::default(), begin });
                 }
-                tracer.stop();
-                tracer.discard()?;
+                tracer.finish().context("dropping events of an untimely start")?;
             }
             std::thread::sleep(SETTLE);
         }
@@ -94,8 +93,7 @@ impl Observer for Observation<'_> {
             return Ok(());
         }
         let end_ns = now_ns();
-        let phase =
-            self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        let phase = self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
         self.tracer.drain().context("reading the tracer's events")?;
         self.enter(phase)
     }

@@ -75,6 +75,23 @@ fn configuration(sqlite: &Sqlite, mounted: &Mounted, flash: &Flash) -> anyhow::R
     Ok(configuration)
 }
 
+/// What the tracer knows that it does not know, in words.
+fn missing(capture: &Capture) -> impl Iterator<Item = String> + use<> {
+    let gaps = &capture.gaps;
+    let counts = [
+        (capture.lost_events, "events of the tracer were lost"),
+        (gaps.unattributed_bytes, "bytes have no known owner"),
+        (gaps.unattributed_flushes, "flushes were asked for by nobody known"),
+        (gaps.unissued_bios, "bios were queued and never issued"),
+        (gaps.incomplete_requests, "requests were never seen to complete"),
+        (gaps.failed_requests, "requests were refused by the device"),
+    ];
+    counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+}
+
 fn write_tables(
     case: &Case,
     mut capture: Capture,
@@ -87,12 +104,7 @@ fn write_tables(
     annotate(&mut capture.requests, timeline, &finished.transactions, pid);
     let counters = timeline.counters();
     let mut reasons = agreement::differences(&capture.requests, &counters);
-    if capture.lost_events > 0 {
-        reasons.push(format!("{} events of the tracer were lost", capture.lost_events));
-    }
-    if capture.unattributed_bytes > 0 {
-        reasons.push(format!("{} bytes could not be attributed", capture.unattributed_bytes));
-    }
+    reasons.extend(missing(&capture));
     let kernel = rustix::system::uname();
     let manifest = [
         ("schema_version", json!(1)),
@@ -111,7 +123,7 @@ fn write_tables(
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),
         ("lost_events", json!(capture.lost_events)),
-        ("unattributed_bytes", json!(capture.unattributed_bytes)),
+        ("unattributed_bytes", json!(capture.gaps.unattributed_bytes)),
         ("incomplete", json!(!reasons.is_empty())),
         ("incomplete_reasons", json!(reasons)),
     ];

@@ -3,9 +3,11 @@
 //! and so panics the kernel, which the lab sees and reports with the console; an error of the
 //! case is a result like any other and travels in outcome.json.
 
-use crate::case;
+use crate::block::Tracer;
+use crate::case::{self, Case};
 use crate::errors::WrongUse;
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop};
+use crate::workload::WorkloadError;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -14,6 +16,10 @@ use std::path::Path;
 
 const CASE_FILE: &str = "opt/jojlab/case";
 const RESULTS: &str = "/results";
+const FLASH_MODULE: &str = "/modules/flash.ko";
+
+/// Room for the events of thousands of transactions, so that nothing is read while they run.
+const RING_BYTES: u32 = 32 << 20;
 
 /// Runs the guest's life from boot to the last stop.
 pub fn run() -> anyhow::Result<()> {
@@ -24,18 +30,23 @@ pub fn run() -> anyhow::Result<()> {
     mounts::mount_all()?;
     modules::load_all(Path::new("/modules"))?;
     settle()?;
-    let mut prepared = case::prepare()?;
+    let mut tracer = Tracer::load(RING_BYTES)?;
     let mut region = Region::open()?;
     stop::stop().context("cannot stop for the snapshot")?;
 
     // Every case starts here, from the same memory and the same virtual time.
     let result = fw_cfg::read(CASE_FILE)
         .map_err(anyhow::Error::from)
-        .and_then(|bytes| case::run(&bytes, Path::new(RESULTS), &mut prepared));
+        .and_then(|bytes| run_case(&bytes, &mut tracer));
     hand_out(&mut region, result)?;
     loop {
         stop::stop().context("cannot stop at the end")?;
     }
+}
+
+fn run_case(json: &[u8], tracer: &mut Tracer) -> anyhow::Result<()> {
+    let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
+    case::run::run(&case, Path::new(FLASH_MODULE), tracer, Path::new(RESULTS))
 }
 
 /// Brings the kernel into the state that all cases shall find.
@@ -62,12 +73,17 @@ fn hand_out(region: &mut Region, result: anyhow::Result<()>) -> anyhow::Result<(
     Ok(region.write(results)?)
 }
 
+fn is_wrong_use(error: &anyhow::Error) -> bool {
+    let workload = error.downcast_ref::<WorkloadError>();
+    error.is::<WrongUse>() || workload.is_some_and(WorkloadError::is_wrong_use)
+}
+
 fn write_outcome(results: &Path, result: &anyhow::Result<()>) -> anyhow::Result<()> {
     let outcome = match result {
         Ok(()) => json!({"status": "ok"}),
         Err(error) => json!({
             "status": "error",
-            "kind": if error.is::<WrongUse>() { "use" } else { "machine" },
+            "kind": if is_wrong_use(error) { "use" } else { "machine" },
             "message": format!("{error:#}"),
         }),
     };

@@ -2,8 +2,7 @@
 //! produces readings, whose differences become the counters table.
 
 use std::collections::BTreeMap;
-
-use crate::device::DeviceError;
+use std::io;
 
 /// Counter values at one moment, by (source, name).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +18,7 @@ impl Reading {
     }
 
     /// Reads the process and the kernel, and takes the device's statistics as given.
-    pub fn take(device: &BTreeMap<String, i64>) -> Result<Self, DeviceError> {
+    pub fn take(device: &BTreeMap<String, i64>) -> io::Result<Self> {
         let mut values = BTreeMap::new();
         for (name, value) in device {
             values.insert(("device", name.clone()), *value);
@@ -27,8 +26,7 @@ impl Reading {
         for (name, value) in process_counters() {
             values.insert(("process", name.into()), value);
         }
-        let stat = std::fs::read_to_string("/proc/stat")
-            .map_err(|source| DeviceError::Read { path: "/proc/stat".into(), source })?;
+        let stat = std::fs::read_to_string("/proc/stat")?;
         for (name, value) in kernel_counters(&stat) {
             values.insert(("kernel", name.into()), value);
         }

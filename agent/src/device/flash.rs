@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 const MODULE: &CStr = c"flash";
 const NODE: &str = "/dev/flash0";
 const STATISTICS: &str = "/sys/block/flash0/flash_statistics";
+const QUEUE: &str = "/sys/block/flash0/queue";
 const KERNEL_LOG: &str = "/dev/kmsg";
 
 /// devtmpfs makes the node before the module's insertion returns; udev may still rename or chmod.
@@ -26,14 +27,13 @@ pub enum FlashError {
     #[error("cannot open the flash module {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
     #[error("the kernel refuses the flash module {path} with \"{parameters}\": {source}{messages}")]
-    Refused {
-        path: PathBuf,
-        parameters: String,
-        source: io::Error,
-        messages: String,
-    },
+    Refused { path: PathBuf, parameters: String, source: io::Error, messages: String },
     #[error("the flash module is in, but {NODE} did not appear: is devtmpfs mounted on /dev?")]
     NoNode,
+    #[error("cannot look at {NODE}: {source}")]
+    Node { source: io::Error },
+    #[error("cannot read the queue setting {path}: {source}")]
+    Setting { path: PathBuf, source: io::Error },
     #[error("cannot read the flash statistics {STATISTICS}: {source}")]
     Unreadable { source: io::Error },
     #[error("flash statistics {STATISTICS}, line {line}: \"{text}\" is not \"name value\"")]
@@ -51,10 +51,8 @@ impl Flash {
     /// Inserts the module file and waits for the disk. The parameters are the profile's `[model]`;
     /// what the kernel said about a wrong one is in the error.
     pub fn insert(module: &Path, parameters: &BTreeMap<String, i64>) -> Result<Flash, FlashError> {
-        let file = File::open(module).map_err(|source| FlashError::Open {
-            path: module.to_owned(),
-            source,
-        })?;
+        let file = File::open(module)
+            .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
         let parameters = parameter_line(parameters);
         let mut log = kernel_log();
         rustix::system::finit_module(&file, &c_string(&parameters), 0).map_err(|error| {
@@ -79,6 +77,21 @@ impl Flash {
         Path::new(NODE)
     }
 
+    /// The disk's number, as the kernel has it: major << 20 | minor.
+    pub fn disk(&self) -> Result<u32, FlashError> {
+        let number = fs::metadata(NODE).map_err(|source| FlashError::Node { source })?.rdev();
+        Ok(rustix::fs::major(number) << 20 | rustix::fs::minor(number))
+    }
+
+    /// A setting of the disk's queue, as the kernel has it in force
+    /// (Documentation/ABI/stable/sysfs-block).
+    pub fn queue_setting(&self, name: &str) -> Result<String, FlashError> {
+        let path = Path::new(QUEUE).join(name);
+        let text =
+            fs::read_to_string(&path).map_err(|source| FlashError::Setting { path, source })?;
+        Ok(text.trim_end().to_owned())
+    }
+
     /// What the device counted, all of one instant; the names are in kernel/flash/model/.
     pub fn statistics(&self) -> Result<BTreeMap<String, i64>, FlashError> {
         let text =
@@ -93,28 +106,20 @@ impl Flash {
 
     /// Takes the module out, and with it the disk and all it holds.
     pub fn remove(self) -> Result<(), FlashError> {
-        rustix::system::delete_module(MODULE, OFlags::NONBLOCK.bits().cast_signed()).map_err(
-            |error| FlashError::Busy {
-                source: error.into(),
-            },
-        )
+        rustix::system::delete_module(MODULE, OFlags::NONBLOCK.bits().cast_signed())
+            .map_err(|error| FlashError::Busy { source: error.into() })
     }
 }
 
 fn parameter_line(parameters: &BTreeMap<String, i64>) -> String {
-    let words: Vec<String> = parameters
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let words: Vec<String> =
+        parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     words.join(" ")
 }
 
 /// A parameter line up to its first zero byte, which no name or number has.
 fn c_string(text: &str) -> CString {
-    let bytes = text
-        .bytes()
-        .take_while(|&byte| byte != 0)
-        .collect::<Vec<u8>>();
+    let bytes = text.bytes().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
     CString::new(bytes).unwrap_or_default()
 }
 
@@ -146,18 +151,13 @@ fn flash_messages(log: &mut File) -> String {
 /// the flash module wrote it.
 fn flash_message(record: &str) -> Option<&str> {
     let (_, text) = record.split_once(';')?;
-    text.lines()
-        .next()
-        .filter(|line| line.starts_with("flash: "))
+    text.lines().next().filter(|line| line.starts_with("flash: "))
 }
 
 fn parse_statistics(text: &str) -> Result<BTreeMap<String, i64>, FlashError> {
     let mut statistics = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
-        let malformed = || FlashError::Malformed {
-            line: index + 1,
-            text: line.to_owned(),
-        };
+        let malformed = || FlashError::Malformed { line: index + 1, text: line.to_owned() };
         let (name, value) = line.split_once(' ').ok_or_else(malformed)?;
         let value = value.parse().map_err(|_| malformed())?;
         if name.is_empty() || statistics.insert(name.to_owned(), value).is_some() {
@@ -170,10 +170,7 @@ fn parse_statistics(text: &str) -> Result<BTreeMap<String, i64>, FlashError> {
 
 fn in_flight(statistics: &BTreeMap<String, i64>) -> Result<i64, FlashError> {
     const NAME: &str = "in_flight";
-    statistics
-        .get(NAME)
-        .copied()
-        .ok_or(FlashError::Missing { name: NAME })
+    statistics.get(NAME).copied().ok_or(FlashError::Missing { name: NAME })
 }
 
 #[cfg(test)]
@@ -190,14 +187,7 @@ mod tests {
 
     #[test]
     fn a_malformed_line_is_named() {
-        let cases = [
-            "busy_ns",
-            "busy_ns x",
-            " 1",
-            "busy_ns 1 2",
-            "in_flight 0",
-            "",
-        ];
+        let cases = ["busy_ns", "busy_ns x", " 1", "busy_ns 1 2", "in_flight 0", ""];
         for line in cases {
             let error = parse_statistics(&format!("in_flight 0\n{line}\n")).unwrap_err();
             let text = error.to_string();
@@ -208,19 +198,13 @@ mod tests {
     #[test]
     fn a_number_beyond_i64_is_an_error_and_not_another_number() {
         let text = format!("busy_ns {}\nin_flight 0\n", u64::MAX);
-        assert!(matches!(
-            parse_statistics(&text),
-            Err(FlashError::Malformed { line: 1, .. })
-        ));
+        assert!(matches!(parse_statistics(&text), Err(FlashError::Malformed { line: 1, .. })));
     }
 
     #[test]
     fn statistics_without_in_flight_are_refused() {
         for text in ["", "busy_ns 1\n"] {
-            assert!(matches!(
-                parse_statistics(text),
-                Err(FlashError::Missing { .. })
-            ));
+            assert!(matches!(parse_statistics(text), Err(FlashError::Missing { .. })));
         }
     }
 
@@ -238,10 +222,7 @@ mod tests {
         let record = "3,482,711555,-;flash: parameter program_ns is 0: must be 1 to 1000000000\n";
         let message = "flash: parameter program_ns is 0: must be 1 to 1000000000";
         assert_eq!(flash_message(record), Some(message));
-        assert_eq!(
-            flash_message("6,483,711600,-;EXT4-fs (flash0): mounted\n"),
-            None
-        );
+        assert_eq!(flash_message("6,483,711600,-;EXT4-fs (flash0): mounted\n"), None);
         assert_eq!(flash_message("no record"), None);
     }
 

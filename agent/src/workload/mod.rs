@@ -37,3 +37,10 @@ pub enum WorkloadError {
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
 }
+
+impl WorkloadError {
+    /// Whether the case asks for something impossible, rather than the machine failing.
+    pub fn is_wrong_use(&self) -> bool {
+        matches!(self, Self::Mismatch { .. } | Self::TooFewRows { .. })
+    }
+}

@@ -1,0 +1,174 @@
+//! Where a filesystem keeps its own tables on the device. Reads the superblock and, on ext4, the
+//! group descriptors; tells which table a byte of the device is in.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+const SUPERBLOCK_OFFSET: u64 = 1024;
+const EXT4_MAGIC: u16 = 0xef53;
+const F2FS_MAGIC: u32 = 0xf2f5_2010;
+
+/// INCOMPAT features (fs/ext4/ext4.h).
+const META_BG: u32 = 0x10;
+const SIXTY_FOUR_BIT: u32 = 0x80;
+
+/// Areas of one device: where each begins, and the end and name of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Layout {
+    areas: BTreeMap<u64, (u64, &'static str)>,
+}
+
+impl Layout {
+    /// Reads the device's. A filesystem that is not known has no areas.
+    pub fn read(device: &impl FileExt) -> io::Result<Self> {
+        let mut superblock = [0; 1024];
+        device.read_exact_at(&mut superblock, SUPERBLOCK_OFFSET)?;
+        if u32_at(&superblock, 0) == F2FS_MAGIC {
+            return Ok(f2fs(&superblock));
+        }
+        if u16_at(&superblock, 56) == EXT4_MAGIC {
+            return ext4(device, &superblock);
+        }
+        Ok(Self::default())
+    }
+
+    /// The area that a byte of the device is in; empty where it is in none.
+    pub fn subtype(&self, position: u64) -> &'static str {
+        match self.areas.range(..=position).next_back() {
+            Some((_, &(end, name))) if position < end => name,
+            _ => "",
+        }
+    }
+
+    fn add(&mut self, begin: u64, bytes: u64, name: &'static str) {
+        if bytes > 0 {
+            self.areas.insert(begin, (begin.saturating_add(bytes), name));
+        }
+    }
+}
+
+/// struct f2fs_super_block (include/linux/f2fs_fs.h). Addresses are in blocks of the page's size.
+fn f2fs(superblock: &[u8]) -> Layout {
+    let block_bytes = 1u64 << u32_at(superblock, 16).min(16);
+    let mut layout = Layout::default();
+    let names = ["checkpoint", "sit", "nat", "ssa"];
+    for (index, name) in names.into_iter().enumerate() {
+        let begin = u64::from(u32_at(superblock, 76 + 4 * index));
+        let end = u64::from(u32_at(superblock, 76 + 4 * (index + 1)));
+        layout.add(begin * block_bytes, end.saturating_sub(begin) * block_bytes, name);
+    }
+    layout.add(0, 2 * block_bytes, "superblock");
+    layout
+}
+
+/// struct ext4_super_block and ext4_group_desc (Documentation/filesystems/ext4/).
+fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
+    let block_bytes = 1024u64 << u32_at(superblock, 24).min(6);
+    let first_block = u64::from(u32_at(superblock, 20));
+    let blocks = u64::from(u32_at(superblock, 4));
+    let blocks_per_group = u64::from(u32_at(superblock, 32)).max(1);
+    let inode_bytes = u64::from(u32_at(superblock, 40)) * u64::from(u16_at(superblock, 88));
+    let features = u32_at(superblock, 96);
+    let wide = features & SIXTY_FOUR_BIT != 0;
+    let descriptor_bytes = if wide { usize::from(u16_at(superblock, 254)).max(64) } else { 32 };
+
+    let mut layout = Layout::default();
+    layout.add(SUPERBLOCK_OFFSET / block_bytes * block_bytes, block_bytes, "superblock");
+    if features & META_BG != 0 {
+        return Ok(layout);
+    }
+    let groups = blocks.saturating_sub(first_block).div_ceil(blocks_per_group);
+    let table_begin = (first_block + 1) * block_bytes;
+    let table_bytes = groups * descriptor_bytes as u64;
+    layout.add(table_begin, table_bytes.next_multiple_of(block_bytes), "group-descriptors");
+    let mut descriptor = vec![0; descriptor_bytes];
+    for group in 0..groups {
+        device.read_exact_at(&mut descriptor, table_begin + group * descriptor_bytes as u64)?;
+        let block = |low: usize| {
+            let high = if wide { u32_at(&descriptor, low + 32) } else { 0 };
+            (u64::from(high) << 32 | u64::from(u32_at(&descriptor, low))).wrapping_mul(block_bytes)
+        };
+        layout.add(block(0), block_bytes, "block-bitmap");
+        layout.add(block(4), block_bytes, "inode-bitmap");
+        layout.add(block(8), inode_bytes.next_multiple_of(block_bytes), "inode-table");
+    }
+    Ok(layout)
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes([bytes[offset], bytes[offset + 1]])
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from(u16_at(bytes, offset)) | u32::from(u16_at(bytes, offset + 2)) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Image(Vec<u8>);
+
+    impl FileExt for Image {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            let rest = self.0.get(offset as usize..).unwrap_or(&[]);
+            let size = rest.len().min(buffer.len());
+            buffer[..size].copy_from_slice(&rest[..size]);
+            Ok(size)
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            Err(io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+    }
+
+    fn put(image: &mut [u8], offset: usize, value: u32) {
+        image[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    #[test]
+    fn f2fs_areas_follow_each_other() {
+        let mut image = vec![0; 4096];
+        put(&mut image, 1024, F2FS_MAGIC);
+        put(&mut image, 1024 + 16, 12);
+        for (index, block) in [512, 1536, 2560, 3584, 4096].into_iter().enumerate() {
+            put(&mut image, 1024 + 76 + 4 * index, block);
+        }
+        let layout = Layout::read(&Image(image)).unwrap();
+        assert_eq!(layout.subtype(0), "superblock");
+        assert_eq!(layout.subtype(511 * 4096), "");
+        assert_eq!(layout.subtype(512 * 4096), "checkpoint");
+        assert_eq!(layout.subtype(1536 * 4096), "sit");
+        assert_eq!(layout.subtype(2560 * 4096), "nat");
+        assert_eq!(layout.subtype(4096 * 4096 - 1), "ssa");
+        assert_eq!(layout.subtype(4096 * 4096), "");
+    }
+
+    #[test]
+    fn ext4_tables_come_from_the_group_descriptors() {
+        let mut image = vec![0; 16384];
+        put(&mut image, 1024 + 4, 100);
+        put(&mut image, 1024 + 24, 2);
+        put(&mut image, 1024 + 32, 32768);
+        put(&mut image, 1024 + 40, 32);
+        put(&mut image, 1024 + 56, u32::from(EXT4_MAGIC));
+        put(&mut image, 1024 + 88, 256);
+        for (index, block) in [10, 11, 12].into_iter().enumerate() {
+            put(&mut image, 4096 + 4 * index, block);
+        }
+        let layout = Layout::read(&Image(image)).unwrap();
+        assert_eq!(layout.subtype(1024), "superblock");
+        assert_eq!(layout.subtype(4096), "group-descriptors");
+        assert_eq!(layout.subtype(10 * 4096 + 4095), "block-bitmap");
+        assert_eq!(layout.subtype(11 * 4096), "inode-bitmap");
+        assert_eq!(layout.subtype(13 * 4096), "inode-table");
+        assert_eq!(layout.subtype(14 * 4096), "");
+    }
+
+    #[test]
+    fn an_unknown_filesystem_has_no_areas_and_a_tiny_device_is_an_error() {
+        assert_eq!(Layout::read(&Image(vec![0; 4096])).unwrap(), Layout::default());
+        assert!(Layout::read(&Image(vec![0; 100])).is_err());
+    }
+}

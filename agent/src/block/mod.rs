@@ -1,0 +1,20 @@
+//! Block I/O of one disk, with an owner for every byte: loads the BPF program of kernel/block,
+//! collects its records, and makes the rows of requests, page_runs and files of them.
+//!
+//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests) -> capture
+
+mod capture;
+mod classify;
+mod file_kind;
+mod files;
+mod layout;
+mod pieces;
+mod program;
+mod record;
+mod requests;
+mod symbols;
+mod sync_calls;
+mod tracer;
+
+pub use capture::Capture;
+pub use tracer::{Tracer, TracerError};

@@ -1,0 +1,196 @@
+//! Finds the bios behind a request. Holds every stretch of a queued bio that was not issued yet;
+//! gives, for a request's range of sectors, the stretches it is made of.
+//!
+//! By sectors, because bios are merged into requests, and large ones are split after they were
+//! seen: neither a bio's address nor its length need be a request's. Among stretches of the same
+//! sectors the one queued first is issued first.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Number of the bio and of its run, as whoever added them counts.
+    pub bio: usize,
+    pub run: usize,
+    /// Bytes into the run where the piece begins.
+    pub skipped_bytes: u64,
+    pub sector: u64,
+    pub sectors: u64,
+}
+
+/// A stretch of a request: a piece of a bio, or sectors that no bio was seen for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Known(Piece),
+    Unknown { sector: u64, sectors: u64 },
+}
+
+/// Orders pieces by operation, sector, and then age.
+type Place = (u32, u64, usize, usize);
+
+#[derive(Debug, Default)]
+pub struct Pieces {
+    waiting: BTreeMap<Place, Piece>,
+    longest_sectors: u64,
+}
+
+impl Pieces {
+    pub fn add(&mut self, operation: u32, piece: Piece) {
+        if piece.sectors > 0 {
+            self.longest_sectors = self.longest_sectors.max(piece.sectors);
+            self.waiting.insert((operation, piece.sector, piece.bio, piece.run), piece);
+        }
+    }
+
+    /// Removes what a request of this range is made of, in order of sectors.
+    pub fn take(&mut self, operation: u32, sector: u64, sectors: u64) -> Vec<Part> {
+        let end = sector.saturating_add(sectors);
+        let mut parts = Vec::new();
+        let (mut cursor, mut last_bio) = (sector, None);
+        while cursor < end {
+            let Some(place) = self.covering(operation, cursor, last_bio) else {
+                let next = self.next_begin(operation, cursor, end);
+                parts.push(Part::Unknown { sector: cursor, sectors: next - cursor });
+                cursor = next;
+                continue;
+            };
+            let piece = self.cut(place, cursor, end);
+            last_bio = Some(piece.bio);
+            cursor += piece.sectors;
+            parts.push(Part::Known(piece));
+        }
+        parts
+    }
+
+    /// Bios with sectors that were never issued.
+    pub fn left(&self) -> std::collections::BTreeSet<usize> {
+        self.waiting.values().map(|piece| piece.bio).collect()
+    }
+
+    /// The piece to use at a sector: the same bio's next run, or else the oldest that covers it.
+    fn covering(&self, operation: u32, sector: u64, bio: Option<usize>) -> Option<Place> {
+        let here = (operation, sector, 0, 0)..=(operation, sector, usize::MAX, usize::MAX);
+        if let Some((place, _)) = self.waiting.range(here).find(|(_, piece)| Some(piece.bio) == bio)
+        {
+            return Some(*place);
+        }
+        let first = sector.saturating_sub(self.longest_sectors);
+        let reach = (operation, first, 0, 0)..=(operation, sector, usize::MAX, usize::MAX);
+        let covers = |piece: &Piece| piece.sector + piece.sectors > sector;
+        let candidates = self.waiting.range(reach).filter(|(_, piece)| covers(piece));
+        candidates.map(|(place, _)| *place).min_by_key(|&(_, _, bio, run)| (bio, run))
+    }
+
+    fn next_begin(&self, operation: u32, sector: u64, end: u64) -> u64 {
+        let after = (operation, sector + 1, 0, 0)..(operation, end, 0, 0);
+        self.waiting.range(after).next().map_or(end, |(&(_, begin, _, _), _)| begin)
+    }
+
+    /// Takes the part from `sector` up to `end` out of a piece; what is left on both sides waits on.
+    fn cut(&mut self, place: Place, sector: u64, end: u64) -> Piece {
+        let whole = self.waiting.remove(&place).expect("the place was just found");
+        let cut_end = end.min(whole.sector + whole.sectors);
+        let part = |from: u64, to: u64| Piece {
+            sector: from,
+            sectors: to - from,
+            skipped_bytes: whole.skipped_bytes + (from - whole.sector) * 512,
+            ..whole
+        };
+        self.add(place.0, part(whole.sector, sector));
+        self.add(place.0, part(cut_end, whole.sector + whole.sectors));
+        part(sector, cut_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(bio: usize, run: usize, sector: u64, sectors: u64) -> Piece {
+        Piece { bio, run, skipped_bytes: 0, sector, sectors }
+    }
+
+    fn bios(parts: &[Part]) -> Vec<(Option<usize>, u64, u64)> {
+        let fields = |part: &Part| match *part {
+            Part::Known(piece) => (Some(piece.bio), piece.sector, piece.sectors),
+            Part::Unknown { sector, sectors } => (None, sector, sectors),
+        };
+        parts.iter().map(fields).collect()
+    }
+
+    #[test]
+    fn merged_bios_come_in_order_of_sectors() {
+        let mut pieces = Pieces::default();
+        pieces.add(1, piece(0, 0, 16, 8));
+        pieces.add(1, piece(1, 0, 8, 8));
+        assert_eq!(bios(&pieces.take(1, 8, 16)), [(Some(1), 8, 8), (Some(0), 16, 8)]);
+        assert!(pieces.left().is_empty());
+    }
+
+    #[test]
+    fn a_split_bio_serves_several_requests() {
+        let mut pieces = Pieces::default();
+        pieces.add(1, piece(0, 0, 100, 64));
+        let parts = pieces.take(1, 132, 32);
+        assert_eq!(parts, [Part::Known(Piece { skipped_bytes: 32 * 512, ..piece(0, 0, 132, 32) })]);
+        assert_eq!(bios(&pieces.take(1, 100, 32)), [(Some(0), 100, 32)]);
+    }
+
+    #[test]
+    fn equal_ranges_are_issued_in_the_order_queued() {
+        let mut pieces = Pieces::default();
+        pieces.add(1, piece(0, 0, 8, 8));
+        pieces.add(1, piece(1, 0, 8, 8));
+        pieces.add(0, piece(2, 0, 8, 8));
+        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(0), 8, 8)]);
+        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take(1, 8, 8)), [(None, 8, 8)]);
+        assert_eq!(bios(&pieces.take(0, 8, 8)), [(Some(2), 8, 8)]);
+    }
+
+    #[test]
+    fn a_request_stays_with_its_bio_when_an_older_one_overlaps() {
+        let mut pieces = Pieces::default();
+        pieces.add(1, piece(0, 0, 8, 8));
+        pieces.add(1, piece(1, 0, 0, 8));
+        pieces.add(1, piece(1, 1, 8, 8));
+        assert_eq!(bios(&pieces.take(1, 0, 16)), [(Some(1), 0, 8), (Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(0), 8, 8)]);
+    }
+
+    #[test]
+    fn sectors_nobody_queued_are_unknown() {
+        let mut pieces = Pieces::default();
+        pieces.add(1, piece(0, 0, 8, 8));
+        let parts = pieces.take(1, 0, 32);
+        assert_eq!(bios(&parts), [(None, 0, 8), (Some(0), 8, 8), (None, 16, 16)]);
+    }
+
+    /// Whatever is queued and asked for: a request's parts fill its range exactly, and no sector
+    /// of a bio is given out twice.
+    #[test]
+    fn parts_always_fill_the_request() {
+        let mut seed = 42u64;
+        let mut random = move |limit: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % limit
+        };
+        let mut pieces = Pieces::default();
+        let (mut queued, mut given) = (0, 0);
+        for bio in 0..4001 {
+            let (sector, sectors) = (random(64), 1 + random(16));
+            pieces.add(1, piece(bio, 0, sector, sectors));
+            queued += sectors;
+            let (sector, sectors) = (random(64), 1 + random(24));
+            let mut cursor = sector;
+            for (bio, begin, length) in bios(&pieces.take(1, sector, sectors)) {
+                assert_eq!(begin, cursor);
+                cursor += length;
+                given += if bio.is_some() { length } else { 0 };
+            }
+            assert_eq!(cursor, sector + sectors);
+        }
+        let left: u64 = pieces.waiting.values().map(|piece| piece.sectors).sum();
+        assert_eq!(queued, given + left);
+    }
+}

@@ -1,0 +1,223 @@
+//! The BPF object behind safe calls: load, attach, the mapped control block, the ring buffer.
+//! The only file that talks to libbpf.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::io;
+use std::ptr::{NonNull, null, null_mut};
+
+use libbpf_sys as bpf;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    #[error("cannot {step} the BPF tracer: {source}; {remedy}")]
+    Step { step: &'static str, source: io::Error, remedy: &'static str },
+    #[error("the ring buffer cannot have {0} bytes: a power of two from 4096 on is needed")]
+    RingSize(u32),
+}
+
+/// struct control of kernel/block/event.h, mapped: the programs see every write at once.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Control {
+    pub enabled: u32,
+    pub device: u32,
+    pub buffer_end_io: u64,
+    pub direct_end_io: u64,
+    pub xfs_buffer_end_io: u64,
+    pub xfs_log_end_io: u64,
+    pub vmemmap_base: u64,
+    pub page_offset_base: u64,
+    pub bios: u64,
+    pub lost_bios: u64,
+    pub lost_runs: u64,
+    pub lost_paths: u64,
+    pub lost_syncs: u64,
+    pub lost_requests: u64,
+}
+
+const _: () = assert!(size_of::<Control>() == 104);
+
+/// The loaded and attached programs.
+pub struct Program {
+    // Dropped in this order: what refers to the object before the object.
+    _links: Vec<Link>,
+    ring: Ring,
+    control: NonNull<Control>,
+    _object: Object,
+    /// What the ring buffer gave: (length u32, record) one after the other.
+    collected: Box<Vec<u8>>,
+}
+
+impl Program {
+    /// Loads and attaches, switched off.
+    pub fn load(ring_bytes: u32, has_rdonly_cast: bool) -> Result<Self, ProgramError> {
+        if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
+            return Err(ProgramError::RingSize(ring_bytes));
+        }
+        let object = Object::open()?;
+        let records = object.map(c"records")?;
+        // SAFETY: `records` is a map of the open object, which is not loaded yet.
+        check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_bytes) })?;
+        // SAFETY: .rodata holds just the one bool of read.bpf.h, and is writable until loaded.
+        unsafe { object.value(c".rodata", 1)?.cast::<bool>().write(has_rdonly_cast) };
+        // SAFETY: the object is open and not loaded.
+        check("load", unsafe { bpf::bpf_object__load(object.0.as_ptr()) })?;
+        let control = object.value(c".data.control", size_of::<Control>())?.cast();
+        let mut collected = Box::default();
+        let ring = Ring::new(records, &mut collected)?;
+        let links = object.attach()?;
+        Ok(Program { _links: links, ring, control, _object: object, collected })
+    }
+
+    pub fn control(&self) -> Control {
+        // SAFETY: the map stays mapped while the object lives; the programs may change counters
+        // meanwhile, so the read is volatile.
+        unsafe { self.control.as_ptr().read_volatile() }
+    }
+
+    /// Changes a field that user space owns; never a counter, which a program may just increase.
+    pub fn set<T>(&mut self, field: fn(*mut Control) -> *mut T, value: T) {
+        // SAFETY: `field` points into the mapped control block, as every caller in this crate
+        // makes it with &raw mut.
+        unsafe { field(self.control.as_ptr()).write_volatile(value) }
+    }
+
+    /// Bytes waiting in the ring buffer.
+    pub fn waiting_bytes(&self) -> usize {
+        self.ring.waiting_bytes()
+    }
+
+    /// Moves what waits in the ring buffer to memory of ours.
+    pub fn collect(&mut self) -> Result<(), ProgramError> {
+        self.ring.consume()
+    }
+
+    /// Gives what was collected, and begins anew.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.collected)
+    }
+}
+
+struct Object(NonNull<bpf::bpf_object>);
+
+impl Object {
+    fn open() -> Result<Self, ProgramError> {
+        let bytes = OBJECT.as_ptr().cast();
+        // SAFETY: OBJECT is a valid byte range that outlives the call, which copies it.
+        let object = unsafe { bpf::bpf_object__open_mem(bytes, OBJECT.len() as _, null()) };
+        NonNull::new(object).map(Object).ok_or_else(|| last_error("open"))
+    }
+
+    fn map(&self, name: &CStr) -> Result<*mut bpf::bpf_map, ProgramError> {
+        // SAFETY: the object is open and the name ends in NUL.
+        let map = unsafe { bpf::bpf_object__find_map_by_name(self.0.as_ptr(), name.as_ptr()) };
+        NonNull::new(map).map(NonNull::as_ptr).ok_or_else(|| last_error("find a map of"))
+    }
+
+    /// The memory of a section of global variables, of at least `size` bytes.
+    fn value(&self, section: &CStr, size: usize) -> Result<NonNull<c_void>, ProgramError> {
+        let map = self.map(section)?;
+        let mut actual = 0;
+        // SAFETY: `map` is of this object.
+        let value = unsafe { bpf::bpf_map__initial_value(map, &mut actual) };
+        match NonNull::new(value) {
+            Some(value) if actual as usize >= size => Ok(value),
+            _ => Err(last_error("map the variables of")),
+        }
+    }
+
+    fn attach(&self) -> Result<Vec<Link>, ProgramError> {
+        let mut links = Vec::new();
+        let mut program = null_mut();
+        loop {
+            // SAFETY: the object is loaded; a null program asks for the first.
+            program = unsafe { bpf::bpf_object__next_program(self.0.as_ptr(), program) };
+            if program.is_null() {
+                return Ok(links);
+            }
+            // SAFETY: `program` is of this loaded object.
+            let link = unsafe { bpf::bpf_program__attach(program) };
+            links.push(Link(NonNull::new(link).ok_or_else(|| last_error("attach"))?));
+        }
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers to the object any more: it is the last field dropped.
+        unsafe { bpf::bpf_object__close(self.0.as_ptr()) }
+    }
+}
+
+struct Link(NonNull<bpf::bpf_link>);
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // SAFETY: the link is ours and dropped once. It can only fail to detach what is gone.
+        unsafe { bpf::bpf_link__destroy(self.0.as_ptr()) };
+    }
+}
+
+struct Ring(NonNull<bpf::ring_buffer>);
+
+impl Ring {
+    fn new(map: *mut bpf::bpf_map, into: &mut Box<Vec<u8>>) -> Result<Self, ProgramError> {
+        let context: *mut Vec<u8> = &mut **into;
+        // SAFETY: the map is loaded; `context` is the box's content, which stays where it is.
+        let ring = unsafe {
+            bpf::ring_buffer__new(bpf::bpf_map__fd(map), Some(append), context.cast(), null())
+        };
+        NonNull::new(ring).map(Ring).ok_or_else(|| last_error("map the ring buffer of"))
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        // SAFETY: the ring buffer has one ring, number 0.
+        unsafe { bpf::ring__avail_data_size(bpf::ring_buffer__ring(self.0.as_ptr(), 0)) as usize }
+    }
+
+    fn consume(&mut self) -> Result<(), ProgramError> {
+        // SAFETY: `append` only touches the box that the ring was made with.
+        check("read from", unsafe { bpf::ring_buffer__consume(self.0.as_ptr()) })
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: ours, dropped once.
+        unsafe { bpf::ring_buffer__free(self.0.as_ptr()) }
+    }
+}
+
+/// libbpf calls this for every record.
+unsafe extern "C" fn append(context: *mut c_void, record: *mut c_void, size: u64) -> c_int {
+    // SAFETY: `context` is the Vec that Ring::new got, and Program alone uses it, not during
+    // consume; `record` has `size` bytes.
+    let (collected, record) = unsafe {
+        (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(record.cast(), size as usize))
+    };
+    collected.extend_from_slice(&(size as u32).to_le_bytes());
+    collected.extend_from_slice(record);
+    0
+}
+
+fn check(step: &'static str, result: c_int) -> Result<(), ProgramError> {
+    if result >= 0 {
+        return Ok(());
+    }
+    Err(failed(step, io::Error::from_raw_os_error(-result)))
+}
+
+fn last_error(step: &'static str) -> ProgramError {
+    failed(step, io::Error::last_os_error())
+}
+
+fn failed(step: &'static str, source: io::Error) -> ProgramError {
+    let remedy = match source.kind() {
+        io::ErrorKind::PermissionDenied => "run as root (CAP_BPF and CAP_PERFMON are needed)",
+        io::ErrorKind::NotFound => "the kernel needs BTF: /sys/kernel/btf/vmlinux",
+        _ => "libbpf's messages above say what the kernel refused",
+    };
+    ProgramError::Step { step, source, remedy }
+}

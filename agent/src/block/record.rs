@@ -1,0 +1,313 @@
+//! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
+//! ring buffer, produces typed records; what is too short or of an unknown kind is an error.
+
+/// bi_opf: the operation is its low byte (include/linux/blk_types.h, REQ_OP_MASK).
+pub const OPERATION_MASK: u32 = 0xff;
+
+/// Sizes that event.h asserts too.
+pub const BIO_BYTES: usize = 128;
+pub const RUN_BYTES: usize = 88;
+pub const PATH_BYTES: usize = 56;
+pub const SYNC_BYTES: usize = 64;
+pub const REQUEST_BYTES: usize = 48;
+
+pub const RUN_UNMAPPED: u32 = 1;
+pub const RUN_ANONYMOUS: u32 = 2;
+pub const RUN_DIRECT: u32 = 4;
+pub const RUN_FROM_CALL: u32 = 8;
+pub const RUN_OFFSET: u32 = 16;
+pub const RUN_LOG_TREE: u32 = 32;
+pub const RUN_NOT_WALKED: u32 = 64;
+
+const PATH_NAMELESS: u32 = 1;
+const PATH_UNHASHED: u32 = 2;
+const PATH_TRUNCATED: u32 = 4;
+
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum DecodeError {
+    #[error("a record of kind {kind} has {actual} bytes where {expected} are needed")]
+    Short { kind: u32, actual: usize, expected: usize },
+    #[error("a record is of the unknown kind {0}")]
+    UnknownKind(u32),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    Bio(Bio),
+    Run(Run),
+    Path(Path),
+    SyncBegin(Sync),
+    SyncEnd(Sync),
+    Issue(Request),
+    Complete(Request),
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bio {
+    pub device: u32,
+    pub time_ns: u64,
+    pub serial: u64,
+    pub sector: u64,
+    pub length_bytes: u32,
+    pub flags: u32,
+    pub end_io: u64,
+    pub buffer_end_io: u64,
+    pub partition_sector: u64,
+    pub partition_device: u32,
+    pub run_count: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: String,
+    pub buffer_type: String,
+    pub journal_block_type: u8,
+    pub kernel_thread: bool,
+    pub holder: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    pub flags: u32,
+    pub serial: u64,
+    pub offset_bytes: u32,
+    pub length_bytes: u32,
+    pub file_offset_bytes: u64,
+    pub inode: u64,
+    pub generation: u32,
+    pub filesystem: u32,
+    pub magic: u32,
+    pub mode: u32,
+    pub links: u32,
+    pub content: u32,
+    pub operations: u64,
+    pub size_bytes: u64,
+    pub detail: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Path {
+    pub filesystem: u32,
+    pub time_ns: u64,
+    pub inode: u64,
+    pub generation: u32,
+    pub mode: u32,
+    pub links: u32,
+    pub unhashed: bool,
+    pub size_bytes: u64,
+    pub disk: u32,
+    /// From the filesystem's root, which is "/"; empty where no name is left.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sync {
+    pub call: u32,
+    pub time_ns: u64,
+    pub inode: u64,
+    pub generation: u32,
+    pub filesystem: u32,
+    pub disk: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    pub device: u32,
+    pub time_ns: u64,
+    pub request: u64,
+    pub sector: u64,
+    pub length_bytes: u32,
+    pub flags: u32,
+    pub bio_count: u32,
+    pub error: u32,
+}
+
+/// Decodes one record as it left the ring buffer.
+pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
+    if bytes.len() < 4 {
+        return Err(DecodeError::Short { kind: 0, actual: bytes.len(), expected: 4 });
+    }
+    let mut fields = Fields { bytes, position: 0 };
+    let kind = fields.u32();
+    let expected = match kind {
+        1 => BIO_BYTES,
+        2 => RUN_BYTES,
+        3 => PATH_BYTES,
+        4 | 5 => SYNC_BYTES,
+        6 | 7 => REQUEST_BYTES,
+        _ => return Err(DecodeError::UnknownKind(kind)),
+    };
+    if bytes.len() < expected {
+        return Err(DecodeError::Short { kind, actual: bytes.len(), expected });
+    }
+    Ok(match kind {
+        1 => Record::Bio(decode_bio(fields)),
+        2 => Record::Run(decode_run(fields)),
+        3 => Record::Path(decode_path(fields)?),
+        4 => Record::SyncBegin(decode_sync(fields)),
+        5 => Record::SyncEnd(decode_sync(fields)),
+        6 => Record::Issue(decode_request(fields)),
+        _ => Record::Complete(decode_request(fields)),
+    })
+}
+
+// The fields of a struct literal are evaluated in the order written, which here is event.h's.
+
+fn decode_bio(mut fields: Fields) -> Bio {
+    let mut bio = Bio {
+        device: fields.u32(),
+        time_ns: fields.u64(),
+        serial: fields.u64(),
+        sector: fields.u64(),
+        length_bytes: fields.u32(),
+        flags: fields.u32(),
+        end_io: fields.u64(),
+        buffer_end_io: fields.u64(),
+        partition_sector: fields.u64(),
+        partition_device: fields.u32(),
+        run_count: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+        comm: fields.text(16),
+        buffer_type: fields.text(20),
+        journal_block_type: fields.u8(),
+        kernel_thread: fields.u8() != 0,
+        holder: String::new(),
+    };
+    fields.skip(2);
+    bio.holder = fields.text(8);
+    bio
+}
+
+fn decode_run(mut fields: Fields) -> Run {
+    Run {
+        flags: fields.u32(),
+        serial: fields.u64(),
+        offset_bytes: fields.u32(),
+        length_bytes: fields.u32(),
+        file_offset_bytes: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        magic: fields.u32(),
+        mode: fields.u32(),
+        links: fields.u32(),
+        content: fields.u32(),
+        operations: fields.u64(),
+        size_bytes: fields.u64(),
+        detail: fields.u64(),
+    }
+}
+
+fn decode_path(mut fields: Fields) -> Result<Path, DecodeError> {
+    let mut path = Path {
+        filesystem: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        mode: fields.u32(),
+        links: fields.u32(),
+        ..Path::default()
+    };
+    let flags = fields.u32();
+    path.unhashed = flags & PATH_UNHASHED != 0;
+    path.size_bytes = fields.u64();
+    let names_bytes = fields.u32() as usize;
+    path.disk = fields.u32();
+    let names = fields.rest();
+    if names.len() < names_bytes {
+        let (actual, expected) = (PATH_BYTES + names.len(), PATH_BYTES + names_bytes);
+        return Err(DecodeError::Short { kind: 3, actual, expected });
+    }
+    if flags & PATH_NAMELESS == 0 {
+        path.path = join_names(&names[..names_bytes], flags & PATH_TRUNCATED != 0);
+    }
+    Ok(path)
+}
+
+fn decode_sync(mut fields: Fields) -> Sync {
+    Sync {
+        call: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        disk: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+        comm: fields.text(16),
+    }
+}
+
+fn decode_request(mut fields: Fields) -> Request {
+    Request {
+        device: fields.u32(),
+        time_ns: fields.u64(),
+        request: fields.u64(),
+        sector: fields.u64(),
+        length_bytes: fields.u32(),
+        flags: fields.u32(),
+        bio_count: fields.u32(),
+        error: fields.u32(),
+    }
+}
+
+/// Makes "/directory/name" of "name\0directory\0". A path too deep to be read whole begins "…/".
+fn join_names(names: &[u8], truncated: bool) -> String {
+    let mut path = String::new();
+    if truncated {
+        path.push('…');
+    }
+    if names.is_empty() {
+        path.push('/');
+    }
+    for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).rev() {
+        path.push('/');
+        path.push_str(&String::from_utf8_lossy(name));
+    }
+    path
+}
+
+/// Takes little-endian fields off the front of a record whose length was checked.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut field = [0; N];
+        field.copy_from_slice(&self.bytes[self.position..self.position + N]);
+        self.position += N;
+        field
+    }
+
+    fn u8(&mut self) -> u8 {
+        u8::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.position += count;
+    }
+
+    /// A string in a field of `size` bytes, up to its NUL if it has one.
+    fn text(&mut self, size: usize) -> String {
+        let field = &self.bytes[self.position..self.position + size];
+        self.position += size;
+        let end = field.iter().position(|&byte| byte == 0).unwrap_or(size);
+        String::from_utf8_lossy(&field[..end]).into_owned()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.position..]
+    }
+}

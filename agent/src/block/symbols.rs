@@ -1,0 +1,128 @@
+//! Kernel addresses of the functions that tell what a bio is. Reads /proc/kallsyms; modules that
+//! are loaded later appear there later, so it is read again when somebody asks.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+
+/// What we want the addresses of. Where a static function has a suffix of the compiler's
+/// (".isra.0", ".llvm.123"), it is cut off before comparing.
+const WANTED: &[&str] = &[
+    // A buffer_head's bio, and who is told when the buffer is written.
+    "end_bio_bh_io_sync",
+    "journal_end_buffer_io_sync",
+    "ext4_end_buffer_io_sync",
+    // Direct I/O.
+    "iomap_dio_bio_end_io",
+    "blkdev_bio_end_io",
+    "blkdev_bio_end_io_async",
+    "blkdev_bio_end_io_simple",
+    // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
+    "bio_chain_endio",
+    "submit_bio_wait_endio",
+    // XFS.
+    "xfs_buf_bio_end_io",
+    "xlog_bio_end_io",
+    // Btrfs, NILFS2.
+    "btrfs_end_super_write",
+    "nilfs_end_bio_write",
+    "nilfs_buffer_cache_aops",
+    // Swap.
+    "end_swap_bio_write",
+    "end_swap_bio_read",
+    // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
+    "vmemmap_base",
+    "page_offset_base",
+    // Not an address we read at: that it is there says the kernel has it.
+    "bpf_rdonly_cast",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolsError {
+    #[error("/proc/kallsyms: {0}; is /proc mounted?")]
+    Read(#[from] std::io::Error),
+    #[error("/proc/kallsyms shows no addresses; run as root, with kernel.kptr_restrict below 2")]
+    Hidden,
+}
+
+/// Names of the wanted addresses, and addresses of the wanted names.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    names: BTreeMap<u64, &'static str>,
+    addresses: BTreeMap<&'static str, u64>,
+}
+
+impl Symbols {
+    /// Reads the running kernel's.
+    pub fn read() -> Result<Self, SymbolsError> {
+        let file = std::fs::File::open("/proc/kallsyms")?;
+        let symbols = Self::parse(BufReader::with_capacity(1 << 16, file))?;
+        if symbols.address("end_bio_bh_io_sync") == 0 {
+            return Err(SymbolsError::Hidden);
+        }
+        Ok(symbols)
+    }
+
+    /// Takes lines "ADDRESS TYPE NAME[ [MODULE]]".
+    pub fn parse(mut source: impl BufRead) -> std::io::Result<Self> {
+        let mut symbols = Self::default();
+        let mut line = Vec::new();
+        while source.read_until(b'\n', &mut line)? > 0 {
+            if let Some((address, name)) = parse_line(&line)
+                && address != 0
+            {
+                symbols.names.insert(address, name);
+                symbols.addresses.entry(name).or_insert(address);
+            }
+            line.clear();
+        }
+        Ok(symbols)
+    }
+
+    /// The name of the function or table at an address; empty where it is none we know.
+    pub fn name(&self, address: u64) -> &'static str {
+        self.names.get(&address).copied().unwrap_or("")
+    }
+
+    /// 0 where the kernel has no such symbol now.
+    pub fn address(&self, name: &str) -> u64 {
+        self.addresses.get(name).copied().unwrap_or(0)
+    }
+}
+
+fn parse_line(line: &[u8]) -> Option<(u64, &'static str)> {
+    let mut words = line.split(|byte| byte.is_ascii_whitespace());
+    let address = words.next()?;
+    let name = words.nth(1)?;
+    let stem = name.split(|&byte| byte == b'.').next()?;
+    let wanted = WANTED.iter().find(|wanted| wanted.as_bytes() == stem)?;
+    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
+    Some((address, wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &[u8] = b"ffffffff817511f0 t end_bio_bh_io_sync
+ffffffff81000000 t somebody_else
+ffffffffc0001000 t xlog_bio_end_io\t[xfs]
+ffffffff81aee690 t bio_chain_endio.isra.0
+0000000000000000 T iomap_dio_bio_end_io
+";
+
+    #[test]
+    fn finds_functions_of_the_kernel_and_of_modules() {
+        let symbols = Symbols::parse(KALLSYMS).unwrap();
+        assert_eq!(symbols.name(0xffffffff817511f0), "end_bio_bh_io_sync");
+        assert_eq!(symbols.address("xlog_bio_end_io"), 0xffffffffc0001000);
+        assert_eq!(symbols.name(0xffffffff81aee690), "bio_chain_endio");
+        assert_eq!(symbols.name(0xffffffff81000000), "");
+    }
+
+    #[test]
+    fn a_hidden_address_is_no_address() {
+        let symbols = Symbols::parse(KALLSYMS).unwrap();
+        assert_eq!(symbols.address("iomap_dio_bio_end_io"), 0);
+        assert_eq!(symbols.name(0), "");
+    }
+}

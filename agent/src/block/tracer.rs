@@ -1,0 +1,126 @@
+//! Traces one disk. Steers the programs and turns what they sent into tables; has no thread of
+//! its own, so somebody calls `drain` when the ring buffer may be getting full.
+//!
+//! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
+//! programs are attached at once and send nothing until `start`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::capture::{self, Capture, Surroundings};
+use super::layout::Layout;
+use super::program::{Program, ProgramError};
+use super::record::DecodeError;
+use super::symbols::{Symbols, SymbolsError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TracerError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Symbols(#[from] SymbolsError),
+    #[error("the BPF tracer sent a damaged record: {0}")]
+    Decode(#[from] DecodeError),
+    #[error("{path}: {source}; is /sys mounted, and {path} the number of a disk?")]
+    Disk { path: String, source: std::io::Error },
+}
+
+pub struct Tracer {
+    program: Program,
+    ring_bytes: usize,
+    symbols: Symbols,
+    disk: u32,
+}
+
+impl Tracer {
+    /// Loads and attaches the programs. `ring_bytes` is a power of two. The modules of the
+    /// filesystems to be traced must be in: the layout of their structures is looked up now.
+    pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
+        let symbols = Symbols::read()?;
+        let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
+        let program = Program::load(ring_bytes, has_rdonly_cast)?;
+        let mut tracer = Tracer { program, ring_bytes: ring_bytes as usize, symbols, disk: 0 };
+        tracer.send_symbols();
+        Ok(tracer)
+    }
+
+    /// Looks the kernel's functions up again, when modules were loaded since.
+    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
+        self.symbols = Symbols::read()?;
+        self.send_symbols();
+        Ok(())
+    }
+
+    /// Begins to trace a disk: major << 20 | minor of the whole disk, not of a partition.
+    pub fn start(&mut self, disk: u32) {
+        self.disk = disk;
+        self.program.set(|control| unsafe { &raw mut (*control).device }, disk);
+        self.program.set(|control| unsafe { &raw mut (*control).enabled }, 1);
+    }
+
+    /// More than half of the ring buffer is full: `drain` before the next piece of work.
+    pub fn is_half_full(&self) -> bool {
+        self.program.waiting_bytes() > self.ring_bytes / 2
+    }
+
+    /// Moves the records out of the ring buffer.
+    pub fn drain(&mut self) -> Result<(), TracerError> {
+        Ok(self.program.collect()?)
+    }
+
+    pub fn stop(&mut self) {
+        self.program.set(|control| unsafe { &raw mut (*control).enabled }, 0);
+    }
+
+    /// Stops, and makes tables of all that was recorded since the last `finish`.
+    pub fn finish(&mut self) -> Result<Capture, TracerError> {
+        self.stop();
+        self.drain()?;
+        let records = capture::decode_all(&self.program.take())?;
+        let name = disk_name(self.disk)?;
+        let layouts = read_layouts(capture::partitions(&records));
+        let control = self.program.control();
+        let lost_events = control.lost_bios
+            + control.lost_runs
+            + control.lost_paths
+            + control.lost_syncs
+            + control.lost_requests;
+        let (disk, symbols) = (self.disk, &self.symbols);
+        let around = Surroundings { disk, name: &name, symbols, layouts: &layouts };
+        Ok(capture::build(records, lost_events, &around))
+    }
+
+    fn send_symbols(&mut self) {
+        let address = |name| self.symbols.address(name);
+        let buffer = address("end_bio_bh_io_sync");
+        let direct = address("iomap_dio_bio_end_io");
+        let xfs_buffer = address("xfs_buf_bio_end_io");
+        let xfs_log = address("xlog_bio_end_io");
+        let vmemmap = address("vmemmap_base");
+        let page_offset = address("page_offset_base");
+        let program = &mut self.program;
+        program.set(|control| unsafe { &raw mut (*control).buffer_end_io }, buffer);
+        program.set(|control| unsafe { &raw mut (*control).direct_end_io }, direct);
+        program.set(|control| unsafe { &raw mut (*control).xfs_buffer_end_io }, xfs_buffer);
+        program.set(|control| unsafe { &raw mut (*control).xfs_log_end_io }, xfs_log);
+        program.set(|control| unsafe { &raw mut (*control).vmemmap_base }, vmemmap);
+        program.set(|control| unsafe { &raw mut (*control).page_offset_base }, page_offset);
+    }
+}
+
+/// The kernel's name of a disk, as in /sys/block.
+fn disk_name(disk: u32) -> Result<String, TracerError> {
+    let path = format!("/sys/dev/block/{}:{}", disk >> 20, disk & 0xfffff);
+    let link = fs::read_link(&path).map_err(|source| TracerError::Disk { path, source })?;
+    Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// Layouts of the filesystems on these devices. Subtypes of metadata are all they are for: a
+/// device that cannot be read, because it is gone, leaves them empty.
+fn read_layouts(devices: impl IntoIterator<Item = u32>) -> BTreeMap<u32, Layout> {
+    let read = |device: u32| {
+        let path = format!("/dev/{}", disk_name(device).ok()?);
+        Some((device, Layout::read(&fs::File::open(path).ok()?).ok()?))
+    };
+    devices.into_iter().filter_map(read).collect()
+}

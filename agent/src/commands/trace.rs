@@ -1,0 +1,155 @@
+//! `joj-agent trace --device DEVICE -- COMMAND`: runs a command, and tells what the disk was sent
+//! meanwhile and on whose behalf. Prints a table, or with --json everything that was recorded.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::block::{Capture, Tracer};
+use crate::trace::rows::{File, PageRun, Request};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Disk to trace, such as /dev/sda: the whole disk, not a partition
+    #[arg(long)]
+    device: PathBuf,
+    /// Size of the ring buffer in MiB
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    ring_mib: u32,
+    /// Print requests, page runs and files as JSON
+    #[arg(long)]
+    json: bool,
+    /// Command to run
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let disk = device_number(&arguments.device)?;
+    let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
+    tracer.start(disk);
+    let mut child = Command::new(&arguments.command[0])
+        .args(&arguments.command[1..])
+        .spawn()
+        .with_context(|| format!("cannot run {}", arguments.command[0]))?;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        tracer.drain()?;
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let capture = tracer.finish()?;
+    if arguments.json {
+        println!("{}", to_json(&capture));
+    } else {
+        print_table(&capture);
+    }
+    ensure!(status.success(), "the command failed: {status}");
+    Ok(())
+}
+
+/// The kernel's number of a whole disk.
+fn device_number(path: &Path) -> anyhow::Result<u32> {
+    let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
+    ensure!(metadata.file_type().is_block_device(), "{}: no block device", path.display());
+    // glibc's dev_t, as in <sys/sysmacros.h>.
+    let device = metadata.rdev();
+    let major = (device >> 8 & 0xfff | device >> 32 & 0xffff_f000) as u32;
+    let minor = (device & 0xff | device >> 12 & 0xffff_ff00) as u32;
+    if Path::new(&format!("/sys/dev/block/{major}:{minor}/partition")).exists() {
+        bail!("{}: a partition; name the whole disk", path.display());
+    }
+    Ok(major << 20 | minor)
+}
+
+/// Requests and bytes by what they are: operation, type, kind and file.
+fn print_table(capture: &Capture) {
+    let path = |id: Option<i64>| id.map_or("", |id| capture.files[id as usize].path.as_str());
+    let mut lines: BTreeMap<[&str; 5], (u64, i64)> = BTreeMap::new();
+    for request in capture.requests.iter().filter(|request| request.block_type == "flush") {
+        lines.entry([&request.operation, "flush", "", "none", ""]).or_default().0 += 1;
+    }
+    for run in &capture.page_runs {
+        let operation = capture.requests[run.request_id as usize].operation.as_str();
+        let [kind, subtype] = [run.file_kind.as_str(), run.block_subtype.as_str()];
+        let line = [operation, run.block_type.as_str(), subtype, kind, path(run.file_id)];
+        let sum = lines.entry(line).or_default();
+        sum.0 += 1;
+        sum.1 += run.length_bytes;
+    }
+    println!("operation type         subtype           file_kind    runs        bytes  file");
+    for ([operation, block_type, subtype, kind, path], (runs, bytes)) in lines {
+        println!(
+            "{operation:9} {block_type:12} {subtype:17} {kind:10} {runs:6} {bytes:12}  {path}"
+        );
+    }
+    let gaps = &capture.gaps;
+    println!(
+        "{} requests; {} events lost, {} bytes and {} flushes unattributed, {} bios unissued, \
+         {} requests incomplete, {} failed",
+        capture.requests.len(),
+        capture.lost_events,
+        gaps.unattributed_bytes,
+        gaps.unattributed_flushes,
+        gaps.unissued_bios,
+        gaps.incomplete_requests,
+        gaps.failed_requests
+    );
+}
+
+fn to_json(capture: &Capture) -> Value {
+    let gaps = &capture.gaps;
+    json!({
+        "requests": capture.requests.iter().map(request_json).collect::<Vec<_>>(),
+        "page_runs": capture.page_runs.iter().map(run_json).collect::<Vec<_>>(),
+        "files": capture.files.iter().map(file_json).collect::<Vec<_>>(),
+        "lost_events": capture.lost_events,
+        "unattributed_bytes": gaps.unattributed_bytes,
+        "unattributed_flushes": gaps.unattributed_flushes,
+        "unissued_bios": gaps.unissued_bios,
+        "incomplete_requests": gaps.incomplete_requests,
+        "failed_requests": gaps.failed_requests,
+    })
+}
+
+fn request_json(row: &Request) -> Value {
+    json!({
+        "request_id": row.request_id, "device": row.device,
+        "queue_ns": row.queue_ns, "issue_ns": row.issue_ns, "complete_ns": row.complete_ns,
+        "sector": row.sector, "length_bytes": row.length_bytes, "operation": row.operation,
+        "sync": row.sync, "meta": row.meta, "prio": row.prio, "fua": row.fua,
+        "preflush": row.preflush, "readahead": row.readahead, "idle": row.idle,
+        "bio_count": row.bio_count, "block_type": row.block_type,
+        "block_subtype": row.block_subtype, "file_id": row.file_id,
+        "file_offset_bytes": row.file_offset_bytes, "file_kind": row.file_kind,
+        "submitter_pid": row.submitter_pid, "submitter_tid": row.submitter_tid,
+        "submitter_comm": row.submitter_comm, "asker_pid": row.asker_pid,
+        "asker_tid": row.asker_tid, "asker_comm": row.asker_comm,
+        "asker_call": row.asker_call, "asker_file_id": row.asker_file_id,
+    })
+}
+
+fn run_json(row: &PageRun) -> Value {
+    json!({
+        "request_id": row.request_id, "sector": row.sector, "length_bytes": row.length_bytes,
+        "block_type": row.block_type, "block_subtype": row.block_subtype,
+        "file_id": row.file_id, "file_offset_bytes": row.file_offset_bytes,
+        "file_kind": row.file_kind, "home_sector": row.home_sector,
+    })
+}
+
+fn file_json(row: &File) -> Value {
+    json!({
+        "file_id": row.file_id, "device": row.device, "inode": row.inode,
+        "generation": row.generation, "path": row.path, "path_history": row.path_history,
+        "file_kind": row.file_kind, "first_seen_ns": row.first_seen_ns,
+        "last_seen_ns": row.last_seen_ns, "unlinked": row.unlinked,
+        "size_bytes": row.size_bytes,
+    })
+}

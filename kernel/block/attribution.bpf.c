@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Follows every bio of one disk from its submission, where it is still known whose pages it
+ * carries and who sends it, through the request that the driver gets, to its completion; and the
+ * calls that wait for it (fsync and its kin). Produces the records of event.h.
+ *
+ * Only BTF tracepoints: they are on every kernel with BTF. fentry is refused by some (Firecracker
+ * guests), and misses fdatasync where the compiler inlined vfs_fsync_range.
+ *
+ * block_bio_queue is where ownership is read. At block_rq_issue it would be too late: for a flush
+ * or FUA request the current task is a kworker.
+ */
+#include <stdbool.h>
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "event.h"
+#include "kernel_types.bpf.h"
+#include "read.bpf.h"
+#include "compat.bpf.h"
+#include "output.bpf.h"
+#include "paths.bpf.h"
+#include "page_runs.bpf.h"
+#include "calls.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define REQ_OP_MASK 0xff
+#define REQ_OP_WRITE 1		/* 0 is a read; greater ones carry no pages of an owner */
+
+#define JBD2_MAGIC 0xc03b3998	/* big-endian, at the start of every block jbd2 made */
+
+#define MERGED_BIOS_LIMIT 1024
+
+static __always_inline void describe_buffer(struct bio_record *record, __u64 buffer)
+{
+	__u64 data = READ(buffer_head, buffer, b_data);
+	__u64 header = data ? read_memory(data, 8) : 0;
+
+	record->buffer_end_io = READ(buffer_head, buffer, b_end_io);
+	if (__builtin_bswap32((__u32)header) == JBD2_MAGIC)
+		record->journal_block_type = header >> 56;
+}
+
+static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64 buffer)
+{
+	__u64 operations = bpf_core_type_exists(struct xfs_buf) ?
+			   READ(xfs_buf, buffer, b_ops) : 0;
+	__u64 name = operations ? READ(xfs_buf_ops, operations, name) : 0;
+
+	if (name)
+		READ_WORDS(record->buffer_type, 16, name);
+}
+
+/*
+ * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
+ * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio.
+ */
+static __always_inline void send_direct(struct walk *walk, __u64 dio)
+{
+	__u64 iocb = READ(iomap_dio, dio, iocb), file = READ(kiocb, iocb, ki_filp);
+
+	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + READ(iomap_dio, dio, size) -
+				      walk->left_bytes;
+	send_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
+}
+
+static __always_inline void send_runs(struct walk *walk, struct bio *bio,
+				      struct bio_record *record)
+{
+	__u64 end_io = record->end_io, private = (__u64)bio->bi_private;
+
+	if (control.direct_end_io && end_io == control.direct_end_io) {
+		send_direct(walk, private);
+		return;
+	}
+	if ((control.xfs_buffer_end_io && end_io == control.xfs_buffer_end_io) ||
+	    (control.xfs_log_end_io && end_io == control.xfs_log_end_io)) {
+		if (end_io == control.xfs_buffer_end_io)
+			describe_xfs_buffer(record, private);
+		send_whole(walk, 0, RUN_NOT_WALKED);
+		return;
+	}
+	if (control.buffer_end_io && end_io == control.buffer_end_io)
+		describe_buffer(record, private);
+	walk->vectors = (__u64)bio->bi_io_vec;
+	walk->index = bio->bi_iter.bi_idx;
+	walk->done_bytes = bio->bi_iter.bi_bvec_done;
+	walk->call_inode = inode_of_current_call();
+	bpf_loop(WALK_LIMIT, step, walk, 0);
+	close_run(walk);
+}
+
+/*
+ * The type of the filesystem that holds a device: the holder is its super_block, and was its
+ * file_system_type before "fs: use the super_block as holder" (6.5; Btrfs later).
+ */
+static __always_inline void describe_holder(struct bio_record *record, __u64 device)
+{
+	__u64 holder = READ(block_device, device, bd_holder), name;
+
+	if (!holder)
+		return;
+	if (READ(super_block, holder, s_bdev) == device)
+		holder = READ(super_block, holder, s_type);
+	name = READ(file_system_type, holder, name);
+	if (name)
+		READ_WORDS(record->holder, 8, name);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queued, struct bio *bio)
+{
+	struct block_device *device = bio->bi_bdev;
+	struct bio_record record = { .kind = RECORD_BIO };
+	struct walk walk = { .run = { .kind = RECORD_RUN } };
+	__u64 ids = bpf_get_current_pid_tgid();
+
+	if (!control.enabled)
+		return 0;
+	record.device = disk_number(device->bd_disk);
+	if (!is_traced(record.device))
+		return 0;
+	record.time_ns = bpf_ktime_get_ns();
+	record.serial = __sync_fetch_and_add(&control.bios, 1);
+	record.sector = bio->bi_iter.bi_sector;
+	record.length_bytes = bio->bi_iter.bi_size;
+	record.flags = bio->bi_opf;
+	record.end_io = (__u64)bio->bi_end_io;
+	record.partition_sector = device->bd_start_sect;
+	record.partition_device = device->bd_dev;
+	record.pid = ids >> 32;
+	record.tid = ids;
+	record.kernel_thread = in_kernel_thread();
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+
+	walk.run.serial = record.serial;
+	walk.time_ns = record.time_ns;
+	walk.left_bytes = record.length_bytes;
+	if (record.length_bytes && (record.flags & REQ_OP_MASK) <= REQ_OP_WRITE)
+		send_runs(&walk, bio, &record);
+	else if (record.length_bytes)
+		send_whole(&walk, inode_of_current_call(), RUN_UNMAPPED | RUN_FROM_CALL);
+	if (walk.ownerless || (record.flags & REQ_OP_MASK) > REQ_OP_WRITE)
+		describe_holder(&record, (__u64)device);
+	record.run_count = walk.runs;
+	send(&record, sizeof(record), &control.lost_bios);
+	return 0;
+}
+
+static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
+					 __u32 error)
+{
+	struct gendisk *disk = request->q->disk;
+	struct request_record record = { .kind = kind, .error = error };
+	struct bio *bio;
+
+	if (!control.enabled || !disk)
+		return;
+	record.device = disk_number(disk);
+	if (!is_traced(record.device))
+		return;
+	record.time_ns = bpf_ktime_get_ns();
+	record.request = (__u64)request;
+	record.sector = request->__sector;
+	record.length_bytes = bytes;
+	record.flags = request->cmd_flags;
+	if (kind == RECORD_ISSUE) {
+		bio = request->bio;
+		for (int count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
+			record.bio_count++;
+			bio = bio->bi_next;
+		}
+	}
+	send(&record, sizeof(record), &control.lost_requests);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(request_issued, struct request *request)
+{
+	send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
+{
+	send_request(request, RECORD_COMPLETE, bytes, error);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_entered, struct pt_regs *registers, long call)
+{
+	if (control.enabled && waits_for_device(call))
+		send_sync(RECORD_SYNC_BEGIN, call, registers);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_left, struct pt_regs *registers, long result)
+{
+	long call = registers->orig_ax;
+
+	if (control.enabled && waits_for_device(call))
+		send_sync(RECORD_SYNC_END, call, NULL);
+	return 0;
+}

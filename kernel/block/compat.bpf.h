@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every difference between the kernels that one object serves (6.1 to 6.18), told apart by what
+ * the running kernel's BTF has and never by version number.
+ */
+#ifndef JOJ_COMPAT_BPF_H
+#define JOJ_COMPAT_BPF_H
+
+enum pageflags {
+	PG_slab,
+	PG_head,
+};
+
+enum pagetype {
+	PGTY_slab,
+};
+
+struct page___typed {
+	unsigned int page_type;
+} __attribute__((preserve_access_index));
+
+/* "mm: store the folio order in the first tail page's flags" came with 6.6. */
+struct folio___order_in_flags {
+	unsigned long _flags_1;
+} __attribute__((preserve_access_index));
+
+/* 5.16 to 6.5. */
+struct folio___order_field {
+	unsigned char _folio_order;
+} __attribute__((preserve_access_index));
+
+/* 6.8 gave extent buffers folios[], and 6.10 addr, in place of pages[]. */
+struct extent_buffer___pages {
+	struct page *pages[16];
+} __attribute__((preserve_access_index));
+
+struct extent_buffer___folios {
+	struct folio *folios[16];
+} __attribute__((preserve_access_index));
+
+/*
+ * page.flags is an unsigned long up to 6.17 and struct memdesc_flags_t from 6.18, so a CO-RE
+ * access to it relocates on one side only. It is the first member on all of them.
+ */
+static __always_inline __u64 page_flags(__u64 page)
+{
+	return read_memory(page, 8);
+}
+
+/* log2 of the pages in the folio whose first page this is. */
+static __always_inline __u32 folio_order(__u64 folio)
+{
+	if (!(page_flags(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+		return 0;
+	if (bpf_core_field_exists(((struct folio___order_in_flags *)0)->_flags_1))
+		return READ(folio___order_in_flags, folio, _flags_1) & 0xff;
+	if (bpf_core_field_exists(((struct folio___order_field *)0)->_folio_order))
+		return READ(folio___order_field, folio, _folio_order);
+	return 0;
+}
+
+/*
+ * Memory of the slab allocator keeps other things where a folio keeps its mapping. It was a page
+ * flag up to 6.9, and is a value of the page type from 6.12.
+ */
+static __always_inline bool is_slab(__u64 folio)
+{
+	if (bpf_core_enum_value_exists(enum pageflags, PG_slab))
+		return page_flags(folio) >> bpf_core_enum_value(enum pageflags, PG_slab) & 1;
+	if (bpf_core_enum_value_exists(enum pagetype, PGTY_slab))
+		return READ(page___typed, folio, page_type) >> 24 ==
+		       bpf_core_enum_value(enum pagetype, PGTY_slab);
+	return false;
+}
+
+/* The first page of a Btrfs extent buffer. */
+static __always_inline __u64 extent_buffer_page(__u64 buffer)
+{
+	if (bpf_core_field_exists(((struct extent_buffer___folios *)0)->folios))
+		return READ(extent_buffer___folios, buffer, folios[0]);
+	if (bpf_core_field_exists(((struct extent_buffer___pages *)0)->pages))
+		return READ(extent_buffer___pages, buffer, pages[0]);
+	return 0;
+}
+
+#endif

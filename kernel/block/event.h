@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the attribution program tells user space: the records of its ring buffer, and the block of
+ * memory through which it is steered. agent/src/block/record.rs decodes the same layout, and both
+ * sides check the sizes.
+ *
+ * The program hands over facts (which completion function, whose page cache, which tree), not
+ * conclusions: the rules that make a block type of them are in agent/src/block/classify.rs, where
+ * they can be tested without a kernel. Times are CLOCK_MONOTONIC in ns. Devices are dev_t as the
+ * kernel keeps it: major << 20 | minor.
+ */
+#ifndef JOJ_EVENT_H
+#define JOJ_EVENT_H
+
+enum record_kind {
+	RECORD_BIO = 1,		/* a bio entered the block layer; its runs came before it */
+	RECORD_RUN = 2,		/* a stretch of one bio with one owner */
+	RECORD_PATH = 3,	/* a file was seen first, or renamed, linked or unlinked */
+	RECORD_SYNC_BEGIN = 4,	/* a task entered fsync or one of its kin */
+	RECORD_SYNC_END = 5,	/* and left it */
+	RECORD_ISSUE = 6,	/* the driver got a request */
+	RECORD_COMPLETE = 7,	/* the device was done with it, or with a part of it */
+};
+
+struct bio_record {
+	__u32 kind;
+	__u32 device;			/* the whole disk */
+	__u64 time_ns;
+	__u64 serial;			/* counts bios; ties runs to it */
+	__u64 sector;			/* on the whole disk */
+	__u32 length_bytes;
+	__u32 flags;			/* bi_opf: operation and REQ_ flags */
+	__u64 end_io;			/* address of bi_end_io */
+	__u64 buffer_end_io;		/* address of b_end_io where a buffer_head is behind it */
+	__u64 partition_sector;		/* where the partition begins on the disk */
+	__u32 partition_device;		/* the disk itself where there is no partition */
+	__u32 run_count;		/* runs sent or lost */
+	__u32 pid;
+	__u32 tid;
+	char comm[16];
+	char buffer_type[20];		/* b_ops->name of an XFS buffer */
+	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, 0 where there is no header */
+	__u8 kernel_thread;
+	__u8 padding[2];
+	char holder[8];			/* filesystem type on the device; only for bios without owner */
+};
+
+enum run_flag {
+	RUN_UNMAPPED = 1,	/* its pages are in no page cache */
+	RUN_ANONYMOUS = 2,	/* its pages are a process's memory */
+	RUN_DIRECT = 4,		/* inode from the iomap direct I/O it is part of */
+	RUN_FROM_CALL = 8,	/* inode from the system call its submitter is in */
+	RUN_OFFSET = 16,	/* file_offset_bytes is known */
+	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
+	RUN_NOT_WALKED = 64,	/* bi_end_io alone tells what it is */
+};
+
+struct run_record {
+	__u32 kind;
+	__u32 flags;
+	__u64 serial;
+	__u32 offset_bytes;		/* in the bio */
+	__u32 length_bytes;
+	__u64 file_offset_bytes;	/* in the owner; for a block device's page cache, on the device */
+	__u64 inode;			/* 0 where no inode is known */
+	__u32 generation;
+	__u32 filesystem;		/* s_dev; for a block device's inode, the device itself */
+	__u32 magic;			/* s_magic */
+	__u32 mode;
+	__u32 links;
+	__u32 content;			/* bytes 8 to 11 of a block in a block device's page cache */
+	__u64 operations;		/* address of a_ops */
+	__u64 size_bytes;
+	__u64 detail;			/* F2FS: inode << 32 | node; Btrfs: owner of the tree */
+};
+
+#define PATH_BYTES 4096
+
+enum path_flag {
+	PATH_NAMELESS = 1,	/* no dentry is left (or there never was one) */
+	PATH_UNHASHED = 2,	/* its name was removed */
+	PATH_TRUNCATED = 4,	/* the names did not fit */
+};
+
+struct path_record {
+	__u32 kind;
+	__u32 filesystem;
+	__u64 time_ns;
+	__u64 inode;
+	__u32 generation;
+	__u32 mode;
+	__u32 links;
+	__u32 flags;
+	__u64 size_bytes;
+	__u32 names_bytes;
+	__u32 disk;			/* of the filesystem; 0 where it has no single device */
+	/* names from the file up to the root's child, each ended by NUL, follow */
+};
+
+struct sync_record {
+	__u32 kind;
+	__u32 call;			/* system call number */
+	__u64 time_ns;
+	__u64 inode;			/* 0 for sync and msync, which name no file */
+	__u32 generation;
+	__u32 filesystem;		/* s_dev; 0 where the call is about all of them */
+	__u32 disk;			/* 0 where the filesystem has no single device (Btrfs) */
+	__u32 pid;
+	__u32 tid;
+	char comm[16];
+	__u32 padding;
+};
+
+struct request_record {
+	__u32 kind;
+	__u32 device;
+	__u64 time_ns;
+	__u64 request;			/* its address: an identity while it is in flight */
+	__u64 sector;
+	__u32 length_bytes;
+	__u32 flags;
+	__u32 bio_count;
+	__u32 error;			/* blk_status_t of a completion */
+};
+
+/*
+ * Shared memory, written by user space while the programs are attached. Addresses come from
+ * /proc/kallsyms; 0 is "this kernel has no such function (yet)": modules may be loaded later.
+ */
+struct control {
+	__u32 enabled;
+	__u32 device;			/* the disk that is traced; 0 for all */
+	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */
+	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
+	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */
+	__u64 xfs_log_end_io;		/* xlog_bio_end_io: pages are the log's own memory */
+	__u64 vmemmap_base;		/* the variables that turn a struct page into */
+	__u64 page_offset_base;		/* the address of its bytes */
+	/* Written by the programs. */
+	__u64 bios;
+	__u64 lost_bios;
+	__u64 lost_runs;
+	__u64 lost_paths;
+	__u64 lost_syncs;
+	__u64 lost_requests;
+};
+
+_Static_assert(sizeof(struct bio_record) == 128, "bio_record is decoded as 128 bytes");
+_Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
+_Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
+_Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
+_Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
+_Static_assert(sizeof(struct control) == 104, "control is written as 104 bytes");
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few fields of the kernel's structures that attribution needs, under the kernel's own names.
+ * preserve_access_index makes libbpf look every offset up in the running kernel's BTF, so order
+ * and gaps do not matter here, and a vmlinux.h of one kernel (3 MB) is not needed.
+ */
+#ifndef JOJ_KERNEL_TYPES_BPF_H
+#define JOJ_KERNEL_TYPES_BPF_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long di, si, dx, orig_ax;
+};
+
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+};
+
+struct qstr {
+	union {
+		struct {
+			__u32 hash, len;
+		};
+		__u64 hash_len;
+	};
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+
+struct gendisk {
+	int major, first_minor;
+};
+
+struct block_device {
+	__u64 bd_start_sect;
+	struct gendisk *bd_disk;
+	__u32 bd_dev;
+	void *bd_holder;
+};
+
+struct file_system_type {
+	const char *name;
+};
+
+struct super_block {
+	__u32 s_dev;
+	unsigned long s_magic;
+	struct block_device *s_bdev;
+	struct file_system_type *s_type;
+};
+
+struct inode {
+	__u16 i_mode;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	unsigned int i_nlink;
+	__u32 i_generation;
+	__s64 i_size;
+	__u32 i_rdev;
+	struct hlist_head i_dentry;
+};
+
+struct address_space_operations;
+
+struct address_space {
+	struct inode *host;
+	const struct address_space_operations *a_ops;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_struct {
+	unsigned int flags;
+	struct files_struct *files;
+};
+
+struct page {
+	unsigned long flags;
+	unsigned long compound_head;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	void *private;
+};
+
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_size, bi_idx, bi_bvec_done;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len, bv_offset;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+	void *bi_end_io;
+	void *bi_private;
+	struct bio_vec *bi_io_vec;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags, __data_len;
+	__u64 __sector;
+	struct bio *bio;
+};
+
+struct buffer_head {
+	char *b_data;
+	void *b_end_io;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	__s64 ki_pos;
+};
+
+struct iomap_dio {
+	struct kiocb *iocb;
+	__s64 size;
+};
+
+struct xfs_buf_ops {
+	char *name;
+};
+
+struct xfs_buf {
+	const struct xfs_buf_ops *b_ops;
+};
+
+struct extent_buffer {
+	__s8 log_index;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Cuts the pages of a bio into runs, each with one owner. Per bio would not do: NILFS2 puts up to
+ * nine owners in one, and a log-structured filesystem lays blocks of one file side by side that
+ * are far apart in it.
+ */
+#ifndef JOJ_PAGE_RUNS_BPF_H
+#define JOJ_PAGE_RUNS_BPF_H
+
+#define PAGE_SHIFT 12
+#define PAGE_BYTES (1U << PAGE_SHIFT)
+#define PAGE_SIZE_OF_STRUCT bpf_core_type_size(struct page)
+
+#define BTRFS_MAGIC 0x9123683e
+#define F2FS_MAGIC 0xf2f52010
+#define BLOCK_DEVICE_MAGIC 0x62646576
+
+#define BTRFS_BTREE_INODE 1	/* BTRFS_BTREE_INODE_OBJECTID */
+#define F2FS_NODE_INODE 1	/* F2FS_NODE_INO() */
+
+#define F2FS_FOOTER_BYTES 24	/* struct node_footer at the end of every node block: nid, ino */
+#define BTRFS_OWNER_OFFSET 88	/* btrfs_header.owner */
+
+#define WALK_LIMIT (1 << 16)	/* steps; a bio of 4 GiB in folios of 64 KiB */
+
+struct walk {
+	__u64 vectors;
+	__u32 index, done_bytes, left_bytes, offset_bytes;
+	__u64 call_inode;	/* file of the system call the submitter is in */
+	__u64 time_ns;
+	__u32 runs;
+	bool open, ownerless;
+	__u64 mapping;		/* of the open run */
+	struct run_record run;
+};
+
+/* What decides whether a step continues the open run. */
+struct piece {
+	__u64 mapping, host, detail, file_offset_bytes, private;
+	__u32 flags, bytes;
+};
+
+static __always_inline __u64 memory_of_page(__u64 page)
+{
+	if (!control.vmemmap_base || !control.page_offset_base)
+		return 0;
+	return read_memory(control.page_offset_base, 8) +
+	       ((page - read_memory(control.vmemmap_base, 8)) / PAGE_SIZE_OF_STRUCT << PAGE_SHIFT);
+}
+
+static __always_inline void describe_inode(struct run_record *run, __u64 inode, __u64 time_ns)
+{
+	__u64 superblock = READ(inode, inode, i_sb);
+
+	run->inode = READ(inode, inode, i_ino);
+	run->generation = READ(inode, inode, i_generation);
+	run->magic = READ(super_block, superblock, s_magic);
+	run->filesystem = READ(super_block, superblock, s_dev);
+	run->mode = READ(inode, inode, i_mode);
+	run->links = READ(inode, inode, i_nlink);
+	run->size_bytes = READ(inode, inode, i_size);
+	/* i_mode of Btrfs' btree inode is whatever its memory held before: never go by it. */
+	if (run->magic == BLOCK_DEVICE_MAGIC)
+		run->filesystem = READ(inode, inode, i_rdev);
+	else if ((run->mode & S_IFMT) == S_IFREG || (run->mode & S_IFMT) == S_IFDIR)
+		note_name(inode, time_ns);
+}
+
+static __always_inline void close_run(struct walk *walk)
+{
+	if (!walk->open)
+		return;
+	walk->open = false;
+	walk->run.length_bytes = walk->offset_bytes - walk->run.offset_bytes;
+	send(&walk->run, sizeof(walk->run), &control.lost_runs);
+	walk->runs++;
+}
+
+/* Facts about an owner that are not in its inode: which node, which tree. */
+static __always_inline void look_inside(struct piece *piece, __u64 page)
+{
+	__u64 superblock = READ(inode, piece->host, i_sb);
+	__u32 magic = READ(super_block, superblock, s_magic);
+	__u64 number = READ(inode, piece->host, i_ino), memory;
+
+	if (magic == F2FS_MAGIC && number == F2FS_NODE_INODE) {
+		memory = memory_of_page(page);
+		if (memory)
+			piece->detail = read_memory(memory + PAGE_BYTES - F2FS_FOOTER_BYTES, 8);
+	} else if (magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE && piece->private) {
+		memory = memory_of_page(extent_buffer_page(piece->private));
+		if (memory)
+			piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
+		/* -1 in every buffer that is not of a log tree. */
+		if ((__s8)READ(extent_buffer, piece->private, log_index) >= 0)
+			piece->flags |= RUN_LOG_TREE;
+	}
+}
+
+/* Bytes 8 to 11 of a block: NILFS2 has a magic number there in its segment summaries. */
+static __always_inline __u32 content_of_buffer(__u64 buffer)
+{
+	__u64 data = buffer ? READ(buffer_head, buffer, b_data) : 0;
+
+	return data ? (__u32)(read_memory(data + 8, 8)) : 0;
+}
+
+static __always_inline void open_run(struct walk *walk, const struct piece *piece)
+{
+	struct run_record *run = &walk->run;
+	__u64 inode = piece->host;
+
+	run->flags = piece->flags;
+	run->offset_bytes = walk->offset_bytes;
+	run->file_offset_bytes = piece->file_offset_bytes;
+	run->inode = run->operations = run->size_bytes = 0;
+	run->generation = run->filesystem = run->magic = run->mode = run->links = 0;
+	run->detail = piece->detail;
+	run->content = 0;
+	walk->mapping = piece->mapping;
+	walk->open = true;
+	if (!inode) {
+		walk->ownerless = true;
+		inode = walk->call_inode;
+		if (inode)
+			run->flags |= RUN_FROM_CALL;
+	} else {
+		run->operations = READ(address_space, piece->mapping, a_ops);
+	}
+	if (!inode)
+		return;
+	describe_inode(run, inode, walk->time_ns);
+	if (run->magic == BLOCK_DEVICE_MAGIC && piece->mapping)
+		run->content = content_of_buffer(piece->private);
+}
+
+/* The stretch from POSITION bytes into PAGE on that has one mapping: a page, or a large folio. */
+static __always_inline void describe_piece(struct piece *piece, __u64 page, __u32 position)
+{
+	__u64 head = READ(page, page, compound_head), folio = head & 1 ? head - 1 : page;
+	__u64 index = (page - folio) / PAGE_SIZE_OF_STRUCT, mapping = 0;
+	__u32 order = folio_order(folio);
+
+	piece->bytes = PAGE_BYTES - position;
+	if (order && order < 20 && index < (1U << order))
+		piece->bytes = (((1U << order) - (__u32)index) << PAGE_SHIFT) - position;
+	if (!is_slab(folio))
+		mapping = READ(folio, folio, mapping);
+	if (mapping & 3)	/* PAGE_MAPPING_FLAGS */
+		piece->flags |= RUN_ANONYMOUS;
+	else
+		piece->mapping = mapping;
+	if (piece->mapping)
+		piece->host = READ(address_space, piece->mapping, host);
+	if (!piece->host) {
+		piece->mapping = 0;
+		piece->flags |= RUN_UNMAPPED;
+		return;
+	}
+	piece->flags |= RUN_OFFSET;
+	piece->file_offset_bytes = ((READ(folio, folio, index) + index) << PAGE_SHIFT) + position;
+	piece->private = READ(folio, folio, private);
+	look_inside(piece, page);
+}
+
+static __always_inline bool continues(const struct walk *walk, const struct piece *piece)
+{
+	const struct run_record *run = &walk->run;
+
+	if (!walk->open || walk->mapping != piece->mapping || run->detail != piece->detail)
+		return false;
+	if ((run->flags & ~RUN_FROM_CALL) != piece->flags)
+		return false;
+	return !piece->mapping || piece->file_offset_bytes == run->file_offset_bytes +
+				  (walk->offset_bytes - run->offset_bytes);
+}
+
+static long step(__u32 count, void *context)
+{
+	struct walk *walk = context;
+	struct piece piece = {};
+	__u64 vector, page;
+	__u32 length, position;
+
+	if (!walk->left_bytes)
+		return 1;
+	vector = walk->vectors + (__u64)walk->index * bpf_core_type_size(struct bio_vec);
+	length = READ(bio_vec, vector, bv_len);
+	if (length <= walk->done_bytes) {
+		walk->index++;
+		walk->done_bytes = 0;
+		return 0;
+	}
+	position = READ(bio_vec, vector, bv_offset) + walk->done_bytes;
+	page = READ(bio_vec, vector, bv_page) +
+	       (__u64)(position >> PAGE_SHIFT) * PAGE_SIZE_OF_STRUCT;
+	describe_piece(&piece, page, position & (PAGE_BYTES - 1));
+	if (piece.bytes > length - walk->done_bytes)
+		piece.bytes = length - walk->done_bytes;
+	if (piece.bytes > walk->left_bytes)
+		piece.bytes = walk->left_bytes;
+	if (!continues(walk, &piece)) {
+		close_run(walk);
+		open_run(walk, &piece);
+	}
+	walk->offset_bytes += piece.bytes;
+	walk->left_bytes -= piece.bytes;
+	walk->done_bytes += piece.bytes;
+	return 0;
+}
+
+/* One run over the whole bio, for a bio whose pages tell less than its completion function. */
+static __always_inline void send_whole(struct walk *walk, __u64 inode, __u32 flags)
+{
+	walk->run.flags = flags;
+	if (inode)
+		describe_inode(&walk->run, inode, walk->time_ns);
+	walk->open = true;
+	walk->offset_bytes = walk->left_bytes;
+	close_run(walk);
+}
+
+#endif

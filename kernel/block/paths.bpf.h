@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Names of files: one record when a file is seen first, and one whenever its name, the name of a
+ * directory above it, or its number of links has changed since. An unlinked file that is still
+ * open keeps its last dentry, and thus its name.
+ *
+ * The key is (s_dev, inode, generation): ext4 and F2FS use an inode number again at once.
+ */
+#ifndef JOJ_PATHS_BPF_H
+#define JOJ_PATHS_BPF_H
+
+#define DEPTH_LIMIT 32
+#define NAME_BYTES 256		/* NAME_MAX and its NUL */
+
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+#define S_IFREG 0100000
+#define S_IFDIR 0040000
+
+struct file_key {
+	__u64 inode;
+	__u32 filesystem, generation;
+};
+
+struct file_name {
+	__u64 digest;		/* of the dentries up to the root and their names' hashes */
+	__u32 links, unhashed;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct file_key);
+	__type(value, struct file_name);
+} known_names SEC(".maps");
+
+struct path_scratch {
+	__u32 busy;
+	__u32 padding;
+	struct path_record record;
+	char names[PATH_BYTES + NAME_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct path_scratch);
+} path_scratches SEC(".maps");
+
+static __always_inline __u64 dentry_of(__u64 inode)
+{
+	__u64 alias = READ(inode, inode, i_dentry.first);
+
+	return alias ? alias - bpf_core_field_offset(struct dentry, d_u.d_alias) : 0;
+}
+
+/*
+ * The two walks from a dentry up to the root are bpf_loop callbacks: the verifier looks at their
+ * body once, and not once for each depth.
+ */
+struct digest_walk {
+	__u64 dentry, digest;
+};
+
+static long digest_step(__u32 depth, void *context)
+{
+	struct digest_walk *walk = context;
+	__u64 parent = READ(dentry, walk->dentry, d_parent);
+
+	if (parent == walk->dentry || !parent)
+		return 1;
+	walk->digest = walk->digest * 31 + walk->dentry;
+	walk->digest = walk->digest * 31 + READ(dentry, walk->dentry, d_name.hash_len);
+	walk->dentry = parent;
+	return 0;
+}
+
+struct names_walk {
+	__u64 dentry;
+	struct path_scratch *scratch;
+	__u32 length;
+	bool at_root;
+};
+
+static long names_step(__u32 depth, void *context)
+{
+	struct names_walk *walk = context;
+	__u64 parent = READ(dentry, walk->dentry, d_parent);
+	__u32 length = walk->length;
+	long size;
+
+	if (parent == walk->dentry || !parent) {
+		walk->at_root = true;
+		return 1;
+	}
+	if (length > PATH_BYTES - NAME_BYTES)
+		return 1;
+	size = bpf_probe_read_kernel_str(&walk->scratch->names[length & (PATH_BYTES - 1)],
+					 NAME_BYTES,
+					 (void *)READ(dentry, walk->dentry, d_name.name));
+	if (size > 0)
+		walk->length += size;
+	walk->dentry = parent;
+	return 0;
+}
+
+static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry)
+{
+	struct path_record *record = &scratch->record;
+	struct names_walk walk = { .dentry = dentry, .scratch = scratch };
+
+	if (dentry)
+		bpf_loop(DEPTH_LIMIT, names_step, &walk, 0);
+	if (dentry && !walk.at_root)
+		record->flags |= PATH_TRUNCATED;
+	record->names_bytes = walk.length & (PATH_BYTES - 1);
+	return send(record, sizeof(*record) + (walk.length & (PATH_BYTES - 1)),
+		    &control.lost_paths);
+}
+
+/*
+ * Sends the name of the file of INODE if user space does not know it yet. A global function: the
+ * verifier looks at it once, and not once for each caller.
+ */
+__noinline int note_name(__u64 inode, __u64 time_ns)
+{
+	__u64 superblock = READ(inode, inode, i_sb), dentry = dentry_of(inode);
+	struct file_key key = {
+		.inode = READ(inode, inode, i_ino),
+		.filesystem = READ(super_block, superblock, s_dev),
+		.generation = READ(inode, inode, i_generation),
+	};
+	struct digest_walk walk = { .dentry = dentry };
+	struct file_name name = {
+		.links = READ(inode, inode, i_nlink),
+		.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev),
+	};
+	struct file_name *known = bpf_map_lookup_elem(&known_names, &key);
+	struct path_scratch *scratch;
+	__u32 zero = 0;
+
+	if (dentry)
+		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
+	name.digest = walk.digest;
+	if (known && known->digest == name.digest && known->links == name.links &&
+	    known->unhashed == name.unhashed)
+		return 0;
+	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
+	/* Busy: we interrupted ourselves. The next sight of the file will send the name. */
+	if (!scratch || scratch->busy)
+		return 0;
+	scratch->busy = 1;
+	scratch->record = (struct path_record){
+		.kind = RECORD_PATH,
+		.filesystem = key.filesystem,
+		.time_ns = time_ns,
+		.inode = key.inode,
+		.generation = key.generation,
+		.mode = READ(inode, inode, i_mode),
+		.links = name.links,
+		.flags = (dentry ? 0 : PATH_NAMELESS) | (name.unhashed ? PATH_UNHASHED : 0),
+		.size_bytes = READ(inode, inode, i_size),
+		.disk = disk_of_filesystem(superblock),
+	};
+	if (send_path(scratch, dentry))
+		bpf_map_update_elem(&known_names, &key, &name, BPF_ANY);
+	scratch->busy = 0;
+	return 0;
+}
+
+#endif
