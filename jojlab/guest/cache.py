@@ -79,14 +79,22 @@ class Cache:
         final = self.folder(kind) / key
         if final.is_dir():
             return final
-        with self.lock(f"{kind}-{key}"), self.work_dir() as work:
+        with self.lock(f"{kind}-{key}"):
             if not final.is_dir():
-                made = work / "entry"
-                made.mkdir()
-                with disk_errors(self.root):
-                    build(made)
-                made.rename(final)
+                self._publish(final, build)
         return final
+
+    def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
+        """Builds aside, then moves into place; whoever comes second leaves the equal entry be."""
+        with self.work_dir() as work, disk_errors(self.root):
+            made = work / "entry"
+            made.mkdir()
+            build(made)
+            try:
+                made.rename(final)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
 
     def drop(self, kind: str, key: str) -> None:
         """Removes an entry; readers see it whole or not at all."""
@@ -113,7 +121,7 @@ class Cache:
         return None
 
     def store(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Keeps the results of a case; when another process was faster, its equal entry stays."""
+        """Keeps the results of a case under its content hash."""
 
         def build(folder: Path) -> None:
             for name, content in files.items():
@@ -121,7 +129,7 @@ class Cache:
             index = {name: _sha256(content) for name, content in sorted(files.items())}
             (folder / INDEX).write_text(json.dumps(index, indent=1))
 
-        self.entry("results", key, build)
+        self._publish(self.folder("results") / key, build)
 
     def sizes(self) -> dict[str, int]:
         """Bytes on disk of each of KINDS."""

@@ -1,12 +1,11 @@
 //! Hands the results out: reads a folder, writes it as a tar archive behind a small header into
 //! the memory that the kernel command line reserves for it, from where the host copies it once
-//! the guest has stopped. Reserved memory is not "System RAM", so /dev/mem gives it out even on
-//! kernels with CONFIG_STRICT_DEVMEM (devmem_is_allowed() in arch/x86/mm/init.c).
+//! the guest has stopped.
 //!
 //! The header, little-endian: magic (8 bytes), version (u32), CRC-32 of the archive (u32), length
 //! of the archive in bytes (u64). jojlab/guest/handout.py is its reader.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use super::physical::Mapping;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -34,8 +33,7 @@ pub enum HandoutError {
 
 /// The reserved memory, mapped.
 pub struct Region {
-    start: *mut u8,
-    length_bytes: usize,
+    memory: Mapping,
 }
 
 impl Region {
@@ -43,43 +41,14 @@ impl Region {
     pub fn open() -> Result<Self, HandoutError> {
         let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
         let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
-        Self::map(address, length_bytes).map_err(|source| HandoutError::Map { address, source })
-    }
-
-    fn map(address: u64, length_bytes: usize) -> io::Result<Self> {
-        let memory = File::options().read(true).write(true).open("/dev/mem")?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
-        // The region is reserved: neither the kernel nor any process uses its memory.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &memory,
-                address,
-            )?
-        };
-        Ok(Self {
-            start: start.cast(),
-            length_bytes,
-        })
+        let memory = Mapping::new(address, length_bytes)
+            .map_err(|source| HandoutError::Map { address, source })?;
+        Ok(Self { memory })
     }
 
     /// Writes the regular files of `folder` in the order of their names.
     pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
-        // SAFETY: the mapping is `length_bytes` long, lives as long as `self`, and `&mut self`
-        // makes this the only reference to it.
-        let memory = unsafe { std::slice::from_raw_parts_mut(self.start, self.length_bytes) };
-        write_to(memory, folder)
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: start and length are those of the mapping made in `map`; no reference outlives
-        // `self`. A failure would leave the mapping in place, which harms nobody.
-        let _ = unsafe { munmap(self.start.cast(), self.length_bytes) };
+        write_to(self.memory.as_mut_slice(), folder)
     }
 }
 
