@@ -69,7 +69,8 @@ class Cache:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            yield path
+            with disk_errors(parent):
+                yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
             os.close(descriptor)
@@ -86,7 +87,7 @@ class Cache:
 
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
         """Builds aside, then moves into place; whoever comes second leaves the equal entry be."""
-        with self.work_dir() as work, disk_errors(self.root):
+        with self.work_dir() as work:
             made = work / "entry"
             made.mkdir()
             build(made)
@@ -134,8 +135,7 @@ class Cache:
     def sizes(self) -> dict[str, int]:
         """Bytes on disk of each of KINDS."""
         return {
-            kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*"))
-            for kind in KINDS
+            kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*")) for kind in KINDS
         }
 
     def empty(self) -> None:
@@ -154,13 +154,12 @@ def disk_errors(place: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise MachineError(
                 f"the disk of {place} is full ({error.strerror})",
-                "free some space, empty the cache with `joj cache --empty`, "
-                "or put the cache elsewhere with JOJ_CACHE=DIR",
+                "free some space; JOJ_CACHE=DIR moves the cache",
             ) from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise MachineError(
                 f"cannot write in {place}: {error.strerror}",
-                "put the cache elsewhere with JOJ_CACHE=DIR",
+                "choose another place; JOJ_CACHE=DIR moves the cache",
             ) from error
         raise
 
