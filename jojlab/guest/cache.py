@@ -110,7 +110,7 @@ class Cache:
         folder = self.folder("results") / key
         try:
             index = json.loads((folder / INDEX).read_bytes())
-            files = {name: (folder / name).read_bytes() for name in index}
+            files = {name: (folder / name).read_bytes() for name, _ in index.items()}
             if all(_sha256(content) == index[name] for name, content in files.items()):
                 return files
         except FileNotFoundError:

@@ -40,11 +40,14 @@ _REMEDY = "use a Debian 12 kernel: sudo apt-get install linux-headers-amd64"
 
 def _decompress(payload: bytes) -> bytes:
     """Bytes after the stream (the kernel appends the unpacked length) are left alone."""
+    unpackers = {_XZ: lzma.LZMADecompressor(), _GZIP: zlib.decompressobj(wbits=31)}
     try:
-        if payload.startswith(_XZ):
-            return lzma.LZMADecompressor().decompress(payload)
-        if payload.startswith(_GZIP):
-            return zlib.decompressobj(wbits=31).decompress(payload)
+        for magic, unpacker in unpackers.items():
+            if payload.startswith(magic):
+                unpacked = unpacker.decompress(payload)
+                if unpacker.eof:
+                    return unpacked
+                raise MachineError("the kernel image is cut off", _REMEDY)
     except (lzma.LZMAError, zlib.error) as error:
         raise MachineError(f"the kernel image is damaged: {error}", _REMEDY) from error
     for magic, name in _UNSUPPORTED.items():
