@@ -40,16 +40,20 @@ _REMEDY = "use a Debian 12 kernel: sudo apt-get install linux-headers-amd64"
 
 def _decompress(payload: bytes) -> bytes:
     """Bytes after the stream (the kernel appends the unpacked length) are left alone."""
-    unpackers = {_XZ: lzma.LZMADecompressor(), _GZIP: zlib.decompressobj(wbits=31)}
+    whole, elf = True, b""
     try:
-        for magic, unpacker in unpackers.items():
-            if payload.startswith(magic):
-                unpacked = unpacker.decompress(payload)
-                if unpacker.eof:
-                    return unpacked
-                raise MachineError("the kernel image is cut off", _REMEDY)
+        if payload.startswith(_XZ):
+            xz = lzma.LZMADecompressor()
+            elf, whole = xz.decompress(payload), xz.eof
+        elif payload.startswith(_GZIP):
+            gzip = zlib.decompressobj(wbits=31)
+            elf, whole = gzip.decompress(payload), gzip.eof
     except (lzma.LZMAError, zlib.error) as error:
         raise MachineError(f"the kernel image is damaged: {error}", _REMEDY) from error
+    if not whole:
+        raise MachineError("the kernel image is cut off", _REMEDY)
+    if elf:
+        return elf
     for magic, name in _UNSUPPORTED.items():
         if payload.startswith(magic):
             raise MachineError(f"the kernel is packed with {name}, not xz or gzip", _REMEDY)
