@@ -69,7 +69,8 @@ class Cache:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            yield path
+            with disk_errors(parent):
+                yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
             os.close(descriptor)
@@ -79,14 +80,22 @@ class Cache:
         final = self.folder(kind) / key
         if final.is_dir():
             return final
-        with self.lock(f"{kind}-{key}"), self.work_dir() as work:
+        with self.lock(f"{kind}-{key}"):
             if not final.is_dir():
-                made = work / "entry"
-                made.mkdir()
-                with disk_errors(self.root):
-                    build(made)
-                made.rename(final)
+                self._publish(final, build)
         return final
+
+    def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
+        """Builds aside, then moves into place; whoever comes second leaves the equal entry be."""
+        with self.work_dir() as work:
+            made = work / "entry"
+            made.mkdir()
+            build(made)
+            try:
+                made.rename(final)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
 
     def drop(self, kind: str, key: str) -> None:
         """Removes an entry; readers see it whole or not at all."""
@@ -101,7 +110,7 @@ class Cache:
         folder = self.folder("results") / key
         try:
             index = json.loads((folder / INDEX).read_bytes())
-            files = {name: (folder / name).read_bytes() for name in index}
+            files = {name: (folder / name).read_bytes() for name, _ in index.items()}
             if all(_sha256(content) == index[name] for name, content in files.items()):
                 return files
         except FileNotFoundError:
@@ -113,7 +122,7 @@ class Cache:
         return None
 
     def store(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Keeps the results of a case; when another process was faster, its equal entry stays."""
+        """Keeps the results of a case under its content hash."""
 
         def build(folder: Path) -> None:
             for name, content in files.items():
@@ -121,13 +130,12 @@ class Cache:
             index = {name: _sha256(content) for name, content in sorted(files.items())}
             (folder / INDEX).write_text(json.dumps(index, indent=1))
 
-        self.entry("results", key, build)
+        self._publish(self.folder("results") / key, build)
 
     def sizes(self) -> dict[str, int]:
         """Bytes on disk of each of KINDS."""
         return {
-            kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*"))
-            for kind in KINDS
+            kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*")) for kind in KINDS
         }
 
     def empty(self) -> None:
@@ -146,13 +154,12 @@ def disk_errors(place: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise MachineError(
                 f"the disk of {place} is full ({error.strerror})",
-                "free some space, empty the cache with `joj cache --empty`, "
-                "or put the cache elsewhere with JOJ_CACHE=DIR",
+                "free some space; JOJ_CACHE=DIR moves the cache",
             ) from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise MachineError(
                 f"cannot write in {place}: {error.strerror}",
-                "put the cache elsewhere with JOJ_CACHE=DIR",
+                "choose another place; JOJ_CACHE=DIR moves the cache",
             ) from error
         raise
 

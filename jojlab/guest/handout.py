@@ -57,18 +57,18 @@ def read_archive(archive: bytes, header: Header) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
             for member in tar:
-                files[_allowed(member, files)] = _content(tar, member)
+                _check(member, files)
+                files[member.name] = _content(tar, member)
     except (tarfile.TarError, ValueError, EOFError, OverflowError) as error:
         raise GuestError(f"the guest's results are not a sound tar archive: {error}") from error
     return files
 
 
-def _allowed(member: tarfile.TarInfo, seen: dict[str, bytes]) -> str:
+def _check(member: tarfile.TarInfo, seen: dict[str, bytes]) -> None:
     if not member.isreg() or not _NAME.fullmatch(member.name):
         raise GuestError(f"the guest hands out {member.name!r}, which is not a plain file")
     if member.name in seen or len(seen) >= _MOST_FILES:
         raise GuestError(f"the guest hands out {member.name!r} twice, or too many files")
-    return member.name
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

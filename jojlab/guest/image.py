@@ -130,9 +130,7 @@ def shared_libraries(program: Path) -> list[Path]:
     return found
 
 
-def _publish(
-    cache: Cache, kernel: Path, initramfs: bytes, manifest: Mapping[str, object]
-) -> Image:
+def _publish(cache: Cache, kernel: Path, initramfs: bytes, manifest: Mapping[str, object]) -> Image:
     fingerprint = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
     def build(folder: Path) -> None:

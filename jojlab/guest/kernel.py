@@ -40,13 +40,20 @@ _REMEDY = "use a Debian 12 kernel: sudo apt-get install linux-headers-amd64"
 
 def _decompress(payload: bytes) -> bytes:
     """Bytes after the stream (the kernel appends the unpacked length) are left alone."""
+    whole, elf = True, b""
     try:
         if payload.startswith(_XZ):
-            return lzma.LZMADecompressor().decompress(payload)
-        if payload.startswith(_GZIP):
-            return zlib.decompressobj(wbits=31).decompress(payload)
+            xz = lzma.LZMADecompressor()
+            elf, whole = xz.decompress(payload), xz.eof
+        elif payload.startswith(_GZIP):
+            gzip = zlib.decompressobj(wbits=31)
+            elf, whole = gzip.decompress(payload), gzip.eof
     except (lzma.LZMAError, zlib.error) as error:
         raise MachineError(f"the kernel image is damaged: {error}", _REMEDY) from error
+    if not whole:
+        raise MachineError("the kernel image is cut off", _REMEDY)
+    if elf:
+        return elf
     for magic, name in _UNSUPPORTED.items():
         if payload.startswith(magic):
             raise MachineError(f"the kernel is packed with {name}, not xz or gzip", _REMEDY)

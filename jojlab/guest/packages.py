@@ -52,8 +52,11 @@ def find_kernel(cache: Cache, headers_root: Path = HEADERS_ROOT) -> KernelPackag
 def newest_release(names: list[str]) -> str | None:
     """The newest kernel release among names of header folders, by its numbers."""
     releases = [match[1] for name in names if (match := _HEADERS_NAME.fullmatch(name))]
-    return max(releases, key=lambda release: [int(n) for n in re.findall(r"\d+", release)][:4],
-               default=None)
+    return max(
+        releases,
+        key=lambda release: [int(n) for n in re.findall(r"\d+", release)][:4],
+        default=None,
+    )
 
 
 def package_version(name: str) -> str:

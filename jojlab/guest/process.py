@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import signal
 import socket
 import threading
@@ -16,8 +17,6 @@ from pathlib import Path
 
 from qemu.qmp import QMPClient, QMPError
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import disk_errors
 from jojlab.guest.errors import GuestError
 from jojlab.guest.packages import need_tool
 
@@ -26,6 +25,8 @@ _CONSOLE_LINES = 15
 _CONSOLE_TAIL_BYTES = 8192
 _STDERR = "qemu.log"
 _POLL_S = 0.005
+# What QEMU does for us (load, save, copy) takes a second; on a machine in trouble, much more.
+_COMMAND_TIMEOUT_S = 120
 # The child asks to be killed when we die, then makes sure that we had not died before it asked.
 _TIED = '[ "$PPID" = "$0" ] && exec "$@"'
 
@@ -52,14 +53,15 @@ class Guest:
         self._qmp = QMPClient("jojlab")
 
     async def execute(self, command: str, **arguments: object) -> object:
-        """One QMP command; GuestError when QEMU refuses it or is gone."""
+        """One QMP command; GuestError when QEMU refuses it, does not answer or is gone."""
         try:
-            return await self._qmp.execute(command, arguments or None)
+            async with self._patience(command):
+                return await self._qmp.execute(command, arguments or None)
         except (QMPError, EOFError, OSError) as error:
-            # The reason is in the log of a QEMU that is gone: let it finish writing.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), 1)
-            raise self.error(f"QEMU failed at {command}: {error or 'it is gone'}") from error
+            await self._let_it_end()
+            raise self.error(
+                f"QEMU failed at {command} ({error or type(error).__name__})"
+            ) from error
 
     async def run_until_stop(self, timeout_s: float) -> None:
         """Continues the guest until it stops itself; GuestError when it ends, or runs too long."""
@@ -81,19 +83,25 @@ class Guest:
                 gone.cancel()
 
     async def restored(self) -> None:
-        """Waits until the snapshot is loaded."""
-        while (await self._status("query-status")) == "inmigrate":
-            await asyncio.sleep(_POLL_S)
+        """Waits until the snapshot is loaded; a QEMU that cannot load it ends."""
+        async with self._patience("loading the snapshot"):
+            while (await self._status("query-status")) == "inmigrate":
+                await asyncio.sleep(_POLL_S)
 
-    async def save(self, shell_command: str) -> None:
-        """Pipes the stopped guest's whole state into a shell command."""
+    async def save(self, state: Path) -> None:
+        """Writes the stopped guest's whole state to a file; GuestError when the disk is full."""
         # The default limit is the speed of a network.
         await self.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-        await self.execute("migrate", uri=f"exec:{shell_command}")
-        while (status := await self._status("query-migrate")) != "completed":
-            if status in ("failed", "cancelled"):
-                raise self.error("QEMU could not save the guest: is the disk full?")
-            await asyncio.sleep(_POLL_S)
+        # QEMU ends when its pipe has taken the last byte, cat only when the disk has.
+        partial = shlex.quote(f"{state}.partial")
+        partial = shlex.quote(f"{state}.partial")
+        whole = shlex.quote(str(state))
+        await self.execute("migrate", uri=f"exec:cat > {partial} && mv {partial} {whole}")
+        async with self._patience("saving the guest"):
+            while not state.exists():
+                if await self._status("query-migrate") in ("failed", "cancelled"):
+                    raise self.error("QEMU could not save the guest: is the disk full?")
+                await asyncio.sleep(_POLL_S)
 
     async def memory(self, address: int, length_bytes: int) -> bytes:
         """A copy of the stopped guest's physical memory."""
@@ -108,6 +116,19 @@ class Guest:
         tail = [*_tail(self._folder / CONSOLE), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]))
 
+    @contextlib.asynccontextmanager
+    async def _patience(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_COMMAND_TIMEOUT_S):
+                yield
+        except TimeoutError as error:
+            raise self.error(f"{what} took more than {_COMMAND_TIMEOUT_S} s") from error
+
+    async def _let_it_end(self) -> None:
+        """A QEMU that fails says why at its end: waits for that, not for long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), 1)
+
     async def _status(self, query: str) -> str:
         answer = await self.execute(query)
         return str(answer.get("status", "")) if isinstance(answer, dict) else ""
@@ -115,10 +136,10 @@ class Guest:
     async def connect(self, connection: socket.socket) -> None:
         """Speaks QMP on a connected socket."""
         try:
-            await self._qmp.connect(connection)
+            async with self._patience("QEMU's start"):
+                await self._qmp.connect(connection)
         except (QMPError, EOFError, OSError) as error:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), 1)
+            await self._let_it_end()
             raise self.error("QEMU did not start") from error
 
     async def disconnect(self) -> None:
@@ -137,7 +158,7 @@ async def start(
     """
     setpriv = need_tool("setpriv", "util-linux")
     tied = [str(setpriv), "--pdeathsig", "KILL", "sh", "-c", _TIED, str(os.getpid())]
-    with qmp, disk_errors(folder), (folder / _STDERR).open("wb") as log:
+    with qmp, (folder / _STDERR).open("wb") as log:
         with qmp_child:
             process = await asyncio.create_subprocess_exec(
                 *tied, *command,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import shlex
 import socket
 from pathlib import Path
 
@@ -54,4 +53,4 @@ async def _boot_and_save(image: Image, machine: Machine, work: Path, state: Path
     command = qemu.command(image, machine, CONSOLE, theirs.fileno())
     async with start(command, ours, theirs, work) as guest:
         await guest.run_until_stop(BOOT_TIMEOUT_S)
-        await guest.save(f"cat > {shlex.quote(str(state))}")
+        await guest.save(state)

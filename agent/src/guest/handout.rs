@@ -1,12 +1,11 @@
 //! Hands the results out: reads a folder, writes it as a tar archive behind a small header into
 //! the memory that the kernel command line reserves for it, from where the host copies it once
-//! the guest has stopped. Reserved memory is not "System RAM", so /dev/mem gives it out even on
-//! kernels with CONFIG_STRICT_DEVMEM (devmem_is_allowed() in arch/x86/mm/init.c).
+//! the guest has stopped.
 //!
 //! The header, little-endian: magic (8 bytes), version (u32), CRC-32 of the archive (u32), length
 //! of the archive in bytes (u64). jojlab/guest/handout.py is its reader.
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use super::physical::Mapping;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -34,8 +33,7 @@ pub enum HandoutError {
 
 /// The reserved memory, mapped.
 pub struct Region {
-    start: *mut u8,
-    length_bytes: usize,
+    memory: Mapping,
 }
 
 impl Region {
@@ -43,45 +41,21 @@ impl Region {
     pub fn open() -> Result<Self, HandoutError> {
         let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
         let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
-        Self::map(address, length_bytes).map_err(|source| HandoutError::Map { address, source })
-    }
-
-    fn map(address: u64, length_bytes: usize) -> io::Result<Self> {
-        let memory = File::options().read(true).write(true).open("/dev/mem")?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
-        // The region is reserved: neither the kernel nor any process uses its memory.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &memory,
-                address,
-            )?
-        };
-        Ok(Self { start: start.cast(), length_bytes })
+        let memory = Mapping::new(address, length_bytes)
+            .map_err(|source| HandoutError::Map { address, source })?;
+        Ok(Self { memory })
     }
 
     /// Writes the regular files of `folder` in the order of their names.
     pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
-        // SAFETY: the mapping is `length_bytes` long, lives as long as `self`, and `&mut self`
-        // makes this the only reference to it.
-        let memory = unsafe { std::slice::from_raw_parts_mut(self.start, self.length_bytes) };
-        write_to(memory, folder)
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: start and length are those of the mapping made in `map`; no reference outlives
-        // `self`. A failure would leave the mapping in place, which harms nobody.
-        let _ = unsafe { munmap(self.start.cast(), self.length_bytes) };
+        write_to(self.memory.as_mut_slice(), folder)
     }
 }
 
 fn parse_field(line: &str) -> Option<(u64, usize)> {
-    let value = line.split_ascii_whitespace().find_map(|word| word.strip_prefix(FIELD))?;
+    let value = line
+        .split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix(FIELD))?;
     let (address, length) = value.split_once(':')?;
     let hexadecimal = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let length_bytes = usize::try_from(hexadecimal(length)?).ok()?;
@@ -95,8 +69,15 @@ fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
     let length = archive(body, folder)?;
     let crc = crc32fast::hash(&body[..length]);
     let mut header = header;
-    for field in [&MAGIC[..], &VERSION.to_le_bytes(), &crc.to_le_bytes(), &length.to_le_bytes()] {
-        header.write_all(field).expect("the fields add up to HEADER_BYTES");
+    for field in [
+        &MAGIC[..],
+        &VERSION.to_le_bytes(),
+        &crc.to_le_bytes(),
+        &length.to_le_bytes(),
+    ] {
+        header
+            .write_all(field)
+            .expect("the fields add up to HEADER_BYTES");
     }
     Ok(())
 }
@@ -110,12 +91,17 @@ fn archive(body: &mut [u8], folder: &Path) -> Result<usize, HandoutError> {
     let mut builder = tar::Builder::new(Cursor::new(body));
     for path in sorted_files(folder)? {
         let content = File::open(&path).map_err(|error| HandoutError::Read(path.clone(), error))?;
-        let bytes = content.metadata().map_err(|e| HandoutError::Read(path.clone(), e))?.len();
+        let bytes = content
+            .metadata()
+            .map_err(|e| HandoutError::Read(path.clone(), e))?
+            .len();
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes);
         header.set_mode(0o644);
         let name = path.file_name().expect("a listed file has a name");
-        builder.append_data(&mut header, name, content).map_err(full)?;
+        builder
+            .append_data(&mut header, name, content)
+            .map_err(full)?;
     }
     let cursor = builder.into_inner().map_err(full)?;
     Ok(cursor.position() as usize)
@@ -184,7 +170,10 @@ mod tests {
         let folder = Folder::new("full");
         fs::write(folder.0.join("big"), vec![0; 4000]).unwrap();
         let mut memory = vec![0xaa; 4000];
-        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::Full(3976))));
+        assert!(matches!(
+            write_to(&mut memory, &folder.0),
+            Err(HandoutError::Full(3976))
+        ));
         assert_eq!(memory[..HEADER_BYTES], [0; HEADER_BYTES]);
     }
 
@@ -193,7 +182,10 @@ mod tests {
         let folder = Folder::new("kinds");
         fs::create_dir(folder.0.join("sub")).unwrap();
         let mut memory = vec![0; 4096];
-        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::NotAFile(_))));
+        assert!(matches!(
+            write_to(&mut memory, &folder.0),
+            Err(HandoutError::NotAFile(_))
+        ));
     }
 
     #[test]

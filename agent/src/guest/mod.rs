@@ -6,5 +6,6 @@ pub mod fw_cfg;
 pub mod handout;
 pub mod modules;
 pub mod mounts;
+pub mod physical;
 pub mod ports;
 pub mod stop;

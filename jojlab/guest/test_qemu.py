@@ -1,0 +1,48 @@
+"""The command line and the keys made of it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jojlab.guest import qemu
+from jojlab.guest.image import Image
+from jojlab.guest.qemu import Machine
+
+
+def image(fingerprint: str = "f", place: str = "/a") -> Image:
+    return Image(fingerprint, Path(place, "vmlinux"), Path(place, "initramfs"), {})
+
+
+def test_keys_depend_on_what_the_guest_computes_and_on_nothing_else() -> None:
+    key = qemu.machine_key(image(), Machine(0))
+    assert key == qemu.machine_key(image(place="/elsewhere"), Machine(0))
+    assert key != qemu.machine_key(image("other"), Machine(0))
+    assert key != qemu.machine_key(image(), Machine(1))
+    assert key != qemu.machine_key(image(), Machine(0, memory_mib=512))
+
+
+def test_results_lie_above_the_guest_and_inside_the_memory() -> None:
+    arguments = qemu.arguments(Machine(0, memory_mib=1024), "K", "I")
+    assert arguments[arguments.index("-m") + 1] == "1216M"
+    line = arguments[arguments.index("-append") + 1]
+    assert "memmap=0xc000000$0x40000000 joj.handout=0x40000000:0xc000000" in line
+
+
+@pytest.mark.parametrize("machine", [(-1, 1024), (11, 1024), (0, 64), (0, 4096)])
+def test_impossible_machines_are_refused(machine: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="is not in"):
+        Machine(*machine)
+
+
+def test_the_snapshot_s_path_survives_the_shell(tmp_path: Path) -> None:
+    state = tmp_path / 'it\'s $(a) "state"; ,x'
+    state.write_text("content")
+    argument = qemu.incoming(state, "case.json")[1]
+    shell_command = argument.removeprefix("exec:")
+    assert shlex.split(shell_command) == ["cat", str(state)]
+    done = subprocess.run(["sh", "-c", shell_command], capture_output=True, text=True, check=True)
+    assert done.stdout == "content"

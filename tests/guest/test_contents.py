@@ -1,0 +1,43 @@
+"""What an image holds: the same bytes from the same parts, and every tool able to start."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import MKFS_PACKAGES, Image, build_image
+from jojlab.guest.modules import ROOTS
+
+
+def test_building_again_changes_nothing(cache: Cache, image: Image, agent: Path) -> None:
+    again = build_image(cache, agent, None)
+    if "flash.ko" not in image.manifest["modules_sha256"]:  # type: ignore[operator]
+        assert again == image
+    cache.drop("images", again.fingerprint)
+    assert build_image(cache, agent, None) == again
+
+
+def test_a_damaged_image_is_made_anew(cache: Cache, agent: Path) -> None:
+    image = build_image(cache, agent, None)
+    sound = image.initramfs.read_bytes()
+    image.initramfs.write_bytes(sound[:-1] + b"x")
+    assert build_image(cache, agent, None).initramfs.read_bytes() == sound
+
+
+def test_tools_and_modules_are_inside(image: Image, tmp_path: Path) -> None:
+    subprocess.run(
+        ["cpio", "-i", "--quiet", "--no-absolute-filenames"],
+        input=image.initramfs.read_bytes(), cwd=tmp_path, check=True,
+    )  # fmt: skip
+    order = (tmp_path / "modules/order").read_text().split()
+    assert {f"{root}.ko" for root in ROOTS} <= set(order)
+    assert all((tmp_path / "modules" / name).exists() for name in order)
+    for tool in MKFS_PACKAGES:
+        # Run by the loader and with the libraries of the image, not of this machine.
+        libraries = tmp_path / "lib/x86_64-linux-gnu"
+        loader = tmp_path / "lib64/ld-linux-x86-64.so.2"
+        command = [loader, "--library-path", libraries, tmp_path / "sbin" / tool, "-V"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        assert "while loading shared libraries" not in done.stderr
+        assert done.stdout + done.stderr != ""

@@ -1,0 +1,213 @@
+"""Cases in real guests: the same bytes every time, and guests that go wrong harm nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import UseError
+from jojlab.guest import process
+from jojlab.guest.cache import Cache
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image import Image, build_image
+from jojlab.guest.qemu import Machine
+from jojlab.guest.runner import run_case
+from jojlab.guest.snapshot import snapshot
+
+CASE = b'{"question": "what time is it"}'
+SHIFT = 0
+
+
+def guests(cache: Cache) -> list[int]:
+    """The processes whose command line names this cache: its QEMUs and their children."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(cache.root).encode() in line and b"qemu" in line:
+            found.append(int(folder.name))
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def fresh(cache: Cache, image: Image, out_dir: Path, case: bytes = CASE) -> dict[str, bytes]:
+    """The files of a case that really ran."""
+    outcome = run_case(cache, image, case, SHIFT, out_dir, use_cached=False)
+    assert not outcome.from_cache
+    assert sorted(outcome.files) == sorted(contents(out_dir))
+    return contents(out_dir)
+
+
+def test_a_case_has_results_and_repeats_to_the_byte(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    first = fresh(cache, image, tmp_path / "first")
+    assert first
+    assert fresh(cache, image, tmp_path / "second") == first
+    cached = run_case(cache, image, CASE, SHIFT, tmp_path / "third")
+    assert cached.from_cache and contents(tmp_path / "third") == first
+    assert guests(cache) == []
+
+
+def test_parallel_and_busy_change_nothing(cache: Cache, image: Image, tmp_path: Path) -> None:
+    alone = fresh(cache, image, tmp_path / "alone")
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as load:
+        try:
+            with ThreadPoolExecutor(3) as pool:
+                folders = [tmp_path / str(number) for number in range(6)]
+                results = list(pool.map(lambda folder: fresh(cache, image, folder), folders))
+        finally:
+            load.kill()
+    assert all(result == alone for result in results)
+
+
+def test_two_snapshots_of_one_image_give_the_same_results(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    before = fresh(cache, image, tmp_path / "before")
+    old = snapshot(cache, image, Machine(SHIFT))
+    cache.drop("snapshots", old.parent.name)
+    assert fresh(cache, image, tmp_path / "after") == before
+
+
+def test_a_damaged_snapshot_is_made_anew(cache: Cache, image: Image, tmp_path: Path) -> None:
+    state = snapshot(cache, image, Machine(SHIFT))
+    with state.open("r+b") as file:
+        file.truncate(1 << 20)
+    assert snapshot(cache, image, Machine(SHIFT)).stat().st_size > 1 << 20
+
+
+def test_a_case_that_is_not_json_is_the_user_s_error(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    with pytest.raises(UseError, match="JSON"):
+        run_case(cache, image, b"{", SHIFT, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (b'"out of memory"', "(?s)panicked.*[Oo]ut of memory"),
+        (b'"exit"', "(?s)panicked.*had enough.*Attempted to kill init"),
+        (b'"reboot"', "reset"),
+        (b'"nothing"', "without handing results out"),
+        (b'"lie"', "more than fit"),
+    ],
+)
+def test_a_guest_that_goes_wrong_is_reported(
+    cache: Cache, bad_image: Image, tmp_path: Path, case: bytes, words: str
+) -> None:
+    with pytest.raises(GuestError, match=words):
+        run_case(cache, bad_image, case, SHIFT, tmp_path / "out", timeout_s=120)
+    assert guests(cache) == []
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("case", [b'"hang"', b'"idle"', b'"power off"'])
+def test_a_guest_that_never_ends_is_killed(
+    cache: Cache, bad_image: Image, tmp_path: Path, case: bytes
+) -> None:
+    with pytest.raises(GuestError, match=r"did not finish within 1 s|ended before"):
+        run_case(cache, bad_image, case, SHIFT, tmp_path / "out", timeout_s=1)
+    assert guests(cache) == []
+
+
+def test_a_guest_that_fails_harms_no_other(
+    cache: Cache, image: Image, bad_image: Image, tmp_path: Path
+) -> None:
+    good = fresh(cache, image, tmp_path / "before")
+    with ThreadPoolExecutor(2) as pool:
+        bad = pool.submit(run_case, cache, bad_image, b'"exit"', SHIFT, tmp_path / "bad")
+        assert pool.submit(fresh, cache, image, tmp_path / "during").result() == good
+        assert isinstance(bad.exception(), GuestError)
+
+
+def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) -> None:
+    image = build_image(cache, Path("/bin/true"), None)
+    with pytest.raises(GuestError, match=r"(?s)panicked.*Attempted to kill init"):
+        run_case(cache, image, CASE, SHIFT, tmp_path / "out")
+
+
+def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: Path) -> None:
+    snapshot(cache, bad_image, Machine(SHIFT))
+    threading.Timer(2, process.kill_all).start()
+    with pytest.raises(GuestError, match="ended before"):
+        run_case(cache, bad_image, b'"hang"', SHIFT, tmp_path / "out", timeout_s=300)
+    assert guests(cache) == []
+
+
+RUN = """
+import resource, sys
+from pathlib import Path
+from jojlab.errors import MachineError
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import Image
+from jojlab.guest.runner import run_case
+root, fingerprint, kernel, initramfs, case, most_bytes, out = sys.argv[1:]
+if int(most_bytes):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
+image = Image(fingerprint, Path(kernel), Path(initramfs), {})
+try:
+    run_case(Cache(Path(root)), image, case.encode(), 0, Path(out),
+             on_progress=lambda stage: print(stage, flush=True))
+except MachineError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+def elsewhere(
+    cache: Cache, image: Image, case: str, out: Path, most_bytes: int = 0
+) -> subprocess.Popen[str]:
+    """A Python of its own that runs the case; its files may have `most_bytes`, if not 0."""
+    arguments = [cache.root, image.fingerprint, image.kernel, image.initramfs]
+    command = [sys.executable, "-c", RUN, *map(str, arguments), case, str(most_bytes), str(out)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_lab_leaves_no_guest(
+    cache: Cache, bad_image: Image, tmp_path: Path, number: signal.Signals
+) -> None:
+    snapshot(cache, bad_image, Machine(SHIFT))
+    with elsewhere(cache, bad_image, '"hang"', tmp_path / "out") as lab:
+        assert lab.stdout
+        while lab.stdout.readline().strip() != "run":
+            pass
+        wait_until(lambda: len(guests(cache)) > 0)
+        os.kill(lab.pid, number)
+        lab.wait()
+    wait_until(lambda: guests(cache) == [])
+
+
+def test_a_full_disk_is_reported(cache: Cache, image: Image, tmp_path: Path) -> None:
+    own = Cache(tmp_path / "cache")
+    with elsewhere(own, image, CASE.decode(), tmp_path / "out", most_bytes=1 << 20) as lab:
+        text, _ = lab.communicate()
+    assert lab.returncode == 3, text
+    assert "disk" in text
+    assert own.sizes()["snapshots"] == 0
+
+
+def wait_until(condition: object) -> None:
+    """Waits for what must come soon; a minute is for machines in trouble."""
+    assert callable(condition)
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
