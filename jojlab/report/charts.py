@@ -122,7 +122,9 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
         )
         layers = _flush_layers(flushes, x, place == 0) if flushes else []
         layers += _lane_layers(inside, x, lane)
-        charts.append(alt.layer(*layers).properties(width=_WIDTH + 180, height=_lane_height(inside)))
+        charts.append(
+            alt.layer(*layers).properties(width=_WIDTH + 180, height=_lane_height(inside))
+        )
     return _configured(alt.vconcat(*charts, spacing=6))
 
 
@@ -132,8 +134,15 @@ def _lane_layers(rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
         title=lane,
         scale=alt.Scale(zero=False, nice=False, padding=9),
         axis=alt.Axis(
-            titleAngle=0, titleAlign="left", titleX=-178, titleAnchor="start",
-            titleY=0, titleBaseline="top", tickCount=2, format=",d", minExtent=180,
+            titleAngle=0,
+            titleAlign="left",
+            titleX=-178,
+            titleAnchor="start",
+            titleY=0,
+            titleBaseline="top",
+            tickCount=2,
+            format=",d",
+            minExtent=180,
         ),
     )
     base = alt.Chart(_data(rows))
@@ -182,8 +191,17 @@ def _legend(title: str) -> alt.Legend:
 
 
 def _tooltip(*names: str) -> list[alt.Tooltip]:
-    numbers = {"tps", "low", "high", "with checkpoints", "ms", "kib", "requests",
-               "begin_ms", "end_ms"}
+    numbers = {
+        "tps",
+        "low",
+        "high",
+        "with checkpoints",
+        "ms",
+        "kib",
+        "requests",
+        "begin_ms",
+        "end_ms",
+    }
     return [
         alt.Tooltip(f"{name}:Q", format=",.4~g") if name in numbers else alt.Tooltip(f"{name}:N")
         for name in names
