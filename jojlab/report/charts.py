@@ -24,7 +24,7 @@ COLOURS = {
     "unknown": "#CC79A7",
     "flush": "#8C8C8C",
 }
-_WIDTH = 560
+_WIDTH = 760
 _BAR = 22  # pixels a case takes
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
 
@@ -79,7 +79,6 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
     classes = [name for name in COLOURS if any(row["class"] == name for row in rows)]
-    parts = list(dict.fromkeys(row["part"] for row in rows))
     chart = (
         alt.Chart(_data(rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
@@ -92,9 +91,10 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
                 legend=_legend(""),
             ),
             opacity=alt.Opacity(
-                "part:N",
-                scale=alt.Scale(domain=["commit", "deferred"], range=[1, 0.45]),
-                legend=_legend("") if len(parts) > 1 else None,
+                "part:O",
+                sort=["commit", "deferred"],
+                scale=alt.Scale(domain=["commit", "deferred"], range=[1, 0.4]),
+                legend=None,
             ),
             order=alt.Order("order:Q"),
             tooltip=_tooltip("case", "part", "class", "kib", "requests"),
@@ -122,9 +122,7 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
         )
         layers = _flush_layers(flushes, x, place == 0) if flushes else []
         layers += _lane_layers(inside, x, lane)
-        charts.append(
-            alt.layer(*layers).properties(width=_WIDTH + 180, height=_lane_height(inside))
-        )
+        charts.append(alt.layer(*layers).properties(width=_WIDTH, height=_lane_height(inside)))
     return _configured(alt.vconcat(*charts, spacing=6))
 
 
@@ -187,7 +185,7 @@ def _cases(rows: Rows) -> alt.Y:
 
 
 def _legend(title: str) -> alt.Legend:
-    return alt.Legend(title=title or None, orient="top", columns=4, labelLimit=220, symbolSize=90)
+    return alt.Legend(title=title or None, orient="top", columns=8, labelLimit=220, symbolSize=90)
 
 
 def _tooltip(*names: str) -> list[alt.Tooltip]:

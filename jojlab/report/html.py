@@ -102,7 +102,7 @@ def _head(summary: RunSummary, body: str) -> str:
 @cache
 def _vega() -> str:
     """Return Vega, Vega-Lite and Vega-Embed in one script (from the package, not the network)."""
-    return str(vl_convert.javascript_bundle(None))
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _json(specs: dict[str, dict[str, Any]]) -> str:
