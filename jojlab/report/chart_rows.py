@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from jojlab.analysis.bill_classes import CLASSES, class_of, class_shares
@@ -60,33 +61,46 @@ def bill_rows(summary: RunSummary) -> list[Row]:
 
 
 def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
-    """Return the page runs of one commit, lane by lane, and its flushes."""
-    runs = [_run_row(run) for run in trace.runs if run.operation != "flush"]
-    runs.sort(key=lambda row: (CLASSES.index(row["class"]), row["lane"]))
+    """Return the stretches of one commit, lane by lane, and its flushes.
+
+    A stretch is what one request has in one lane: its page runs there, drawn as one bar.
+    """
+    stretches: dict[tuple[int, str], list[TracedRun]] = {}
+    for run in trace.runs:
+        if run.operation != "flush":
+            stretches.setdefault((run.request_id, _lane(run)), []).append(run)
+    rows = [_stretch_row(lane, runs) for (_, lane), runs in stretches.items()]
+    rows.sort(key=lambda row: (CLASSES.index(row["class"]), row["lane"]))
     flushes = [_times(run) | {"cause": run.cause} for run in trace.runs if run.operation == "flush"]
-    return runs, flushes
+    return rows, flushes
 
 
-def lane(case: CaseSummary) -> str:
+def which_commit(case: CaseSummary) -> str:
     """Say which commit of a case is drawn."""
     assert case.trace
     return f"transaction {case.trace.transaction_id} of seed {case.trace.seed}"
 
 
-def _run_row(run: TracedRun) -> Row:
-    name = class_of(run.block_type, run.file_kind)
+def _lane(run: TracedRun) -> str:
+    """The file for data, the class for what has no file of its own."""
     file = run.file.rsplit("/", 1)[-1]
-    marks = [run.block_subtype] * bool(run.block_subtype)
-    marks += ["read"] * (run.operation == "read")
-    marks += ["preflush"] * run.preflush + ["FUA"] * run.fua
-    return _times(run) | {
-        "lane": file if run.block_type == "data" and file else name,
-        "class": name,
-        "sector": run.sector,
-        "kib": run.length_bytes / 1024,
-        "subtype": run.block_subtype or run.block_type,
-        "text": " ".join([f"{run.length_bytes / 1024:g} KiB", *marks]),
-        "cause": run.cause,
+    return file if run.block_type == "data" and file else class_of(run.block_type, run.file_kind)
+
+
+def _stretch_row(lane: str, runs: list[TracedRun]) -> Row:
+    first = runs[0]
+    kib = sum(run.length_bytes for run in runs) / 1024
+    kinds = Counter(run.block_subtype for run in runs if run.block_subtype)
+    marks = [", ".join(f"{n} × {kind}" if n > 1 else kind for kind, n in kinds.items())]
+    marks += [first.operation] * (first.operation != "write")
+    marks += ["preflush"] * first.preflush + ["FUA"] * first.fua
+    return _times(first) | {
+        "lane": lane,
+        "class": class_of(first.block_type, first.file_kind),
+        "sector": first.sector,
+        "kib": kib,
+        "text": " ".join([f"{kib:g} KiB", *filter(None, marks)]),
+        "cause": first.cause,
     }
 
 

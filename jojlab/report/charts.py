@@ -33,7 +33,7 @@ def throughput(rows: Rows) -> dict[str, Any]:
     """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`)."""
     base = alt.Chart(_data(rows)).encode(y=_cases(rows))
     bars = base.mark_bar(color=COLOURS["database"], height={"band": 0.62}).encode(
-        x=alt.X("tps:Q", title="transactions per second"),
+        x=alt.X("tps:Q", title="transactions per second", axis=alt.Axis(tickCount=8)),
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints"),
     )
     ends = base.mark_rule(strokeWidth=2, color="#E69F00").encode(x="low:Q", x2="high:Q")
@@ -84,7 +84,7 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
-            x=alt.X(f"{field}:Q", title=title, stack="zero"),
+            x=alt.X(f"{field}:Q", title=title, stack="zero", axis=alt.Axis(tickCount=8)),
             color=alt.Color(
                 "class:N",
                 scale=alt.Scale(domain=classes, range=[COLOURS[name] for name in classes]),
@@ -104,9 +104,9 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
 
 
 def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
-    """One commit: every page run over time and sector, a lane for each owner, flushes across.
+    """One commit: its requests over time and sector, a lane for each owner, flushes across.
 
-    `rows` have lane, class, begin_ms, end_ms, sector, kib, subtype, cause; `flushes` begin_ms,
+    `rows` have lane, class, begin_ms, end_ms, sector, kib, text, cause; `flushes` begin_ms,
     end_ms, cause.
     """
     lanes = list(dict.fromkeys(row["lane"] for row in rows))
@@ -118,7 +118,7 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
             "begin_ms:Q",
             title="milliseconds since BEGIN" if last else None,
             scale=alt.Scale(domain=[0, latency_ms], nice=False),
-            axis=alt.Axis(labels=last, ticks=last),
+            axis=alt.Axis(labels=last, ticks=last, tickCount=8, labelOverlap=True),
         )
         layers = _flush_layers(flushes, x, place == 0) if flushes else []
         layers += _lane_layers(inside, x, lane)
@@ -145,7 +145,7 @@ def _lane_layers(rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
     )
     base = alt.Chart(_data(rows))
     colour = COLOURS[rows[0]["class"]]
-    tooltip = _tooltip("lane", "subtype", "sector", "kib", "begin_ms", "end_ms", "cause")
+    tooltip = _tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause")
     bars = base.mark_rule(strokeWidth=5, color=colour, strokeCap="butt").encode(
         x=x, x2="end_ms:Q", y=y, tooltip=tooltip
     )
@@ -167,7 +167,7 @@ def _flush_layers(flushes: Rows, x: alt.X, label: bool) -> list[alt.Chart]:
 
 
 def _lane_height(rows: Rows) -> int:
-    return min(150, 26 + 14 * len({row["sector"] for row in rows}))
+    return min(150, 26 + 16 * len({row["sector"] for row in rows}))
 
 
 def _data(rows: Rows) -> alt.Data:

@@ -71,6 +71,11 @@ def details(title: str, soft: str, *parts: str, is_open: bool = False) -> str:
     )
 
 
+def numbers(table: str, cases: int) -> str:
+    """Return the table beside a chart; closed when it is long, as the chart shows it already."""
+    return details("The numbers", f"{cases} cases", table) if cases > 10 else table
+
+
 def banner(style: str, title: str, lines: Iterable[str]) -> str:
     """Return a loud note of style bad or warn, or nothing when there is no line."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)

@@ -19,6 +19,7 @@ from jojlab.report.elements import (
     banner,
     chart,
     details,
+    numbers,
     pairs,
     paragraph,
     section,
@@ -93,11 +94,13 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
             "the bars; the table has the rate with their time added.",
             "soft",
         ),
-        table(["case", "transactions/s", "with checkpoints", "sync calls/commit"], rows),
+        numbers(
+            table(["case", "transactions/s", "with checkpoints", "sync calls/commit"], rows),
+            len(rows),
+        ),
         ask(
-            f'joj query {run} "SELECT case_id, seed, count(*) * 1e9 / (max(return_ns) - '
-            "min(begin_ns)) AS tps FROM transactions WHERE phase = 'commit' "
-            'GROUP BY ALL ORDER BY ALL"   # without checkpoints between commits',
+            f"joj show {run} --json | "
+            "jq -r '.cases[] | [.case_id, .figures.throughput_tps] | @tsv'",
         ),
     )
 
@@ -119,7 +122,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
         "Latency",
         chart("latency-chart", "Latency percentiles by case on a logarithmic axis"),
         paragraph("Exact percentiles by nearest rank: each is a value that was measured.", "soft"),
-        table(["case", *names.values(), "COMMIT alone, p50"], rows),
+        numbers(table(["case", *names.values(), "COMMIT alone, p50"], rows), len(rows)),
         ask(
             f'joj query {run} "SELECT case_id, seed, quantile_disc(return_ns - begin_ns, '
             "[0.5, 0.9, 0.99, 0.999, 1]) AS latency_ns FROM transactions "
@@ -137,7 +140,7 @@ def bill(summary: RunSummary, run: str, specs: Specs) -> str:
         "bill",
         "The bill of one commit",
         paragraph(
-            "Every byte stands in one class. Pale: deferred to checkpoints and to the sync at the "
+            "Every byte stands in one class. Faded: deferred to checkpoints and to the sync at the "
             "end.",
             "soft",
         ),
@@ -165,7 +168,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
         parts.append(
             details(
                 case.label,
-                f"{chart_rows.lane(case)}, {text.duration(case.trace.latency_ns)}",
+                f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 chart(name, f"Requests of one commit of {case.label} over time and sector"),
                 ask(
                     f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
@@ -179,7 +182,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
         "One commit, request by request",
         paragraph(
             "A typical commit of each case: the one whose requests and bytes are nearest to the "
-            "medians. Each bar is a stretch of sectors from issue to completion; grey: the device "
+            "medians. Each bar is a request from issue to completion, at its first sector; grey: the device "
             "flushes its cache.",
             "soft",
         ),
@@ -241,7 +244,7 @@ def _class_table(summary: RunSummary) -> str:
             cells.append((_class_cell(name, now), f"+ {_class_cell(name, later)}" if later else ""))
         rows.append([case.label, *cells])
     heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
-    return table(["case", *heads], rows)
+    return numbers(table(["case", *heads], rows), len(rows))
 
 
 def _class_cell(name: str, share: Any) -> str:
