@@ -32,6 +32,6 @@ def report(
 
     summary = summarise(RunFolder.open(run))
     path = out or run / "report.html"
-    write_report(path, summary, run.name)
+    write_report(path, summary, str(run))
     print(path)
     raise typer.Exit(INCOMPLETE if summary.incomplete or summary.unfinished else FINE)

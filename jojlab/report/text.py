@@ -11,7 +11,7 @@ def duration(value_ns: Number) -> str:
     """Return nanoseconds as 5.034 ms."""
     for size, unit in _TIMES:
         if abs(value_ns) >= size:
-            return f"{digits(value_ns / size)} {unit}"
+            return f"{_four(value_ns / size)} {unit}" if size > 1 else f"{digits(value_ns)} ns"
     return f"{digits(value_ns)} ns"
 
 
@@ -20,17 +20,27 @@ def kib(value_bytes: Number) -> str:
     return digits(value_bytes / 1024)
 
 
+def size(value_bytes: Number) -> str:
+    """Return bytes as 68 KiB, or as 40.59 B below one KiB."""
+    if 0 < abs(value_bytes) < 1024:
+        return f"{digits(value_bytes)} B"
+    return f"{kib(value_bytes)} KiB"
+
+
 def digits(value: Number) -> str:
-    """Return four digits that count, with no zeros after the point that say nothing."""
-    if value == int(value) and abs(value) < 1e6:
-        return str(int(value))
+    """Return four digits that count; fewer where those say it exactly (9, 0.5)."""
     if abs(value) >= 1e6:
         return f"{value:,.0f}"
+    if value == round(value, 2):
+        return f"{value:g}" if abs(value) < 1e4 else f"{value:.2f}".rstrip("0").rstrip(".")
     if abs(value) < 0.001:
         return f"{value:.1e}"
+    return _four(value)
+
+
+def _four(value: Number) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    text = f"{value:.{max(0, 4 - whole)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.{max(0, 4 - whole)}f}"
 
 
 def figure(name: str, value: Number) -> str:
@@ -38,7 +48,7 @@ def figure(name: str, value: Number) -> str:
     if "_ns_" in name:
         return duration(value)
     if "bytes" in name:
-        return f"{kib(value)} KiB"
+        return size(value)
     return digits(value)
 
 

@@ -6,7 +6,6 @@ only, so the same code works for one capture and for a whole run.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,8 @@ import ibis
 import pyarrow as pa
 
 from jojlab.errors import DataError
+from jojlab.trace.capture import Capture
+from jojlab.trace.parquet_files import file_names, file_patterns
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import TABLES
 
@@ -42,25 +43,37 @@ def open_tables(run: RunFolder) -> RunTables:
         "case_id": [entry.case_id for entry, _, _ in captures],
         "seed": [seed for _, seed, _ in captures],
     }
+    opened = [capture for _, _, capture in captures]
     tables: dict[str, ibis.Table] = {}
     for table in TABLES:
-        paths = [str(capture.path(table)) for _, _, capture in captures]
+        files = file_names(opened, table)
         rows = connection.read_parquet(
-            [parquet_literal(path) for path in paths],
+            file_patterns(files),
             filename=True,
             hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
         )
-        owners = ibis.memtable(pa.table({"filename": paths, **names}))
+        owners = ibis.memtable(pa.table({"filename": files, **names}))
         tables[table] = rows.inner_join(owners, "filename").drop("filename")
+    _check_counts(tables, opened, run)
     return RunTables(**tables)
+
+
+def _check_counts(tables: dict[str, ibis.Table], captures: list[Capture], run: RunFolder) -> None:
+    """Check that every row of every capture found its owner: a lost one would not show later."""
+    counts = [
+        rows.aggregate(n=rows.count()).mutate(table=ibis.literal(name))
+        for name, rows in tables.items()
+    ]
+    for row in rows_of(ibis.union(*counts)):
+        wanted = sum(capture.row_counts[row["table"]] for capture in captures)
+        if row["n"] != wanted:
+            raise DataError(
+                f"{run.path}: {row['n']} rows of {row['table']} were read, {wanted} are there",
+                "leave the run alone while it is read",
+            )
 
 
 def rows_of(expression: ibis.Table) -> list[dict[str, Any]]:
     """Run `expression` and return its rows as plain values."""
     rows: list[dict[str, Any]] = expression.to_pyarrow().to_pylist()
     return rows
-
-
-def parquet_literal(path: str) -> str:
-    """Quote the characters that DuckDB takes for a pattern."""
-    return re.sub(r"([*?\[])", r"[\1]", path)

@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from jojlab.errors import DataError, UseError
+from jojlab.trace.parquet_files import file_names, file_patterns
 from jojlab.trace.run_folder import CaseEntry, RunFolder
-from jojlab.trace.run_tables import parquet_literal
 from jojlab.trace.schema import TABLES, table_schema
 
 _SHOW_COLUMNS = "name the tables' columns with: joj query RUN 'DESCRIBE requests'"
@@ -29,13 +29,13 @@ def query(run: RunFolder, sql: str) -> pa.Table:
         raise DataError(f"{run.path}: no case of this run has finished", "see: joj show RUN")
     with duckdb.connect() as connection:
         for table in _tables_in(connection, sql):
-            paths = [str(capture.path(table)) for _, _, capture in captures]
+            paths = file_names([capture for _, _, capture in captures], table)
             connection.register("owners", _owners(table, paths, captures))
             connection.execute(
                 f"CREATE TABLE {table} AS SELECT rows.* EXCLUDE (filename), "
                 "owners.* EXCLUDE (filename) FROM read_parquet($1, filename=true, "
                 "hive_partitioning=false) AS rows JOIN owners USING (filename)",
-                [[parquet_literal(path) for path in paths]],
+                [file_patterns(paths)],
             )
             connection.unregister("owners")
         # From here on the SQL of the user: no files, no network, no Python variables.

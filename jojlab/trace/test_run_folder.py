@@ -141,3 +141,12 @@ def test_a_folder_with_pattern_characters_works(tmp_path: Path) -> None:
     tables = open_tables(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
     counted = tables.requests.group_by("case_id").agg(n=tables.requests.count()).order_by("case_id")
     assert [row["n"] for row in rows_of(counted)] == [10, 4]
+
+
+def test_a_relative_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jojlab.trace.run_tables import open_tables, rows_of
+
+    make_run(tmp_path / "run", seeds=[1], transactions=1)
+    monkeypatch.chdir(tmp_path)
+    tables = open_tables(RunFolder.open(Path("run")))
+    assert len(rows_of(tables.requests)) == 14

@@ -90,3 +90,9 @@ def test_nonsense_is_told_with_the_place(run: RunFolder) -> None:
         query(run, "selec 1")
     with pytest.raises(UseError, match="nope"):
         query(run, "SELECT nope FROM files")
+
+
+def test_a_relative_folder_works(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.path.parent)
+    answer = query(RunFolder.open(Path(run.path.name)), "SELECT count(*) AS n FROM manifest")
+    assert answer.to_pylist()[0]["n"] > 0

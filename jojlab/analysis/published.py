@@ -1,0 +1,58 @@
+"""What did others print for these cases? Puts an experiment's [[published]] values beside ours.
+
+An entry names `value`, `unit` and `source` (its place), the fields of the cases it is about
+(filesystem = "ext4"), and by `figure` the figure of ours that stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.figures import FIGURES, CaseFigures, Number
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed value, and ours for a case it is about (None where there is none)."""
+
+    label: str
+    figure: str
+    value: Any
+    unit: str
+    source: str
+    note: str
+    ours: Number | None
+
+
+def published_beside_ours(
+    entries: Iterable[Mapping[str, Any]],
+    cases: Iterable[tuple[str, Mapping[str, Any], CaseFigures]],
+) -> tuple[Published, ...]:
+    """Match every entry with the cases (label, case, figures) whose fields it states."""
+    cases = list(cases)
+    fields = {name for _, case, _ in cases for name in case}
+    result = []
+    for entry in entries:
+        about = {name: value for name, value in entry.items() if name in fields}
+        matching = [
+            (label, figures)
+            for label, case, figures in cases
+            if all(case.get(name) == value for name, value in about.items())
+        ]
+        figure = str(entry.get("figure", entry.get("metric", "")))
+        for label, figures in matching or [("", CaseFigures())]:
+            ours = figures.median.get(figure) if figure in FIGURES else None
+            result.append(
+                Published(
+                    label or ", ".join(f"{k} = {v}" for k, v in about.items()),
+                    figure,
+                    entry.get("value", ""),
+                    str(entry.get("unit", "")),
+                    str(entry.get("source", "")),
+                    str(entry.get("note", "")),
+                    ours,
+                )
+            )
+    return tuple(result)

@@ -1,0 +1,110 @@
+"""Writes a run's report: one HTML file with its style, charts and script inside, no network.
+
+Gets a RunSummary; the same summary gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+
+from jojlab.analysis.published import published_beside_ours
+from jojlab.analysis.summary import RunSummary
+from jojlab.errors import MachineError
+from jojlab.report import sections
+
+_FOLDER = Path(__file__).parent
+_INDEX = {
+    "overview": "At a glance",
+    "throughput": "Throughput",
+    "latency": "Latency",
+    "bill": "The bill",
+    "commit": "One commit",
+    "published": "Published",
+    "method": "Method",
+}
+
+
+def write_report(path: Path, summary: RunSummary, run: str) -> None:
+    """Write the report to `path`, atomically; `run` is the folder as the commands name it."""
+    page = report_html(summary, run)
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(page, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise MachineError(
+            f"{path}: cannot write: {error.strerror or error}", "name another file with --out"
+        ) from error
+
+
+def report_html(summary: RunSummary, run: str) -> str:
+    """Return the whole page."""
+    run = shlex.quote(run)
+    specs: dict[str, dict[str, Any]] = {}
+    body = sections.overview(summary, run)
+    if summary.measured:
+        body += sections.throughput(summary, run, specs)
+        body += sections.latency(summary, run, specs)
+        body += sections.bill(summary, run, specs)
+        body += sections.commits(summary, run, specs)
+    body += sections.published(
+        published_beside_ours(
+            summary.experiment.get("published", []),
+            [(case.label, case.case, case.figures) for case in summary.measured],
+        )
+    )
+    body += sections.method(summary, run)
+    head = _head(summary, body)
+    script = f"{_vega()}\n{(_FOLDER / 'page.js').read_text(encoding='utf-8')}"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        # Whatever a table holds, the page fetches nothing.
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+        'img-src data:">\n'
+        f"<title>{escape(summary.question or summary.name)}</title>\n"
+        f"<style>\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
+        f"{head}{sections.warnings(summary)}{body}\n"
+        f"<footer>jojlab, {escape(summary.name)}. Each number above comes again from the command "
+        "under it.</footer>\n"
+        f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _head(summary: RunSummary, body: str) -> str:
+    measured, seeds = len(summary.measured), len(summary.seeds)
+    links = "".join(
+        f'<a href="#{name}">{title}</a>'
+        for name, title in _INDEX.items()
+        if f'<section id="{name}">' in body
+    )
+    clocks = " ".join(sections.CLOCKS.get(clock, clock) for clock in summary.clocks)
+    return (
+        f"<header><h1>{escape(summary.question or summary.name)}</h1>"
+        f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '
+        f"{seeds} seed{'s' if seeds != 1 else ''} each. {escape(clocks)}</p>"
+        f"<nav>{links}</nav></header>"
+    )
+
+
+@cache
+def _vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed in one script (from the package, not the network)."""
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _json(specs: dict[str, dict[str, Any]]) -> str:
+    """Return JSON that cannot end the script element it stands in."""
+    return json.dumps(specs).replace("<", r"\u003c")
