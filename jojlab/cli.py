@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import diff, query, report, show
+from jojlab.commands import bill, cache, diff, doctor, query, report, run, show
 from jojlab.errors import JojError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
@@ -22,10 +22,14 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 # Every subcommand, in the order of `joj --help`.
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("run", run.run),
+    ("bill", bill.bill),
     ("show", show.show),
     ("report", report.report),
     ("diff", diff.diff),
     ("query", query.query),
+    ("doctor", doctor.doctor),
+    ("cache", cache.cache),
 )
 
 app = typer.Typer(

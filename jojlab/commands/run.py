@@ -85,7 +85,8 @@ def show_run(folder: Path, *, as_json: bool) -> int:
 
     run = RunFolder.open(folder)
     summary = summarise(run)
-    report = write_report(run, folder / "report.html")
+    report = folder / "report.html"
+    write_report(report, summary, str(folder))
     if as_json:
         print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
     else:

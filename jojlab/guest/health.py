@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jojlab.device.profile import DEFAULT_PROFILE, read_profile
+from jojlab.device.profile import read_profile
+from jojlab.experiment.fields import BY_NAME
 from jojlab.errors import JojError
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image, qemu_version
@@ -75,5 +76,5 @@ def _check(name: str, look: object) -> Check:
 
 
 def _built(image: Image, cache: Cache) -> str:
-    snapshot(cache, image, Machine(read_profile(DEFAULT_PROFILE).icount_shift))
+    snapshot(cache, image, Machine(read_profile(str(BY_NAME["device"].default)).icount_shift))
     return f"{image.fingerprint} with its snapshot"

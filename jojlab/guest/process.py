@@ -113,7 +113,7 @@ class Guest:
 
     def error(self, message: str) -> GuestError:
         """A GuestError with the end of the console, and of what QEMU itself complained about."""
-        tail = [*_tail(self._folder / CONSOLE), *_tail(self._folder / _STDERR)]
+        tail = [*_until_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]))
 
     @contextlib.asynccontextmanager
@@ -182,6 +182,14 @@ async def start(
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def _until_panic(lines: list[str]) -> list[str]:
+    """Drop the registers and the stack after a panic: what led to it stands before."""
+    for number, line in enumerate(lines):
+        if "Kernel panic" in line:
+            return lines[: number + 1]
+    return lines
 
 
 def _tail(path: Path) -> list[str]:

@@ -53,9 +53,7 @@ impl Region {
 }
 
 fn parse_field(line: &str) -> Option<(u64, usize)> {
-    let value = line
-        .split_ascii_whitespace()
-        .find_map(|word| word.strip_prefix(FIELD))?;
+    let value = line.split_ascii_whitespace().find_map(|word| word.strip_prefix(FIELD))?;
     let (address, length) = value.split_once(':')?;
     let hexadecimal = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let length_bytes = usize::try_from(hexadecimal(length)?).ok()?;
@@ -69,15 +67,8 @@ fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
     let length = archive(body, folder)?;
     let crc = crc32fast::hash(&body[..length]);
     let mut header = header;
-    for field in [
-        &MAGIC[..],
-        &VERSION.to_le_bytes(),
-        &crc.to_le_bytes(),
-        &length.to_le_bytes(),
-    ] {
-        header
-            .write_all(field)
-            .expect("the fields add up to HEADER_BYTES");
+    for field in [&MAGIC[..], &VERSION.to_le_bytes(), &crc.to_le_bytes(), &length.to_le_bytes()] {
+        header.write_all(field).expect("the fields add up to HEADER_BYTES");
     }
     Ok(())
 }
@@ -91,17 +82,12 @@ fn archive(body: &mut [u8], folder: &Path) -> Result<usize, HandoutError> {
     let mut builder = tar::Builder::new(Cursor::new(body));
     for path in sorted_files(folder)? {
         let content = File::open(&path).map_err(|error| HandoutError::Read(path.clone(), error))?;
-        let bytes = content
-            .metadata()
-            .map_err(|e| HandoutError::Read(path.clone(), e))?
-            .len();
+        let bytes = content.metadata().map_err(|e| HandoutError::Read(path.clone(), e))?.len();
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes);
         header.set_mode(0o644);
         let name = path.file_name().expect("a listed file has a name");
-        builder
-            .append_data(&mut header, name, content)
-            .map_err(full)?;
+        builder.append_data(&mut header, name, content).map_err(full)?;
     }
     let cursor = builder.into_inner().map_err(full)?;
     Ok(cursor.position() as usize)
@@ -170,10 +156,7 @@ mod tests {
         let folder = Folder::new("full");
         fs::write(folder.0.join("big"), vec![0; 4000]).unwrap();
         let mut memory = vec![0xaa; 4000];
-        assert!(matches!(
-            write_to(&mut memory, &folder.0),
-            Err(HandoutError::Full(3976))
-        ));
+        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::Full(3976))));
         assert_eq!(memory[..HEADER_BYTES], [0; HEADER_BYTES]);
     }
 
@@ -182,10 +165,7 @@ mod tests {
         let folder = Folder::new("kinds");
         fs::create_dir(folder.0.join("sub")).unwrap();
         let mut memory = vec![0; 4096];
-        assert!(matches!(
-            write_to(&mut memory, &folder.0),
-            Err(HandoutError::NotAFile(_))
-        ));
+        assert!(matches!(write_to(&mut memory, &folder.0), Err(HandoutError::NotAFile(_))));
     }
 
     #[test]

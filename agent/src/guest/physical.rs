@@ -28,10 +28,7 @@ impl Mapping {
                 address,
             )?
         };
-        Ok(Self {
-            start: start.cast(),
-            length_bytes,
-        })
+        Ok(Self { start: start.cast(), length_bytes })
     }
 
     /// The mapped memory. For plain memory only: device registers must be accessed by width.
@@ -54,10 +51,7 @@ impl Mapping {
     }
 
     fn register(&self, offset: usize) -> *mut u32 {
-        assert!(
-            offset.is_multiple_of(4) && offset + 4 <= self.length_bytes,
-            "no such register"
-        );
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length_bytes, "no such register");
         self.start.wrapping_add(offset).cast()
     }
 }
