@@ -52,7 +52,6 @@ enum run_flag {
 	RUN_FROM_CALL = 8,	/* inode from the system call its submitter is in */
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
-	RUN_NOT_WALKED = 64,	/* bi_end_io alone tells what it is */
 };
 
 struct run_record {

@@ -99,14 +99,15 @@ impl Class {
 
 /// What one run is. Rules are tried from the surest signal to the weakest.
 pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Class {
-    let end_io = symbols.name(bio.end_io);
     if let Some(class) = by_operation(bio, run) {
         return class;
     }
+    if run.flags & record::RUN_DIRECT != 0 && is_file(run) {
+        return Class::data(run);
+    }
+    let end_io = symbols.name(bio.end_io);
     match end_io {
         "end_swap_bio_write" | "end_swap_bio_read" => return Class::new(BlockType::Swap, ""),
-        // Before any look at the mapping: the buffer may be another file's page cache.
-        "iomap_dio_bio_end_io" if is_file(run) => return Class::data(run),
         "xlog_bio_end_io" => return Class::new(BlockType::FsJournal, "log"),
         "xfs_buf_bio_end_io" => {
             let name = bio

@@ -11,13 +11,12 @@ pub const PATH_BYTES: usize = 56;
 pub const SYNC_BYTES: usize = 64;
 pub const REQUEST_BYTES: usize = 48;
 
+/// enum run_flag of event.h, as far as the rules look at them.
 pub const RUN_UNMAPPED: u32 = 1;
 pub const RUN_ANONYMOUS: u32 = 2;
 pub const RUN_DIRECT: u32 = 4;
-pub const RUN_FROM_CALL: u32 = 8;
 pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
-pub const RUN_NOT_WALKED: u32 = 64;
 
 const PATH_NAMELESS: u32 = 1;
 const PATH_UNHASHED: u32 = 2;

@@ -32,6 +32,8 @@ pub struct Tracer {
     program: Program,
     ring_bytes: usize,
     symbols: Symbols,
+    /// /proc/modules when the symbols were read.
+    modules: String,
     disk: u32,
 }
 
@@ -52,20 +54,25 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Looks the kernel's functions up again, when modules were loaded since.
-    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
-        self.symbols = Symbols::read()?;
-        self.send_symbols();
-        Ok(())
-    }
-
     /// Begins to trace a disk: major << 20 | minor of the whole disk, not of a partition.
-    pub fn start(&mut self, disk: u32) {
+    pub fn start(&mut self, disk: u32) -> Result<(), TracerError> {
         self.disk = disk;
+        if loaded_modules() != self.modules {
+            self.resolve_symbols()?;
+        }
         self.program
             .set(|control| unsafe { &raw mut (*control).device }, disk);
         self.program
             .set(|control| unsafe { &raw mut (*control).enabled }, 1);
+        Ok(())
+    }
+
+    /// Looks the kernel's functions up again: for when a module came between `start` and the I/O.
+    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
+        self.modules = loaded_modules();
+        self.symbols = Symbols::read()?;
+        self.send_symbols();
+        Ok(())
     }
 
     /// More than half of the ring buffer is full: `drain` before the next piece of work.
@@ -140,6 +147,11 @@ impl Tracer {
             page_offset,
         );
     }
+}
+
+/// Empty in a kernel without modules.
+fn loaded_modules() -> String {
+    fs::read_to_string("/proc/modules").unwrap_or_default()
 }
 
 /// The kernel's name of a disk, as in /sys/block.
