@@ -207,3 +207,7 @@ fn owners(runs: &[(Run, Class)]) -> impl Iterator<Item = &Run> {
         .filter(|(_, class)| class.owner == Owner::Inode)
         .map(|(run, _)| run)
 }
+
+#[cfg(test)]
+#[path = "capture_test.rs"]
+mod tests;

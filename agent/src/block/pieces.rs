@@ -98,7 +98,7 @@ impl Pieces {
             .map_or(end, |(&(_, begin, _, _), _)| begin)
     }
 
-    /// Takes the part from `sector` up to `end` out of a piece; what is left on both sides waits on.
+    /// Takes the part from `sector` up to `end` out of a piece; the rest on both sides waits on.
     fn cut(&mut self, place: Place, sector: u64, end: u64) -> Piece {
         let whole = self
             .waiting
