@@ -52,7 +52,6 @@ enum run_flag {
 	RUN_FROM_CALL = 8,	/* inode from the system call its submitter is in */
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
-	RUN_NOT_WALKED = 64,	/* bi_end_io alone tells what it is */
 };
 
 struct run_record {
@@ -143,6 +142,8 @@ struct control {
 	__u64 lost_paths;
 	__u64 lost_syncs;
 	__u64 lost_requests;
+	/* Written by user space: a new session is told every name anew. */
+	__u64 session;
 };
 
 _Static_assert(sizeof(struct bio_record) == 128, "bio_record is decoded as 128 bytes");
@@ -150,6 +151,6 @@ _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 byt
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 104, "control is written as 104 bytes");
+_Static_assert(sizeof(struct control) == 112, "control is written as 112 bytes");
 
 #endif

@@ -24,6 +24,7 @@ struct file_key {
 
 struct file_name {
 	__u64 digest;		/* of the dentries up to the root and their names' hashes */
+	__u64 session;
 	__u32 links, unhashed;
 };
 
@@ -36,7 +37,7 @@ struct {
 
 struct path_scratch {
 	__u32 busy;
-	__u32 padding;
+	__u32 zero;		/* always, which the verifier cannot know: see bio_queued */
 	struct path_record record;
 	char names[PATH_BYTES + NAME_BYTES];
 };
@@ -108,7 +109,12 @@ static long names_step(__u32 depth, void *context)
 static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry)
 {
 	struct path_record *record = &scratch->record;
-	struct names_walk walk = { .dentry = dentry, .scratch = scratch };
+	struct names_walk walk = {
+		.dentry = dentry,
+		.scratch = scratch,
+		.length = scratch->zero,
+		.at_root = scratch->zero,
+	};
 
 	if (dentry)
 		bpf_loop(DEPTH_LIMIT, names_step, &walk, 0);
@@ -133,36 +139,38 @@ __noinline int note_name(__u64 inode, __u64 time_ns)
 	};
 	struct digest_walk walk = { .dentry = dentry };
 	struct file_name name = {
+		.session = control.session,
 		.links = READ(inode, inode, i_nlink),
 		.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev),
 	};
 	struct file_name *known = bpf_map_lookup_elem(&known_names, &key);
 	struct path_scratch *scratch;
+	struct path_record *record;
 	__u32 zero = 0;
 
 	if (dentry)
 		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
 	name.digest = walk.digest;
-	if (known && known->digest == name.digest && known->links == name.links &&
-	    known->unhashed == name.unhashed)
+	if (known && known->session == name.session && known->digest == name.digest &&
+	    known->links == name.links && known->unhashed == name.unhashed)
 		return 0;
 	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
 	/* Busy: we interrupted ourselves. The next sight of the file will send the name. */
 	if (!scratch || scratch->busy)
 		return 0;
 	scratch->busy = 1;
-	scratch->record = (struct path_record){
-		.kind = RECORD_PATH,
-		.filesystem = key.filesystem,
-		.time_ns = time_ns,
-		.inode = key.inode,
-		.generation = key.generation,
-		.mode = READ(inode, inode, i_mode),
-		.links = name.links,
-		.flags = (dentry ? 0 : PATH_NAMELESS) | (name.unhashed ? PATH_UNHASHED : 0),
-		.size_bytes = READ(inode, inode, i_size),
-		.disk = disk_of_filesystem(superblock),
-	};
+	/* Field by field: a compound literal would be built on the stack, which is short. */
+	record = &scratch->record;
+	record->kind = RECORD_PATH;
+	record->filesystem = key.filesystem;
+	record->time_ns = time_ns;
+	record->inode = key.inode;
+	record->generation = key.generation;
+	record->mode = READ(inode, inode, i_mode);
+	record->links = name.links;
+	record->flags = (dentry ? 0 : PATH_NAMELESS) | (name.unhashed ? PATH_UNHASHED : 0);
+	record->size_bytes = READ(inode, inode, i_size);
+	record->disk = disk_of_filesystem(superblock);
 	if (send_path(scratch, dentry))
 		bpf_map_update_elem(&known_names, &key, &name, BPF_ANY);
 	scratch->busy = 0;

@@ -192,3 +192,7 @@ fn find_files(events: &[Event], filesystems: &BTreeSet<u32>) -> Files {
 fn owners(runs: &[(Run, Class)]) -> impl Iterator<Item = &Run> {
     runs.iter().filter(|(_, class)| class.owner == Owner::Inode).map(|(run, _)| run)
 }
+
+#[cfg(test)]
+#[path = "capture_test.rs"]
+mod tests;

@@ -90,14 +90,15 @@ impl Class {
 
 /// What one run is. Rules are tried from the surest signal to the weakest.
 pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Class {
-    let end_io = symbols.name(bio.end_io);
     if let Some(class) = by_operation(bio, run) {
         return class;
     }
+    if run.flags & record::RUN_DIRECT != 0 && is_file(run) {
+        return Class::data(run);
+    }
+    let end_io = symbols.name(bio.end_io);
     match end_io {
         "end_swap_bio_write" | "end_swap_bio_read" => return Class::new(BlockType::Swap, ""),
-        // Before any look at the mapping: the buffer may be another file's page cache.
-        "iomap_dio_bio_end_io" if is_file(run) => return Class::data(run),
         "xlog_bio_end_io" => return Class::new(BlockType::FsJournal, "log"),
         "xfs_buf_bio_end_io" => {
             let name = bio.buffer_type.strip_prefix("xfs_").unwrap_or(&bio.buffer_type);
@@ -166,24 +167,19 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
 
 /// ext4 (and whoever else uses jbd2).
 fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols) -> Option<Class> {
-    let buffer_end_io = symbols.name(bio.buffer_end_io);
     let of_device = run.magic == BLOCK_DEVICE_MAGIC;
-    // The journal's superblock and its revoke blocks are written like any metadata
-    // (end_buffer_write_sync); jbd2 escapes its magic number in copies of other blocks.
-    if buffer_end_io != "journal_end_buffer_io_sync" && of_device {
-        return match bio.journal_block_type {
-            0 => None,
-            block_type => Some(Class::new(BlockType::FsJournal, jbd2_subtype(block_type))),
-        };
-    }
-    if buffer_end_io == "ext4_end_buffer_io_sync" {
-        return Some(Class::new(BlockType::FsJournal, "fast-commit"));
-    }
-    if buffer_end_io != "journal_end_buffer_io_sync" {
-        return None;
-    }
-    if bio.journal_block_type != 0 {
-        return Some(Class::new(BlockType::FsJournal, jbd2_subtype(bio.journal_block_type)));
+    let header = bio.journal_block_type;
+    let by_header = || Some(Class::new(BlockType::FsJournal, jbd2_subtype(header)));
+    match symbols.name(bio.buffer_end_io) {
+        "ext4_end_buffer_io_sync" => {
+            return Some(Class::new(BlockType::FsJournal, "fast-commit"));
+        }
+        "journal_end_buffer_io_sync" if header != 0 => return by_header(),
+        "journal_end_buffer_io_sync" => {}
+        // The journal's superblock and its revoke blocks are written like any metadata
+        // (end_buffer_write_sync); jbd2 escapes its magic number in copies of other blocks.
+        _ if of_device && header != 0 => return by_header(),
+        _ => return None,
     }
     let mut copy = Class::new(BlockType::FsJournal, "copy");
     if of_device && run.filesystem == bio.partition_device {
@@ -304,3 +300,7 @@ fn is_file(run: &Run) -> bool {
 fn is_block_device(run: &Run) -> bool {
     run.inode != 0 && (run.magic == BLOCK_DEVICE_MAGIC || run.mode & MODE_TYPE == MODE_BLOCK_DEVICE)
 }
+
+#[cfg(test)]
+#[path = "classify_test.rs"]
+mod tests;

@@ -41,6 +41,15 @@ impl Layout {
         }
     }
 
+    #[cfg(test)]
+    pub fn of_areas(areas: &[(u64, u64, &'static str)]) -> Self {
+        let mut layout = Self::default();
+        areas
+            .iter()
+            .for_each(|&(begin, bytes, name)| layout.add(begin, bytes, name));
+        layout
+    }
+
     fn add(&mut self, begin: u64, bytes: u64, name: &'static str) {
         if bytes > 0 {
             self.areas.insert(begin, (begin.saturating_add(bytes), name));

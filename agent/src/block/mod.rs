@@ -17,4 +17,4 @@ mod sync_calls;
 mod tracer;
 
 pub use capture::Capture;
-pub use tracer::{Tracer, TracerError};
+pub use tracer::Tracer;

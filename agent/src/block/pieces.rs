@@ -86,7 +86,7 @@ impl Pieces {
         self.waiting.range(after).next().map_or(end, |(&(_, begin, _, _), _)| begin)
     }
 
-    /// Takes the part from `sector` up to `end` out of a piece; what is left on both sides waits on.
+    /// Takes the part from `sector` up to `end` out of a piece; the rest on both sides waits on.
     fn cut(&mut self, place: Place, sector: u64, end: u64) -> Piece {
         let whole = self.waiting.remove(&place).expect("the place was just found");
         let cut_end = end.min(whole.sector + whole.sectors);

@@ -7,6 +7,8 @@ use std::ptr::{NonNull, null, null_mut};
 
 use libbpf_sys as bpf;
 
+use super::symbols::Symbols;
+
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
 
 #[derive(Debug, thiserror::Error)]
@@ -19,25 +21,31 @@ pub enum ProgramError {
 
 /// struct control of kernel/block/event.h, mapped: the programs see every write at once.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Control {
-    pub enabled: u32,
-    pub device: u32,
-    pub buffer_end_io: u64,
-    pub direct_end_io: u64,
-    pub xfs_buffer_end_io: u64,
-    pub xfs_log_end_io: u64,
-    pub vmemmap_base: u64,
-    pub page_offset_base: u64,
-    pub bios: u64,
-    pub lost_bios: u64,
-    pub lost_runs: u64,
-    pub lost_paths: u64,
-    pub lost_syncs: u64,
-    pub lost_requests: u64,
+struct Control {
+    enabled: u32,
+    device: u32,
+    buffer_end_io: u64,
+    direct_end_io: u64,
+    xfs_buffer_end_io: u64,
+    xfs_log_end_io: u64,
+    vmemmap_base: u64,
+    page_offset_base: u64,
+    bios: u64,
+    lost_bios: u64,
+    lost_runs: u64,
+    lost_paths: u64,
+    lost_syncs: u64,
+    lost_requests: u64,
+    session: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 104);
+const _: () = assert!(size_of::<Control>() == 112);
+
+/// What the ring buffer gave: (length u32, record) one after the other.
+#[derive(Default)]
+struct Collected {
+    bytes: Vec<u8>,
+}
 
 /// The loaded and attached programs.
 pub struct Program {
@@ -46,8 +54,7 @@ pub struct Program {
     ring: Ring,
     control: NonNull<Control>,
     _object: Object,
-    /// What the ring buffer gave: (length u32, record) one after the other.
-    collected: Box<Vec<u8>>,
+    collected: Box<Collected>,
 }
 
 impl Program {
@@ -65,23 +72,59 @@ impl Program {
         // SAFETY: the object is open and not loaded.
         check("load", unsafe { bpf::bpf_object__load(object.0.as_ptr()) })?;
         let control = object.value(c".data.control", size_of::<Control>())?.cast();
-        let mut collected = Box::default();
+        let mut collected = Box::new(Collected::default());
         let ring = Ring::new(records, &mut collected)?;
         let links = object.attach()?;
         Ok(Program { _links: links, ring, control, _object: object, collected })
     }
 
-    pub fn control(&self) -> Control {
+    /// Records that did not fit in the ring buffer since the programs were loaded.
+    pub fn lost_records(&self) -> u64 {
         // SAFETY: the map stays mapped while the object lives; the programs may change counters
         // meanwhile, so the read is volatile.
-        unsafe { self.control.as_ptr().read_volatile() }
+        let control = unsafe { self.control.as_ptr().read_volatile() };
+        let lost = [
+            control.lost_bios,
+            control.lost_runs,
+            control.lost_paths,
+            control.lost_syncs,
+            control.lost_requests,
+        ];
+        lost.iter().sum()
     }
 
-    /// Changes a field that user space owns; never a counter, which a program may just increase.
-    pub fn set<T>(&mut self, field: fn(*mut Control) -> *mut T, value: T) {
-        // SAFETY: `field` points into the mapped control block, as every caller in this crate
-        // makes it with &raw mut.
-        unsafe { field(self.control.as_ptr()).write_volatile(value) }
+    /// Traces one disk (major << 20 | minor) from now on.
+    pub fn switch_on(&mut self, device: u32) {
+        let control = self.control.as_ptr();
+        // SAFETY: the map stays mapped while the object lives. The fields are aligned, and written
+        // by user space alone.
+        unsafe {
+            (&raw mut (*control).device).write_volatile(device);
+            let session = &raw mut (*control).session;
+            session.write_volatile(session.read_volatile() + 1);
+            (&raw mut (*control).enabled).write_volatile(1);
+        }
+    }
+
+    pub fn switch_off(&mut self) {
+        // SAFETY: as in switch_on.
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(0) }
+    }
+
+    /// Tells the programs where the kernel's functions are.
+    pub fn set_addresses(&mut self, symbols: &Symbols) {
+        let control = self.control.as_ptr();
+        // SAFETY: as in switch_on.
+        let set = |field: *mut u64, name| unsafe { field.write_volatile(symbols.address(name)) };
+        // SAFETY: only places in the mapped control block are named, none is read.
+        unsafe {
+            set(&raw mut (*control).buffer_end_io, "end_bio_bh_io_sync");
+            set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
+            set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
+            set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
+            set(&raw mut (*control).vmemmap_base, "vmemmap_base");
+            set(&raw mut (*control).page_offset_base, "page_offset_base");
+        }
     }
 
     /// Bytes waiting in the ring buffer.
@@ -96,7 +139,7 @@ impl Program {
 
     /// Gives what was collected, and begins anew.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.collected)
+        std::mem::take(&mut self.collected.bytes)
     }
 }
 
@@ -163,8 +206,8 @@ impl Drop for Link {
 struct Ring(NonNull<bpf::ring_buffer>);
 
 impl Ring {
-    fn new(map: *mut bpf::bpf_map, into: &mut Box<Vec<u8>>) -> Result<Self, ProgramError> {
-        let context: *mut Vec<u8> = &mut **into;
+    fn new(map: *mut bpf::bpf_map, into: &mut Box<Collected>) -> Result<Self, ProgramError> {
+        let context: *mut Collected = &mut **into;
         // SAFETY: the map is loaded; `context` is the box's content, which stays where it is.
         let ring = unsafe {
             bpf::ring_buffer__new(bpf::bpf_map__fd(map), Some(append), context.cast(), null())
@@ -192,13 +235,18 @@ impl Drop for Ring {
 
 /// libbpf calls this for every record.
 unsafe extern "C" fn append(context: *mut c_void, record: *mut c_void, size: u64) -> c_int {
-    // SAFETY: `context` is the Vec that Ring::new got, and Program alone uses it, not during
+    // SAFETY: `context` is the box that Ring::new got, and Program alone uses it, not during
     // consume; `record` has `size` bytes.
     let (collected, record) = unsafe {
-        (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(record.cast(), size as usize))
+        (
+            &mut *context.cast::<Collected>(),
+            std::slice::from_raw_parts(record.cast(), size as usize),
+        )
     };
-    collected.extend_from_slice(&(size as u32).to_le_bytes());
-    collected.extend_from_slice(record);
+    collected
+        .bytes
+        .extend_from_slice(&(size as u32).to_le_bytes());
+    collected.bytes.extend_from_slice(record);
     0
 }
 

@@ -160,7 +160,7 @@ impl<'a> Joiner<'a> {
     }
 
     /// A flush that the block layer made has no bio, and a kworker issues it: it belongs to the
-    /// bio that has waited longest for one. All that wait then are served by it (block/blk-flush.c).
+    /// bio that has waited longest for one, and serves all that wait then (block/blk-flush.c).
     fn issue_flush(&mut self, request: &Request) {
         let asker = self.flush_askers.front().copied().or(self.served_with_others);
         self.served_with_others =

@@ -29,33 +29,48 @@ pub struct Tracer {
     program: Program,
     ring_bytes: usize,
     symbols: Symbols,
+    /// /proc/modules when the symbols were read.
+    modules: String,
     disk: u32,
+    /// Records lost up to the last `finish`.
+    lost_before: u64,
 }
 
 impl Tracer {
     /// Loads and attaches the programs. `ring_bytes` is a power of two. The modules of the
     /// filesystems to be traced must be in: the layout of their structures is looked up now.
     pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
-        let symbols = Symbols::read()?;
+        let (modules, symbols) = (loaded_modules(), Symbols::read()?);
         let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
-        let program = Program::load(ring_bytes, has_rdonly_cast)?;
-        let mut tracer = Tracer { program, ring_bytes: ring_bytes as usize, symbols, disk: 0 };
-        tracer.send_symbols();
-        Ok(tracer)
-    }
-
-    /// Looks the kernel's functions up again, when modules were loaded since.
-    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
-        self.symbols = Symbols::read()?;
-        self.send_symbols();
-        Ok(())
+        let mut program = Program::load(ring_bytes, has_rdonly_cast)?;
+        program.set_addresses(&symbols);
+        let ring_bytes = ring_bytes as usize;
+        Ok(Tracer {
+            program,
+            ring_bytes,
+            symbols,
+            modules,
+            disk: 0,
+            lost_before: 0,
+        })
     }
 
     /// Begins to trace a disk: major << 20 | minor of the whole disk, not of a partition.
-    pub fn start(&mut self, disk: u32) {
+    pub fn start(&mut self, disk: u32) -> Result<(), TracerError> {
         self.disk = disk;
-        self.program.set(|control| unsafe { &raw mut (*control).device }, disk);
-        self.program.set(|control| unsafe { &raw mut (*control).enabled }, 1);
+        if loaded_modules() != self.modules {
+            self.resolve_symbols()?;
+        }
+        self.program.switch_on(disk);
+        Ok(())
+    }
+
+    /// Looks the kernel's functions up again: for when a module came between `start` and the I/O.
+    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
+        self.modules = loaded_modules();
+        self.symbols = Symbols::read()?;
+        self.program.set_addresses(&self.symbols);
+        Ok(())
     }
 
     /// More than half of the ring buffer is full: `drain` before the next piece of work.
@@ -69,7 +84,7 @@ impl Tracer {
     }
 
     pub fn stop(&mut self) {
-        self.program.set(|control| unsafe { &raw mut (*control).enabled }, 0);
+        self.program.switch_off();
     }
 
     /// Stops, and makes tables of all that was recorded since the last `finish`.
@@ -79,33 +94,17 @@ impl Tracer {
         let records = capture::decode_all(&self.program.take())?;
         let name = disk_name(self.disk)?;
         let layouts = read_layouts(capture::partitions(&records));
-        let control = self.program.control();
-        let lost_events = control.lost_bios
-            + control.lost_runs
-            + control.lost_paths
-            + control.lost_syncs
-            + control.lost_requests;
+        let lost = self.program.lost_records();
+        let lost_events = lost - std::mem::replace(&mut self.lost_before, lost);
         let (disk, symbols) = (self.disk, &self.symbols);
         let around = Surroundings { disk, name: &name, symbols, layouts: &layouts };
         Ok(capture::build(records, lost_events, &around))
     }
+}
 
-    fn send_symbols(&mut self) {
-        let address = |name| self.symbols.address(name);
-        let buffer = address("end_bio_bh_io_sync");
-        let direct = address("iomap_dio_bio_end_io");
-        let xfs_buffer = address("xfs_buf_bio_end_io");
-        let xfs_log = address("xlog_bio_end_io");
-        let vmemmap = address("vmemmap_base");
-        let page_offset = address("page_offset_base");
-        let program = &mut self.program;
-        program.set(|control| unsafe { &raw mut (*control).buffer_end_io }, buffer);
-        program.set(|control| unsafe { &raw mut (*control).direct_end_io }, direct);
-        program.set(|control| unsafe { &raw mut (*control).xfs_buffer_end_io }, xfs_buffer);
-        program.set(|control| unsafe { &raw mut (*control).xfs_log_end_io }, xfs_log);
-        program.set(|control| unsafe { &raw mut (*control).vmemmap_base }, vmemmap);
-        program.set(|control| unsafe { &raw mut (*control).page_offset_base }, page_offset);
-    }
+/// Empty in a kernel without modules.
+fn loaded_modules() -> String {
+    fs::read_to_string("/proc/modules").unwrap_or_default()
 }
 
 /// The kernel's name of a disk, as in /sys/block.

@@ -32,7 +32,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let disk = device_number(&arguments.device)?;
     let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
-    tracer.start(disk);
+    tracer.start(disk)?;
     let mut child = Command::new(&arguments.command[0])
         .args(&arguments.command[1..])
         .spawn()
@@ -41,7 +41,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        tracer.drain()?;
+        if tracer.is_half_full() {
+            tracer.drain()?;
+        }
         std::thread::sleep(Duration::from_millis(20));
     };
     let capture = tracer.finish()?;

@@ -1,0 +1,286 @@
+//! From hand-made records to rows: joining, flushes, askers, gaps.
+
+use super::*;
+
+const DISK: u32 = 7 << 20;
+const FILESYSTEM: u32 = 39;
+const WRITE: u32 = 1;
+const FUA: u32 = 1 << 17;
+const PREFLUSH: u32 = 1 << 18;
+
+fn capture(records: Vec<Record>) -> Capture {
+    let (symbols, layouts) = (Symbols::default(), BTreeMap::new());
+    let around = Surroundings {
+        disk: DISK,
+        name: "flash0",
+        symbols: &symbols,
+        layouts: &layouts,
+    };
+    build(records, 0, &around)
+}
+
+fn bio(serial: u64, sector: u64, length_bytes: u32, flags: u32, tid: u32) -> Record {
+    let comm = format!("task-{tid}");
+    let time_ns = 1000 + serial;
+    let device = DISK;
+    let place = Bio {
+        serial,
+        sector,
+        length_bytes,
+        flags,
+        ..Bio::default()
+    };
+    Record::Bio(Bio {
+        device,
+        time_ns,
+        tid,
+        pid: tid,
+        comm,
+        ..place
+    })
+}
+
+/// A stretch of file `inode`'s data.
+fn run(serial: u64, offset_bytes: u32, length_bytes: u32, inode: u64) -> Record {
+    let (magic, mode, flags) = (0xef53, 0o100644, super::super::record::RUN_OFFSET);
+    let owner = Run {
+        inode,
+        magic,
+        mode,
+        flags,
+        filesystem: FILESYSTEM,
+        ..Run::default()
+    };
+    let file_offset_bytes = u64::from(offset_bytes);
+    Record::Run(Run {
+        serial,
+        offset_bytes,
+        length_bytes,
+        file_offset_bytes,
+        ..owner
+    })
+}
+
+fn request(address: u64, sector: u64, length_bytes: u32, flags: u32, time_ns: u64) -> Request {
+    let place = Request {
+        request: address,
+        sector,
+        length_bytes,
+        flags,
+        ..Request::default()
+    };
+    Request {
+        device: DISK,
+        time_ns,
+        bio_count: 1,
+        ..place
+    }
+}
+
+fn issue(address: u64, sector: u64, length_bytes: u32, flags: u32, time_ns: u64) -> Record {
+    Record::Issue(request(address, sector, length_bytes, flags, time_ns))
+}
+
+fn complete(address: u64, length_bytes: u32, time_ns: u64) -> Record {
+    Record::Complete(request(address, 0, length_bytes, 0, time_ns))
+}
+
+fn flush(address: u64, time_ns: u64) -> Record {
+    issue(address, u64::MAX, 0, 2 | PREFLUSH, time_ns)
+}
+
+fn fsync(tid: u32, inode: u64) -> Record {
+    let task = Sync {
+        tid,
+        pid: tid,
+        comm: format!("task-{tid}"),
+        call: 74,
+        ..Sync::default()
+    };
+    Record::SyncBegin(Sync {
+        inode,
+        filesystem: FILESYSTEM,
+        disk: DISK,
+        time_ns: 1,
+        ..task
+    })
+}
+
+#[test]
+fn a_write_is_followed_from_call_to_completion() {
+    let capture = capture(vec![
+        fsync(5, 12),
+        run(0, 0, 8192, 12),
+        bio(0, 800, 8192, WRITE, 9),
+        issue(1, 800, 8192, WRITE, 2000),
+        complete(1, 4096, 2500),
+        complete(1, 4096, 3000),
+    ]);
+    let [row] = capture.requests.as_slice() else {
+        panic!("one request")
+    };
+    assert_eq!(
+        (row.queue_ns, row.issue_ns, row.complete_ns),
+        (1000, 2000, Some(3000))
+    );
+    assert_eq!(
+        (row.operation.as_str(), row.sector, row.length_bytes),
+        ("write", Some(800), 8192)
+    );
+    assert_eq!((row.block_type.as_str(), row.file_id), ("data", Some(0)));
+    assert_eq!(
+        (row.submitter_tid, row.submitter_comm.as_str()),
+        (9, "task-9")
+    );
+    assert_eq!(
+        (row.asker_tid, row.asker_call.as_deref()),
+        (Some(5), Some("fsync"))
+    );
+    assert_eq!(row.asker_file_id, Some(0));
+    let [run] = capture.page_runs.as_slice() else {
+        panic!("one run")
+    };
+    assert_eq!(
+        (run.sector, run.length_bytes, run.file_offset_bytes),
+        (800, 8192, Some(0))
+    );
+    assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
+}
+
+#[test]
+fn two_owners_in_one_bio_make_two_runs_and_a_mixed_request() {
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        run(0, 4096, 4096, 13),
+        bio(0, 800, 8192, WRITE, 9),
+        issue(1, 800, 8192, WRITE, 2000),
+    ]);
+    assert_eq!(capture.page_runs.len(), 2);
+    assert_eq!(capture.page_runs[1].sector, 808);
+    assert_eq!(
+        (
+            capture.requests[0].file_id,
+            capture.requests[0].block_type.as_str()
+        ),
+        (None, "data")
+    );
+    assert_eq!(capture.files.len(), 2);
+    assert_eq!(capture.gaps.incomplete_requests, 1);
+}
+
+#[test]
+fn a_split_bio_keeps_its_offsets() {
+    let capture = capture(vec![
+        run(0, 0, 8192, 12),
+        bio(0, 800, 8192, WRITE, 9),
+        issue(1, 800, 4096, WRITE, 2000),
+        issue(2, 808, 4096, WRITE, 2100),
+    ]);
+    let offsets: Vec<_> = capture
+        .page_runs
+        .iter()
+        .map(|run| run.file_offset_bytes)
+        .collect();
+    assert_eq!(offsets, [Some(0), Some(4096)]);
+}
+
+#[test]
+fn a_flush_belongs_to_the_bio_that_asked_for_it() {
+    let capture = capture(vec![
+        bio(0, 0, 0, WRITE | PREFLUSH, 9),
+        flush(1, 2000),
+        complete(1, 0, 2500),
+        bio(1, 0, 0, WRITE | PREFLUSH, 10),
+        flush(1, 3000),
+        complete(1, 0, 3500),
+    ]);
+    let rows: Vec<_> = capture.requests.iter().collect();
+    assert_eq!(
+        (rows[0].block_type.as_str(), rows[0].length_bytes),
+        ("flush", 0)
+    );
+    assert_eq!(
+        (rows[0].sector, rows[0].queue_ns, rows[0].complete_ns),
+        (None, 2000, Some(2500))
+    );
+    assert_eq!((rows[0].submitter_tid, rows[1].submitter_tid), (9, 10));
+    assert_eq!(capture.gaps.unattributed_flushes, 0);
+}
+
+/// A device without FUA gets flush, write, flush for one commit block (block/blk-flush.c).
+#[test]
+fn a_commit_block_is_flushed_before_and_after() {
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        bio(0, 800, 4096, WRITE | PREFLUSH | FUA, 9),
+        flush(1, 2000),
+        complete(1, 0, 2500),
+        issue(2, 800, 4096, WRITE, 2600),
+        complete(2, 4096, 2700),
+        flush(1, 2800),
+    ]);
+    let submitters: Vec<_> = capture
+        .requests
+        .iter()
+        .map(|row| row.submitter_tid)
+        .collect();
+    assert_eq!(submitters, [9, 9, 9]);
+    assert!(capture.requests[1].preflush && !capture.requests[1].fua);
+    assert_eq!(capture.gaps.unattributed_flushes, 0);
+}
+
+#[test]
+fn a_flush_nobody_asked_for_is_counted() {
+    assert_eq!(capture(vec![flush(1, 2000)]).gaps.unattributed_flushes, 1);
+}
+
+#[test]
+fn what_was_not_seen_is_unknown_and_counted() {
+    // A lost bio; a bio with a lost run; a run with a lost bio.
+    let capture = capture(vec![
+        issue(1, 800, 4096, WRITE, 2000),
+        run(1, 0, 4096, 12),
+        bio(1, 1600, 8192, WRITE, 9),
+        issue(2, 1600, 8192, WRITE, 2100),
+        run(3, 0, 4096, 12),
+        bio(4, 2400, 4096, WRITE, 9),
+    ]);
+    assert_eq!(capture.gaps.unattributed_bytes, 8192);
+    assert_eq!(capture.gaps.unissued_bios, 1);
+    assert_eq!(capture.lost_events, 1);
+    for request in &capture.requests {
+        let runs = capture
+            .page_runs
+            .iter()
+            .filter(|run| run.request_id == request.request_id);
+        assert_eq!(
+            runs.map(|run| run.length_bytes).sum::<i64>(),
+            request.length_bytes
+        );
+    }
+}
+
+#[test]
+fn a_request_put_back_by_a_busy_driver_counts_once() {
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        bio(0, 800, 4096, WRITE, 9),
+        issue(1, 800, 4096, WRITE, 2000),
+        issue(1, 800, 4096, WRITE, 2200),
+        complete(1, 4096, 2500),
+    ]);
+    assert_eq!(capture.requests.len(), 1);
+    assert_eq!(
+        (
+            capture.requests[0].issue_ns,
+            capture.requests[0].complete_ns
+        ),
+        (2200, Some(2500))
+    );
+}
+
+#[test]
+fn a_truncated_stream_is_an_error() {
+    assert!(decode_all(&[9, 0, 0, 0, 1, 2]).is_err());
+    assert_eq!(decode_all(&[]), Ok(vec![]));
+}
