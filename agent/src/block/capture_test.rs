@@ -10,12 +10,7 @@ const PREFLUSH: u32 = 1 << 18;
 
 fn capture(records: Vec<Record>) -> Capture {
     let (symbols, layouts) = (Symbols::default(), BTreeMap::new());
-    let around = Surroundings {
-        disk: DISK,
-        name: "flash0",
-        symbols: &symbols,
-        layouts: &layouts,
-    };
+    let around = Surroundings { disk: DISK, name: "flash0", symbols: &symbols, layouts: &layouts };
     build(records, 0, &around)
 }
 
@@ -23,58 +18,21 @@ fn bio(serial: u64, sector: u64, length_bytes: u32, flags: u32, tid: u32) -> Rec
     let comm = format!("task-{tid}");
     let time_ns = 1000 + serial;
     let device = DISK;
-    let place = Bio {
-        serial,
-        sector,
-        length_bytes,
-        flags,
-        ..Bio::default()
-    };
-    Record::Bio(Bio {
-        device,
-        time_ns,
-        tid,
-        pid: tid,
-        comm,
-        ..place
-    })
+    let place = Bio { serial, sector, length_bytes, flags, ..Bio::default() };
+    Record::Bio(Bio { device, time_ns, tid, pid: tid, comm, ..place })
 }
 
 /// A stretch of file `inode`'s data.
 fn run(serial: u64, offset_bytes: u32, length_bytes: u32, inode: u64) -> Record {
     let (magic, mode, flags) = (0xef53, 0o100644, super::super::record::RUN_OFFSET);
-    let owner = Run {
-        inode,
-        magic,
-        mode,
-        flags,
-        filesystem: FILESYSTEM,
-        ..Run::default()
-    };
+    let owner = Run { inode, magic, mode, flags, filesystem: FILESYSTEM, ..Run::default() };
     let file_offset_bytes = u64::from(offset_bytes);
-    Record::Run(Run {
-        serial,
-        offset_bytes,
-        length_bytes,
-        file_offset_bytes,
-        ..owner
-    })
+    Record::Run(Run { serial, offset_bytes, length_bytes, file_offset_bytes, ..owner })
 }
 
 fn request(address: u64, sector: u64, length_bytes: u32, flags: u32, time_ns: u64) -> Request {
-    let place = Request {
-        request: address,
-        sector,
-        length_bytes,
-        flags,
-        ..Request::default()
-    };
-    Request {
-        device: DISK,
-        time_ns,
-        bio_count: 1,
-        ..place
-    }
+    let place = Request { request: address, sector, length_bytes, flags, ..Request::default() };
+    Request { device: DISK, time_ns, bio_count: 1, ..place }
 }
 
 fn issue(address: u64, sector: u64, length_bytes: u32, flags: u32, time_ns: u64) -> Record {
@@ -90,20 +48,8 @@ fn flush(address: u64, time_ns: u64) -> Record {
 }
 
 fn fsync(tid: u32, inode: u64) -> Record {
-    let task = Sync {
-        tid,
-        pid: tid,
-        comm: format!("task-{tid}"),
-        call: 74,
-        ..Sync::default()
-    };
-    Record::SyncBegin(Sync {
-        inode,
-        filesystem: FILESYSTEM,
-        disk: DISK,
-        time_ns: 1,
-        ..task
-    })
+    let task = Sync { tid, pid: tid, comm: format!("task-{tid}"), call: 74, ..Sync::default() };
+    Record::SyncBegin(Sync { inode, filesystem: FILESYSTEM, disk: DISK, time_ns: 1, ..task })
 }
 
 #[test]
@@ -116,34 +62,15 @@ fn a_write_is_followed_from_call_to_completion() {
         complete(1, 4096, 2500),
         complete(1, 4096, 3000),
     ]);
-    let [row] = capture.requests.as_slice() else {
-        panic!("one request")
-    };
-    assert_eq!(
-        (row.queue_ns, row.issue_ns, row.complete_ns),
-        (1000, 2000, Some(3000))
-    );
-    assert_eq!(
-        (row.operation.as_str(), row.sector, row.length_bytes),
-        ("write", Some(800), 8192)
-    );
+    let [row] = capture.requests.as_slice() else { panic!("one request") };
+    assert_eq!((row.queue_ns, row.issue_ns, row.complete_ns), (1000, 2000, Some(3000)));
+    assert_eq!((row.operation.as_str(), row.sector, row.length_bytes), ("write", Some(800), 8192));
     assert_eq!((row.block_type.as_str(), row.file_id), ("data", Some(0)));
-    assert_eq!(
-        (row.submitter_tid, row.submitter_comm.as_str()),
-        (9, "task-9")
-    );
-    assert_eq!(
-        (row.asker_tid, row.asker_call.as_deref()),
-        (Some(5), Some("fsync"))
-    );
+    assert_eq!((row.submitter_tid, row.submitter_comm.as_str()), (9, "task-9"));
+    assert_eq!((row.asker_tid, row.asker_call.as_deref()), (Some(5), Some("fsync")));
     assert_eq!(row.asker_file_id, Some(0));
-    let [run] = capture.page_runs.as_slice() else {
-        panic!("one run")
-    };
-    assert_eq!(
-        (run.sector, run.length_bytes, run.file_offset_bytes),
-        (800, 8192, Some(0))
-    );
+    let [run] = capture.page_runs.as_slice() else { panic!("one run") };
+    assert_eq!((run.sector, run.length_bytes, run.file_offset_bytes), (800, 8192, Some(0)));
     assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
 }
 
@@ -158,10 +85,7 @@ fn two_owners_in_one_bio_make_two_runs_and_a_mixed_request() {
     assert_eq!(capture.page_runs.len(), 2);
     assert_eq!(capture.page_runs[1].sector, 808);
     assert_eq!(
-        (
-            capture.requests[0].file_id,
-            capture.requests[0].block_type.as_str()
-        ),
+        (capture.requests[0].file_id, capture.requests[0].block_type.as_str()),
         (None, "data")
     );
     assert_eq!(capture.files.len(), 2);
@@ -176,11 +100,7 @@ fn a_split_bio_keeps_its_offsets() {
         issue(1, 800, 4096, WRITE, 2000),
         issue(2, 808, 4096, WRITE, 2100),
     ]);
-    let offsets: Vec<_> = capture
-        .page_runs
-        .iter()
-        .map(|run| run.file_offset_bytes)
-        .collect();
+    let offsets: Vec<_> = capture.page_runs.iter().map(|run| run.file_offset_bytes).collect();
     assert_eq!(offsets, [Some(0), Some(4096)]);
 }
 
@@ -195,14 +115,8 @@ fn a_flush_belongs_to_the_bio_that_asked_for_it() {
         complete(1, 0, 3500),
     ]);
     let rows: Vec<_> = capture.requests.iter().collect();
-    assert_eq!(
-        (rows[0].block_type.as_str(), rows[0].length_bytes),
-        ("flush", 0)
-    );
-    assert_eq!(
-        (rows[0].sector, rows[0].queue_ns, rows[0].complete_ns),
-        (None, 2000, Some(2500))
-    );
+    assert_eq!((rows[0].block_type.as_str(), rows[0].length_bytes), ("flush", 0));
+    assert_eq!((rows[0].sector, rows[0].queue_ns, rows[0].complete_ns), (None, 2000, Some(2500)));
     assert_eq!((rows[0].submitter_tid, rows[1].submitter_tid), (9, 10));
     assert_eq!(capture.gaps.unattributed_flushes, 0);
 }
@@ -219,11 +133,7 @@ fn a_commit_block_is_flushed_before_and_after() {
         complete(2, 4096, 2700),
         flush(1, 2800),
     ]);
-    let submitters: Vec<_> = capture
-        .requests
-        .iter()
-        .map(|row| row.submitter_tid)
-        .collect();
+    let submitters: Vec<_> = capture.requests.iter().map(|row| row.submitter_tid).collect();
     assert_eq!(submitters, [9, 9, 9]);
     assert!(capture.requests[1].preflush && !capture.requests[1].fua);
     assert_eq!(capture.gaps.unattributed_flushes, 0);
@@ -249,14 +159,8 @@ fn what_was_not_seen_is_unknown_and_counted() {
     assert_eq!(capture.gaps.unissued_bios, 1);
     assert_eq!(capture.lost_events, 1);
     for request in &capture.requests {
-        let runs = capture
-            .page_runs
-            .iter()
-            .filter(|run| run.request_id == request.request_id);
-        assert_eq!(
-            runs.map(|run| run.length_bytes).sum::<i64>(),
-            request.length_bytes
-        );
+        let runs = capture.page_runs.iter().filter(|run| run.request_id == request.request_id);
+        assert_eq!(runs.map(|run| run.length_bytes).sum::<i64>(), request.length_bytes);
     }
 }
 
@@ -270,13 +174,7 @@ fn a_request_put_back_by_a_busy_driver_counts_once() {
         complete(1, 4096, 2500),
     ]);
     assert_eq!(capture.requests.len(), 1);
-    assert_eq!(
-        (
-            capture.requests[0].issue_ns,
-            capture.requests[0].complete_ns
-        ),
-        (2200, Some(2500))
-    );
+    assert_eq!((capture.requests[0].issue_ns, capture.requests[0].complete_ns), (2200, Some(2500)));
 }
 
 #[test]

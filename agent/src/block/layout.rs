@@ -44,9 +44,7 @@ impl Layout {
     #[cfg(test)]
     pub fn of_areas(areas: &[(u64, u64, &'static str)]) -> Self {
         let mut layout = Self::default();
-        areas
-            .iter()
-            .for_each(|&(begin, bytes, name)| layout.add(begin, bytes, name));
+        areas.iter().for_each(|&(begin, bytes, name)| layout.add(begin, bytes, name));
         layout
     }
 

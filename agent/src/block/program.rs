@@ -243,9 +243,7 @@ unsafe extern "C" fn append(context: *mut c_void, record: *mut c_void, size: u64
             std::slice::from_raw_parts(record.cast(), size as usize),
         )
     };
-    collected
-        .bytes
-        .extend_from_slice(&(size as u32).to_le_bytes());
+    collected.bytes.extend_from_slice(&(size as u32).to_le_bytes());
     collected.bytes.extend_from_slice(record);
     0
 }

@@ -45,14 +45,7 @@ impl Tracer {
         let mut program = Program::load(ring_bytes, has_rdonly_cast)?;
         program.set_addresses(&symbols);
         let ring_bytes = ring_bytes as usize;
-        Ok(Tracer {
-            program,
-            ring_bytes,
-            symbols,
-            modules,
-            disk: 0,
-            lost_before: 0,
-        })
+        Ok(Tracer { program, ring_bytes, symbols, modules, disk: 0, lost_before: 0 })
     }
 
     /// Begins to trace a disk: major << 20 | minor of the whole disk, not of a partition.
