@@ -7,7 +7,7 @@ costs is that, divided by the number of commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,12 +80,17 @@ class Bill:
         return value / self.transactions
 
 
-def commit_bills(tables: RunTables) -> dict[str, Bill]:
-    """Return the bill of every case that has measured transactions, by case_id."""
+def commit_bills(
+    tables: RunTables, missing: Mapping[str, Completeness] | None = None
+) -> dict[str, Bill]:
+    """Return the bill of every case that has measured transactions, by case_id.
+
+    `missing` is what completeness() says of `tables`, where it is known already.
+    """
     counted = commits(tables).group_by("case_id").agg(transactions=lambda t: t.count())
     transactions = {row["case_id"]: int(row["transactions"]) for row in rows_of(counted)}
     latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
-    missing = completeness(tables)
+    missing = completeness(tables) if missing is None else missing
     lines: dict[str, list[BillRow]] = {case_id: [] for case_id in transactions}
     for row in rows_of(bill_rows(tables)):
         case_id = row.pop("case_id")

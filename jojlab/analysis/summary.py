@@ -69,9 +69,9 @@ def summarise(run: RunFolder) -> RunSummary:
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
     labels = case_labels(run.cases)
     figures = case_figures(tables) if tables else {}
-    bills = commit_bills(tables) if tables else {}
-    traces = commit_traces(tables) if tables else {}
     missing = completeness(tables) if tables else {}
+    bills = commit_bills(tables, missing) if tables else {}
+    traces = commit_traces(tables) if tables else {}
     configurations, clocks = _manifests(tables) if tables else ({}, ())
     cases = tuple(
         CaseSummary(

@@ -5,6 +5,7 @@ Gets a RunSummary; the same summary gives the same bytes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -41,7 +42,8 @@ def write_report(path: Path, summary: RunSummary, run: str) -> None:
         temporary.write_text(page, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise MachineError(
             f"{path}: cannot write: {error.strerror or error}", "name another file with --out"
         ) from error

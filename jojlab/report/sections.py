@@ -182,8 +182,8 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
         "One commit, request by request",
         paragraph(
             "A typical commit of each case: the one whose requests and bytes are nearest to the "
-            "medians. Each bar is a request from issue to completion, at its first sector; grey: the device "
-            "flushes its cache.",
+            "medians. Each bar is a request from issue to completion, at its first sector; grey: "
+            "the device flushes its cache.",
             "soft",
         ),
         *parts,

@@ -52,8 +52,10 @@ def open_tables(run: RunFolder) -> RunTables:
             filename=True,
             hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
         )
-        owners = ibis.memtable(pa.table({"filename": files, **names}))
-        tables[table] = rows.inner_join(owners, "filename").drop("filename")
+        owners = f"captures_of_{table}"
+        connection.con.register(owners, pa.table({"filename": files, **names}))
+        owned = rows.inner_join(connection.table(owners), "filename").drop("filename")
+        tables[table] = connection.create_view(table, owned)
     _check_counts(tables, opened, run)
     return RunTables(**tables)
 

@@ -1,0 +1,136 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import make_run, wal_capture
+
+WAL = "filesystem=ext4,journal_mode=wal"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return make_run(tmp_path_factory.mktemp("cli") / "run", seeds=[1, 2], transactions=12)
+
+
+def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jojlab", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_show_json_keeps_its_shape(run: RunFolder) -> None:
+    answer = joj("show", run.path, "--json")
+    assert answer.returncode == 0
+    document = json.loads(answer.stdout)
+    assert document["fingerprint"] == run.fingerprint
+    case = document["cases"][0]
+    assert case["case"] == {"filesystem": "ext4", "journal_mode": "truncate"}
+    assert case["figures"]["bytes_per_commit"] == 69632
+    assert case["spread"]["bytes_per_commit"] == [69632, 69632]
+    assert {"throughput_tps", "latency_ns_p50"} <= case["figures"].keys()
+    assert case["seeds"] == [1, 2]
+    assert (case["lost_events"], case["unattributed_bytes"]) == (0, 0)
+    assert document["cases"][2]["figures"] == {}
+
+
+def test_show_hash_is_one_line(run: RunFolder) -> None:
+    answer = joj("show", run.path, "--hash")
+    assert answer.stdout == run.content_hash() + "\n"
+    assert joj("show", run.path, "--hash", "--json").returncode == 2
+
+
+def test_show_of_one_case(run: RunFolder) -> None:
+    answer = joj("show", run.path, "--case", WAL)
+    assert "fdatasync of test.db-wal" in answer.stdout
+    unknown = joj("show", run.path, "--case", "nonsense")
+    assert unknown.returncode == 2
+    assert WAL in unknown.stderr
+
+
+def test_lost_events_end_with_4(tmp_path: Path) -> None:
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
+    )
+    builder = wal_capture({"journal_mode": "wal"}, 1, transactions=2)
+    builder.lost_events = 5
+    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    for command in ("show", "report"):
+        answer = joj(command, run.path)
+        assert answer.returncode == 4, command
+    assert "5 events lost" in joj("show", run.path).stdout
+    assert "Incomplete" in (run.path / "report.html").read_text()
+
+
+def test_a_damaged_table_ends_with_4_and_its_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    path = run.path / "captures" / WAL / "seed-1" / "requests.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    answer = joj("show", run.path)
+    assert answer.returncode == 4
+    assert str(path) in answer.stderr and "remedy:" in answer.stderr
+
+
+def test_diff_ends_with_1_when_a_figure_changed(run: RunFolder, tmp_path: Path) -> None:
+    other = make_run(tmp_path / "other", seeds=[1, 2], transactions=13)
+    assert joj("diff", run.path, run.path).returncode == 0
+    answer = joj("diff", run.path, other.path, "--json")
+    assert answer.returncode == 1
+    figures = {change["figure"] for change in json.loads(answer.stdout)["changes"]}
+    assert "transactions" in figures and "bytes_per_commit" not in figures
+    assert "transactions" in joj("diff", run.path, other.path).stdout
+
+
+def test_query_prints_json_and_csv(run: RunFolder) -> None:
+    sql = "SELECT journal_mode, count(*) n FROM transactions WHERE seed = 1 GROUP BY 1 ORDER BY 1"
+    assert json.loads(joj("query", run.path, sql, "--json").stdout) == [
+        {"journal_mode": "truncate", "n": 12},
+        {"journal_mode": "wal", "n": 13},
+    ]
+    assert joj("query", run.path, sql, "--csv").stdout == "journal_mode,n\ntruncate,12\nwal,13\n"
+    assert joj("query", run.path, "DROP TABLE requests").returncode == 2
+
+
+def test_wrong_use_ends_with_2(tmp_path: Path) -> None:
+    assert joj("show").returncode == 2
+    assert joj("nonsense").returncode == 2
+    answer = joj("show", tmp_path)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"joj: {tmp_path}: not a run")
+
+
+def test_a_closed_pipe_is_quiet(run: RunFolder) -> None:
+    sql = "SELECT * FROM requests AS a, requests AS b LIMIT 20000"
+    for output in ("--csv", "--json"):
+        command = f"{sys.executable} -m jojlab query '{run.path}' '{sql}' {output} | head -1"
+        answer = subprocess.run(
+            ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert answer.stderr == ""
+        assert answer.stdout.splitlines()[-1] == "141"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, jojlab.cli\n"
+        "heavy = {'pyarrow', 'duckdb', 'ibis', 'altair', 'vl_convert', 'numpy', 'pandas'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.stdout.strip() == "[]", answer.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "report", "diff", "query"])
+def test_help_has_examples(command: str) -> None:
+    answer = joj(command, "--help")
+    assert answer.returncode == 0
+    assert f"joj {command} " in answer.stdout.split("Examples:")[1]
