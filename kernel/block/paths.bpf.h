@@ -23,8 +23,7 @@ struct file_key {
 };
 
 struct file_name {
-	__u64 digest;		/* of the dentries up to the root and their names' hashes */
-	__u64 session;
+	__u64 digest;		/* of dentries up to the root, their names' hashes, the session */
 	__u32 links, unhashed;
 };
 
@@ -137,9 +136,9 @@ __noinline int note_name(__u64 inode, __u64 time_ns)
 		.filesystem = READ(super_block, superblock, s_dev),
 		.generation = READ(inode, inode, i_generation),
 	};
-	struct digest_walk walk = { .dentry = dentry };
+	/* The session is folded in: the stack of these calls is at its limit. */
+	struct digest_walk walk = { .dentry = dentry, .digest = control.session };
 	struct file_name name = {
-		.session = control.session,
 		.links = READ(inode, inode, i_nlink),
 		.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev),
 	};
@@ -151,8 +150,8 @@ __noinline int note_name(__u64 inode, __u64 time_ns)
 	if (dentry)
 		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
 	name.digest = walk.digest;
-	if (known && known->session == name.session && known->digest == name.digest &&
-	    known->links == name.links && known->unhashed == name.unhashed)
+	if (known && known->digest == name.digest && known->links == name.links &&
+	    known->unhashed == name.unhashed)
 		return 0;
 	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
 	/* Busy: we interrupted ourselves. The next sight of the file will send the name. */
