@@ -60,7 +60,7 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
     address, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
     append = f"{KERNEL_COMMAND_LINE} memmap={length}${address} joj.handout={address}:{length}"
     return [
-        # No timer may run but the local APIC's, see agent/src/guest/stop.rs.
+        # No timer may run but the local APIC's, see agent/src/guest/timers.rs.
         *("-machine", "microvm,pit=off"),
         *("-accel", "tcg,thread=single"),
         # The oldest x86-64 model, like a phone's core without instructions for checksums.

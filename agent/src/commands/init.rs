@@ -5,7 +5,7 @@
 
 use crate::case;
 use crate::errors::WrongUse;
-use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop};
+use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -46,6 +46,7 @@ fn settle() -> anyhow::Result<()> {
     // The first user of random numbers waits seconds for the pool to fill: wait here, once.
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::empty()).context("getrandom")?;
+    timers::halt_rtc().context("no right to the clock's ports")?;
     fs::create_dir(RESULTS).context(RESULTS)
 }
 
