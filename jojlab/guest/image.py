@@ -99,7 +99,7 @@ def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
             (folder / "modules").mkdir()
             modules.collect(work, package.release, folder / "modules")
 
-    wanted = hashlib.sha256(" ".join(modules.ROOTS).encode()).hexdigest()[:8]
+    wanted = hashlib.sha256(" ".join(modules.ROOTS + modules.STRIP).encode()).hexdigest()[:8]
     return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
 
 

@@ -15,6 +15,10 @@ from jojlab.guest.packages import KernelPackage, need_tool, package_version, run
 # Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
 ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
 
+# Debug data, and with it the signature, which would cost the guest an RSA check. The build-id is a
+# hash of the debug data, which name the folder of the build.
+STRIP = ("-g", "-R", ".note.gnu.build-id")
+
 # The device's sources; its tests and what builds leave are not part of it.
 _SOURCES = ("*.c", "*.h", "Makefile", "Kbuild", "model/**/*.c", "model/**/*.h")
 
@@ -63,9 +67,9 @@ def collect(tree: Path, release: str, out: Path) -> None:
 
 
 def strip(source: Path, target: Path) -> None:
-    """Drops debug data, and with it the signature, which would cost the guest an RSA check."""
-    tool = need_tool("strip", "binutils")
-    run_tool([str(tool), "-g", "-o", str(target), str(source)], f"strip {source.name}")
+    """Drops what the guest does not need and what depends on where the module was built."""
+    tool = str(need_tool("strip", "binutils"))
+    run_tool([tool, *STRIP, "-o", str(target), str(source)], f"strip {source.name}")
 
 
 def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
@@ -81,7 +85,7 @@ def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
     for tool, package in (("make", "make"), ("gcc", "gcc")):
         need_tool(tool, package)
     digest = hashlib.sha256()
-    for part in (kernel.release, kernel.version, package_version("gcc")):
+    for part in (*STRIP, kernel.release, kernel.version, package_version("gcc")):
         digest.update(f"{part}\0".encode())
     for path in files:
         content = path.read_bytes()

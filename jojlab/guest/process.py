@@ -113,7 +113,7 @@ class Guest:
 
     def error(self, message: str) -> GuestError:
         """A GuestError with the end of the console, and of what QEMU itself complained about."""
-        tail = [*_until_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
+        tail = [*_up_to_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
         return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]))
 
     @contextlib.asynccontextmanager
@@ -184,12 +184,10 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _until_panic(lines: list[str]) -> list[str]:
-    """Drop the registers and the stack after a panic: what led to it stands before."""
-    for number, line in enumerate(lines):
-        if "Kernel panic" in line:
-            return lines[: number + 1]
-    return lines
+def _up_to_panic(lines: list[str]) -> list[str]:
+    """Without the call trace after a kernel panic, which would hide what led to it."""
+    panics = [number for number, line in enumerate(lines) if "Kernel panic" in line]
+    return lines[: panics[0] + 1] if panics else lines
 
 
 def _tail(path: Path) -> list[str]:

@@ -60,11 +60,12 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
     address, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
     append = f"{KERNEL_COMMAND_LINE} memmap={length}${address} joj.handout={address}:{length}"
     return [
-        # No timer may run but the local APIC's, see agent/src/guest/stop.rs.
+        # No timer may run but the local APIC's, see agent/src/guest/timers.rs.
         *("-machine", "microvm,pit=off"),
         *("-accel", "tcg,thread=single"),
-        # The oldest x86-64 model, like a phone's core without instructions for checksums.
-        *("-cpu", "qemu64"),
+        # The oldest x86-64 model, like a phone's core without instructions for checksums. ARAT says
+        # that its timer runs on in idle: without, and without a PIT, there is no one-shot timer.
+        *("-cpu", "qemu64,+arat"),
         *("-smp", "1"),
         *("-icount", f"shift={machine.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm"),

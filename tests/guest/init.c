@@ -18,14 +18,20 @@
 #define FW_CFG_DATA 0x511
 #define HANDOUT 0x40000000 /* where Machine() puts it: above 1 GiB */
 
+static void read_bytes(unsigned char *bytes, int count)
+{
+	while (count--)
+		*bytes++ = inb(FW_CFG_DATA);
+}
+
 static char case_letter(void)
 {
 	unsigned char entry[64], count[4];
 
 	outw(0x19, FW_CFG_SELECT);
-	insb(FW_CFG_DATA, count, sizeof(count));
+	read_bytes(count, sizeof(count));
 	for (int i = 0; i < count[3]; i++) {
-		insb(FW_CFG_DATA, entry, sizeof(entry));
+		read_bytes(entry, sizeof(entry));
 		if (strcmp((char *)entry + 8, "opt/jojlab/case") == 0) {
 			outw(entry[4] << 8 | entry[5], FW_CFG_SELECT);
 			inb(FW_CFG_DATA); /* the JSON string's quote */

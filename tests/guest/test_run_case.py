@@ -101,9 +101,9 @@ def test_a_case_that_is_not_json_is_the_user_s_error(
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        (b'"out of memory"', "(?s)panicked.*[Oo]ut of memory"),
+        (b'"out of memory"', "(?s)panicked.*deadlocked on memory"),
         (b'"exit"', "(?s)panicked.*had enough.*Attempted to kill init"),
-        (b'"reboot"', "reset"),
+        (b'"reboot"', "panicked, reset or ended"),
         (b'"nothing"', "without handing results out"),
         (b'"lie"', "more than fit"),
     ],
@@ -117,11 +117,11 @@ def test_a_guest_that_goes_wrong_is_reported(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("case", [b'"hang"', b'"idle"', b'"power off"'])
+@pytest.mark.parametrize("case", [b'"hang"', b'"idle"'])
 def test_a_guest_that_never_ends_is_killed(
     cache: Cache, bad_image: Image, tmp_path: Path, case: bytes
 ) -> None:
-    with pytest.raises(GuestError, match=r"did not finish within 1 s|ended before"):
+    with pytest.raises(GuestError, match="did not finish within 1 s"):
         run_case(cache, bad_image, case, SHIFT, tmp_path / "out", timeout_s=1)
     assert guests(cache) == []
 

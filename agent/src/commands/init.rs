@@ -6,7 +6,7 @@
 use crate::block::Tracer;
 use crate::case::{self, Case};
 use crate::errors::WrongUse;
-use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop};
+use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
 use crate::workload::WorkloadError;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -57,6 +57,7 @@ fn settle() -> anyhow::Result<()> {
     // The first user of random numbers waits seconds for the pool to fill: wait here, once.
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::empty()).context("getrandom")?;
+    timers::halt_rtc().context("no right to the clock's ports")?;
     fs::create_dir(RESULTS).context(RESULTS)
 }
 

@@ -9,3 +9,4 @@ pub mod mounts;
 pub mod physical;
 pub mod ports;
 pub mod stop;
+pub mod timers;
