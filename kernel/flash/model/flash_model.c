@@ -71,7 +71,7 @@ static void drain_full_units(struct flash_model *model, flash_u64 now_ns)
 
 	end_program(model, now_ns);
 	ready_ns = maximum(model->nand_free_ns, model->cached_ns);
-	if (model->programming_bytes || ready_ns >= now_ns)
+	if (ready_ns >= now_ns)		/* so too while a program runs */
 		return;
 	begun = minimum(model->statistics.dirty_bytes / config->program_unit_bytes,
 			divide_up(now_ns - ready_ns, config->program_ns));
