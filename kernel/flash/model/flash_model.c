@@ -71,7 +71,7 @@ static void drain_full_units(struct flash_model *model, flash_u64 now_ns)
 
 	end_program(model, now_ns);
 	ready_ns = maximum(model->nand_free_ns, model->cached_ns);
-	if (model->programming_bytes || ready_ns >= now_ns)
+	if (ready_ns >= now_ns)		/* so too while a program runs */
 		return;
 	begun = minimum(model->statistics.dirty_bytes / config->program_unit_bytes,
 			divide_up(now_ns - ready_ns, config->program_ns));
@@ -140,37 +140,38 @@ static flash_u64 read(struct flash_model *model, flash_u64 length_bytes, flash_u
 static flash_u64 write_cached(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
 {
 	const struct flash_config *config = &model->config;
-	flash_u64 done_bytes = 0, done_ns = 0;	/* transferred, and the time that took */
 
 	now_ns += config->command_overhead_ns + config->write_access_ns;
-	while (done_bytes < length_bytes) {
-		flash_u64 part_bytes = minimum(length_bytes - done_bytes,
-					       config->program_unit_bytes);
-		flash_u64 part_ns;
+	while (length_bytes) {
+		flash_u64 part_bytes = minimum(length_bytes, config->program_unit_bytes);
 
-		/* Of the sum, so that the parts are rounded up once and not each. */
-		done_bytes += part_bytes;
-		part_ns = transfer_ns(done_bytes, config->write_bandwidth_bytes_per_s) - done_ns;
-		done_ns += part_ns;
-
-		now_ns = wait_for_room(model, part_bytes, now_ns) + part_ns;
+		now_ns = wait_for_room(model, part_bytes, now_ns);
+		now_ns += transfer_ns(part_bytes, config->write_bandwidth_bytes_per_s);
 		drain_full_units(model, now_ns);
 		model->statistics.dirty_bytes += part_bytes;
 		model->cached_ns = now_ns;
+		length_bytes -= part_bytes;
 	}
 	model->mapping_dirty = 1;
 	return now_ns;
 }
 
-/* Past the cache, which keeps what it holds: the data and their mapping are programmed. */
+/*
+ * Past the cache, which keeps what it holds: the data and their mapping are programmed. The
+ * transfer is unit by unit as well, so that the rounding is the same as of a cached write.
+ */
 static flash_u64 write_through(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
 {
 	const struct flash_config *config = &model->config;
 	flash_u64 programs = divide_up(length_bytes, config->program_unit_bytes);
+	flash_u64 units = length_bytes / config->program_unit_bytes;
+	flash_u64 rest_bytes = length_bytes % config->program_unit_bytes;
 
 	now_ns += config->command_overhead_ns + config->write_access_ns;
 	now_ns = wait_for_nand(model, now_ns);
-	now_ns += transfer_ns(length_bytes, config->write_bandwidth_bytes_per_s);
+	now_ns += units * transfer_ns(config->program_unit_bytes,
+				      config->write_bandwidth_bytes_per_s);
+	now_ns += transfer_ns(rest_bytes, config->write_bandwidth_bytes_per_s);
 	now_ns += programs * config->program_ns;
 	count_programs(model, programs, length_bytes);
 	now_ns = program_mapping(model, now_ns);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Properties of the timing model, checked request by request: for the random sequences of
+/*
+ * Properties of the timing model, checked request by request: for the random sequences of
  * test_properties.c and for the byte strings of fuzz_model.c.
  */
-#include <string.h>
-
 #include "properties.h"
 
 static void count(struct flash_statistics *submitted, const struct flash_request *request)

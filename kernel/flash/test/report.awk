@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Adds up the lines "N passed, M failed" of the parts, which must be three; other lines pass through.
+# Adds up the lines "N passed, M failed" of the parts, which must be three; passes other lines on.
 /^[0-9]+ passed, [0-9]+ failed$/ { parts++; passed += $1; failed += $3; next }
 { print }
 END {

@@ -93,6 +93,8 @@ static void read_waits_for_the_program_that_runs(void)
 	CHECK(submit(FLASH_READ, 0, 1, written_ns + 10), ==, written_ns - 8192 + 1000000 + 1001);
 	CHECK(model.statistics.programs, ==, 1);
 	CHECK(model.statistics.dirty_bytes, ==, 8192);
+	flash_model_advance(&model, model.free_ns + 1000000 - 1);
+	CHECK(model.statistics.dirty_bytes, ==, 8192);
 	flash_model_advance(&model, model.free_ns + 1000000);
 	CHECK(model.statistics.dirty_bytes, ==, 0);
 }
@@ -109,6 +111,19 @@ static void less_than_a_unit_is_drained_after_the_delay(void)
 	flash_model_advance(&model, begun_ns + 1000000);
 	CHECK(model.statistics.dirty_bytes, ==, 0);
 	CHECK(model.statistics.programs, ==, 1);
+}
+
+static void a_command_at_the_delay_goes_before_the_drain_and_after_it_waits(void)
+{
+	flash_u64 begun_ns;
+
+	start(plain_config());
+	begun_ns = submit(FLASH_WRITE, 0, 4096, 0) + 50000000;
+	CHECK(submit(FLASH_READ, 0, 1, begun_ns), ==, begun_ns + 100 + 1001);
+
+	start(plain_config());
+	submit(FLASH_WRITE, 0, 4096, 0);
+	CHECK(submit(FLASH_READ, 0, 1, begun_ns + 1), ==, begun_ns + 1000000 + 1001);
 }
 
 static void full_cache_makes_a_write_wait_for_a_program(void)
@@ -145,6 +160,16 @@ static void fua_write_goes_past_the_cache(void)
 	CHECK(model.statistics.dirty_bytes, ==, 4096);
 	CHECK(model.statistics.fua_requests, ==, 1);
 	CHECK(model.statistics.write_requests, ==, 2);
+}
+
+static void fua_write_waits_for_the_program_that_runs(void)
+{
+	flash_u64 written_ns;
+
+	start(plain_config());
+	written_ns = submit(FLASH_WRITE, 0, 8192, 0);
+	CHECK(submit(FLASH_WRITE, 1, 4096, written_ns + 10), ==,
+	      written_ns + 1000000 + 4096 + 1000000 + 3000000);
 }
 
 static void without_a_cache_every_write_is_durable(void)
@@ -212,9 +237,11 @@ int main(void)
 	RUN(flush_waits_for_the_program_that_runs);
 	RUN(read_waits_for_the_program_that_runs);
 	RUN(less_than_a_unit_is_drained_after_the_delay);
+	RUN(a_command_at_the_delay_goes_before_the_drain_and_after_it_waits);
 	RUN(full_cache_makes_a_write_wait_for_a_program);
 	RUN(a_write_larger_than_the_cache_streams_through);
 	RUN(fua_write_goes_past_the_cache);
+	RUN(fua_write_waits_for_the_program_that_runs);
 	RUN(without_a_cache_every_write_is_durable);
 	RUN(discard_and_zeroes_change_the_mapping);
 	RUN(check_names_the_parameter_that_is_wrong);
