@@ -37,6 +37,8 @@ struct {
 struct path_scratch {
 	__u32 busy;
 	__u32 zero;		/* always, which the verifier cannot know: see bio_queued */
+	struct file_key key;
+	struct file_name name;
 	struct path_record record;
 	char names[PATH_BYTES + NAME_BYTES];
 };
@@ -124,54 +126,69 @@ static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry
 		    &control.lost_paths);
 }
 
+/* Whether user space was told this name of the file in this session. */
+static __always_inline bool is_known(struct path_scratch *scratch)
+{
+	struct file_name *known = bpf_map_lookup_elem(&known_names, &scratch->key);
+	struct file_name *name = &scratch->name;
+
+	return known && known->session == name->session && known->digest == name->digest &&
+	       known->links == name->links && known->unhashed == name->unhashed;
+}
+
+static __always_inline void describe_name(struct path_scratch *scratch, __u64 inode,
+					  __u64 dentry)
+{
+	__u64 superblock = READ(inode, inode, i_sb);
+	struct digest_walk walk = { .dentry = dentry };
+
+	if (dentry)
+		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
+	scratch->key.inode = READ(inode, inode, i_ino);
+	scratch->key.filesystem = READ(super_block, superblock, s_dev);
+	scratch->key.generation = READ(inode, inode, i_generation);
+	scratch->name.digest = walk.digest;
+	scratch->name.session = control.session;
+	scratch->name.links = READ(inode, inode, i_nlink);
+	scratch->name.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev);
+}
+
 /*
  * Sends the name of the file of INODE if user space does not know it yet. A global function: the
- * verifier looks at it once, and not once for each caller.
+ * verifier looks at it once, and not once for each caller. What can be is kept off the stack: all
+ * frames from a program down to a callback have 512 bytes together.
  */
 __noinline int note_name(__u64 inode, __u64 time_ns)
 {
-	__u64 superblock = READ(inode, inode, i_sb), dentry = dentry_of(inode);
-	struct file_key key = {
-		.inode = READ(inode, inode, i_ino),
-		.filesystem = READ(super_block, superblock, s_dev),
-		.generation = READ(inode, inode, i_generation),
-	};
-	/* The session is folded in: the stack of these calls is at its limit. */
-	struct digest_walk walk = { .dentry = dentry, .digest = control.session };
-	struct file_name name = {
-		.links = READ(inode, inode, i_nlink),
-		.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev),
-	};
-	struct file_name *known = bpf_map_lookup_elem(&known_names, &key);
+	__u64 dentry = dentry_of(inode);
 	struct path_scratch *scratch;
 	struct path_record *record;
 	__u32 zero = 0;
 
-	if (dentry)
-		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
-	name.digest = walk.digest;
-	if (known && known->digest == name.digest && known->links == name.links &&
-	    known->unhashed == name.unhashed)
-		return 0;
 	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
 	/* Busy: we interrupted ourselves. The next sight of the file will send the name. */
 	if (!scratch || scratch->busy)
 		return 0;
 	scratch->busy = 1;
-	/* Field by field: a compound literal would be built on the stack, which is short. */
+	describe_name(scratch, inode, dentry);
+	if (is_known(scratch))
+		goto out;
 	record = &scratch->record;
 	record->kind = RECORD_PATH;
-	record->filesystem = key.filesystem;
+	record->filesystem = scratch->key.filesystem;
 	record->time_ns = time_ns;
-	record->inode = key.inode;
-	record->generation = key.generation;
+	record->inode = scratch->key.inode;
+	record->generation = scratch->key.generation;
 	record->mode = READ(inode, inode, i_mode);
-	record->links = name.links;
-	record->flags = (dentry ? 0 : PATH_NAMELESS) | (name.unhashed ? PATH_UNHASHED : 0);
+	record->links = scratch->name.links;
+	record->flags = dentry ? 0 : PATH_NAMELESS;
+	if (scratch->name.unhashed)
+		record->flags |= PATH_UNHASHED;
 	record->size_bytes = READ(inode, inode, i_size);
-	record->disk = disk_of_filesystem(superblock);
+	record->disk = disk_of_filesystem(READ(inode, inode, i_sb));
 	if (send_path(scratch, dentry))
-		bpf_map_update_elem(&known_names, &key, &name, BPF_ANY);
+		bpf_map_update_elem(&known_names, &scratch->key, &scratch->name, BPF_ANY);
+out:
 	scratch->busy = 0;
 	return 0;
 }
