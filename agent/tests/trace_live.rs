@@ -61,18 +61,11 @@ impl Mounted {
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(600 << 20).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(&mountpoint).map_err(|error| error.to_string())?;
-        let mut mounted = Mounted {
-            device: String::new(),
-            image,
-            mountpoint,
-        };
+        let mut mounted = Mounted { device: String::new(), image, mountpoint };
         let image = mounted.image.display().to_string();
         mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
         let force = if filesystem == "ext4" { "-F" } else { "-f" };
-        run(
-            &format!("mkfs.{filesystem}"),
-            &["-q", force, &mounted.device],
-        )?;
+        run(&format!("mkfs.{filesystem}"), &["-q", force, &mounted.device])?;
         let place = mounted.mountpoint.display().to_string();
         run("mount", &["-t", filesystem, &mounted.device, &place])?;
         Ok(mounted)
@@ -82,16 +75,7 @@ impl Mounted {
     fn trace(&self) -> Value {
         run("sync", &[]).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_joj-agent"))
-            .args([
-                "trace",
-                "--json",
-                "--device",
-                &self.device,
-                "--",
-                "python3",
-                "-c",
-                WORKLOAD,
-            ])
+            .args(["trace", "--json", "--device", &self.device, "--", "python3", "-c", WORKLOAD])
             .current_dir(&self.mountpoint)
             .output()
             .unwrap();
@@ -117,20 +101,14 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "{program}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn file<'a>(capture: &'a Value, path: &str) -> &'a Value {
     let files = capture["files"].as_array().unwrap();
-    files
-        .iter()
-        .find(|file| file["path"] == path)
-        .unwrap_or_else(|| panic!("{path}: not seen"))
+    files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}: not seen"))
 }
 
 /// Bytes written of a file's data, and their sectors.
@@ -182,12 +160,7 @@ fn check(capture: &Value) {
     assert_eq!(written(capture, "/direct").0, 2 << 20);
     let renamed = file(capture, "/renamed");
     assert_eq!(renamed["unlinked"], true);
-    assert!(
-        renamed["path_history"]
-            .as_str()
-            .unwrap()
-            .contains(r#""path":"/plain""#)
-    );
+    assert!(renamed["path_history"].as_str().unwrap().contains(r#""path":"/plain""#));
     assert_eq!(file(capture, "/a.db")["file_kind"], "db");
     assert_eq!(file(capture, "/a.db-journal")["file_kind"], "db-journal");
 

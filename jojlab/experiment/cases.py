@@ -100,6 +100,8 @@ def impossible(settings: Mapping[str, Value]) -> str:
     for option in filter(None, str(settings["mount_options"]).split(",")):
         if not allowed.fullmatch(option):
             return f"{filesystem} has no mount option {option!r}"
+    if settings["batch_atomic_write"] == "on" and filesystem != "f2fs":
+        return f"{filesystem} has no batch atomic write; of the five, f2fs alone has"
     rows = int(settings["initial_rows"])
     transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
     if settings["workload"] == "sqlite-delete" and rows < transactions:

@@ -86,15 +86,15 @@ def execute(
     for case in experiment.cases:
         if case.skip:
             run.mark(case.case_id, "skipped", case.skip)
-    todo = [
-        (case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds
-    ]
+    todo = [(case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds]
     with (
         lab.cache.work_dir() as work,
         concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
         try:
-            futures = {pool.submit(_run, lab, case, seed, work): (case, seed) for case, seed in todo}
+            futures = {
+                pool.submit(_run, lab, case, seed, work): (case, seed) for case, seed in todo
+            }
             for future in concurrent.futures.as_completed(futures):
                 progress(_finish(run, *futures[future], future))
         except BaseException:

@@ -114,6 +114,12 @@ FIELDS: tuple[Field, ...] = (
         "fsync",
         ("fsync", "fdatasync"),
     ),
+    Field(
+        "batch_atomic_write",
+        "whether SQLite may commit by F2FS's atomic write instead of a rollback journal",
+        "off",
+        ("off", "on"),
+    ),
     Field("transactions", "measured transactions, one row each", 200, lowest=1, highest=1_000_000),
     Field(
         "warmup_transactions", "transactions before the measured ones", 5, lowest=0, highest=100_000

@@ -37,7 +37,9 @@ def shown(title: str, steps: int) -> Iterator[Callable[[Step], None]]:
             cached += step.cached
             bar.advance(task)
             if step.failure:
-                console.print(f"failed: {step.case_id}, seed {step.seed}: {step.failure}", markup=False)
+                console.print(
+                    f"failed: {step.case_id}, seed {step.seed}: {step.failure}", markup=False
+                )
             elif not step.cached and bar.disable:
                 print(f"[{done}/{steps}] {step.case_id}, seed {step.seed}", file=sys.stderr)
 

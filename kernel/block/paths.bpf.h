@@ -23,7 +23,8 @@ struct file_key {
 };
 
 struct file_name {
-	__u64 digest;		/* of dentries up to the root, their names' hashes, the session */
+	__u64 digest;		/* of the dentries up to the root and their names' hashes */
+	__u64 session;
 	__u32 links, unhashed;
 };
 

@@ -26,61 +26,25 @@ fn a_bio_is_decoded_by_the_offsets_of_event_h() {
     record[116] = 2;
     record[117] = 1;
     record[120..124].copy_from_slice(b"ext4");
-    let Ok(Record::Bio(bio)) = decode(&record) else {
-        panic!("not a bio")
-    };
-    assert_eq!(
-        (bio.device, bio.time_ns, bio.serial, bio.sector),
-        (7, 1000, 5, 2048)
-    );
-    assert_eq!(
-        (bio.length_bytes, bio.flags, bio.pid, bio.tid),
-        (4096, 0x801, 11, 12)
-    );
-    assert_eq!(
-        (bio.comm.as_str(), bio.buffer_type.as_str()),
-        ("jbd2", "xfs_agf")
-    );
+    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    assert_eq!((bio.device, bio.time_ns, bio.serial, bio.sector), (7, 1000, 5, 2048));
+    assert_eq!((bio.length_bytes, bio.flags, bio.pid, bio.tid), (4096, 0x801, 11, 12));
+    assert_eq!((bio.comm.as_str(), bio.buffer_type.as_str()), ("jbd2", "xfs_agf"));
     assert_eq!((bio.journal_block_type, bio.kernel_thread), (2, true));
     assert_eq!(bio.holder, "ext4");
 }
 
 #[test]
 fn a_run_is_decoded_by_the_offsets_of_event_h() {
-    let fields = [
-        (8, 5),
-        (24, 8192),
-        (32, 42),
-        (64, 0xabc),
-        (72, 100),
-        (80, 6 << 32),
-    ];
+    let fields = [(8, 5), (24, 8192), (32, 42), (64, 0xabc), (72, 100), (80, 6 << 32)];
     let mut record = bytes(2, RUN_BYTES, &fields);
-    for (offset, value) in [
-        (4, 16u32),
-        (16, 4096),
-        (20, 512),
-        (40, 3),
-        (44, 9),
-        (48, 0xef53),
-    ] {
+    for (offset, value) in [(4, 16u32), (16, 4096), (20, 512), (40, 3), (44, 9), (48, 0xef53)] {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
     }
-    let Ok(Record::Run(run)) = decode(&record) else {
-        panic!("not a run")
-    };
-    assert_eq!(
-        (run.flags, run.serial, run.offset_bytes, run.length_bytes),
-        (16, 5, 4096, 512)
-    );
-    assert_eq!(
-        (run.file_offset_bytes, run.inode, run.generation),
-        (8192, 42, 3)
-    );
-    assert_eq!(
-        (run.filesystem, run.magic, run.operations),
-        (9, 0xef53, 0xabc)
-    );
+    let Ok(Record::Run(run)) = decode(&record) else { panic!("not a run") };
+    assert_eq!((run.flags, run.serial, run.offset_bytes, run.length_bytes), (16, 5, 4096, 512));
+    assert_eq!((run.file_offset_bytes, run.inode, run.generation), (8192, 42, 3));
+    assert_eq!((run.filesystem, run.magic, run.operations), (9, 0xef53, 0xabc));
     assert_eq!((run.size_bytes, run.detail), (100, 6 << 32));
 }
 
@@ -105,21 +69,11 @@ fn names_come_from_the_file_up() {
 
 #[test]
 fn what_is_too_short_or_unknown_is_an_error() {
-    let short = DecodeError::Short {
-        kind: 1,
-        actual: BIO_BYTES - 1,
-        expected: BIO_BYTES,
-    };
-    assert_eq!(
-        decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]),
-        Err(short)
-    );
+    let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
+    assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
     assert_eq!(decode(&bytes(8, 64, &[])), Err(DecodeError::UnknownKind(8)));
     let cut = bytes(3, PATH_BYTES, &[(48, 10)]);
-    assert!(matches!(
-        decode(&cut),
-        Err(DecodeError::Short { kind: 3, .. })
-    ));
+    assert!(matches!(decode(&cut), Err(DecodeError::Short { kind: 3, .. })));
     assert!(decode(&[]).is_err());
 }
 
@@ -131,9 +85,7 @@ fn random_bytes_never_panic() {
     for round in 0..20011 {
         let mut record = Vec::new();
         for _ in 0..round % 40 {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             record.extend_from_slice(&(seed >> 16).to_le_bytes()[..5]);
         }
         if record.len() >= 4 {
@@ -141,8 +93,5 @@ fn random_bytes_never_panic() {
         }
         decoded += u32::from(decode(&record).is_ok());
     }
-    assert!(
-        decoded > 1000,
-        "the generator reaches the decoders: {decoded}"
-    );
+    assert!(decoded > 1000, "the generator reaches the decoders: {decoded}");
 }

@@ -38,6 +38,7 @@ pub struct Settings {
     pub journal_mode: JournalMode,
     pub synchronous: Synchronous,
     pub sync_call: SyncCall,
+    pub batch_atomic_write: Switch,
     pub page_size_bytes: u64,
     pub wal_autocheckpoint_pages: u64,
 }
@@ -83,6 +84,10 @@ words! {
 words! {
     /// SQLite's synchronous settings (sqlite.org/pragma.html#pragma_synchronous).
     Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
+}
+words! {
+    /// Something that is on or off.
+    Switch { On = "on", Off = "off" }
 }
 words! {
     /// The system call by which SQLite makes a file or a directory durable.
@@ -138,6 +143,7 @@ pub(crate) mod tests {
             journal_mode: JournalMode::Truncate,
             synchronous: Synchronous::Full,
             sync_call: SyncCall::Fsync,
+            batch_atomic_write: Switch::Off,
             page_size_bytes: 4096,
             wal_autocheckpoint_pages: 1000,
         }

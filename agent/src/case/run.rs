@@ -122,6 +122,7 @@ fn write_tables(
         ("phases", json!(timeline.phases())),
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),
+        ("batch_atomic_commits", json!(finished.batch_atomic_commits)),
         ("lost_events", json!(capture.lost_events)),
         ("unattributed_bytes", json!(capture.gaps.unattributed_bytes)),
         ("incomplete", json!(!reasons.is_empty())),

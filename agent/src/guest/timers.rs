@@ -40,8 +40,7 @@ impl HaltedTick {
 impl Drop for HaltedTick {
     /// A one-shot timer goes on with the count it had left; one that ran out fires at once.
     fn drop(&mut self) {
-        self.apic
-            .write_register(INITIAL_COUNT, self.remaining.max(1));
+        self.apic.write_register(INITIAL_COUNT, self.remaining.max(1));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Seeded workload generators. The same seed gives the same operations, in any place.
 
+pub mod batch_atomic_write;
 pub mod operations;
 pub mod sqlite;
 pub mod sync_call;

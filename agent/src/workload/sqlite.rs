@@ -9,8 +9,8 @@ use rusqlite::{Connection, ffi, params};
 use serde_json::{Value, json};
 
 use super::operations::{Operation, Operations};
-use super::{Observer, WorkloadError, sync_call};
-use crate::case::{JournalMode, Settings, Workload};
+use super::{Observer, WorkloadError, batch_atomic_write, sync_call};
+use crate::case::{JournalMode, Settings, Switch, Workload};
 use crate::trace::rows::Transaction;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
@@ -44,6 +44,7 @@ impl Sqlite {
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
     pub fn prepare(directory: &Path, case: &Settings, seed: u64) -> anyhow::Result<Self> {
         sync_call::choose(case.sync_call);
+        batch_atomic_write::choose(case.batch_atomic_write == Switch::On);
         let operations = Operations::new(case, seed)?;
         let path = directory.join("main.db");
         let connection = Connection::open(&path).map_err(failed("open", &path))?;
@@ -216,7 +217,13 @@ impl Sqlite {
             };
         let Self { connection, path, transactions, operations, .. } = self;
         connection.close().map_err(|(_, source)| failed("close", &path)(source))?;
-        Ok(Finished { path, rows, transactions, operation_hash: operations.hash })
+        Ok(Finished {
+            path,
+            rows,
+            transactions,
+            operation_hash: operations.hash,
+            batch_atomic_commits: batch_atomic_write::commits(),
+        })
     }
 
     /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
@@ -233,6 +240,7 @@ impl Sqlite {
             "databases": { "main": pragmas },
             "wal_autocheckpoint_pages": self.settings.wal_autocheckpoint_pages,
             "sync_call": self.settings.sync_call.word(),
+            "batch_atomic_write": self.settings.batch_atomic_write.word(),
             "sqlite_version": rusqlite::version(),
             "sqlite_compile_options": options,
         }))
@@ -270,6 +278,8 @@ pub struct Finished {
     rows: i64,
     pub transactions: Vec<Transaction>,
     pub operation_hash: String,
+    /// Commits made by F2FS's atomic write, since the thread began.
+    pub batch_atomic_commits: i64,
 }
 
 impl Finished {
