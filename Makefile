@@ -21,12 +21,13 @@ packages:
 	@setup/python.sh
 
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
-REMAP := --remap-path-prefix=$(CURDIR)=/jojlab --remap-path-prefix=$(HOME)=/home
+MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
+agent: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS = -C target-feature=+crt-static \
+	$(MAPPED:%=--remap-path-prefix=%)
+agent: export CFLAGS = $(MAPPED:%=-ffile-prefix-map=%)
 agent: packages
 	@echo "setup: building the agent"
-	@CFLAGS="-ffile-prefix-map=$(CURDIR)=/jojlab -ffile-prefix-map=$(HOME)=/home" \
-	cargo build --release --quiet --config 'target.x86_64-unknown-linux-gnu.rustflags = \
-	["-C", "target-feature=+crt-static", $(foreach flag,$(REMAP),"$(flag)",) ]'
+	@cargo build --release --quiet
 
 image: agent
 	@.venv/bin/joj doctor --build

@@ -8,8 +8,10 @@ python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install -q uv
 echo setuptools >"$tools/extra.in"
 {
-	echo '# Every Python package by version and hash, compiled from pyproject.toml (make requirements).'
-	"$tools/venv/bin/uv" pip compile pyproject.toml "$tools/extra.in" --extra test --quiet \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11
+	echo '# Every Python package by version and hash, compiled from pyproject.toml'
+	echo '# (make requirements).'
+	"$tools/venv/bin/uv" pip compile pyproject.toml "$tools/extra.in" --extra test \
+		--quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--python-version 3.11
 } >"$tools/requirements.txt"
 mv "$tools/requirements.txt" requirements.txt

@@ -117,7 +117,13 @@ def billed_pieces(tables: RunTables) -> ibis.Table:
     owed = requests(tables)
     pieces = _run_pieces(tables, owed).union(_rest_pieces(tables, owed))
     request = owed.select(
-        *CAPTURE, "request_id", "part", "operation", "asker_call", "asker_file_id"
+        *CAPTURE,
+        "request_id",
+        "part",
+        "operation",
+        "submitter_comm",
+        "asker_call",
+        "asker_file_id",
     )
     rows = pieces.inner_join(request, [*CAPTURE, "request_id"])
     return with_owner(rows, tables)

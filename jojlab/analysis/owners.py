@@ -11,9 +11,10 @@ from jojlab.trace.run_tables import RunTables
 def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
     """Add `file` (last known path, empty where no file is known) and `cause` to `rows`.
 
-    `rows` has file_id, operation, asker_call and asker_file_id. `cause` is the sync call and the
-    file it was for, as in "fdatasync of test.db"; "writeback" when nobody waited, "read" for a
-    read outside a sync call.
+    `rows` has file_id, operation, asker_call, asker_file_id and submitter_comm. `cause` is the sync
+    call and the file it was for, as in "fdatasync of test.db". Outside any sync call it is "read"
+    for a read, "writeback" for what the kernel's flusher threads (kworker) submit, and else the
+    submitter, as in "by jbd2/sda-8".
     """
     names = tables.files.select(*CAPTURE, "file_id", "path")
     columns = rows.columns
@@ -27,11 +28,13 @@ def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
 
 
 def _cause(rows: ibis.Table) -> ibis.Value:
-    name = rows.asker_path.re_extract(r"([^/]+)/?$", 1)  # the last part of the path
+    last = rows.asker_path.re_extract(r"([^/]+)/?$", 1)  # of the path
+    name = (rows.asker_path == "/").ifelse("/", last)
     named = rows.asker_path.notnull() & (rows.asker_path != "")
     return ibis.cases(
         (rows.asker_call.notnull() & named, rows.asker_call + " of " + name),
         (rows.asker_call.notnull(), rows.asker_call),
         (rows.operation == "read", "read"),
-        else_="writeback",
+        (rows.submitter_comm.startswith("kworker"), "writeback"),
+        else_="by " + rows.submitter_comm,
     )

@@ -88,10 +88,12 @@ def test_causes(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "delete"}, 1)
     db = builder.file("/data/base/test.db", "db")
     nameless = builder.file("", "other")
+    root = builder.file("/", "directory")
 
     def body() -> None:
-        for asker in (("fsync", db), ("fsync", nameless), ("sync", None), None):
+        for asker in (("fsync", db), ("fsync", nameless), ("fsync", root), ("sync", None), None):
             builder.request([("data", "", db, 4096)], asker=asker)
+        builder.request([("data", "", db, 4096)], submitter_comm="kworker/u2:0")
         builder.request([("data", "", db, 4096)], operation="read")
         builder.request([], operation="discard", length_bytes=8192, block_type="fs-metadata")
 
@@ -102,10 +104,12 @@ def test_causes(tmp_path: Path) -> None:
     assert causes == {
         ("write", "fsync of test.db"): 4096,
         ("write", "fsync"): 4096,
+        ("write", "fsync of /"): 4096,
         ("write", "sync"): 4096,
+        ("write", "by joj-agent"): 4096,
         ("write", "writeback"): 4096,
         ("read", "read"): 4096,
-        ("discard", "writeback"): 8192,
+        ("discard", "by joj-agent"): 8192,
     }
     assert bill.missing.unattributed_bytes == 0  # a discard has no pages, so no owner to know
 
@@ -134,7 +138,7 @@ def test_bytes_without_an_owner_are_billed_and_told(tmp_path: Path) -> None:
     builder.transaction(body)
     bill = bill_for_case(commit_bills(open_tables(run_of(tmp_path, builder)))["a"])
     assert bill["per_commit"]["bytes"] == 16384
-    assert rows_by_key(bill["rows"])[("unknown", "none", "", "writeback")] == (1, 12288)
+    assert rows_by_key(bill["rows"])[("unknown", "none", "", "by joj-agent")] == (1, 12288)
     assert bill["unattributed_bytes"] == 12288
 
 

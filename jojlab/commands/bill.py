@@ -25,7 +25,8 @@ Exit code 3 when the case failed, 4 when events were lost or bytes have no owner
 """
 
 
-def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: Any) -> None:  # noqa: D103
+def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: Any) -> None:
+    """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
     from pathlib import Path
 
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
@@ -73,14 +74,16 @@ def _show(run: Any, *, as_json: bool) -> int:
 
 def _option(field: Field) -> inspect.Parameter:
     """The option of one field, from the table of fields."""
-    kind = int if field.is_number else str
     meaning = field.meaning
     if field.choices:
         meaning += f": {', '.join(field.choices)}"
     if field.default is not None:
         meaning += f" [default: {field.default}]"
     flag = f"--{field.name.replace('_', '-')}"
-    annotation = Annotated[kind | None, typer.Option(flag, help=meaning, show_default=False)]
+    option = typer.Option(flag, help=meaning, show_default=False)
+    annotation: Any = (
+        Annotated[int | None, option] if field.is_number else Annotated[str | None, option]
+    )
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )

@@ -47,11 +47,11 @@ def run(
 
     Exit code 3 when a case failed, 4 when events were lost or bytes have no owner.
     """
-    from jojlab.report.progress import shown
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import find, read
     from jojlab.guest.cache import Cache
     from jojlab.guest.ready import ready_image
+    from jojlab.report.progress import shown
 
     asked, profiles = plan(read(find(experiment), settings or ()))
     folder = out or free_folder(Path("runs") / asked.name)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import BY_NAME
 from jojlab.errors import JojError
+from jojlab.experiment.fields import BY_NAME
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image, qemu_version
-from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.qemu import Machine
+from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"

@@ -39,10 +39,10 @@ struct bio_record {
 	__u32 tid;
 	char comm[16];
 	char buffer_type[20];		/* b_ops->name of an XFS buffer */
-	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, 0 where there is no header */
+	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, or 0 */
 	__u8 kernel_thread;
 	__u8 padding[2];
-	char holder[8];			/* filesystem type on the device; only for bios without owner */
+	char holder[8];			/* filesystem type; only for bios without owner */
 };
 
 enum run_flag {
@@ -60,10 +60,10 @@ struct run_record {
 	__u64 serial;
 	__u32 offset_bytes;		/* in the bio */
 	__u32 length_bytes;
-	__u64 file_offset_bytes;	/* in the owner; for a block device's page cache, on the device */
+	__u64 file_offset_bytes;	/* in the owner, a device's page cache too */
 	__u64 inode;			/* 0 where no inode is known */
 	__u32 generation;
-	__u32 filesystem;		/* s_dev; for a block device's inode, the device itself */
+	__u32 filesystem;		/* s_dev; of a device's inode, the device */
 	__u32 magic;			/* s_magic */
 	__u32 mode;
 	__u32 links;

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from jojlab.device.profile import read_profile
+from jojlab.experiment.cases import Case, complete
+from jojlab.experiment.execute import case_json
+from jojlab.experiment.fields import Value
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image, build_image
+from jojlab.guest.ready import agent_path
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
+
+
+def real_case(seed: int = 1, **settings: Value) -> bytes:
+    """The record of a small case, on the default device."""
+    record = complete({"transactions": 7, **settings})
+    return case_json(Case("case", record), seed, read_profile(str(record["device"])))
 
 
 @pytest.fixture(scope="session")
@@ -26,17 +36,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 @pytest.fixture(scope="session")
 def agent() -> Path:
-    """The agent, built as it is shipped."""
-    subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=CHECKOUT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", CHECKOUT / "target"))
-    return target / "x86_64-unknown-linux-gnu" / "release" / "joj-agent"
+    """The agent that make setup built."""
+    return agent_path()
 
 
 @pytest.fixture(scope="session")
 def image(cache: Cache, agent: Path) -> Image:
     """The image with the real agent."""
-    flash = CHECKOUT / "kernel" / "flash"
-    return build_image(cache, agent, flash if flash.is_dir() else None)
+    return build_image(cache, agent, CHECKOUT / "kernel" / "flash")
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * A guest's process 1 that misbehaves as its case tells, by the case's first letter. Stops once
  * for the snapshot, as the agent does; then nothing that the lab relies on happens.

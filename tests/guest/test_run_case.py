@@ -21,8 +21,9 @@ from jojlab.guest.image import Image, build_image
 from jojlab.guest.qemu import Machine
 from jojlab.guest.runner import run_case
 from jojlab.guest.snapshot import snapshot
+from tests.guest.conftest import real_case
 
-CASE = b'{"question": "what time is it"}'
+CASE = real_case(filesystem="xfs", journal_mode="wal")
 SHIFT = 0
 
 

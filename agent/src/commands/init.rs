@@ -27,6 +27,8 @@ pub fn run() -> anyhow::Result<()> {
         std::process::id() == 1,
         "init is process 1 of a guest and cannot run elsewhere"
     );
+    // The name that the tables show as submitter; the kernel would call us init.
+    rustix::thread::set_name(c"joj-agent").context("naming the process")?;
     mounts::mount_all()?;
     modules::load_all(Path::new("/modules"))?;
     settle()?;

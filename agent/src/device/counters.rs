@@ -13,6 +13,7 @@ const TICK_NS: i64 = 10_000_000;
 
 impl Reading {
     /// A reading of given values.
+    #[cfg(test)]
     pub fn of<'a>(values: impl IntoIterator<Item = (&'static str, &'a str, i64)>) -> Self {
         Self(values.into_iter().map(|(source, name, v)| ((source, name.into()), v)).collect())
     }

@@ -1,8 +1,8 @@
 //! The flash device of the guest: inserts the module flash.ko with the parameters of a device
-//! profile, which makes the disk /dev/flash0; reads its statistics; takes it out again.
+//! profile, which makes the disk /dev/flash0; reads its statistics.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-const MODULE: &CStr = c"flash";
 const NODE: &str = "/dev/flash0";
 const STATISTICS: &str = "/sys/block/flash0/flash_statistics";
 const QUEUE: &str = "/sys/block/flash0/queue";
@@ -40,8 +39,6 @@ pub enum FlashError {
     Malformed { line: usize, text: String },
     #[error("flash statistics {STATISTICS} have no {name}: flash.ko is not of this version")]
     Missing { name: &'static str },
-    #[error("cannot take the flash module out: {source}; is {NODE} still mounted or open?")]
-    Busy { source: io::Error },
 }
 
 /// The flash device, while its module is in the kernel.
@@ -97,17 +94,6 @@ impl Flash {
         let text =
             fs::read_to_string(STATISTICS).map_err(|source| FlashError::Unreadable { source })?;
         parse_statistics(&text)
-    }
-
-    /// Whether every request that was issued has completed.
-    pub fn is_idle(&self) -> Result<bool, FlashError> {
-        in_flight(&self.statistics()?).map(|requests| requests == 0)
-    }
-
-    /// Takes the module out, and with it the disk and all it holds.
-    pub fn remove(self) -> Result<(), FlashError> {
-        rustix::system::delete_module(MODULE, OFlags::NONBLOCK.bits().cast_signed())
-            .map_err(|error| FlashError::Busy { source: error.into() })
     }
 }
 

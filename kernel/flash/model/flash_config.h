@@ -48,7 +48,7 @@ struct flash_complaint {
 	flash_u64 value;
 	flash_u64 minimum;
 	flash_u64 maximum;
-	const char *rule;	/* null: the value must be minimum to maximum; else what it must be */
+	const char *rule;	/* null: it must be minimum to maximum; else what it must be */
 };
 
 struct flash_complaint flash_model_check(const struct flash_config *config);
