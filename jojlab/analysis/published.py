@@ -1,7 +1,7 @@
 """What did others print for these cases? Puts an experiment's [[published]] values beside ours.
 
-An entry names `value`, `unit` and `source` (its place), the fields of the cases it is about
-(filesystem = "ext4"), and by `figure` the figure of ours that stands beside it.
+An entry names `value` and `unit`, `source` and its `place` in it, by `figure` the figure of ours
+that stands beside it, and in `case` the fields of the cases it is about, as {filesystem = "ext4"}.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def published_beside_ours(
 ) -> tuple[Published, ...]:
     """Match every entry with the cases (label, case, figures) whose fields it states."""
     cases = list(cases)
-    fields = {name for _, case, _ in cases for name in case}
     result = []
     for entry in entries:
-        about = {name: value for name, value in entry.items() if name in fields}
+        about = entry.get("case", {})
         matching = [
             (label, figures)
             for label, case, figures in cases
             if all(case.get(name) == value for name, value in about.items())
         ]
-        figure = str(entry.get("figure", entry.get("metric", "")))
+        figure = str(entry.get("figure", ""))
+        source = ", ".join(str(entry[key]) for key in ("source", "place") if key in entry)
         for label, figures in matching or [("", CaseFigures())]:
             ours = figures.median.get(figure) if figure in FIGURES else None
             result.append(
@@ -50,7 +50,7 @@ def published_beside_ours(
                     figure,
                     entry.get("value", ""),
                     str(entry.get("unit", "")),
-                    str(entry.get("source", "")),
+                    source,
                     str(entry.get("note", "")),
                     ours,
                 )

@@ -96,11 +96,13 @@ def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:
 def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
     run.experiment["published"] = [
-        {"journal_mode": "truncate", "figure": "bytes_per_commit", "value": 72, "unit": "KB",
-         "source": "a paper, Fig. 3"},
-        {"journal_mode": "persist", "metric": "share", "value": 30, "unit": "%", "source": "it"},
+        {"case": {"journal_mode": "truncate"}, "figure": "bytes_per_commit", "value": 72,
+         "unit": "KB", "source": "a paper", "place": "Fig. 3"},
+        {"case": {"journal_mode": "persist"}, "figure": "share", "value": 30, "unit": "%",
+         "source": "it"},
     ]  # fmt: skip
     shown = text_of(report_html(summarise(run), "run"))
+    assert "a paper, Fig. 3" in shown
     assert '<td class="n">72 KB</td><td class="n">68 KiB</td>' in shown
     assert '<td class="n">30 %</td><td class="n">–</td>' in shown
 
