@@ -21,7 +21,7 @@ from pathlib import Path
 
 from jojlab.errors import MachineError
 
-KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results")
+KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "vega")
 INDEX = "index.json"
 
 

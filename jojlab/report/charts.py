@@ -13,6 +13,9 @@ from typing import Any
 import altair as alt
 
 Rows = Sequence[dict[str, Any]]
+# The rows of a chart by name. They join the specification last: Altair copies what it holds at
+# every step, and rows are most of it.
+Datasets = dict[str, Rows]
 
 COLOURS = {
     "database": "#0072B2",
@@ -24,6 +27,7 @@ COLOURS = {
     "unknown": "#CC79A7",
     "flush": "#8C8C8C",
 }
+VALIDATE = False
 _WIDTH = 760
 _BAR = 22  # pixels a case takes
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
@@ -31,20 +35,22 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
 
 def throughput(rows: Rows) -> dict[str, Any]:
     """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`)."""
-    base = alt.Chart(_data(rows)).encode(y=_cases(rows))
+    data: Datasets = {}
+    base = alt.Chart(_data(data, rows)).encode(y=_cases(rows))
     bars = base.mark_bar(color=COLOURS["database"], height={"band": 0.62}).encode(
         x=alt.X("tps:Q", title="transactions per second", axis=alt.Axis(tickCount=8)),
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints"),
     )
     ends = base.mark_rule(strokeWidth=2, color="#E69F00").encode(x="low:Q", x2="high:Q")
-    return _finish(bars + ends, len(rows))
+    return _finish(bars + ends, len(rows), data)
 
 
 def latency(rows: Rows) -> dict[str, Any]:
     """Percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
     names = list(dict.fromkeys(row["percentile"] for row in rows))
-    base = alt.Chart(_data(rows)).encode(y=_cases(rows))
+    data: Datasets = {}
+    base = alt.Chart(_data(data, rows)).encode(y=_cases(rows))
     x = alt.X(
         "ms:Q",
         title="milliseconds from BEGIN to the return of COMMIT (log)",
@@ -72,15 +78,16 @@ def latency(rows: Rows) -> dict[str, Any]:
         ),
         tooltip=_tooltip("case", "percentile", "ms"),
     )
-    return _finish(lines + points, len(cases))
+    return _finish(lines + points, len(cases), data)
 
 
 def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
     classes = [name for name in COLOURS if any(row["class"] == name for row in rows)]
+    data: Datasets = {}
     chart = (
-        alt.Chart(_data(rows))
+        alt.Chart(_data(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
@@ -100,7 +107,7 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
             tooltip=_tooltip("case", "part", "class", "kib", "requests"),
         )
     )
-    return _finish(chart, len(cases))
+    return _finish(chart, len(cases), data)
 
 
 def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
@@ -109,6 +116,7 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
     `rows` have lane, class, begin_ms, end_ms, sector, kib, text, cause; `flushes` begin_ms,
     end_ms, cause.
     """
+    data: Datasets = {}
     lanes = list(dict.fromkeys(row["lane"] for row in rows))
     charts = []
     for place, lane in enumerate(lanes):
@@ -120,13 +128,13 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
             scale=alt.Scale(domain=[0, latency_ms], nice=False),
             axis=alt.Axis(labels=last, ticks=last, tickCount=8, labelOverlap=True),
         )
-        layers = _flush_layers(flushes, x, place == 0) if flushes else []
-        layers += _lane_layers(inside, x, lane)
+        layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
+        layers += _lane_layers(data, inside, x, lane)
         charts.append(alt.layer(*layers).properties(width=_WIDTH, height=_lane_height(inside)))
-    return _configured(alt.vconcat(*charts, spacing=6))
+    return _configured(alt.vconcat(*charts, spacing=6), data)
 
 
-def _lane_layers(rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
+def _lane_layers(data: Datasets, rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
     y = alt.Y(
         "sector:Q",
         title=lane,
@@ -143,7 +151,7 @@ def _lane_layers(rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
             minExtent=180,
         ),
     )
-    base = alt.Chart(_data(rows))
+    base = alt.Chart(_data(data, rows))
     colour = COLOURS[rows[0]["class"]]
     tooltip = _tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause")
     bars = base.mark_rule(strokeWidth=5, color=colour, strokeCap="butt").encode(
@@ -155,8 +163,8 @@ def _lane_layers(rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
     return [bars, labels]
 
 
-def _flush_layers(flushes: Rows, x: alt.X, label: bool) -> list[alt.Chart]:
-    base = alt.Chart(_data(flushes))
+def _flush_layers(data: Datasets, flushes: Rows, x: alt.X, label: bool) -> list[alt.Chart]:
+    base = alt.Chart(_data(data, flushes))
     bands = base.mark_rect(color=COLOURS["flush"], opacity=0.3).encode(
         x=x, x2="end_ms:Q", tooltip=_tooltip("cause", "begin_ms", "end_ms")
     )
@@ -170,8 +178,11 @@ def _lane_height(rows: Rows) -> int:
     return min(150, 26 + 16 * len({row["sector"] for row in rows}))
 
 
-def _data(rows: Rows) -> alt.Data:
-    return alt.Data(values=list(rows))
+def _data(data: Datasets, rows: Rows) -> alt.NamedData:
+    """Put `rows` among the chart's data, once, and return their name."""
+    name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
+    data[name] = rows
+    return alt.NamedData(name=name)
 
 
 def _cases(rows: Rows) -> alt.Y:
@@ -206,16 +217,17 @@ def _tooltip(*names: str) -> list[alt.Tooltip]:
     ]
 
 
-def _finish(chart: Any, cases: int) -> dict[str, Any]:
-    return _configured(chart.properties(width=_WIDTH, height=max(70, _BAR * cases)))
+def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
+    return _configured(chart.properties(width=_WIDTH, height=max(70, _BAR * cases)), data)
 
 
-def _configured(chart: Any) -> dict[str, Any]:
+def _configured(chart: Any, data: Datasets) -> dict[str, Any]:
     spec: dict[str, Any] = (
         chart.configure(font=_FONT, background="transparent", padding=4)
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", domain=False)
         .configure_legend(labelFontSize=12, titleFontSize=12)
-        .to_dict()
+        # Checked against Vega-Lite's schema in the tests, which takes longer than all the rest.
+        .to_dict(validate=VALIDATE)
     )
-    return spec
+    return {**spec, "datasets": {name: list(rows) for name, rows in data.items()}}

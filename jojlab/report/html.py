@@ -11,6 +11,7 @@ import os
 import shlex
 from functools import cache
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import vl_convert
 from jojlab.analysis.published import published_beside_ours
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
+from jojlab.guest.cache import Cache
 from jojlab.report import sections
 
 _FOLDER = Path(__file__).parent
@@ -103,8 +105,17 @@ def _head(summary: RunSummary, body: str) -> str:
 
 @cache
 def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed in one script (from the package, not the network)."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    """Return Vega, Vega-Lite and Vega-Embed in one script (from the package, not the network).
+
+    Bundling takes longer than the rest of a report: it is done once for a version of the package.
+    """
+
+    def bundle(folder: Path) -> None:
+        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        (folder / "vega.js").write_text(str(script), encoding="utf-8")
+
+    entry = Cache.default().entry("vega", version("vl-convert-python"), bundle)
+    return (entry / "vega.js").read_text(encoding="utf-8")
 
 
 def _json(specs: dict[str, dict[str, Any]]) -> str:

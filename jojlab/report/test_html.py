@@ -8,6 +8,7 @@ import vl_convert
 
 from jojlab.analysis.summary import RunSummary, summarise
 from jojlab.errors import MachineError
+from jojlab.report import charts
 from jojlab.report.html import report_html, write_report
 from tests.captures import make_run
 
@@ -91,6 +92,15 @@ def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:
     page = report_html(summarise(run), "run")
     assert charts_of(page) == {}
     assert text_of(page).count("the disk was full") >= 3
+
+
+def test_every_chart_is_vega_lite(summary: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "VALIDATE", True)
+    specs = charts_of(report_html(summary, "run"))
+    assert specs
+    for spec in specs.values():
+        named = set(re.findall(r'"data": {"name": "(\w+)"', json.dumps(spec)))
+        assert named and named == set(spec["datasets"])
 
 
 def test_published_values_stand_beside_ours(tmp_path: Path) -> None:

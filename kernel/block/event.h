@@ -63,7 +63,7 @@ struct run_record {
 	__u64 file_offset_bytes;	/* in the owner, a device's page cache too */
 	__u64 inode;			/* 0 where no inode is known */
 	__u32 generation;
-	__u32 filesystem;		/* s_dev; of a device's inode, the device */
+	__u32 filesystem;		/* s_dev; or the device itself */
 	__u32 magic;			/* s_magic */
 	__u32 mode;
 	__u32 links;
