@@ -60,6 +60,7 @@ class CaptureBuilder:
         self.phase = "commit"
         self.transaction_id: int | None = None
         self.lost_events = 0
+        self.incomplete_reasons: list[str] = []
         self.unattributed_bytes = 0
 
     def file(self, path: str, kind: str) -> int:
@@ -204,6 +205,7 @@ class CaptureBuilder:
             "lost_events": self.lost_events,
             "unattributed_bytes": self.unattributed_bytes,
             "incomplete": bool(self.lost_events or self.unattributed_bytes),
+            "incomplete_reasons": self.incomplete_reasons,
             "operation_hash": "0" * 64,
         }
         self.tables["manifest"] = [

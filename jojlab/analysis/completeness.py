@@ -1,4 +1,4 @@
-"""Is anything missing? Lost events, bytes without an owner, bytes the tracer never saw."""
+"""Is anything missing? Lost events, bytes without an owner, and what else the captures say."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ class Completeness:
 
     lost_events: int = 0
     unattributed_bytes: int = 0
-    # What the device counted itself less what the requests say; not null only when it counted.
-    untraced_write_bytes: int | None = None
-    said_incomplete: bool = False
+    # In the words of the agent, which also compares the trace with the device's own counters.
+    reasons: tuple[str, ...] = ()
 
     @property
     def incomplete(self) -> bool:
         """Whether the numbers of the case lack something (exit code 4)."""
-        return bool(self.lost_events or self.unattributed_bytes or self.said_incomplete)
+        return bool(self.lost_events or self.unattributed_bytes or self.reasons)
 
 
 def completeness(tables: RunTables) -> dict[str, Completeness]:
@@ -30,22 +29,27 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
     The manifest's counts of every capture are added up. unattributed_bytes is the larger of what
     the manifest says and what the page runs show, so that neither can hide the other.
     """
-    said: dict[str, dict[str, int]] = {}
-    keys = ["lost_events", "unattributed_bytes", "incomplete"]
+    counts: dict[str, dict[str, int]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    names = ("lost_events", "unattributed_bytes")
+    keys = [*names, "incomplete_reasons"]
     manifest = tables.manifest.filter(tables.manifest.key.isin(keys))
-    for row in rows_of(manifest.select("case_id", "key", "value")):
-        counts = said.setdefault(row["case_id"], dict.fromkeys(keys, 0))
-        counts[row["key"]] += int(json.loads(row["value"]))
+    rows = manifest.select("case_id", "seed", "key", "value").order_by("case_id", "seed", "key")
+    for row in rows_of(rows):
+        value = json.loads(row["value"])
+        if row["key"] == "incomplete_reasons":
+            reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
+        else:
+            count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
+            count[row["key"]] += int(value)
     shown = _unknown_bytes(tables)
-    untraced = _untraced_write_bytes(tables)
     return {
         case_id: Completeness(
-            counts["lost_events"],
-            max(counts["unattributed_bytes"], shown.get(case_id, 0)),
-            untraced.get(case_id),
-            bool(counts["incomplete"]),
+            count["lost_events"],
+            max(count["unattributed_bytes"], shown.get(case_id, 0)),
+            tuple(reasons.get(case_id, ())),
         )
-        for case_id, counts in sorted(said.items())
+        for case_id, count in counts.items()
     }
 
 
@@ -67,20 +71,3 @@ def _unknown_bytes(tables: RunTables) -> dict[str, int]:
     for row in rows_of(bare):
         result[row["case_id"]] = result.get(row["case_id"], 0) + int(row["bare"] or 0)
     return result
-
-
-def _untraced_write_bytes(tables: RunTables) -> dict[str, int]:
-    """The device's own write_bytes over the whole traced part, less the bytes of write requests."""
-    counters = tables.counters
-    whole = counters.filter(
-        counters.source == "device", counters.name == "write_bytes", counters.phase == "all"
-    )
-    counted = whole.group_by("case_id").agg(bytes=whole["value"].sum())
-    requests = tables.requests
-    writes = requests.group_by("case_id").agg(
-        bytes=requests.length_bytes.sum(where=requests.operation == "write")
-    )
-    seen = {row["case_id"]: int(row["bytes"] or 0) for row in rows_of(writes)}
-    return {
-        row["case_id"]: int(row["bytes"]) - seen.get(row["case_id"], 0) for row in rows_of(counted)
-    }

@@ -133,7 +133,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "seeds": list(case.seeds),
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
-                "untraced_write_bytes": case.missing.untraced_write_bytes,
+                "incomplete_reasons": list(case.missing.reasons),
             }
             for case in summary.cases
         ],

@@ -39,20 +39,16 @@ def warnings(summary: RunSummary) -> str:
     """Say loudly what is missing."""
     lost = [
         f"{case.label}: {case.missing.lost_events} events lost, "
-        f"{case.missing.unattributed_bytes} bytes without an owner"
+        + "; ".join(
+            (f"{case.missing.unattributed_bytes} bytes without an owner", *case.missing.reasons)
+        )
         for case in summary.incomplete
     ]
     failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
-    untraced = [
-        f"{case.label}: {case.missing.untraced_write_bytes:+d} bytes written"
-        for case in summary.measured
-        if case.missing.untraced_write_bytes
-    ]
     clocks = [CLOCKS.get(clock, clock) for clock in summary.clocks]
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
         + banner("bad", "Cases without an answer", failed)
-        + banner("warn", "The device counted otherwise than the trace", untraced)
         + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
     )
 

@@ -58,6 +58,19 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
     console.print(f"[dim]{escape(note)}[/dim]")
     print_warnings(console, summary)
+    print_fingerprint(console, summary)
+
+
+def print_fingerprint(console: Console, summary: RunSummary) -> None:
+    """Print what the results depend on, in one line; `joj show --json` has it in full."""
+    parts = summary.fingerprint
+    words = [
+        f"image {str(parts['image'])[:16]}" if "image" in parts else "",
+        f"kernel {parts['kernel_release']}" if "kernel_release" in parts else "",
+        str(parts.get("qemu_version", "")).split(" (")[0],
+    ]
+    if line := ", ".join(filter(None, words)):
+        console.print(f"[dim]{escape(line)}[/dim]")
 
 
 def print_warnings(console: Console, summary: RunSummary) -> None:
@@ -70,11 +83,8 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
                 f"{missing.lost_events} events lost, "
                 f"{missing.unattributed_bytes} bytes without an owner"
             )
-        if missing.untraced_write_bytes:
-            console.print(
-                f"[bold yellow]differs[/bold yellow] {escape(case.label)}: the device counted "
-                f"{missing.untraced_write_bytes:+d} bytes written against the trace"
-            )
+            for reason in missing.reasons:
+                console.print(f"           {escape(reason)}")
         if case.status != "ok":
             console.print(
                 f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"
