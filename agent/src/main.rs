@@ -1,6 +1,12 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
 //! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!(
+    "joj-agent runs on Linux on x86_64 only: guest/ports.rs uses that processor's I/O ports, and \
+     kernel/block/calls.bpf.h and block/sync_calls.rs know its system call numbers"
+);
+
 mod block;
 mod case;
 mod commands;

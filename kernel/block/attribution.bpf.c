@@ -236,7 +236,7 @@ int BPF_PROG(request_completed, struct request *request, int error, unsigned int
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_entered, struct pt_regs *registers, long call)
 {
-	if (control.enabled && waits_for_device(call))
+	if (control.enabled && waits_for_device(call, registers))
 		send_sync(RECORD_SYNC_BEGIN, call, registers);
 	return 0;
 }
@@ -246,7 +246,7 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 {
 	long call = registers->orig_ax;
 
-	if (control.enabled && waits_for_device(call))
+	if (control.enabled && waits_for_device(call, registers))
 		send_sync(RECORD_SYNC_END, call, NULL);
 	return 0;
 }

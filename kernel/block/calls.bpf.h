@@ -35,10 +35,23 @@ enum {
 	CALL_PWRITEV2 = 328,
 };
 
-static __always_inline bool waits_for_device(long call)
+/* F2FS_IOC_COMMIT_ATOMIC_WRITE: SQLite's batch atomic write, which ends like an fsync. */
+#define F2FS_COMMIT_ATOMIC_WRITE 0xf502
+
+static __always_inline bool waits_for_device(long call, const struct pt_regs *registers)
 {
-	return call == CALL_FSYNC || call == CALL_FDATASYNC || call == CALL_MSYNC ||
-	       call == CALL_SYNC || call == CALL_SYNCFS || call == CALL_SYNC_FILE_RANGE;
+	switch (call) {
+	case CALL_FSYNC:
+	case CALL_FDATASYNC:
+	case CALL_MSYNC:
+	case CALL_SYNC:
+	case CALL_SYNCFS:
+	case CALL_SYNC_FILE_RANGE:
+		return true;
+	case CALL_IOCTL:
+		return registers->si == F2FS_COMMIT_ATOMIC_WRITE;
+	}
+	return false;
 }
 
 /* Calls whose first argument is the file that is read, written or changed. */

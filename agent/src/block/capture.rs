@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::classify::{Class, Owner, classify};
 use super::files::{Files, path_key, run_key, sync_key};
+use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
 use super::record::{Bio, DecodeError, Path, Record, Request, Run, Sync, decode};
 use super::requests::{Gaps, Joiner};
 use super::symbols::Symbols;
 use super::sync_calls::SyncCalls;
 use crate::trace::rows;
-
-const BLOCK_DEVICE_MAGIC: u32 = 0x6264_6576;
 
 /// Tables of one tracing, and what is missing from them.
 #[derive(Debug, Default)]

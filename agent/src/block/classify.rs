@@ -2,30 +2,19 @@
 //! function of two records; the signals were found by tracing each filesystem on Linux 6.1 and
 //! 6.18 and checked against debugfs, xfs_db and dump.f2fs.
 
+use super::kernel::{
+    BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, MODE_BLOCK_DEVICE, MODE_DIRECTORY, MODE_REGULAR,
+    MODE_TYPE, NILFS_MAGIC, OPERATION_DISCARD, OPERATION_MASK, OPERATION_READ,
+    OPERATION_SECURE_ERASE, OPERATION_WRITE, OPERATION_WRITE_ZEROES,
+};
 use super::layout::Layout;
 use super::record::{self, Bio, Run};
 use super::symbols::Symbols;
 
-const BLOCK_DEVICE_MAGIC: u32 = 0x6264_6576;
-const BTRFS_MAGIC: u32 = 0x9123_683e;
-const F2FS_MAGIC: u32 = 0xf2f5_2010;
-const NILFS_MAGIC: u32 = 0x3434;
-
 /// NILFS_SEGSUM_MAGIC (include/uapi/linux/nilfs2_ondisk.h), at byte 8 of a segment summary.
 const NILFS_SUMMARY_MAGIC: u32 = 0x1eaf_fa11;
 
-const MODE_TYPE: u32 = 0o170000;
-const MODE_BLOCK_DEVICE: u32 = 0o060000;
-const MODE_DIRECTORY: u32 = 0o040000;
-const MODE_REGULAR: u32 = 0o100000;
-
-/// enum req_op (include/linux/blk_types.h).
-const OPERATION_READ: u32 = 0;
-const OPERATION_WRITE: u32 = 1;
-const OPERATION_DISCARD: u32 = 3;
-const OPERATION_SECURE_ERASE: u32 = 5;
-const OPERATION_WRITE_ZEROES: u32 = 9;
-
+/// What bytes on the device are to the filesystem (schema/page_runs.toml, block_type).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockType {
     Data,
@@ -51,6 +40,7 @@ impl BlockType {
 /// Which file a run is of, or about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
+    /// Nobody's: the filesystem's own, or unknown.
     None,
     /// The inode in the run record.
     Inode,
@@ -58,9 +48,11 @@ pub enum Owner {
     Number(u64),
 }
 
+/// What the rules say of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     pub block_type: BlockType,
+    /// Finer kind within the block type (schema/page_runs.toml, block_subtype); may be empty.
     pub subtype: String,
     pub owner: Owner,
     /// The run's offset is one in a file of the owner's data.
@@ -134,7 +126,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
 
 /// Operations that carry no pages.
 fn by_operation(bio: &Bio, run: &Run) -> Option<Class> {
-    match bio.flags & record::OPERATION_MASK {
+    match bio.flags & OPERATION_MASK {
         // A discard names no owner: what it covers belongs to nobody any more. It is the
         // filesystem's free-space bookkeeping, as are mkfs' and fstrim's.
         OPERATION_DISCARD | OPERATION_SECURE_ERASE => {
@@ -205,7 +197,7 @@ fn jbd2_subtype(block_type: u8) -> &'static str {
 
 /// Pages in no page cache.
 fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
-    let reads = bio.flags & record::OPERATION_MASK == OPERATION_READ;
+    let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
     let anonymous = run.flags & record::RUN_ANONYMOUS != 0;
     let synchronous = matches!(end_io, "bio_chain_endio" | "submit_bio_wait_endio");
     if synchronous && !anonymous && bio.holder == "xfs" && !is_file(run) {

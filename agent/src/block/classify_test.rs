@@ -1,5 +1,6 @@
 //! One test for each rule of classify.rs, by filesystem.
 
+use super::super::kernel::EXT4_MAGIC as EXT4;
 use super::super::layout::Layout;
 use super::super::record::{self, Bio, Run};
 use super::super::symbols::Symbols;
@@ -23,7 +24,6 @@ const KALLSYMS: &str = "\
 const DISK: u32 = 7 << 20;
 const FILESYSTEM: u32 = 39;
 const REGULAR: u32 = 0o100644;
-const EXT4: u32 = 0xef53;
 const XFS: u32 = 0x5846_5342;
 
 /// (block type, subtype, owner)

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::file_kind;
+use super::kernel::{MODE_DIRECTORY, MODE_TYPE};
 use super::record::{Path, Run, Sync};
+use crate::device::number;
 use crate::trace::rows;
 
-const MODE_TYPE: u32 = 0o170000;
-const MODE_DIRECTORY: u32 = 0o040000;
-
+/// What tells one file from every other that was ever on a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// s_dev of the filesystem.
@@ -45,6 +45,7 @@ pub struct Files {
 }
 
 impl Files {
+    /// The kernel told the file's name, links and size.
     pub fn see_path(&mut self, path: &Path) {
         let story = self.story(path_key(path), path.time_ns);
         story.directory = path.mode & MODE_TYPE == MODE_DIRECTORY;
@@ -64,10 +65,12 @@ impl Files {
         story.size_bytes = run.size_bytes;
     }
 
+    /// A sync call named the file.
     pub fn see_sync(&mut self, sync: &Sync) {
         self.story(sync_key(sync), sync.time_ns);
     }
 
+    /// The file's number, as file_id in the tables; None for one that was never seen.
     pub fn id(&self, key: Key) -> Option<i64> {
         self.numbers.get(&key).map(|&number| number as i64)
     }
@@ -98,6 +101,7 @@ impl Files {
         self.stories.iter().map(|(_, story)| kind(story)).collect()
     }
 
+    /// The rows of the table files, in order of their numbers.
     pub fn rows(&self) -> Vec<rows::File> {
         let kinds = self.kinds();
         let stories = self.stories.iter().zip(kinds).enumerate();
@@ -115,14 +119,17 @@ impl Files {
     }
 }
 
+/// The key of the file that a path record names.
 pub fn path_key(path: &Path) -> Key {
     Key { filesystem: path.filesystem, inode: path.inode, generation: path.generation }
 }
 
+/// The key of the file whose pages a run holds.
 pub fn run_key(run: &Run) -> Key {
     Key { filesystem: run.filesystem, inode: run.inode, generation: run.generation }
 }
 
+/// The key of the file that a sync call is about.
 pub fn sync_key(sync: &Sync) -> Key {
     Key { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
 }
@@ -134,7 +141,7 @@ fn last_path(story: &Story) -> &str {
 fn row(number: usize, key: &Key, story: &Story, kind: &str) -> rows::File {
     rows::File {
         file_id: number as i64,
-        device: format!("{}:{}", key.filesystem >> 20, key.filesystem & 0xfffff),
+        device: number::text(key.filesystem),
         inode: key.inode as i64,
         generation: i64::from(key.generation),
         path: last_path(story).to_owned(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::kernel::{EXT4_MAGIC, F2FS_MAGIC};
+
 const SUPERBLOCK_OFFSET: u64 = 1024;
-const EXT4_MAGIC: u16 = 0xef53;
-const F2FS_MAGIC: u32 = 0xf2f5_2010;
 
 /// INCOMPAT features (fs/ext4/ext4.h).
 const META_BG: u32 = 0x10;
@@ -27,7 +27,7 @@ impl Layout {
         if u32_at(&superblock, 0) == F2FS_MAGIC {
             return Ok(f2fs(&superblock));
         }
-        if u16_at(&superblock, 56) == EXT4_MAGIC {
+        if u32::from(u16_at(&superblock, 56)) == EXT4_MAGIC {
             return ext4(device, &superblock);
         }
         Ok(Self::default())
@@ -41,6 +41,7 @@ impl Layout {
         }
     }
 
+    /// A layout of areas (begin, bytes, name).
     #[cfg(test)]
     pub fn of_areas(areas: &[(u64, u64, &'static str)]) -> Self {
         let mut layout = Self::default();
@@ -159,7 +160,7 @@ mod tests {
         put(&mut image, 1024 + 24, 2);
         put(&mut image, 1024 + 32, 32768);
         put(&mut image, 1024 + 40, 32);
-        put(&mut image, 1024 + 56, u32::from(EXT4_MAGIC));
+        put(&mut image, 1024 + 56, EXT4_MAGIC);
         put(&mut image, 1024 + 88, 256);
         for (index, block) in [10, 11, 12].into_iter().enumerate() {
             put(&mut image, 4096 + 4 * index, block);

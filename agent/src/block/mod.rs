@@ -7,6 +7,7 @@ mod capture;
 mod classify;
 mod file_kind;
 mod files;
+mod kernel;
 mod layout;
 mod pieces;
 mod program;

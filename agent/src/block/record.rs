@@ -1,9 +1,6 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
 //! ring buffer, produces typed records; what is too short or of an unknown kind is an error.
 
-/// bi_opf: the operation is its low byte (include/linux/blk_types.h, REQ_OP_MASK).
-pub const OPERATION_MASK: u32 = 0xff;
-
 /// Sizes that event.h asserts too.
 pub const BIO_BYTES: usize = 128;
 pub const RUN_BYTES: usize = 88;

@@ -6,29 +6,24 @@ use std::collections::{BTreeMap, VecDeque};
 use super::classify::{BlockType, Class, Owner};
 use super::file_kind;
 use super::files::{Files, run_key};
+use super::kernel::{
+    FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
+    OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
+    OPERATION_WRITE, OPERATION_WRITE_ZEROES,
+};
 use super::pieces::{Part, Piece, Pieces};
-use super::record::{Bio, OPERATION_MASK, Request, Run};
+use super::record::{Bio, Request, Run};
 use super::sync_calls::Asker;
 use crate::trace::rows;
 
-/// enum req_op and req_flag_bits (include/linux/blk_types.h); the same from 6.1 to 6.18.
-const OPERATION_WRITE: u32 = 1;
-const OPERATION_FLUSH: u32 = 2;
-const FLAG_SYNC: u32 = 1 << 11;
-const FLAG_META: u32 = 1 << 12;
-const FLAG_PRIO: u32 = 1 << 13;
-const FLAG_IDLE: u32 = 1 << 15;
-const FLAG_FUA: u32 = 1 << 17;
-const FLAG_PREFLUSH: u32 = 1 << 18;
-const FLAG_READAHEAD: u32 = 1 << 19;
-
+/// As schema/requests.toml spells it.
 fn operation_name(operation: u32) -> &'static str {
     match operation {
-        0 => "read",
-        1 => "write",
-        2 => "flush",
-        3 | 5 => "discard",
-        9 => "zeroes",
+        OPERATION_READ => "read",
+        OPERATION_WRITE => "write",
+        OPERATION_FLUSH => "flush",
+        OPERATION_DISCARD | OPERATION_SECURE_ERASE => "discard",
+        OPERATION_WRITE_ZEROES => "zeroes",
         _ => "other",
     }
 }
@@ -61,6 +56,7 @@ struct OpenRequest {
     flush_after: Option<usize>,
 }
 
+/// The join under way: what is queued, what the driver has, and the rows made so far.
 pub struct Joiner<'a> {
     device: &'a str,
     files: &'a Files,
@@ -78,6 +74,7 @@ pub struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
+    /// Begins a join for the disk named `device`, whose files are all known.
     pub fn new(device: &'a str, files: &'a Files) -> Self {
         Joiner {
             device,
@@ -94,6 +91,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
+    /// A bio entered the block layer, with what its runs are and the call it serves.
     pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, asker: Option<Asker>) {
         let number = self.bios.len();
         let operation = bio.flags & OPERATION_MASK;
@@ -113,6 +111,7 @@ impl<'a> Joiner<'a> {
         self.bios.push(QueuedBio { bio, runs, asker });
     }
 
+    /// The driver got a request: a row, unless it is one that was put back.
     pub fn issue(&mut self, request: &Request) {
         let again = self.open.get(&request.request).filter(|open| {
             let row = &self.requests[open.row];
@@ -180,6 +179,7 @@ impl<'a> Joiner<'a> {
         self.open.insert(request.request, OpenRequest { row, left_bytes: 0, flush_after: None });
     }
 
+    /// The device was done with a request, or with a part of it.
     pub fn complete(&mut self, request: &Request) {
         // The empty request of a PREFLUSH bio completes without ever having been issued.
         let Some(open) = self.open.get_mut(&request.request) else {
@@ -195,6 +195,7 @@ impl<'a> Joiner<'a> {
         self.open.remove(&request.request);
     }
 
+    /// The rows, and what is missing from them.
     pub fn finish(mut self) -> (Vec<rows::Request>, Vec<rows::PageRun>, Gaps) {
         self.gaps.unissued_bios = self.pieces.left().len() as u64;
         let incomplete = self.requests.iter().filter(|row| row.complete_ns.is_none());

@@ -1,5 +1,5 @@
-//! Who waits. Follows the calls that wait for the device (fsync, fdatasync, msync, sync, syncfs,
-//! sync_file_range) from their begin to their end, and answers which one a bio serves.
+//! Who waits. Follows the calls that wait for the device (fsync and its kin) from their begin to
+//! their end, and answers which one a bio serves.
 //!
 //! A kernel thread does most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not
 //! the answer; the call that is going on on the same filesystem is.
@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::classify::Class;
 use super::files::{Key, run_key, sync_key};
-use super::record::{Bio, OPERATION_MASK, Run, Sync};
+use super::kernel::{OPERATION_MASK, OPERATION_READ};
+use super::record::{Bio, Run, Sync};
 
-const OPERATION_READ: u32 = 0;
-
-/// The name of a system call by its number on x86_64.
+/// The name of a sync call by its system call's number on x86_64.
 pub fn call_name(number: u32) -> &'static str {
     match number {
+        // The one ioctl that the program tells of: F2FS_IOC_COMMIT_ATOMIC_WRITE.
+        16 => "f2fs-commit-atomic-write",
         26 => "msync",
         74 => "fsync",
         75 => "fdatasync",
@@ -48,10 +49,12 @@ pub struct SyncCalls {
 }
 
 impl SyncCalls {
+    /// No call is going on. `disk` is the traced disk's number, `filesystems` the s_dev on it.
     pub fn new(disk: u32, filesystems: BTreeSet<u32>) -> Self {
         SyncCalls { active: BTreeMap::new(), begun: 0, disk, filesystems }
     }
 
+    /// A call began; one on another disk's filesystem is left out.
     pub fn begin(&mut self, sync: Sync) {
         let everywhere = sync.filesystem == 0;
         let here = sync.disk == self.disk || self.filesystems.contains(&sync.filesystem);
@@ -61,6 +64,7 @@ impl SyncCalls {
         }
     }
 
+    /// The call that a thread was in, if any, ended.
     pub fn end(&mut self, tid: u32) {
         self.active.remove(&tid);
     }
@@ -137,6 +141,17 @@ mod tests {
         assert_eq!(calls.asker(&write_by(77), &run_of(99)).unwrap().tid, 2);
         calls.end(2);
         assert_eq!(calls.asker(&write_by(77), &[]), None);
+    }
+
+    #[test]
+    fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
+        let mut calls = calls();
+        calls.begin(call(3, 16, 11, 9));
+        let asker = calls.asker(&write_by(77), &run_of(99)).unwrap();
+        assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
+        assert_eq!(asker.file, Some(Key { filesystem: 9, inode: 11, generation: 0 }));
+        calls.end(3);
+        assert_eq!(calls.asker(&write_by(77), &run_of(11)), None);
     }
 
     #[test]

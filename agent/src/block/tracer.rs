@@ -12,7 +12,9 @@ use super::layout::Layout;
 use super::program::{Program, ProgramError};
 use super::record::DecodeError;
 use super::symbols::{Symbols, SymbolsError};
+use crate::device::number;
 
+/// Why a disk cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TracerError {
     #[error(transparent)]
@@ -25,6 +27,7 @@ pub enum TracerError {
     Disk { path: String, source: std::io::Error },
 }
 
+/// The programs in the kernel, and what is needed to make tables of what they send.
 pub struct Tracer {
     program: Program,
     ring_bytes: usize,
@@ -39,6 +42,9 @@ pub struct Tracer {
 impl Tracer {
     /// Loads and attaches the programs. `ring_bytes` is a power of two. The modules of the
     /// filesystems to be traced must be in: the layout of their structures is looked up now.
+    ///
+    /// # Errors
+    /// If the kernel refuses the programs, or hides its addresses.
     pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
         let (modules, symbols) = (loaded_modules(), Symbols::read()?);
         let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
@@ -48,7 +54,10 @@ impl Tracer {
         Ok(Tracer { program, ring_bytes, symbols, modules, disk: 0, lost_before: 0 })
     }
 
-    /// Begins to trace a disk: major << 20 | minor of the whole disk, not of a partition.
+    /// Begins to trace a disk: the number of the whole disk, not of a partition.
+    ///
+    /// # Errors
+    /// If a module came since, and the kernel's addresses cannot be read again.
     pub fn start(&mut self, disk: u32) -> Result<(), TracerError> {
         self.disk = disk;
         if loaded_modules() != self.modules {
@@ -58,8 +67,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Looks the kernel's functions up again: for when a module came between `start` and the I/O.
-    pub fn resolve_symbols(&mut self) -> Result<(), TracerError> {
+    /// Looks the kernel's functions up again.
+    fn resolve_symbols(&mut self) -> Result<(), TracerError> {
         self.modules = loaded_modules();
         self.symbols = Symbols::read()?;
         self.program.set_addresses(&self.symbols);
@@ -72,15 +81,22 @@ impl Tracer {
     }
 
     /// Moves the records out of the ring buffer.
+    ///
+    /// # Errors
+    /// If libbpf cannot read it.
     pub fn drain(&mut self) -> Result<(), TracerError> {
         Ok(self.program.collect()?)
     }
 
+    /// Ends the tracing; what was recorded stays to be read.
     pub fn stop(&mut self) {
         self.program.switch_off();
     }
 
     /// Stops, and makes tables of all that was recorded since the last `finish`.
+    ///
+    /// # Errors
+    /// If a record is damaged, or the disk is gone.
     pub fn finish(&mut self) -> Result<Capture, TracerError> {
         self.stop();
         self.drain()?;
@@ -102,7 +118,7 @@ fn loaded_modules() -> String {
 
 /// The kernel's name of a disk, as in /sys/block.
 fn disk_name(disk: u32) -> Result<String, TracerError> {
-    let path = format!("/sys/dev/block/{}:{}", disk >> 20, disk & 0xfffff);
+    let path = format!("/sys/dev/block/{}", number::text(disk));
     let link = fs::read_link(&path).map_err(|source| TracerError::Disk { path, source })?;
     Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
 }

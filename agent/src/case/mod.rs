@@ -17,8 +17,11 @@ use crate::filesystem::Kind;
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
+    /// Fixes rows, keys and the wait before the first transaction.
     pub seed: u64,
+    /// The experiment's fields.
     pub case: Settings,
+    /// The `[model]` of devices/NAME.toml: parameters of the flash module.
     pub device_model: BTreeMap<String, i64>,
 }
 
@@ -118,7 +121,10 @@ impl Synchronous {
 }
 
 impl Case {
-    /// Reads a case; the error names the field and says what was expected.
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
@@ -126,6 +132,9 @@ impl Case {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
 
     /// A small insert case for tests.
@@ -164,5 +173,49 @@ pub(crate) mod tests {
         assert!(error.to_string().contains("trunkate"), "{error}");
         let error = Case::parse(json.replace("key_order", "key_odor").as_bytes()).unwrap_err();
         assert!(error.to_string().contains("key_odor"), "{error}");
+    }
+
+    /// JSON of any shape, with numbers at the edges of their types.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(".{0,6}", inner, 0..4)
+                    .prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn one_field_of_any_value_is_read_or_refused(which: prop::sample::Index, new in any_json()) {
+            let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+            let mut json = serde_json::to_value(&case).unwrap();
+            let fields = json["case"].as_object_mut().unwrap();
+            let name = which.get(&fields.keys().cloned().collect::<Vec<_>>()).clone();
+            fields.insert(name.clone(), new.clone());
+            // What is read is what was written: nothing is rounded, cut off or guessed.
+            if let Ok(read) = Case::parse(json.to_string().as_bytes()) {
+                prop_assert_eq!(&serde_json::to_value(read.case).unwrap()[&name], &new);
+            }
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(at: prop::sample::Index, bytes: Vec<u8>) {
+            let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+            let mut json = serde_json::to_vec(&case).unwrap();
+            let at = at.index(json.len());
+            let end = json.len().min(at + bytes.len() / 2);
+            json.splice(at..end, bytes);
+            let _ = Case::parse(&json);
+        }
     }
 }

@@ -22,6 +22,9 @@ const FLASH_MODULE: &str = "/modules/flash.ko";
 const RING_BYTES: u32 = 32 << 20;
 
 /// Runs the guest's life from boot to the last stop.
+///
+/// # Errors
+/// Only before the snapshot, or when the results cannot be handed out; it never returns otherwise.
 pub fn run() -> anyhow::Result<()> {
     anyhow::ensure!(
         std::process::id() == 1,

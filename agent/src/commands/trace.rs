@@ -11,8 +11,9 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::block::{Capture, Tracer};
-use crate::trace::rows::{File, PageRun, Request};
+use crate::device::number;
 
+/// The command line of `trace`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Disk to trace, such as /dev/sda: the whole disk, not a partition
@@ -29,6 +30,10 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
+/// Runs the command under the tracer and prints what was seen.
+///
+/// # Errors
+/// If the disk cannot be traced, or the command cannot be run or fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let disk = device_number(&arguments.device)?;
     let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
@@ -60,14 +65,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn device_number(path: &Path) -> anyhow::Result<u32> {
     let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
     ensure!(metadata.file_type().is_block_device(), "{}: no block device", path.display());
-    // glibc's dev_t, as in <sys/sysmacros.h>.
-    let device = metadata.rdev();
-    let major = (device >> 8 & 0xfff | device >> 32 & 0xffff_f000) as u32;
-    let minor = (device & 0xff | device >> 12 & 0xffff_ff00) as u32;
-    if Path::new(&format!("/sys/dev/block/{major}:{minor}/partition")).exists() {
+    let device = number::of_node(metadata.rdev());
+    if Path::new(&format!("/sys/dev/block/{}/partition", number::text(device))).exists() {
         bail!("{}: a partition; name the whole disk", path.display());
     }
-    Ok(major << 20 | minor)
+    Ok(device)
 }
 
 /// Requests and bytes by what they are: operation, type, kind and file.
@@ -108,50 +110,14 @@ fn print_table(capture: &Capture) {
 fn to_json(capture: &Capture) -> Value {
     let gaps = &capture.gaps;
     json!({
-        "requests": capture.requests.iter().map(request_json).collect::<Vec<_>>(),
-        "page_runs": capture.page_runs.iter().map(run_json).collect::<Vec<_>>(),
-        "files": capture.files.iter().map(file_json).collect::<Vec<_>>(),
+        "requests": capture.requests,
+        "page_runs": capture.page_runs,
+        "files": capture.files,
         "lost_events": capture.lost_events,
         "unattributed_bytes": gaps.unattributed_bytes,
         "unattributed_flushes": gaps.unattributed_flushes,
         "unissued_bios": gaps.unissued_bios,
         "incomplete_requests": gaps.incomplete_requests,
         "failed_requests": gaps.failed_requests,
-    })
-}
-
-fn request_json(row: &Request) -> Value {
-    json!({
-        "request_id": row.request_id, "device": row.device,
-        "queue_ns": row.queue_ns, "issue_ns": row.issue_ns, "complete_ns": row.complete_ns,
-        "sector": row.sector, "length_bytes": row.length_bytes, "operation": row.operation,
-        "sync": row.sync, "meta": row.meta, "prio": row.prio, "fua": row.fua,
-        "preflush": row.preflush, "readahead": row.readahead, "idle": row.idle,
-        "bio_count": row.bio_count, "block_type": row.block_type,
-        "block_subtype": row.block_subtype, "file_id": row.file_id,
-        "file_offset_bytes": row.file_offset_bytes, "file_kind": row.file_kind,
-        "submitter_pid": row.submitter_pid, "submitter_tid": row.submitter_tid,
-        "submitter_comm": row.submitter_comm, "asker_pid": row.asker_pid,
-        "asker_tid": row.asker_tid, "asker_comm": row.asker_comm,
-        "asker_call": row.asker_call, "asker_file_id": row.asker_file_id,
-    })
-}
-
-fn run_json(row: &PageRun) -> Value {
-    json!({
-        "request_id": row.request_id, "sector": row.sector, "length_bytes": row.length_bytes,
-        "block_type": row.block_type, "block_subtype": row.block_subtype,
-        "file_id": row.file_id, "file_offset_bytes": row.file_offset_bytes,
-        "file_kind": row.file_kind, "home_sector": row.home_sector,
-    })
-}
-
-fn file_json(row: &File) -> Value {
-    json!({
-        "file_id": row.file_id, "device": row.device, "inode": row.inode,
-        "generation": row.generation, "path": row.path, "path_history": row.path_history,
-        "file_kind": row.file_kind, "first_seen_ns": row.first_seen_ns,
-        "last_seen_ns": row.last_seen_ns, "unlinked": row.unlinked,
-        "size_bytes": row.size_bytes,
     })
 }

@@ -8,7 +8,7 @@ use std::io;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading(BTreeMap<(&'static str, String), i64>);
 
-/// Clock ticks of /proc/stat are 1/100 s on every Linux port (proc(5), USER_HZ).
+/// Clock ticks of /proc/stat are 1/100 s on x86_64 (proc(5), USER_HZ).
 const TICK_NS: i64 = 10_000_000;
 
 impl Reading {
@@ -19,6 +19,9 @@ impl Reading {
     }
 
     /// Reads the process and the kernel, and takes the device's statistics as given.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
     pub fn take(device: &BTreeMap<String, i64>) -> io::Result<Self> {
         let mut values = BTreeMap::new();
         for (name, value) in device {

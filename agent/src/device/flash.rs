@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
+use super::number;
+
 const NODE: &str = "/dev/flash0";
 const STATISTICS: &str = "/sys/block/flash0/flash_statistics";
 const QUEUE: &str = "/sys/block/flash0/queue";
@@ -21,6 +23,7 @@ const KERNEL_LOG: &str = "/dev/kmsg";
 const NODE_ATTEMPTS: u32 = 1000;
 const NODE_PAUSE: Duration = Duration::from_millis(1);
 
+/// Why the flash device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashError {
     #[error("cannot open the flash module {path}: {source}")]
@@ -47,6 +50,9 @@ pub struct Flash(());
 impl Flash {
     /// Inserts the module file and waits for the disk. The parameters are the profile's `[model]`;
     /// what the kernel said about a wrong one is in the error.
+    ///
+    /// # Errors
+    /// If the module is missing, the kernel refuses it, or its disk does not appear.
     pub fn insert(module: &Path, parameters: &BTreeMap<String, i64>) -> Result<Flash, FlashError> {
         let file = File::open(module)
             .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
@@ -74,14 +80,20 @@ impl Flash {
         Path::new(NODE)
     }
 
-    /// The disk's number, as the kernel has it: major << 20 | minor.
+    /// The disk's number, as the kernel has it.
+    ///
+    /// # Errors
+    /// If the node is gone.
     pub fn disk(&self) -> Result<u32, FlashError> {
-        let number = fs::metadata(NODE).map_err(|source| FlashError::Node { source })?.rdev();
-        Ok(rustix::fs::major(number) << 20 | rustix::fs::minor(number))
+        let metadata = fs::metadata(NODE).map_err(|source| FlashError::Node { source })?;
+        Ok(number::of_node(metadata.rdev()))
     }
 
     /// A setting of the disk's queue, as the kernel has it in force
     /// (Documentation/ABI/stable/sysfs-block).
+    ///
+    /// # Errors
+    /// With the file's name, if the kernel has no such setting.
     pub fn queue_setting(&self, name: &str) -> Result<String, FlashError> {
         let path = Path::new(QUEUE).join(name);
         let text =
@@ -90,6 +102,9 @@ impl Flash {
     }
 
     /// What the device counted, all of one instant; the names are in kernel/flash/model/.
+    ///
+    /// # Errors
+    /// With the line, if the file is not as this version of the module writes it.
     pub fn statistics(&self) -> Result<BTreeMap<String, i64>, FlashError> {
         let text =
             fs::read_to_string(STATISTICS).map_err(|source| FlashError::Unreadable { source })?;

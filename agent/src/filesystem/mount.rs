@@ -1,4 +1,5 @@
-//! Mounts a filesystem, syncs it, and reads back how it is really mounted.
+//! Mounts a filesystem, syncs it, and reads back how it is really mounted. By mount(2) alone:
+//! mount.nilfs2(8) would also start NILFS2's cleaner, a daemon that is not in the guest.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -47,6 +48,9 @@ impl Mounted {
     }
 
     /// Writes everything dirty back and waits for it (syncfs(2)).
+    ///
+    /// # Errors
+    /// With the directory, if the filesystem failed to write.
     pub fn sync(&self) -> Result<(), FilesystemError> {
         let failed = |source| FilesystemError::Finish { directory: self.directory.clone(), source };
         let root = File::open(&self.directory).map_err(failed)?;
@@ -54,6 +58,9 @@ impl Mounted {
     }
 
     /// The line of /proc/mounts: the options the kernel settled on.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
     pub fn line(&self) -> Result<String, FilesystemError> {
         let path = PathBuf::from("/proc/mounts");
         let mounts = std::fs::read_to_string(&path)

@@ -19,6 +19,7 @@ const MOST_ENTRIES: u32 = 4096;
 /// A case is a record of some fields; a file above this is not one.
 const MOST_FILE_BYTES: u32 = 16 << 20;
 
+/// Why the host's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FwCfgError {
     #[error("no right to the fw_cfg ports: {0}")]
@@ -34,6 +35,9 @@ pub enum FwCfgError {
 }
 
 /// Reads the whole file `name`.
+///
+/// # Errors
+/// If there is no such device or file, or what it says of itself cannot be.
 pub fn read(name: &str) -> Result<Vec<u8>, FwCfgError> {
     read_from(&Device { ports: Ports::acquire(PORT, 2)? }, name)
 }
@@ -106,6 +110,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::cell::{Cell, RefCell};
     use std::collections::BTreeMap;
 
@@ -163,5 +168,33 @@ mod tests {
         let mut memory = device(b"QEMU", &[]);
         memory.items.insert(KEY_DIRECTORY, u32::MAX.to_be_bytes().to_vec());
         assert!(matches!(read_from(&memory, "case"), Err(FwCfgError::Directory(u32::MAX))));
+    }
+
+    proptest! {
+        /// Whatever the directory's bytes: a file of a size within bounds or an error, no panic.
+        #[test]
+        fn a_directory_of_any_bytes_is_read_or_refused(
+            entries in 0..6_u32,
+            directory in prop::collection::vec(any::<u8>(), 0..400),
+            bytes in prop::option::of(any::<u16>()),
+        ) {
+            let mut memory = device(b"QEMU", &[("case", 4, b"{\"\"}")]);
+            let mut item = entries.to_be_bytes().to_vec();
+            if let Some(bytes) = bytes {
+                let whole = &memory.items[&KEY_DIRECTORY];
+                item.extend(u32::from(bytes).to_be_bytes());
+                item.extend(&whole[8..4 + ENTRY_BYTES]);
+            }
+            item.extend(directory);
+            memory.items.insert(KEY_DIRECTORY, item);
+            match read_from(&memory, "case") {
+                Ok(file) => prop_assert_eq!(Some(file.len()), bytes.map(usize::from)),
+                Err(FwCfgError::NoFile(name)) => {
+                    prop_assert_eq!(name, "case");
+                    prop_assert!(entries == 0 || bytes.is_none());
+                }
+                Err(error) => prop_assert!(false, "{}", error),
+            }
+        }
     }
 }

@@ -9,6 +9,10 @@ use std::path::Path;
 
 const NO_PARAMETERS: &CStr = c"";
 
+/// Loads every module that `folder`/order names.
+///
+/// # Errors
+/// With the file that is missing, or that the kernel refused.
 pub fn load_all(folder: &Path) -> anyhow::Result<()> {
     let order = folder.join("order");
     let names = fs::read_to_string(&order).with_context(|| format!("{}", order.display()))?;

@@ -1,8 +1,10 @@
 //! The rows of the tables in schema/, as the other stages hand them over. Meanings and units of
 //! every field stand in schema/TABLE.toml; `trace::write` is tested against those files.
 
+use serde::Serialize;
+
 /// One block request (schema/requests.toml).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Request {
     pub request_id: i64,
     pub device: String,
@@ -38,7 +40,7 @@ pub struct Request {
 }
 
 /// A stretch of one request with one owner (schema/page_runs.toml).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PageRun {
     pub request_id: i64,
     pub sector: i64,
@@ -52,7 +54,7 @@ pub struct PageRun {
 }
 
 /// One file, by its life story (schema/files.toml).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct File {
     pub file_id: i64,
     pub device: String,
@@ -68,7 +70,7 @@ pub struct File {
 }
 
 /// One transaction or checkpoint (schema/transactions.toml).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Transaction {
     pub transaction_id: i64,
     pub phase: String,
@@ -82,7 +84,7 @@ pub struct Transaction {
 }
 
 /// One counter's increase over one phase (schema/counters.toml).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counter {
     pub phase: String,
     pub source: String,

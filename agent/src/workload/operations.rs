@@ -13,19 +13,22 @@ use crate::case::{KeyOrder, Settings, Workload};
 /// One row's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
+    /// The row's INTEGER PRIMARY KEY.
     pub key: i64,
     /// The new value; empty for a delete.
     pub value: String,
 }
 
-/// Random keys are drawn below 2^40: wide enough to be sparse, and as long in SQLite's record
-/// format as the row ids of a large application table (6 bytes, sqlite.org/fileformat2.html).
+/// Random keys are drawn below 2^40: wide enough to be sparse. As row ids they are varints, nearly
+/// all of 6 bytes (sqlite.org/fileformat2.html, "A variable-length integer").
 const RANDOM_KEY_LIMIT: u64 = 1 << 40;
 
 /// All operations of a case: the rows it starts with, then one operation a transaction.
 #[derive(Debug)]
 pub struct Operations {
+    /// Rows inserted before anything is measured.
     pub initial: Vec<Operation>,
+    /// One change each: warm-up first.
     pub transactions: Vec<Operation>,
     /// SHA-256 over workload, keys and values in order, in hexadecimal.
     pub hash: String,

@@ -103,13 +103,17 @@ impl Sqlite {
     }
 
     /// Runs warm-up and measured transactions; leaves no phase open.
+    ///
+    /// # Errors
+    /// If SQLite fails at a step, a checkpoint is not whole, or the observer fails.
     pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
         let operations = std::mem::take(&mut self.operations.transactions);
         let warmup = usize::try_from(self.settings.warmup_transactions)?.min(operations.len());
         let (warmup, measured) = operations.split_at(warmup);
         self.run_phase("warm-up", warmup, observer)?;
         self.run_phase("commit", measured, observer)?;
-        if self.settings.journal_mode == JournalMode::Wal {
+        // What is left in the WAL is a debt of the transactions.
+        if self.wal_frames.load(Ordering::Relaxed) > 0 {
             self.checkpoint(observer)?;
         }
         Ok(())
@@ -185,12 +189,16 @@ impl Sqlite {
         observer.enter("checkpoint")?;
         let sync_calls = sync_call::count();
         let begin_ns = observer.now_ns();
-        let (busy, copied): (i64, i64) = self
+        let (frames, copied): (i64, i64) = self
             .connection
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(0)?, row.get(2)?)))
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))
             .map_err(failed("wal_checkpoint", &self.path))?;
         let return_ns = observer.now_ns();
-        anyhow::ensure!(busy == 0, "wal_checkpoint was blocked, with one connection open");
+        // PASSIVE leaves frames that a reader needs, and says so by this alone.
+        anyhow::ensure!(
+            copied == frames,
+            "wal_checkpoint copied {copied} of {frames} frames, with one connection open"
+        );
         self.wal_frames.store(0, Ordering::Relaxed);
         self.transactions.push(Transaction {
             transaction_id: self.next_transaction(),
@@ -207,6 +215,9 @@ impl Sqlite {
     }
 
     /// Closes the database; gives the rows of the transactions table and what to check later.
+    ///
+    /// # Errors
+    /// If SQLite cannot close it.
     pub fn close(self) -> Result<Finished, WorkloadError> {
         let change = (self.settings.transactions + self.settings.warmup_transactions).cast_signed();
         let rows = self.settings.initial_rows.cast_signed()
@@ -227,6 +238,9 @@ impl Sqlite {
     }
 
     /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
+    ///
+    /// # Errors
+    /// If SQLite does not answer.
     pub fn configuration(&self) -> Result<Value, WorkloadError> {
         let mut pragmas = serde_json::Map::new();
         for pragma in READ_BACK {
@@ -276,7 +290,9 @@ impl Sqlite {
 pub struct Finished {
     path: PathBuf,
     rows: i64,
+    /// The table transactions, in order.
     pub transactions: Vec<Transaction>,
+    /// Of the whole stream, see `Operations`.
     pub operation_hash: String,
     /// Commits made by F2FS's atomic write, since the thread began.
     pub batch_atomic_commits: i64,
@@ -284,6 +300,9 @@ pub struct Finished {
 
 impl Finished {
     /// Opens the database again and checks it: SQLite's integrity_check, and the row count.
+    ///
+    /// # Errors
+    /// If SQLite fails, or finds the database damaged or of another number of rows.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let step = failed("integrity_check", &self.path);
         let connection = Connection::open(&self.path).map_err(&step)?;
@@ -320,4 +339,5 @@ fn failed<'a>(step: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error) -> Work
 }
 
 #[cfg(test)]
+#[path = "sqlite_test.rs"]
 mod tests;
