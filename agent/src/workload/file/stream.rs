@@ -177,7 +177,8 @@ mod tests {
         ) {
             let accesses = [Access::Sequential, Access::Random, Access::Rewrite, Access::Append];
             let access = accesses[access];
-            let operations = if access == Access::Append { operations % records } else { operations };
+            let append = access == Access::Append;
+            let operations = if append { operations % records } else { operations };
             let file_bytes = records * record_bytes;
             let shape = Shape { access, record_bytes, file_bytes, operations };
             let stream = Stream::new("file-write", shape, seed).unwrap();
