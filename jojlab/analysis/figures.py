@@ -30,7 +30,7 @@ FIGURES: dict[str, str] = {
     "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
-    "sync_calls_per_commit": "fsync or fdatasync calls by SQLite",
+    "sync_calls_per_commit": "calls that sync a file or a directory",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }

@@ -161,7 +161,7 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "metadata_operation",
-        "what is done to one name; the files are empty, and the caches are for stat",
+        "what is done to one name; the files are empty, and so are the kernel's caches before stat",
         "create",
         ("create", "unlink", "rename", "mkdir", "stat"),
         workloads=("file-metadata",),

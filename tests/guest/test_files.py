@@ -1,4 +1,4 @@
-"""What captures of file workloads promise: complete, and every byte of the file where it belongs."""
+"""What captures of file workloads promise: complete, and every byte of a file where it belongs."""
 
 from __future__ import annotations
 
