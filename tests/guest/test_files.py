@@ -24,6 +24,8 @@ RECORD_BYTES = 4096
 WRITTEN_AT_ONCE = set(SYNC_MODES) - {"none", "mmap", "mmap_async"}
 # And of those the ones that make it durable, so that the device is flushed each time.
 FLUSHED = WRITTEN_AT_ONCE - {"o_direct", "sync_file_range"}
+# And of those the ones that make the file's times durable too, by a commit of the journal.
+WITH_TIMES = {"o_sync", "fsync", "o_direct_sync"}
 
 
 @pytest.fixture
@@ -62,15 +64,19 @@ def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path
     )
     assert_complete(run)
     found = bytes_of_file(run, "write")
-    flushes = open_tables(run).requests.filter(lambda t: t.operation == "flush")
-    flushed = flushes.filter(flushes.phase == "commit").group_by("case_id").agg(n=flushes.count())
-    flushes_of = {row["case_id"]: row["n"] for row in rows_of(flushed)}
+    requests = open_tables(run).requests
+    counted = requests.filter(requests.phase == "commit").group_by("case_id", "block_type")
+    counts = {
+        (row["case_id"], row["block_type"]): row["n"]
+        for row in rows_of(counted.agg(n=lambda table: table.count()))
+    }
     for mode in SYNC_MODES:
         phases = {phase: total for (case_id, phase), total in found.items() if case_id == mode}
         assert sum(phases.values()) == OPERATIONS * RECORD_BYTES, (mode, phases)
         at_once = 37 * RECORD_BYTES if mode in WRITTEN_AT_ONCE else 0
         assert phases.get("commit", 0) == at_once, (mode, phases)
-        assert (flushes_of.get(mode, 0) >= 37) == (mode in FLUSHED), (mode, flushes_of)
+        assert (counts.get((mode, "flush"), 0) >= 37) == (mode in FLUSHED), (mode, counts)
+        assert (counts.get((mode, "fs-journal"), 0) >= 37) == (mode in WITH_TIMES), (mode, counts)
 
 
 def test_a_read_past_the_cache_reads_each_record(lab: Laboratory, tmp_path: Path) -> None:

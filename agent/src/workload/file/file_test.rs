@@ -103,6 +103,23 @@ fn every_way_of_writing_writes_each_record_once() {
 }
 
 #[test]
+fn the_kernel_has_the_flags_that_the_sync_mode_names_and_no_more() {
+    for sync_mode in SYNC_MODES {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = FileWriteSettings { sync_mode, ..write_settings() };
+        let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+        let flags = match sync_mode {
+            SyncMode::OSync => "O_SYNC",
+            SyncMode::ODsync => "O_DSYNC",
+            SyncMode::ODirect => "O_DIRECT",
+            SyncMode::ODirectSync => "O_SYNC|O_DIRECT",
+            _ => "no flags",
+        };
+        assert_eq!(operations.configuration().unwrap()["open_flags"], flags, "{sync_mode}");
+    }
+}
+
+#[test]
 fn a_sync_is_made_when_it_is_due_and_no_oftener() {
     let directory = tempfile::tempdir().unwrap();
     let settings = FileWriteSettings { sync_every: 4, ..write_settings() };

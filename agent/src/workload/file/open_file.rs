@@ -17,6 +17,9 @@ const ALIGNMENT_BYTES: usize = 4096;
 /// The least that O_DIRECT transfers on a device of 512-byte logical blocks (open(2), NOTES).
 const DIRECT_BYTES: u64 = 512;
 
+/// O_DSYNC. That of rustix 1.1 on Linux is O_SYNC, which writes the file's times as well.
+pub const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
 /// Opens an existing file for reading, and writing if `write`, with more flags.
 ///
 /// # Errors
@@ -43,8 +46,7 @@ pub fn open(path: &Path, write: bool, flags: OFlags) -> Result<File, WorkloadErr
 
 /// The words of the flags that decide how data reach the device.
 pub fn names(flags: OFlags) -> String {
-    let known =
-        [(OFlags::SYNC, "O_SYNC"), (OFlags::DSYNC, "O_DSYNC"), (OFlags::DIRECT, "O_DIRECT")];
+    let known = [(OFlags::SYNC, "O_SYNC"), (DSYNC, "O_DSYNC"), (OFlags::DIRECT, "O_DIRECT")];
     let mut names: Vec<&str> =
         known.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, name)| name).collect();
     // O_SYNC is O_DSYNC and a bit of its own.

@@ -119,7 +119,7 @@ fn refuse(settings: &FileWriteSettings) -> Result<(), WorkloadError> {
 fn open_flags(sync_mode: SyncMode) -> OFlags {
     match sync_mode {
         SyncMode::OSync => OFlags::SYNC,
-        SyncMode::ODsync => OFlags::DSYNC,
+        SyncMode::ODsync => open_file::DSYNC,
         SyncMode::ODirect => OFlags::DIRECT,
         SyncMode::ODirectSync => OFlags::DIRECT | OFlags::SYNC,
         _ => OFlags::empty(),
