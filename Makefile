@@ -34,12 +34,13 @@ image: agent
 
 test: setup check test-flash test-agent test-python ## every check and test
 
-check: packages ## formatting, lints and types of the three zones
+check: packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	.venv/bin/ruff check --quiet jojlab tests
 	.venv/bin/ruff format --quiet --check jojlab tests
 	.venv/bin/mypy
+	shellcheck setup/*.sh .ci/run
 
 test-flash: packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check

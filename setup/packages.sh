@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 missing=
+# shellcheck disable=SC2013 # one name a line
 for package in $(sed 's/#.*//' packages.txt); do
 	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
 	# A python3 that did not come from a package is as good.

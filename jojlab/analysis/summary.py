@@ -79,7 +79,7 @@ def summarise(run: RunFolder) -> RunSummary:
             labels[entry.case_id],
             entry.case,
             entry.status,
-            entry.reason,
+            "the run ended before it" if entry.status == "pending" else entry.reason,
             tuple(capture.seed for capture in entry.captures),
             figures.get(entry.case_id, CaseFigures()),
             missing.get(entry.case_id, Completeness()),

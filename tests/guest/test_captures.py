@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
 from jojlab.guest.runner import run_case
+from jojlab.report.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
@@ -33,9 +33,8 @@ def run_experiment(
 ) -> RunFolder:
     asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))
     options = Options(jobs=jobs, use_cache=use_cache)
-    steps: list[Any] = []
-    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, steps.append)
-    assert [step.failure for step in steps if step.failure] == []
+    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, Unwatched())
+    assert [entry.reason for entry in run.cases if entry.reason] == []
     return run
 
 
