@@ -29,7 +29,7 @@ def setup() -> Iterator[Path]:
 def packages(setup: Path, wanted: str) -> subprocess.CompletedProcess[str]:
     """What packages.sh says to a user who is not root when `wanted` is its list."""
     (setup / "packages.txt").write_text(wanted)
-    command = [*(NOBODY if os.geteuid() == 0 else ()), str(setup / "packages.sh")]
+    command = [*(NOBODY if os.geteuid() == 0 else ()), str(setup / "packages.sh"), "packages.txt"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
