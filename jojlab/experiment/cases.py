@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.errors import UseError
-from jojlab.experiment.fields import FIELDS, Value
+from jojlab.experiment.fields import BY_NAME, FIELDS, SQLITE, Value
 
 # Mount options by filesystem (Linux 6.1, Documentation/filesystems and fs/*/super.c), beside those
 # that every filesystem takes. An unknown one would only fail inside the guest.
@@ -54,25 +54,53 @@ class Case:
 
 
 def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
-    """Return every combination of `matrix` over `fixed` and the defaults, in the given order."""
-    cases = []
+    """Return every combination of `matrix` over `fixed` and the defaults, in the given order.
+
+    A field that a combination's workload does not have is left out of it; combinations that differ
+    in nothing else are one case.
+    """
+    found: dict[tuple[tuple[str, Value], ...], dict[str, Value]] = {}
     for combination in itertools.product(*matrix.values()):
-        chosen = dict(zip(matrix, combination, strict=True))
-        settings = complete({**fixed, **chosen})
-        case_id = "-".join(str(value) for value in combination) or "case"
-        cases.append(Case(case_id, settings, impossible(settings)))
-    if len({case.case_id for case in cases}) < len(cases):
-        names = [",".join(f"{key}={case.settings[key]}" for key in matrix) for case in cases]
-        cases = [
-            Case(name, case.settings, case.skip) for name, case in zip(names, cases, strict=True)
+        settings = complete({**fixed, **dict(zip(matrix, combination, strict=True))})
+        found.setdefault(tuple(settings.items()), settings)
+    records = list(found.values())
+    axes = [[name for name in matrix if name in record] for record in records]
+    names = [
+        "-".join(str(record[name]) for name in own) or "case"
+        for record, own in zip(records, axes, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = [
+            ",".join(f"{name}={record[name]}" for name in own)
+            for record, own in zip(records, axes, strict=True)
         ]
-    return cases
+    return [
+        Case(name, record, impossible(record)) for name, record in zip(names, records, strict=True)
+    ]
+
+
+def refuse_useless(
+    fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]], where: str
+) -> None:
+    """Raise UseError for a named field that no workload asked for has."""
+    default = fixed.get("workload", BY_NAME["workload"].default)
+    workloads = matrix.get("workload", [default] if default else [])
+    for name in (*fixed, *matrix):
+        if not any(BY_NAME[name].applies(workload) for workload in workloads):
+            raise UseError(
+                f"{where}: {' and '.join(map(str, workloads))} has no field {name}",
+                f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
+            )
 
 
 def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all fields in their order, defaults filled in."""
+    """Return all fields that the workload has, in their order, defaults filled in."""
     record: dict[str, Value] = {}
+    workload = settings.get("workload", BY_NAME["workload"].default)
+    assert workload is not None
     for field in FIELDS:
+        if not field.applies(workload):
+            continue
         value = settings.get(field.name, field.default)
         if value is None:
             value = _default_rows(record)
@@ -92,16 +120,20 @@ def _default_rows(record: Mapping[str, Value]) -> int:
 
 def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
-    page_size = int(settings["page_size_bytes"])
-    if page_size & (page_size - 1):
-        return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
     filesystem = str(settings["filesystem"])
     allowed = re.compile(f"(?:{ANY_MOUNT_OPTIONS}|{MOUNT_OPTIONS[filesystem]})")
     for option in filter(None, str(settings["mount_options"]).split(",")):
         if not allowed.fullmatch(option):
             return f"{filesystem} has no mount option {option!r}"
-    if settings["batch_atomic_write"] == "on" and filesystem != "f2fs":
-        return f"{filesystem} has no batch atomic write; of the five, f2fs alone has"
+    return _impossible_sqlite(settings) if settings["workload"] in SQLITE else ""
+
+
+def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
+    page_size = int(settings["page_size_bytes"])
+    if page_size & (page_size - 1):
+        return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
+    if settings["batch_atomic_write"] == "on" and settings["filesystem"] != "f2fs":
+        return f"{settings['filesystem']} has no batch atomic write; of the five, f2fs alone has"
     rows = int(settings["initial_rows"])
     transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
     if settings["workload"] == "sqlite-delete" and rows < transactions:

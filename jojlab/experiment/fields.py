@@ -20,6 +20,7 @@ class Field:
     """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
 
     `place` is the (table, key) under which an experiment file names it outside [matrix].
+    `workloads` are those that have the field; empty: all.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Field:
     lowest: int | None = None
     highest: int | None = None
     place: tuple[str, str] = ("workload", "")
+    workloads: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -39,6 +41,10 @@ class Field:
     def is_number(self) -> bool:
         """Whether its values are whole numbers."""
         return self.lowest is not None
+
+    def applies(self, workload: Value) -> bool:
+        """Whether a case of `workload` has this field."""
+        return not self.workloads or workload in self.workloads
 
     def check(self, value: object, where: str) -> Value:
         """Return `value` if the field may have it.
@@ -83,7 +89,8 @@ class Field:
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
 JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
-WORKLOADS = ("sqlite-insert", "sqlite-update", "sqlite-delete")
+SQLITE = ("sqlite-insert", "sqlite-update", "sqlite-delete")
+WORKLOADS = SQLITE
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -106,8 +113,14 @@ FIELDS: tuple[Field, ...] = (
         WORKLOADS,
         place=("workload", "kind"),
     ),
-    Field("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES),
-    Field("synchronous", "PRAGMA synchronous", "full", ("off", "normal", "full", "extra")),
+    Field("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES, workloads=SQLITE),
+    Field(
+        "synchronous",
+        "PRAGMA synchronous",
+        "full",
+        ("off", "normal", "full", "extra"),
+        workloads=SQLITE,
+    ),
     Field(
         "sync_call",
         "system call behind SQLite's syncs; SQLite calls fsync unless built otherwise",
@@ -119,6 +132,7 @@ FIELDS: tuple[Field, ...] = (
         "whether SQLite may commit by F2FS's atomic write instead of a rollback journal",
         "off",
         ("off", "on"),
+        workloads=SQLITE,
     ),
     Field("transactions", "measured transactions, one row each", 200, lowest=1, highest=1_000_000),
     Field(
@@ -131,18 +145,38 @@ FIELDS: tuple[Field, ...] = (
         None,
         lowest=0,
         highest=10_000_000,
+        workloads=SQLITE,
     ),
     Field(
-        "value_bytes", "bytes of a row's value; ATC'13 inserted 100", 100, lowest=0, highest=100_000
+        "value_bytes",
+        "bytes of a row's value; ATC'13 inserted 100",
+        100,
+        lowest=0,
+        highest=100_000,
+        workloads=SQLITE,
     ),
-    Field("key_order", "order of the keys", "sequential", ("sequential", "random")),
-    Field("page_size_bytes", "PRAGMA page_size, a power of two", 4096, lowest=512, highest=65536),
+    Field(
+        "key_order",
+        "order of the keys",
+        "sequential",
+        ("sequential", "random"),
+        workloads=SQLITE,
+    ),
+    Field(
+        "page_size_bytes",
+        "PRAGMA page_size, a power of two",
+        4096,
+        lowest=512,
+        highest=65536,
+        workloads=SQLITE,
+    ),
     Field(
         "wal_autocheckpoint_pages",
         "WAL pages that make a checkpoint due; 0: only at the end. SQLite's default is 1000",
         1000,
         lowest=0,
         highest=1_000_000,
+        workloads=SQLITE,
     ),
 )
 BY_NAME = {field.name: field for field in FIELDS}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.errors import UseError
-from jojlab.experiment.cases import Case, expand, refuse_alone
+from jojlab.experiment.cases import Case, expand, refuse_alone, refuse_useless
 from jojlab.experiment.fields import BY_NAME, FIELDS, Value, field_named, nearest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +42,7 @@ class Experiment:
             count *= len(values)
         if count > MAX_CASES:
             raise UseError(f"{self.where}: {count} cases", f"at most {MAX_CASES} in one experiment")
+        refuse_useless(self.fixed, self.matrix, self.where)
         cases = expand(self.fixed, self.matrix)
         refuse_alone(cases, self.where)
         return replace(self, cases=tuple(cases))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jojlab.errors import JojError, UseError
-from jojlab.experiment.fields import BY_NAME
+from jojlab.experiment import cases
+from jojlab.experiment.fields import BY_NAME, FIELDS, Field
 from jojlab.experiment.read import EXPERIMENTS, find, read
 
 GOOD = """
@@ -106,6 +107,35 @@ def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) ->
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
     assert cases[5].skip == "f2fs has no mount option 'data=journal'"
     assert "no mount option" in refused(tmp_path, text, "filesystem=f2fs")
+
+
+@pytest.fixture
+def log_appends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload of another sort than SQLite's, with a field of its own."""
+    words = Field("workload", "", "sqlite-insert", ("sqlite-insert", "sqlite-update", "log-append"))
+    own = Field("record_bytes", "", 100, lowest=1, workloads=("log-append",))
+    fields = [words if field.name == "workload" else field for field in FIELDS] + [own]
+    monkeypatch.setattr(cases, "FIELDS", tuple(fields))
+    for field in (words, own):
+        monkeypatch.setitem(BY_NAME, field.name, field)
+
+
+@pytest.mark.usefixtures("log_appends")
+def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
+    matrix: dict[str, list[str | int]] = {
+        "workload": ["sqlite-insert", "log-append"],
+        "record_bytes": [1, 2],
+        "journal_mode": ["wal"],
+    }
+    found = {case.case_id: case.settings for case in cases.expand({}, matrix)}
+    assert list(found) == ["sqlite-insert-wal", "log-append-1", "log-append-2"]
+    assert "record_bytes" not in found["sqlite-insert-wal"]
+    assert "journal_mode" not in found["log-append-1"] and "transactions" in found["log-append-1"]
+    cases.refuse_useless({}, matrix, "here")
+    with pytest.raises(UseError, match="sqlite-insert has no field record_bytes"):
+        cases.refuse_useless({"record_bytes": 7}, {}, "here")
+    with pytest.raises(UseError, match="log-append has no field journal_mode"):
+        cases.refuse_useless({"workload": "log-append"}, {"journal_mode": ["wal"]}, "here")
 
 
 def test_an_unknown_experiment_offers_the_nearest() -> None:

@@ -4,12 +4,16 @@
 pub mod agreement;
 pub mod observation;
 pub mod run;
+pub mod sqlite;
 pub mod timeline;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+pub use sqlite::{SqliteSettings, SqliteWorkload};
 
 use crate::filesystem::Kind;
 
@@ -26,24 +30,68 @@ pub struct Case {
 }
 
 /// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields.py.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub device: String,
     pub filesystem: Kind,
     pub mount_options: String,
-    pub workload: Workload,
-    pub transactions: u64,
-    pub warmup_transactions: u64,
-    pub initial_rows: u64,
-    pub value_bytes: u64,
-    pub key_order: KeyOrder,
-    pub journal_mode: JournalMode,
-    pub synchronous: Synchronous,
-    pub sync_call: SyncCall,
-    pub batch_atomic_write: Switch,
-    pub page_size_bytes: u64,
-    pub wal_autocheckpoint_pages: u64,
+    /// The fields that the workload alone has.
+    pub workload: WorkloadSettings,
+}
+
+/// The record's part that depends on its `workload`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum WorkloadSettings {
+    Sqlite(SqliteSettings),
+}
+
+/// The record's part that every workload has.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Common {
+    device: String,
+    filesystem: Kind,
+    mount_options: String,
+}
+
+const COMMON: [&str; 3] = ["device", "filesystem", "mount_options"];
+
+impl<'de> Deserialize<'de> for Settings {
+    /// In two steps, as the workload's word decides which fields there must be, and serde's
+    /// flatten and deny_unknown_fields exclude one another (serde.rs/field-attrs.html#flatten).
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let record: Map<String, Value> = Map::deserialize(deserializer)?;
+        let (common, rest): (Map<_, _>, Map<_, _>) =
+            record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
+        let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
+        let word = rest.get("workload").and_then(Value::as_str).unwrap_or_default();
+        if SqliteWorkload::from_word(word).is_none() {
+            return Err(D::Error::custom(format!("workload: {word:?} is none that is known")));
+        }
+        let workload = serde_json::from_value(rest.into()).map_err(D::Error::custom)?;
+        let Common { device, filesystem, mount_options } = common;
+        let workload = WorkloadSettings::Sqlite(workload);
+        Ok(Self { device, filesystem, mount_options, workload })
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            #[serde(flatten)]
+            common: Common,
+            #[serde(flatten)]
+            workload: &'a WorkloadSettings,
+        }
+        let common = Common {
+            device: self.device.clone(),
+            filesystem: self.filesystem,
+            mount_options: self.mount_options.clone(),
+        };
+        Flat { common, workload: &self.workload }.serialize(serializer)
+    }
 }
 
 /// Defines an enumeration whose JSON names and display are the same words.
@@ -58,67 +106,22 @@ macro_rules! words {
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
+
+            /// The variant of a word.
+            #[allow(dead_code, reason = "not every enumeration is looked up by its word")]
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str(self.word())
             }
         }
     };
 }
 pub(crate) use words;
-
-words! {
-    /// What each transaction does.
-    Workload { Insert = "sqlite-insert", Update = "sqlite-update", Delete = "sqlite-delete" }
-}
-words! {
-    /// Order in which keys are inserted, updated or deleted.
-    KeyOrder { Sequential = "sequential", Random = "random" }
-}
-words! {
-    /// SQLite's journal modes (sqlite.org/pragma.html#pragma_journal_mode).
-    JournalMode {
-        Delete = "delete", Truncate = "truncate", Persist = "persist",
-        Memory = "memory", Wal = "wal", Off = "off",
-    }
-}
-words! {
-    /// SQLite's synchronous settings (sqlite.org/pragma.html#pragma_synchronous).
-    Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
-}
-words! {
-    /// Something that is on or off.
-    Switch { On = "on", Off = "off" }
-}
-words! {
-    /// The system call by which SQLite makes a file or a directory durable.
-    SyncCall { Fsync = "fsync", Fdatasync = "fdatasync" }
-}
-
-impl Workload {
-    /// The verb of its transactions, as in the transactions table.
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
-}
-
-impl Synchronous {
-    /// The number `PRAGMA synchronous` reads back.
-    pub fn level(self) -> i64 {
-        match self {
-            Self::Off => 0,
-            Self::Normal => 1,
-            Self::Full => 2,
-            Self::Extra => 3,
-        }
-    }
-}
 
 impl Case {
     /// Reads a case.
@@ -131,30 +134,17 @@ impl Case {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use proptest::prelude::*;
-    use serde_json::Value;
-
+mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// A small insert case for tests.
-    pub(crate) fn settings() -> Settings {
+    fn settings() -> Settings {
         Settings {
             device: "emmc-galaxy-s3".into(),
             filesystem: Kind::Ext4,
             mount_options: "noatime".into(),
-            workload: Workload::Insert,
-            transactions: 7,
-            warmup_transactions: 2,
-            initial_rows: 0,
-            value_bytes: 100,
-            key_order: KeyOrder::Sequential,
-            journal_mode: JournalMode::Truncate,
-            synchronous: Synchronous::Full,
-            sync_call: SyncCall::Fsync,
-            batch_atomic_write: Switch::Off,
-            page_size_bytes: 4096,
-            wal_autocheckpoint_pages: 1000,
+            workload: WorkloadSettings::Sqlite(super::sqlite::tests::settings()),
         }
     }
 
@@ -173,6 +163,8 @@ pub(crate) mod tests {
         assert!(error.to_string().contains("trunkate"), "{error}");
         let error = Case::parse(json.replace("key_order", "key_odor").as_bytes()).unwrap_err();
         assert!(error.to_string().contains("key_odor"), "{error}");
+        let error = Case::parse(json.replace("sqlite-insert", "squalid").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("squalid"), "{error}");
     }
 
     /// JSON of any shape, with numbers at the edges of their types.

@@ -17,8 +17,7 @@ use crate::device::flash::Flash;
 use crate::filesystem::{make, mount::Mounted};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
-use crate::workload::Observer;
-use crate::workload::sqlite::{Finished, Sqlite};
+use crate::workload::{Finished, Observer, Workload};
 
 /// Where the device is mounted.
 const MOUNT_POINT: &str = "/mnt/flash";
@@ -46,16 +45,16 @@ pub fn run(
         Path::new(MOUNT_POINT),
         &settings.mount_options,
     )?;
-    let mut sqlite = Sqlite::prepare(mounted.directory(), settings, case.seed)?;
-    let configuration = configuration(&sqlite, &mounted, &flash)?;
+    let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
+    let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
     let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
     std::thread::sleep(Duration::from_nanos(delay_ns));
 
     let mut observation = Observation::start(&flash, tracer)?;
-    sqlite.run(&mut observation)?;
+    workload.run(&mut observation)?;
     observation.enter("settle")?;
-    let finished = sqlite.close()?;
+    let finished = workload.close()?;
     mounted.sync()?;
     observation.leave()?;
     let timeline = observation.finish()?;
@@ -65,9 +64,9 @@ pub fn run(
     write_tables(case, capture, &finished, &timeline, configuration, output)
 }
 
-/// The configuration in force, read back from SQLite, the mount table and the block layer.
-fn configuration(sqlite: &Sqlite, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
-    let mut configuration = sqlite.configuration()?;
+/// The configuration in force, read back from the workload, the mount table and the block layer.
+fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
+    let mut configuration = workload.configuration()?;
     configuration["mount"] = mounted.line()?.into();
     for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
         configuration["queue"][setting] = flash.queue_setting(setting)?.into();
@@ -122,7 +121,6 @@ fn write_tables(
         ("phases", json!(timeline.phases())),
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),
-        ("batch_atomic_commits", json!(finished.batch_atomic_commits)),
         ("lost_events", json!(capture.lost_events)),
         ("unattributed_bytes", json!(capture.gaps.unattributed_bytes)),
         ("incomplete", json!(!reasons.is_empty())),
@@ -130,6 +128,7 @@ fn write_tables(
     ];
     let manifest: Vec<Entry> = manifest
         .into_iter()
+        .chain(finished.manifest.iter().cloned())
         .map(|(key, value)| Entry { key: key.into(), value: value.to_string() })
         .collect();
     write(output, &capture.requests)?;

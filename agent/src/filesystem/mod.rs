@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use crate::case::words;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 words! {
     /// The filesystems jojlab knows.

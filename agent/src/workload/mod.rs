@@ -5,7 +5,94 @@ pub mod operations;
 pub mod sqlite;
 pub mod sync_call;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::case::WorkloadSettings;
+use crate::trace::rows::Transaction;
+use sqlite::Sqlite;
+
+/// A prepared workload, of whichever sort the case names.
+pub enum Workload {
+    Sqlite(Box<Sqlite>),
+}
+
+impl Workload {
+    /// Makes in `directory` what the workload starts from.
+    ///
+    /// # Errors
+    /// If a step fails, or a setting is refused.
+    pub fn prepare(
+        directory: &Path,
+        settings: &WorkloadSettings,
+        seed: u64,
+    ) -> anyhow::Result<Self> {
+        match settings {
+            WorkloadSettings::Sqlite(settings) => {
+                Ok(Self::Sqlite(Box::new(Sqlite::prepare(directory, settings, seed)?)))
+            }
+        }
+    }
+
+    /// The configuration in force, read back where that can be done; an object.
+    ///
+    /// # Errors
+    /// If it cannot be read back.
+    pub fn configuration(&self) -> Result<Value, WorkloadError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.configuration(),
+        }
+    }
+
+    /// Runs warm-up and measured transactions; leaves no phase open.
+    ///
+    /// # Errors
+    /// If a step or the observer fails.
+    pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.run(observer),
+        }
+    }
+
+    /// Closes its files.
+    ///
+    /// # Errors
+    /// If they cannot be closed.
+    pub fn close(self) -> Result<Finished, WorkloadError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.close(),
+        }
+    }
+}
+
+/// What a closed workload leaves behind.
+pub struct Finished {
+    /// The table transactions, in order.
+    pub transactions: Vec<Transaction>,
+    /// Of the whole stream, see `Operations`.
+    pub operation_hash: String,
+    /// What the workload alone adds to the manifest.
+    pub manifest: Vec<(&'static str, Value)>,
+    remains: Remains,
+}
+
+/// What there is to check once nothing is measured any more.
+enum Remains {
+    Sqlite(sqlite::Remains),
+}
+
+impl Finished {
+    /// Checks that the files hold what the workload put there.
+    ///
+    /// # Errors
+    /// If they cannot be read, are damaged, or hold something else.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        match &self.remains {
+            Remains::Sqlite(remains) => remains.check(),
+        }
+    }
+}
 
 /// Who watches a workload: told of every phase and asked between transactions.
 pub trait Observer {

@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use super::WorkloadError;
-use crate::case::{KeyOrder, Settings, Workload};
+use crate::case::sqlite::{KeyOrder, SqliteSettings, SqliteWorkload};
 
 /// One row's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +39,12 @@ impl Operations {
     ///
     /// # Errors
     /// If there are fewer rows than transactions that delete one each, or no row to update.
-    pub fn new(settings: &Settings, seed: u64) -> Result<Self, WorkloadError> {
+    pub fn new(settings: &SqliteSettings, seed: u64) -> Result<Self, WorkloadError> {
         let transactions = settings.warmup_transactions + settings.transactions;
         let too_few = match settings.workload {
-            Workload::Insert => false,
-            Workload::Update => settings.initial_rows == 0,
-            Workload::Delete => settings.initial_rows < transactions,
+            SqliteWorkload::Insert => false,
+            SqliteWorkload::Update => settings.initial_rows == 0,
+            SqliteWorkload::Delete => settings.initial_rows < transactions,
         };
         if too_few {
             return Err(WorkloadError::TooFewRows { rows: settings.initial_rows, transactions });
@@ -55,7 +55,7 @@ impl Operations {
             .map(|row| Operation { key: row.cast_signed(), value: text(&mut random, value_bytes) })
             .collect();
         let keys = keys(settings, transactions, &mut random);
-        let with_value = settings.workload != Workload::Delete;
+        let with_value = settings.workload != SqliteWorkload::Delete;
         let transactions: Vec<Operation> = keys
             .into_iter()
             .map(|key| {
@@ -69,13 +69,13 @@ impl Operations {
 }
 
 /// The keys of the transactions, in order.
-fn keys(settings: &Settings, count: u64, random: &mut ChaCha8Rng) -> Vec<i64> {
+fn keys(settings: &SqliteSettings, count: u64, random: &mut ChaCha8Rng) -> Vec<i64> {
     let rows = settings.initial_rows;
     match (settings.workload, settings.key_order) {
-        (Workload::Insert, KeyOrder::Sequential) => {
+        (SqliteWorkload::Insert, KeyOrder::Sequential) => {
             (rows + 1..=rows + count).map(u64::cast_signed).collect()
         }
-        (Workload::Insert, KeyOrder::Random) => {
+        (SqliteWorkload::Insert, KeyOrder::Random) => {
             let mut used = BTreeSet::new();
             std::iter::repeat_with(|| rows + 1 + below(random, RANDOM_KEY_LIMIT))
                 .filter(|key| used.insert(*key))
@@ -83,14 +83,16 @@ fn keys(settings: &Settings, count: u64, random: &mut ChaCha8Rng) -> Vec<i64> {
                 .map(u64::cast_signed)
                 .collect()
         }
-        (Workload::Update, KeyOrder::Sequential) => {
+        (SqliteWorkload::Update, KeyOrder::Sequential) => {
             (0..count).map(|index| (index % rows + 1).cast_signed()).collect()
         }
-        (Workload::Update, KeyOrder::Random) => {
+        (SqliteWorkload::Update, KeyOrder::Random) => {
             (0..count).map(|_| (below(random, rows) + 1).cast_signed()).collect()
         }
-        (Workload::Delete, KeyOrder::Sequential) => (1..=count).map(u64::cast_signed).collect(),
-        (Workload::Delete, KeyOrder::Random) => {
+        (SqliteWorkload::Delete, KeyOrder::Sequential) => {
+            (1..=count).map(u64::cast_signed).collect()
+        }
+        (SqliteWorkload::Delete, KeyOrder::Random) => {
             let mut keys: Vec<i64> = (1..=rows).map(u64::cast_signed).collect();
             for last in (1..keys.len()).rev() {
                 let other = below(random, last as u64 + 1);
@@ -121,7 +123,7 @@ fn text(random: &mut ChaCha8Rng, length: usize) -> String {
 }
 
 /// Hash of a stream; lengths are hashed too, so that no two streams run together.
-fn hash<'a>(workload: Workload, operations: impl Iterator<Item = &'a Operation>) -> String {
+fn hash<'a>(workload: SqliteWorkload, operations: impl Iterator<Item = &'a Operation>) -> String {
     let mut hasher = Sha256::new();
     hasher.update(workload.word());
     for operation in operations {
@@ -137,11 +139,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::case::tests::settings;
+    use crate::case::sqlite::tests::settings;
 
     #[test]
     fn the_stream_of_a_seed_never_changes() {
-        let settings = Settings { key_order: KeyOrder::Random, ..settings() };
+        let settings = SqliteSettings { key_order: KeyOrder::Random, ..settings() };
         let operations = Operations::new(&settings, 42).unwrap();
         // Golden: another value means that every cached result and published seed is void.
         assert_eq!(
@@ -152,14 +154,16 @@ mod tests {
 
     #[test]
     fn deleting_more_rows_than_there_are_is_refused() {
-        let settings = Settings { workload: Workload::Delete, initial_rows: 8, ..settings() };
+        let settings =
+            SqliteSettings { workload: SqliteWorkload::Delete, initial_rows: 8, ..settings() };
         assert!(Operations::new(&settings, 1).unwrap_err().to_string().contains("8 initial rows"));
     }
 
-    fn any_settings() -> impl Strategy<Value = Settings> {
+    fn any_settings() -> impl Strategy<Value = SqliteSettings> {
         (0..3_u8, any::<bool>(), 0..50_u64, 1..40_u64).prop_map(|(kind, random, extra, count)| {
-            Settings {
-                workload: [Workload::Insert, Workload::Update, Workload::Delete][kind as usize],
+            SqliteSettings {
+                workload: [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete]
+                    [kind as usize],
                 key_order: if random { KeyOrder::Random } else { KeyOrder::Sequential },
                 initial_rows: count + 2 + extra,
                 transactions: count,
@@ -181,9 +185,9 @@ mod tests {
             );
             for operation in operations.transactions {
                 let possible = match settings.workload {
-                    Workload::Insert => rows.insert(operation.key),
-                    Workload::Update => rows.contains(&operation.key),
-                    Workload::Delete => rows.remove(&operation.key),
+                    SqliteWorkload::Insert => rows.insert(operation.key),
+                    SqliteWorkload::Update => rows.contains(&operation.key),
+                    SqliteWorkload::Delete => rows.remove(&operation.key),
                 };
                 prop_assert!(possible, "key {}", operation.key);
             }

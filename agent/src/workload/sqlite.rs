@@ -9,8 +9,8 @@ use rusqlite::{Connection, ffi, params};
 use serde_json::{Value, json};
 
 use super::operations::{Operation, Operations};
-use super::{Observer, WorkloadError, batch_atomic_write, sync_call};
-use crate::case::{JournalMode, Settings, Switch, Workload};
+use super::{Finished, Observer, WorkloadError, batch_atomic_write, sync_call};
+use crate::case::sqlite::{JournalMode, SqliteSettings, SqliteWorkload, Switch};
 use crate::trace::rows::Transaction;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
@@ -30,7 +30,7 @@ const READ_BACK: [&str; 9] = [
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    settings: Settings,
+    settings: SqliteSettings,
     operations: Operations,
     /// Frames in the WAL after the last commit; written by SQLite's WAL hook.
     wal_frames: Box<AtomicI64>,
@@ -42,7 +42,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
-    pub fn prepare(directory: &Path, case: &Settings, seed: u64) -> anyhow::Result<Self> {
+    pub fn prepare(directory: &Path, case: &SqliteSettings, seed: u64) -> anyhow::Result<Self> {
         sync_call::choose(case.sync_call);
         batch_atomic_write::choose(case.batch_atomic_write == Switch::On);
         let operations = Operations::new(case, seed)?;
@@ -150,9 +150,9 @@ impl Sqlite {
         observer: &impl Observer,
     ) -> Result<(), WorkloadError> {
         let sql = match self.settings.workload {
-            Workload::Insert => "INSERT INTO record VALUES (?1, ?2)",
-            Workload::Update => "UPDATE record SET value = ?2 WHERE key = ?1",
-            Workload::Delete => "DELETE FROM record WHERE key = ?1",
+            SqliteWorkload::Insert => "INSERT INTO record VALUES (?1, ?2)",
+            SqliteWorkload::Update => "UPDATE record SET value = ?2 WHERE key = ?1",
+            SqliteWorkload::Delete => "DELETE FROM record WHERE key = ?1",
         };
         let mut begin = self.statement("BEGIN")?;
         let mut change = self.statement(sql)?;
@@ -162,7 +162,7 @@ impl Sqlite {
         let begin_ns = observer.now_ns();
         begin.execute([]).map_err(failed_in("BEGIN"))?;
         let changed = match self.settings.workload {
-            Workload::Delete => change.execute([operation.key]),
+            SqliteWorkload::Delete => change.execute([operation.key]),
             _ => change.execute(params![operation.key, operation.value]),
         };
         let commit_ns = observer.now_ns();
@@ -222,18 +222,17 @@ impl Sqlite {
         let change = (self.settings.transactions + self.settings.warmup_transactions).cast_signed();
         let rows = self.settings.initial_rows.cast_signed()
             + match self.settings.workload {
-                Workload::Insert => change,
-                Workload::Update => 0,
-                Workload::Delete => -change,
+                SqliteWorkload::Insert => change,
+                SqliteWorkload::Update => 0,
+                SqliteWorkload::Delete => -change,
             };
         let Self { connection, path, transactions, operations, .. } = self;
         connection.close().map_err(|(_, source)| failed("close", &path)(source))?;
         Ok(Finished {
-            path,
-            rows,
             transactions,
             operation_hash: operations.hash,
-            batch_atomic_commits: batch_atomic_write::commits(),
+            manifest: vec![("batch_atomic_commits", batch_atomic_write::commits().into())],
+            remains: super::Remains::Sqlite(Remains { path, rows }),
         })
     }
 
@@ -286,19 +285,13 @@ impl Sqlite {
     }
 }
 
-/// What a closed workload leaves behind.
-pub struct Finished {
+/// The closed database, and how many rows it must hold.
+pub struct Remains {
     path: PathBuf,
     rows: i64,
-    /// The table transactions, in order.
-    pub transactions: Vec<Transaction>,
-    /// Of the whole stream, see `Operations`.
-    pub operation_hash: String,
-    /// Commits made by F2FS's atomic write, since the thread began.
-    pub batch_atomic_commits: i64,
 }
 
-impl Finished {
+impl Remains {
     /// Opens the database again and checks it: SQLite's integrity_check, and the row count.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Real SQLite on this machine's own files: what the workload promises, without a guest.
 
 use super::*;
-use crate::case::tests::settings;
-use crate::case::{KeyOrder, Synchronous};
+use crate::case::sqlite::tests::settings;
+use crate::case::sqlite::{KeyOrder, Synchronous};
 
 /// Notes the phases and counts time in steps of its own.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Observer for Notes {
     }
 }
 
-fn run(settings: &Settings) -> (Notes, Finished) {
+fn run(settings: &SqliteSettings) -> (Notes, Finished) {
     let directory = tempfile::tempdir().unwrap();
     let mut sqlite = Sqlite::prepare(directory.path(), settings, 5).unwrap();
     let mut notes = Notes::default();
@@ -48,10 +48,15 @@ fn run(settings: &Settings) -> (Notes, Finished) {
 fn every_mode_and_operation_leaves_a_sound_database() {
     use JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
     for journal_mode in [Delete, Truncate, Persist, Memory, Wal, Off] {
-        for workload in [Workload::Insert, Workload::Update, Workload::Delete] {
+        for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
             for key_order in [KeyOrder::Sequential, KeyOrder::Random] {
-                let settings =
-                    Settings { journal_mode, workload, key_order, initial_rows: 50, ..settings() };
+                let settings = SqliteSettings {
+                    journal_mode,
+                    workload,
+                    key_order,
+                    initial_rows: 50,
+                    ..settings()
+                };
                 let (_, finished) = run(&settings);
                 let changes = finished.transactions.iter().filter(|t| t.kind == workload.verb());
                 assert_eq!(changes.count(), 9, "{journal_mode} {workload} {key_order}");
@@ -77,7 +82,7 @@ fn a_commit_makes_the_syncs_its_journal_mode_needs() {
         (Truncate, Synchronous::Off, 0),
     ];
     for (journal_mode, synchronous, syncs) in expected {
-        let (_, finished) = run(&Settings { journal_mode, synchronous, ..settings() });
+        let (_, finished) = run(&SqliteSettings { journal_mode, synchronous, ..settings() });
         let last = finished.transactions.iter().rfind(|t| t.kind == "insert").unwrap();
         assert_eq!(last.sync_calls, syncs, "{journal_mode} {synchronous}");
     }
@@ -85,7 +90,7 @@ fn a_commit_makes_the_syncs_its_journal_mode_needs() {
 
 #[test]
 fn a_full_wal_is_checkpointed_apart_from_the_commits() {
-    let settings = Settings {
+    let settings = SqliteSettings {
         journal_mode: JournalMode::Wal,
         wal_autocheckpoint_pages: 2,
         warmup_transactions: 0,
@@ -103,7 +108,7 @@ fn a_full_wal_is_checkpointed_apart_from_the_commits() {
 #[test]
 fn the_configuration_is_what_sqlite_reads_back() {
     let directory = tempfile::tempdir().unwrap();
-    let settings = Settings { page_size_bytes: 8192, ..settings() };
+    let settings = SqliteSettings { page_size_bytes: 8192, ..settings() };
     let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
     let configuration = sqlite.configuration().unwrap();
     let main = &configuration["databases"]["main"];
@@ -117,7 +122,7 @@ fn the_configuration_is_what_sqlite_reads_back() {
 #[test]
 fn a_setting_sqlite_refuses_fails_the_case() {
     let directory = tempfile::tempdir().unwrap();
-    let settings = Settings { page_size_bytes: 1000, ..settings() };
+    let settings = SqliteSettings { page_size_bytes: 1000, ..settings() };
     let error = Sqlite::prepare(directory.path(), &settings, 5).err().unwrap().to_string();
     assert!(error.contains("page_size reads back 4096 where 1000 was set"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::case::SyncCall;
+use crate::case::sqlite::SyncCall;
 
 static FDATASYNC: AtomicBool = AtomicBool::new(false);
 
