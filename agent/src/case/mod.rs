@@ -196,7 +196,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn one_field_of_any_value_is_read_or_refused(which: prop::sample::Index, new in any_json()) {
+        fn any_value_of_a_field_is_read_or_refused(which: prop::sample::Index, new in any_json()) {
             let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
             let mut json = serde_json::to_value(&case).unwrap();
             let fields = json["case"].as_object_mut().unwrap();
