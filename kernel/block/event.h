@@ -66,7 +66,7 @@ struct run_record {
 	__u32 magic;			/* s_magic */
 	__u32 mode;
 	__u32 links;
-	__u32 content;			/* bytes 8 to 11 of a block of a device */
+	__u32 content;			/* bytes 8 to 11 of a block in a device's page cache */
 	__u64 operations;		/* address of a_ops */
 	__u64 size_bytes;
 	__u64 detail;			/* F2FS: inode << 32 | node; Btrfs: owner of the tree */

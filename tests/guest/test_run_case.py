@@ -151,6 +151,7 @@ def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: P
     assert guests(cache) == []
 
 
+# A shell's background job inherits an ignored SIGINT, and the lab would with it.
 RUN = """
 import resource, signal, sys
 from pathlib import Path
