@@ -36,12 +36,12 @@ def test_what_was_finished_is_kept(lab: Lab) -> None:
     assert shown.returncode == 4
     cases = json.loads(shown.stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "ok", "pending"]
-    assert "pending 601: the run ended before it" in lab.joj("show", "runs/first-look").stdout
+    assert "pending 401: the run ended before it" in lab.joj("show", "runs/first-look").stdout
 
     again = lab.joj(*ASKED)
     assert again.returncode == 0, again.stderr
     assert "3 captures (2 from the cache)" in again.stderr
     compared = lab.joj("diff", "runs/first-look", "runs/first-look-2")
     assert "0 figures changed" in compared.stdout
-    assert "only in the second run: 601" in compared.stdout
+    assert "only in the second run: 401" in compared.stdout
     assert compared.returncode == 1
