@@ -31,6 +31,11 @@ FIGURES: dict[str, str] = {
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
     "sync_calls_per_commit": "fsync or fdatasync calls by SQLite",
+    "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
+    "cpu_system_ns_per_commit": "the agent's CPU time in the kernel, of getrusage(2)",
+    "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
+    "voluntary_switches_per_commit": "times the agent gave the CPU up to wait",
+    "involuntary_switches_per_commit": "times the agent lost the CPU",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }
@@ -40,6 +45,15 @@ _CLASSES = {
     "fs-journal": "fs_journal_bytes_per_commit",
     "fs-metadata": "fs_metadata_bytes_per_commit",
     "unknown": "unknown_bytes_per_commit",
+}
+
+# Source and name of the counter of phase commit behind a figure.
+_COUNTERS = {
+    ("process", "user_cpu_ns"): "cpu_user_ns_per_commit",
+    ("process", "system_cpu_ns"): "cpu_system_ns_per_commit",
+    ("kernel", "iowait_ns"): "iowait_ns_per_commit",
+    ("process", "voluntary_switches"): "voluntary_switches_per_commit",
+    ("process", "involuntary_switches"): "involuntary_switches_per_commit",
 }
 
 
@@ -78,10 +92,20 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
         result[row["case_id"], row["seed"]] = figures
     for row in rows_of(percentiles(tables, CAPTURE)):
         result[row.pop("case_id"), row.pop("seed")] |= row
-    for key, sums in _sums(tables).items():
-        if key in result:
-            transactions = result[key]["transactions"]
-            result[key] |= {name: value / transactions for name, value in sums.items()}
+    for all_sums in (_sums(tables), _counted(tables)):
+        for key, sums in all_sums.items():
+            if key in result:
+                transactions = result[key]["transactions"]
+                result[key] |= {name: value / transactions for name, value in sums.items()}
+    return result
+
+
+def _counted(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
+    """Return what the machine counted while transactions ran, by capture and figure."""
+    result: dict[tuple[str, int], dict[str, int]] = {}
+    for row in rows_of(tables.counters.filter(tables.counters.phase == "commit")):
+        if name := _COUNTERS.get((row["source"], row["name"])):
+            result.setdefault((row["case_id"], row["seed"]), {})[name] = row["value"]
     return result
 
 

@@ -7,16 +7,23 @@ import ibis
 from jojlab.analysis.measured import CAPTURE
 from jojlab.trace.run_tables import RunTables
 
+# vdbeCommit() in SQLite's src/vdbeaux.c: "%s-mj%06X9%02X".
+_SUPER_JOURNAL = "-mj[0-9A-F]{6}9[0-9A-F]{2}$"
+
 
 def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
     """Add `file` (last known path, empty where no file is known) and `cause` to `rows`.
+
+    SQLite gives every transaction's super-journal a name of its own; they stand as one file here,
+    main.db-mj*.
 
     `rows` has file_id, operation, asker_call, asker_file_id and submitter_comm. `cause` is the sync
     call and the file it was for, as in "fdatasync of test.db". Outside any sync call it is "read"
     for a read, "writeback" for what the kernel's flusher threads (kworker) submit, and else the
     submitter, as in "by jbd2/sda-8".
     """
-    names = tables.files.select(*CAPTURE, "file_id", "path")
+    path = tables.files.path.re_replace(_SUPER_JOURNAL, "-mj*")
+    names = tables.files.select(*CAPTURE, "file_id", path=path)
     columns = rows.columns
     rows = rows.left_join(names, [*CAPTURE, "file_id"]).select(*columns, file="path")
     askers = names.rename(asker_file_id="file_id", asker_path="path")

@@ -49,6 +49,21 @@ def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
     assert (bill["lost_events"], bill["unattributed_bytes"]) == (0, 0)
 
 
+def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "persist"}, 1)
+    for name in ("/main.db-mj0A1B2C9FF", "/main.db-mjFFDE6E961", "/main.db-mjother"):
+        file_id = builder.file(name, "super-journal")
+        builder.transaction(lambda: None)
+        builder.request([("data", "", file_id, 4 * KIB)], asker=("fsync", file_id))
+    assert rows_by_key(bill_json(run_of(tmp_path, builder))["rows"]) == {
+        ("data", "super-journal", "/main.db-mj*", "fsync of main.db-mj*"): (2 / 3, 8 * KIB / 3),
+        ("data", "super-journal", "/main.db-mjother", "fsync of main.db-mjother"): (
+            1 / 3,
+            4 * KIB / 3,
+        ),
+    }
+
+
 def test_checkpoints_are_deferred_not_free(tmp_path: Path) -> None:
     run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, transactions=20))
     bill = commit_bills(open_tables(run))["a"]

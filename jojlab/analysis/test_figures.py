@@ -66,6 +66,35 @@ def run_of_transactions(
     return run
 
 
+def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for _ in range(4):
+        builder.transaction(lambda: None)
+    for phase, source, name, value in (
+        ("commit", "process", "user_cpu_ns", 1000),
+        ("commit", "process", "system_cpu_ns", 2000),
+        ("commit", "kernel", "iowait_ns", 20_000_000),
+        ("commit", "process", "voluntary_switches", 10),
+        ("commit", "process", "involuntary_switches", 1),
+        ("commit", "kernel", "user_ns", 7),  # of the whole machine
+        ("warm-up", "process", "user_cpu_ns", 99),
+        ("all", "process", "user_cpu_ns", 9999),
+    ):
+        builder.tables["counters"].append(
+            {"phase": phase, "source": source, "name": name, "value": value}
+        )
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    median = case_figures(open_tables(run))["a"].median
+    assert median["cpu_user_ns_per_commit"] == 250
+    assert median["cpu_system_ns_per_commit"] == 500
+    assert median["iowait_ns_per_commit"] == 5_000_000
+    assert median["voluntary_switches_per_commit"] == 2.5
+    assert median["involuntary_switches_per_commit"] == 0.25
+
+
 def test_percentiles_are_measured_values(tmp_path: Path) -> None:
     """Of 1, 2 ... 1000 ns the nearest ranks are the shares themselves."""
     transactions = [

@@ -95,27 +95,28 @@ def refuse_useless(
 
 def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     """Return all fields that the workload has, in their order, defaults filled in."""
-    record: dict[str, Value] = {}
     workload = settings.get("workload", BY_NAME["workload"].default)
     assert workload is not None
-    for field in FIELDS:
-        if not field.applies(workload):
-            continue
-        value = settings.get(field.name, field.default)
-        if value is None:
-            value = _default_rows(record)
-        record[field.name] = value
-    return record
+    fields = [field for field in FIELDS if field.applies(workload)]
+    given = {field.name: settings.get(field.name, field.default) for field in fields}
+    record = {name: value for name, value in given.items() if value is not None}
+    # initial_rows alone has a default that depends on other fields.
+    return {name: record[name] if name in record else _default_rows(record) for name in given}
 
 
-def _default_rows(record: Mapping[str, Value]) -> int:
-    match record["workload"]:
-        case "sqlite-update":
-            return UPDATE_ROWS
-        case "sqlite-delete":
-            return int(record["transactions"]) + int(record["warmup_transactions"])
-        case _:
-            return 0
+def _default_rows(settings: Mapping[str, Value]) -> int:
+    """Return the initial rows of each table that a SQLite workload needs."""
+    if settings["workload"] == "sqlite-delete":
+        return _deleted_rows(settings)
+    if settings["workload"] == "sqlite-update" or settings["selects"]:
+        return UPDATE_ROWS
+    return 0
+
+
+def _deleted_rows(settings: Mapping[str, Value]) -> int:
+    """Return the rows that go from the first table, which no other loses more of."""
+    transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    return -(-transactions * int(settings["statements"]) // int(settings["tables"]))
 
 
 def impossible(settings: Mapping[str, Value]) -> str:
@@ -135,11 +136,15 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     if settings["batch_atomic_write"] == "on" and settings["filesystem"] != "f2fs":
         return f"{settings['filesystem']} has no batch atomic write; of the five, f2fs alone has"
     rows = int(settings["initial_rows"])
-    transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
-    if settings["workload"] == "sqlite-delete" and rows < transactions:
-        return f"sqlite-delete needs a row a transaction: {rows} rows, {transactions} transactions"
+    if settings["workload"] == "sqlite-delete" and rows < _deleted_rows(settings):
+        return (
+            f"sqlite-delete deletes {_deleted_rows(settings)} rows of a table that has {rows}; "
+            "initial_rows is too small"
+        )
     if settings["workload"] == "sqlite-update" and rows == 0:
         return "sqlite-update needs initial_rows of 1 or more"
+    if settings["selects"] and rows == 0:
+        return "selects need initial_rows of 1 or more"
     return ""
 
 

@@ -134,14 +134,14 @@ FIELDS: tuple[Field, ...] = (
         ("off", "on"),
         workloads=SQLITE,
     ),
-    Field("transactions", "measured transactions, one row each", 200, lowest=1, highest=1_000_000),
+    Field("transactions", "measured transactions", 200, lowest=1, highest=1_000_000),
     Field(
         "warmup_transactions", "transactions before the measured ones", 5, lowest=0, highest=100_000
     ),
     Field(
         "initial_rows",
-        "rows before the first transaction; by default 0 for insert, 1000 for update, and as many "
-        "as there are transactions for delete",
+        "rows of each table before the first transaction; by default as many as delete deletes, "
+        "1000 for update, 0 for insert, or 1000 if there are selects",
         None,
         lowest=0,
         highest=10_000_000,
@@ -176,6 +176,85 @@ FIELDS: tuple[Field, ...] = (
         1000,
         lowest=0,
         highest=1_000_000,
+        workloads=SQLITE,
+    ),
+    Field(
+        "checkpoint_mode",
+        "PRAGMA wal_checkpoint's argument; restart and truncate make the next commit begin the WAL "
+        "anew",
+        "passive",
+        ("passive", "full", "restart", "truncate"),
+        workloads=SQLITE,
+    ),
+    Field(
+        "databases",
+        "databases attached, each changed in every transaction; over several, delete, truncate and "
+        "persist join them by a super-journal, and the others are not atomic across them",
+        1,
+        lowest=1,
+        highest=10,
+        workloads=SQLITE,
+    ),
+    Field(
+        "tables",
+        "tables of each database; changes and selects go round them",
+        1,
+        lowest=1,
+        highest=100,
+        workloads=SQLITE,
+    ),
+    Field(
+        "statements",
+        "rows that a transaction changes in each database, a statement each",
+        1,
+        lowest=1,
+        highest=1000,
+        workloads=SQLITE,
+    ),
+    Field(
+        "selects",
+        "rows that a transaction looks up in each database before it changes any; drawn from the "
+        "initial rows",
+        0,
+        lowest=0,
+        highest=1000,
+        workloads=SQLITE,
+    ),
+    Field(
+        "interval_us",
+        "idle time between two transactions in us; throughput counts it",
+        0,
+        lowest=0,
+        highest=60_000_000,
+        workloads=SQLITE,
+    ),
+    Field(
+        "locking_mode",
+        "PRAGMA locking_mode; exclusive keeps the rollback journal between transactions, and the "
+        "WAL's index in memory",
+        "normal",
+        ("normal", "exclusive"),
+        workloads=SQLITE,
+    ),
+    Field(
+        "secure_delete",
+        "PRAGMA secure_delete: zeroes over deleted rows; fast only where that costs no I/O",
+        "off",
+        ("off", "on", "fast"),
+        workloads=SQLITE,
+    ),
+    Field(
+        "auto_vacuum",
+        "PRAGMA auto_vacuum; incremental keeps the pages' map and frees nothing by itself",
+        "none",
+        ("none", "full", "incremental"),
+        workloads=SQLITE,
+    ),
+    Field(
+        "temp_store",
+        "PRAGMA temp_store; a change of one row needs no temporary file, so it costs nothing here",
+        "default",
+        ("default", "file", "memory"),
         workloads=SQLITE,
     ),
 )

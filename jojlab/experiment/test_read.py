@@ -109,6 +109,23 @@ def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) ->
     assert "no mount option" in refused(tmp_path, text, "filesystem=f2fs")
 
 
+def test_initial_rows_are_as_many_as_the_transactions_need() -> None:
+    deleting: dict[str, str | int] = {
+        "workload": "sqlite-delete",
+        "transactions": 7,
+        "statements": 3,
+        "tables": 2,
+    }
+    assert cases.complete(deleting)["initial_rows"] == 18  # of 12 x 3 changes, half
+    assert cases.complete({})["initial_rows"] == 0
+    assert cases.complete({"selects": 1})["initial_rows"] == 1000
+    assert not cases.impossible(cases.complete(deleting))
+    short = cases.impossible(cases.complete({**deleting, "initial_rows": 17}))
+    assert short.startswith("sqlite-delete deletes 18 rows of a table that has 17")
+    none = cases.impossible(cases.complete({"selects": 1, "initial_rows": 0}))
+    assert none == "selects need initial_rows of 1 or more"
+
+
 @pytest.fixture
 def log_appends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A workload of another sort than SQLite's, with a field of its own."""

@@ -1,5 +1,7 @@
 //! The fields of a case whose workload is SQLite's: one struct, and the words its fields may have.
 
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 
 use super::words;
@@ -20,6 +22,16 @@ pub struct SqliteSettings {
     pub batch_atomic_write: Switch,
     pub page_size_bytes: u64,
     pub wal_autocheckpoint_pages: u64,
+    pub checkpoint_mode: CheckpointMode,
+    pub databases: NonZeroU64,
+    pub tables: NonZeroU64,
+    pub statements: NonZeroU64,
+    pub selects: u64,
+    pub interval_us: u64,
+    pub locking_mode: LockingMode,
+    pub secure_delete: SecureDelete,
+    pub auto_vacuum: AutoVacuum,
+    pub temp_store: TempStore,
 }
 
 words! {
@@ -44,6 +56,29 @@ words! {
     Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
 }
 words! {
+    /// How a checkpoint treats readers and the WAL (sqlite.org/pragma.html#pragma_wal_checkpoint).
+    CheckpointMode {
+        Passive = "passive", Full = "full", Restart = "restart", Truncate = "truncate",
+    }
+}
+words! {
+    /// Whether locks outlive a transaction (sqlite.org/pragma.html#pragma_locking_mode).
+    LockingMode { Normal = "normal", Exclusive = "exclusive" }
+}
+words! {
+    /// Whether deleted rows are overwritten with zeroes; `fast` does so only where that costs no
+    /// I/O (sqlite.org/pragma.html#pragma_secure_delete).
+    SecureDelete { Off = "off", On = "on", Fast = "fast" }
+}
+words! {
+    /// What becomes of free pages (sqlite.org/pragma.html#pragma_auto_vacuum).
+    AutoVacuum { None = "none", Full = "full", Incremental = "incremental" }
+}
+words! {
+    /// Where temporary tables are kept (sqlite.org/pragma.html#pragma_temp_store).
+    TempStore { Default = "default", File = "file", Memory = "memory" }
+}
+words! {
     /// Something that is on or off.
     Switch { On = "on", Off = "off" }
 }
@@ -63,15 +98,28 @@ impl SqliteWorkload {
     }
 }
 
-impl Synchronous {
-    /// The number `PRAGMA synchronous` reads back.
-    pub fn level(self) -> i64 {
-        match self {
-            Self::Off => 0,
-            Self::Normal => 1,
-            Self::Full => 2,
-            Self::Extra => 3,
-        }
+/// For settings whose PRAGMA takes a word and reads back a number: words are listed in its order.
+macro_rules! levels {
+    ($($name:ident),+) => {
+        $(impl $name {
+            /// The number that the PRAGMA reads back.
+            pub fn level(self) -> i64 {
+                self as i64
+            }
+        })+
+    };
+}
+levels!(Synchronous, SecureDelete, AutoVacuum, TempStore);
+
+impl SqliteSettings {
+    /// Whether a crash leaves a transaction in all databases or in none. Over several, SQLite needs
+    /// a super-journal, which it has neither without rollback journals on disk nor without syncs
+    /// (sqlite.org/lang_attach.html; vdbeCommit() in src/vdbeaux.c).
+    pub fn is_atomic_across_databases(&self) -> bool {
+        use JournalMode::{Delete, Persist, Truncate};
+        self.databases.get() == 1
+            || (matches!(self.journal_mode, Delete | Truncate | Persist)
+                && self.synchronous != Synchronous::Off)
     }
 }
 
@@ -94,6 +142,16 @@ pub(crate) mod tests {
             batch_atomic_write: Switch::Off,
             page_size_bytes: 4096,
             wal_autocheckpoint_pages: 1000,
+            checkpoint_mode: CheckpointMode::Passive,
+            databases: NonZeroU64::MIN,
+            tables: NonZeroU64::MIN,
+            statements: NonZeroU64::MIN,
+            selects: 0,
+            interval_us: 0,
+            locking_mode: LockingMode::Normal,
+            secure_delete: SecureDelete::Off,
+            auto_vacuum: AutoVacuum::None,
+            temp_store: TempStore::Default,
         }
     }
 }

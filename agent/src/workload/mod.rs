@@ -116,12 +116,10 @@ pub enum WorkloadError {
          SQLite refused the setting, so the case would measure something else"
     )]
     Mismatch { database: String, pragma: String, wanted: String, found: String },
-    #[error(
-        "delete needs a row for each transaction: {rows} initial rows, {transactions} transactions"
-    )]
-    TooFewRows { rows: u64, transactions: u64 },
-    #[error("{path} holds {found} rows at the end where {wanted} were due")]
-    Rows { path: PathBuf, found: i64, wanted: i64 },
+    #[error("{rows} initial rows in each table, {needed} needed to select, update or delete")]
+    TooFewRows { rows: u64, needed: u64 },
+    #[error("{path}: {table} holds {found} rows at the end where {wanted} were due")]
+    Rows { path: PathBuf, table: String, found: i64, wanted: i64 },
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
 }

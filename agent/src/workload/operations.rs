@@ -10,27 +10,40 @@ use sha2::{Digest, Sha256};
 use super::WorkloadError;
 use crate::case::sqlite::{KeyOrder, SqliteSettings, SqliteWorkload};
 
-/// One row's change.
+/// One row's change, or a look at one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
+    /// Number of the table, from 0.
+    pub table: usize,
     /// The row's INTEGER PRIMARY KEY.
     pub key: i64,
-    /// The new value; empty for a delete.
+    /// The new value; empty for a delete and a look.
     pub value: String,
+}
+
+/// What one transaction does in every database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// Rows to look at before the changes.
+    pub selects: Vec<Operation>,
+    pub changes: Vec<Operation>,
 }
 
 /// Random keys are drawn below 2^40: wide enough to be sparse. As row ids they are varints, nearly
 /// all of 6 bytes (sqlite.org/fileformat2.html, "A variable-length integer").
 const RANDOM_KEY_LIMIT: u64 = 1 << 40;
 
-/// All operations of a case: the rows it starts with, then one operation a transaction.
+/// All operations of a case: the rows it starts with, then its transactions. Every database gets
+/// the same. Changes go round the tables, and so do looks.
 #[derive(Debug)]
 pub struct Operations {
     /// Rows inserted before anything is measured.
     pub initial: Vec<Operation>,
-    /// One change each: warm-up first.
-    pub transactions: Vec<Operation>,
-    /// SHA-256 over workload, keys and values in order, in hexadecimal.
+    /// Warm-up first.
+    pub transactions: Vec<Planned>,
+    /// Rows of each table in the end.
+    pub rows: Vec<i64>,
+    /// SHA-256 over workload, tables, keys and values in order, in hexadecimal.
     pub hash: String,
 }
 
@@ -38,37 +51,84 @@ impl Operations {
     /// Draws the whole stream.
     ///
     /// # Errors
-    /// If there are fewer rows than transactions that delete one each, or no row to update.
+    /// If a table has fewer rows than are deleted from it, or none to update or look at.
     pub fn new(settings: &SqliteSettings, seed: u64) -> Result<Self, WorkloadError> {
-        let transactions = settings.warmup_transactions + settings.transactions;
-        let too_few = match settings.workload {
-            SqliteWorkload::Insert => false,
-            SqliteWorkload::Update => settings.initial_rows == 0,
-            SqliteWorkload::Delete => settings.initial_rows < transactions,
-        };
-        if too_few {
-            return Err(WorkloadError::TooFewRows { rows: settings.initial_rows, transactions });
-        }
+        let shares = shares(settings)?;
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let value_bytes = usize::try_from(settings.value_bytes).unwrap_or(usize::MAX);
-        let initial: Vec<Operation> = (1..=settings.initial_rows)
-            .map(|row| Operation { key: row.cast_signed(), value: text(&mut random, value_bytes) })
-            .collect();
-        let keys = keys(settings, transactions, &mut random);
+        let value_bytes = size(settings.value_bytes);
+        let mut initial = Vec::new();
+        for table in 0..shares.len() {
+            initial.extend((1..=settings.initial_rows).map(|row| Operation {
+                table,
+                key: row.cast_signed(),
+                value: text(&mut random, value_bytes),
+            }));
+        }
+        let mut keys: Vec<_> =
+            shares.iter().map(|count| keys(settings, *count, &mut random).into_iter()).collect();
         let with_value = settings.workload != SqliteWorkload::Delete;
-        let transactions: Vec<Operation> = keys
-            .into_iter()
-            .map(|key| {
-                let value = if with_value { text(&mut random, value_bytes) } else { String::new() };
-                Operation { key, value }
+        let mut tables = (0..shares.len()).cycle();
+        let mut change = |random: &mut ChaCha8Rng| {
+            let table = tables.next()?;
+            let key = keys[table].next()?;
+            let value = if with_value { text(random, value_bytes) } else { String::new() };
+            Some(Operation { table, key, value })
+        };
+        let mut selected_tables = (0..shares.len()).cycle();
+        let mut select = |random: &mut ChaCha8Rng| {
+            let key = (below(random, settings.initial_rows) + 1).cast_signed();
+            Some(Operation { table: selected_tables.next()?, key, value: String::new() })
+        };
+        let transactions: Vec<Planned> = (0..settings.warmup_transactions + settings.transactions)
+            .map(|_| Planned {
+                selects: (0..settings.selects).filter_map(|_| select(&mut random)).collect(),
+                changes: (0..settings.statements.get())
+                    .filter_map(|_| change(&mut random))
+                    .collect(),
             })
             .collect();
-        let hash = hash(settings.workload, initial.iter().chain(&transactions));
-        Ok(Self { initial, transactions, hash })
+        let hash = hash(settings.workload, &initial, &transactions);
+        Ok(Self { initial, transactions, rows: rows(settings, &shares), hash })
     }
 }
 
-/// The keys of the transactions, in order.
+/// How many changes each table gets.
+fn shares(settings: &SqliteSettings) -> Result<Vec<u64>, WorkloadError> {
+    let transactions = settings.warmup_transactions + settings.transactions;
+    let changes = transactions.saturating_mul(settings.statements.get());
+    let tables = settings.tables.get();
+    let shares: Vec<u64> =
+        (0..tables).map(|table| (changes + tables - 1 - table) / tables).collect();
+    let rows = settings.initial_rows;
+    let needed = match settings.workload {
+        SqliteWorkload::Insert => 0,
+        SqliteWorkload::Update => 1,
+        SqliteWorkload::Delete => shares[0],
+    };
+    let needed = needed.max(settings.selects.min(1));
+    if rows < needed {
+        return Err(WorkloadError::TooFewRows { rows, needed });
+    }
+    Ok(shares)
+}
+
+/// Rows of each table in the end.
+fn rows(settings: &SqliteSettings, shares: &[u64]) -> Vec<i64> {
+    let initial = settings.initial_rows.cast_signed();
+    let end = |change: &u64| match settings.workload {
+        SqliteWorkload::Insert => initial + change.cast_signed(),
+        SqliteWorkload::Update => initial,
+        SqliteWorkload::Delete => initial - change.cast_signed(),
+    };
+    shares.iter().map(end).collect()
+}
+
+/// A count as an index may be.
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The keys of one table's changes, in order.
 fn keys(settings: &SqliteSettings, count: u64, random: &mut ChaCha8Rng) -> Vec<i64> {
     let rows = settings.initial_rows;
     match (settings.workload, settings.key_order) {
@@ -79,7 +139,7 @@ fn keys(settings: &SqliteSettings, count: u64, random: &mut ChaCha8Rng) -> Vec<i
             let mut used = BTreeSet::new();
             std::iter::repeat_with(|| rows + 1 + below(random, RANDOM_KEY_LIMIT))
                 .filter(|key| used.insert(*key))
-                .take(usize::try_from(count).unwrap_or(usize::MAX))
+                .take(size(count))
                 .map(u64::cast_signed)
                 .collect()
         }
@@ -98,7 +158,7 @@ fn keys(settings: &SqliteSettings, count: u64, random: &mut ChaCha8Rng) -> Vec<i
                 let other = below(random, last as u64 + 1);
                 keys.swap(last, usize::try_from(other).unwrap_or(last));
             }
-            keys.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+            keys.truncate(size(count));
             keys
         }
     }
@@ -123,19 +183,30 @@ fn text(random: &mut ChaCha8Rng, length: usize) -> String {
 }
 
 /// Hash of a stream; lengths are hashed too, so that no two streams run together.
-fn hash<'a>(workload: SqliteWorkload, operations: impl Iterator<Item = &'a Operation>) -> String {
+fn hash(workload: SqliteWorkload, initial: &[Operation], transactions: &[Planned]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(workload.word());
-    for operation in operations {
-        hasher.update(operation.key.to_le_bytes());
-        hasher.update((operation.value.len() as u64).to_le_bytes());
-        hasher.update(&operation.value);
+    let mut add = |operations: &[Operation]| {
+        hasher.update((operations.len() as u64).to_le_bytes());
+        for operation in operations {
+            hasher.update((operation.table as u64).to_le_bytes());
+            hasher.update(operation.key.to_le_bytes());
+            hasher.update((operation.value.len() as u64).to_le_bytes());
+            hasher.update(&operation.value);
+        }
+    };
+    add(initial);
+    for Planned { selects, changes } in transactions {
+        add(selects);
+        add(changes);
     }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -148,7 +219,7 @@ mod tests {
         // Golden: another value means that every cached result and published seed is void.
         assert_eq!(
             operations.hash,
-            "bd897dec08fc9868d067b8594436760098264a375f4ab93a4be1b5dd2f908325"
+            "b0996f0fa64cd369eab01d6b1fa7f80e3ce1462ae0bdb4691ea924bbe842ba08"
         );
     }
 
@@ -159,38 +230,84 @@ mod tests {
         assert!(Operations::new(&settings, 1).unwrap_err().to_string().contains("8 initial rows"));
     }
 
+    #[test]
+    fn changes_and_selects_go_round_the_tables() {
+        let settings = SqliteSettings {
+            initial_rows: 5,
+            tables: number(2),
+            statements: number(3),
+            selects: 1,
+            ..settings()
+        };
+        let operations = Operations::new(&settings, 1).unwrap();
+        let tables = |of: &[Operation]| of.iter().map(|o| o.table).collect::<Vec<_>>();
+        assert_eq!(tables(&operations.transactions[0].changes), [0, 1, 0]);
+        assert_eq!(tables(&operations.transactions[1].changes), [1, 0, 1]);
+        assert_eq!(tables(&operations.transactions[1].selects), [1]);
+        assert_eq!(operations.rows, [5 + 14, 5 + 13]);
+    }
+
+    #[test]
+    fn a_select_needs_a_row() {
+        let settings = SqliteSettings { selects: 2, ..settings() };
+        assert!(Operations::new(&settings, 1).unwrap_err().to_string().contains("1 needed"));
+    }
+
+    fn number(value: u64) -> NonZeroU64 {
+        NonZeroU64::new(value).unwrap()
+    }
+
     fn any_settings() -> impl Strategy<Value = SqliteSettings> {
-        (0..3_u8, any::<bool>(), 0..50_u64, 1..40_u64).prop_map(|(kind, random, extra, count)| {
-            SqliteSettings {
-                workload: [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete]
-                    [kind as usize],
-                key_order: if random { KeyOrder::Random } else { KeyOrder::Sequential },
-                initial_rows: count + 2 + extra,
-                transactions: count,
-                ..settings()
-            }
-        })
+        let kinds = [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete];
+        let counts = (1..40_u64, 1..4_u64, 1..4_u64, 0..3_u64, 0..50_u64);
+        (prop::sample::select(kinds.to_vec()), any::<bool>(), counts).prop_map(
+            |(workload, random, (transactions, tables, statements, selects, extra))| {
+                SqliteSettings {
+                    workload,
+                    key_order: if random { KeyOrder::Random } else { KeyOrder::Sequential },
+                    initial_rows: ((transactions + 2) * statements).div_ceil(tables) + extra,
+                    transactions,
+                    tables: number(tables),
+                    statements: number(statements),
+                    selects,
+                    ..settings()
+                }
+            },
+        )
     }
 
     proptest! {
         #[test]
         fn every_operation_can_be_done(settings in any_settings(), seed: u64) {
             let operations = Operations::new(&settings, seed).unwrap();
-            prop_assert_eq!(operations.hash, Operations::new(&settings, seed).unwrap().hash);
-            let mut rows: BTreeSet<i64> = operations.initial.iter().map(|o| o.key).collect();
-            prop_assert_eq!(rows.len() as u64, settings.initial_rows);
+            prop_assert_eq!(&operations.hash, &Operations::new(&settings, seed).unwrap().hash);
+            let tables = size(settings.tables.get());
+            let mut rows = vec![BTreeSet::new(); tables];
+            for Operation { table, key, .. } in &operations.initial {
+                prop_assert!(rows[*table].insert(*key));
+            }
+            prop_assert!(rows.iter().all(|keys| keys.len() as u64 == settings.initial_rows));
             prop_assert_eq!(
                 operations.transactions.len() as u64,
                 settings.transactions + settings.warmup_transactions
             );
-            for operation in operations.transactions {
-                let possible = match settings.workload {
-                    SqliteWorkload::Insert => rows.insert(operation.key),
-                    SqliteWorkload::Update => rows.contains(&operation.key),
-                    SqliteWorkload::Delete => rows.remove(&operation.key),
-                };
-                prop_assert!(possible, "key {}", operation.key);
+            for Planned { selects, changes } in operations.transactions {
+                prop_assert_eq!(selects.len() as u64, settings.selects);
+                prop_assert_eq!(changes.len() as u64, settings.statements.get());
+                for select in selects {
+                    prop_assert!((1..=settings.initial_rows.cast_signed()).contains(&select.key));
+                }
+                for Operation { table, key, .. } in changes {
+                    let possible = match settings.workload {
+                        SqliteWorkload::Insert => rows[table].insert(key),
+                        SqliteWorkload::Update => rows[table].contains(&key),
+                        SqliteWorkload::Delete => rows[table].remove(&key),
+                    };
+                    prop_assert!(possible, "key {} of table {}", key, table);
+                }
             }
+            let left: Vec<i64> = rows.iter().map(|keys| keys.len() as i64).collect();
+            prop_assert_eq!(left, operations.rows);
         }
     }
 }

@@ -1,0 +1,228 @@
+//! One connection and its databases: opens main.db, attaches db2.db and so on, sets the case's
+//! PRAGMAs in each and reads them back, and knows how long each WAL is.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, Statement, ffi};
+use serde_json::{Map, Value, json};
+
+use super::super::WorkloadError;
+use crate::case::SqliteSettings;
+
+/// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
+const READ_BACK: [&str; 9] = [
+    "page_size",
+    "journal_mode",
+    "synchronous",
+    "wal_autocheckpoint",
+    "locking_mode",
+    "auto_vacuum",
+    "secure_delete",
+    "temp_store",
+    "cache_size",
+];
+
+/// One database of the connection.
+#[derive(Debug)]
+pub struct Database {
+    /// The name that SQL knows it by: main, db2, db3 ...
+    pub name: String,
+    pub path: PathBuf,
+    /// Frames in its WAL after the last commit; written by SQLite's WAL hook.
+    wal_frames: AtomicI64,
+}
+
+/// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
+/// dropped before what the hook writes to.
+pub struct Databases {
+    connection: Connection,
+    // Boxed: the hook has its address.
+    #[expect(clippy::box_collection, reason = "the hook needs an address that stays")]
+    databases: Box<Vec<Database>>,
+}
+
+impl Databases {
+    /// Creates the databases in `directory`, with their settings and without tables.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn create(directory: &Path, case: &SqliteSettings) -> Result<Self, WorkloadError> {
+        let databases: Vec<Database> = (1..=case.databases.get())
+            .map(|number| if number == 1 { "main".into() } else { format!("db{number}") })
+            .map(|name| Database {
+                path: directory.join(format!("{name}.db")),
+                name,
+                wal_frames: AtomicI64::new(0),
+            })
+            .collect();
+        let path = &databases[0].path;
+        let connection = Connection::open(path).map_err(failed("open", path))?;
+        for Database { name, path, .. } in &databases[1..] {
+            connection
+                .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
+                .map_err(failed("ATTACH", path))?;
+        }
+        let databases = Self { connection, databases: Box::new(databases) };
+        for database in databases.all() {
+            databases.configure(database, case)?;
+        }
+        databases.follow_wal();
+        Ok(databases)
+    }
+
+    fn configure(&self, database: &Database, case: &SqliteSettings) -> Result<(), WorkloadError> {
+        let word = |word: &str| (word.to_string(), word.to_string());
+        let level = |word: &str, level: i64| (word.to_string(), level.to_string());
+        // The first two shape the file, so they come before anything is written; exclusive locking
+        // comes before WAL, which then needs no shared memory (sqlite.org/wal.html#noshm).
+        let settings = [
+            ("page_size", word(&case.page_size_bytes.to_string())),
+            ("auto_vacuum", level(case.auto_vacuum.word(), case.auto_vacuum.level())),
+            ("locking_mode", word(case.locking_mode.word())),
+            ("journal_mode", word(case.journal_mode.word())),
+            ("synchronous", level(case.synchronous.word(), case.synchronous.level())),
+            ("secure_delete", level(case.secure_delete.word(), case.secure_delete.level())),
+            ("temp_store", level(case.temp_store.word(), case.temp_store.level())),
+            // SQLite would checkpoint inside a commit; ours is a step of its own, timed apart.
+            ("wal_autocheckpoint", word("0")),
+        ];
+        for (pragma, (word, wanted)) in settings {
+            self.batch(&format!("PRAGMA {}.{pragma} = {word}", database.name), database)?;
+            let found = self.pragma(database, pragma)?;
+            if found != wanted {
+                let database = database.path.display().to_string();
+                let pragma = pragma.to_string();
+                return Err(WorkloadError::Mismatch { database, pragma, wanted, found });
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_wal(&self) {
+        let context = std::ptr::from_ref::<Vec<Database>>(&self.databases);
+        let context = context.cast_mut().cast::<c_void>();
+        // SAFETY: the handle is open; the pointer is to a boxed vector that lives as long as
+        // `self`, which closes the connection before the box is dropped (field order).
+        unsafe { ffi::sqlite3_wal_hook(self.connection.handle(), Some(note_wal_frames), context) };
+    }
+
+    /// Every database, main first.
+    pub fn all(&self) -> &[Database] {
+        &self.databases
+    }
+
+    /// Runs SQL without a result. `database` is named in the error.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn batch(&self, sql: &str, database: &Database) -> Result<(), WorkloadError> {
+        self.connection.execute_batch(sql).map_err(failed(sql, &database.path))
+    }
+
+    /// Prepares a statement. `database` is named in the error.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn statement(
+        &self,
+        sql: &str,
+        database: &Database,
+    ) -> Result<Statement<'_>, WorkloadError> {
+        self.connection.prepare(sql).map_err(failed(sql, &database.path))
+    }
+
+    /// Copies the WAL of `database` back into it; returns the frames it had.
+    ///
+    /// # Errors
+    /// If SQLite fails, or leaves frames: PASSIVE does so for a reader, and says so by this alone.
+    pub fn checkpoint(&self, database: &Database, mode: &str) -> anyhow::Result<i64> {
+        let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
+        let (busy, frames, copied): (i64, i64, i64) = self
+            .connection
+            .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(failed(&sql, &database.path))?;
+        anyhow::ensure!(
+            busy == 0 && copied == frames,
+            "{sql} copied {copied} of {frames} frames, with one connection open"
+        );
+        // Not `frames`: TRUNCATE reads back 0 of 0.
+        Ok(database.wal_frames.swap(0, Ordering::Relaxed))
+    }
+
+    /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
+    ///
+    /// # Errors
+    /// If SQLite does not answer.
+    pub fn configuration(&self) -> Result<Value, WorkloadError> {
+        let mut databases = Map::new();
+        for database in self.all() {
+            let mut pragmas = Map::new();
+            for pragma in READ_BACK {
+                pragmas.insert(pragma.into(), self.pragma(database, pragma)?.into());
+            }
+            databases.insert(database.name.clone(), pragmas.into());
+        }
+        let step = failed("PRAGMA compile_options", &self.all()[0].path);
+        let mut options = self.connection.prepare("PRAGMA compile_options").map_err(&step)?;
+        let options: Vec<String> =
+            options.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
+        Ok(json!({
+            "databases": databases,
+            "sqlite_version": rusqlite::version(),
+            "sqlite_compile_options": options,
+        }))
+    }
+
+    fn pragma(&self, database: &Database, pragma: &str) -> Result<String, WorkloadError> {
+        let sql = format!("PRAGMA {}.{pragma}", database.name);
+        let text = |row: &rusqlite::Row<'_>| match row.get(0)? {
+            SqlValue::Integer(number) => Ok(number.to_string()),
+            SqlValue::Text(text) => Ok(text),
+            other => Ok(format!("{other:?}")),
+        };
+        self.connection.query_row(&sql, [], text).map_err(failed(&sql, &database.path))
+    }
+
+    /// Closes the connection; gives the databases' files.
+    ///
+    /// # Errors
+    /// If SQLite cannot close it.
+    pub fn close(self) -> Result<Vec<PathBuf>, WorkloadError> {
+        let Self { connection, databases } = self;
+        let path = &databases[0].path;
+        connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+        Ok(databases.iter().map(|database| database.path.clone()).collect())
+    }
+}
+
+impl Database {
+    /// Frames in its WAL after the last commit; 0 in other journal modes.
+    pub fn wal_frames(&self) -> i64 {
+        self.wal_frames.load(Ordering::Relaxed)
+    }
+}
+
+/// SQLite's WAL hook (sqlite.org/c3ref/wal_hook.html), called for each database of a commit.
+unsafe extern "C" fn note_wal_frames(
+    context: *mut c_void,
+    _: *mut ffi::sqlite3,
+    name: *const c_char,
+    frames: c_int,
+) -> c_int {
+    // SAFETY: `context` is the vector given in `follow_wal`, alive while the handle is.
+    let databases = unsafe { &*context.cast::<Vec<Database>>() };
+    // SAFETY: SQLite gives the database's name as a C string that outlives the call.
+    let name = unsafe { CStr::from_ptr(name) };
+    if let Some(database) = databases.iter().find(|d| d.name.as_bytes() == name.to_bytes()) {
+        database.wal_frames.store(frames.into(), Ordering::Relaxed);
+    }
+    ffi::SQLITE_OK
+}
+
+/// Makes an error of a failed step.
+pub fn failed<'a>(step: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error) -> WorkloadError + 'a {
+    move |source| WorkloadError::Sqlite { step: step.into(), path: path.into(), source }
+}

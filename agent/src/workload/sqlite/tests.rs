@@ -1,0 +1,280 @@
+//! Real SQLite on this machine's own files: what the workload promises, without a guest.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+
+use rustix::fs::inotify;
+
+use super::*;
+use crate::case::sqlite::tests::settings;
+use crate::case::sqlite::{
+    AutoVacuum, CheckpointMode, KeyOrder, LockingMode, SecureDelete, SqliteWorkload, Synchronous,
+    TempStore,
+};
+
+/// Notes the phases and counts time in steps of its own.
+#[derive(Default)]
+struct Notes {
+    phases: Vec<&'static str>,
+    open: bool,
+    time_ns: std::cell::Cell<i64>,
+}
+
+impl Observer for Notes {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        assert!(!self.open);
+        self.open = true;
+        self.phases.push(phase);
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        assert!(self.open);
+        self.open = false;
+        Ok(())
+    }
+    fn between_transactions(&mut self) -> anyhow::Result<()> {
+        assert!(self.open);
+        Ok(())
+    }
+    fn now_ns(&self) -> i64 {
+        self.time_ns.set(self.time_ns.get() + 1);
+        self.time_ns.get()
+    }
+}
+
+fn run(settings: &SqliteSettings) -> (Notes, Finished) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut sqlite = Sqlite::prepare(directory.path(), settings, 5).unwrap();
+    let mut notes = Notes::default();
+    sqlite.run(&mut notes).unwrap();
+    let finished = sqlite.close().unwrap();
+    finished.check().unwrap();
+    (notes, finished)
+}
+
+#[test]
+fn every_mode_and_operation_leaves_a_sound_database() {
+    use JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
+    for journal_mode in [Delete, Truncate, Persist, Memory, Wal, Off] {
+        for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
+            for key_order in [KeyOrder::Sequential, KeyOrder::Random] {
+                let settings = SqliteSettings {
+                    journal_mode,
+                    workload,
+                    key_order,
+                    initial_rows: 50,
+                    ..settings()
+                };
+                let (_, finished) = run(&settings);
+                let changes = finished.transactions.iter().filter(|t| t.kind == workload.verb());
+                assert_eq!(changes.count(), 9, "{journal_mode} {workload} {key_order}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_commit_makes_the_syncs_its_journal_mode_needs() {
+    // attribution by system call of one insert at synchronous=FULL; EXTRA adds a directory sync
+    // after the journal is gone in DELETE mode (sqlite.org/pragma.html#pragma_synchronous).
+    use JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
+    let expected = [
+        (Delete, Synchronous::Full, 4),
+        (Delete, Synchronous::Extra, 5),
+        (Truncate, Synchronous::Full, 5),
+        (Persist, Synchronous::Full, 5),
+        (Wal, Synchronous::Full, 1),
+        (Wal, Synchronous::Normal, 0),
+        (Memory, Synchronous::Full, 1),
+        (Off, Synchronous::Full, 1),
+        (Truncate, Synchronous::Off, 0),
+    ];
+    for (journal_mode, synchronous, syncs) in expected {
+        let (_, finished) = run(&SqliteSettings { journal_mode, synchronous, ..settings() });
+        let last = finished.transactions.iter().rfind(|t| t.kind == "insert").unwrap();
+        assert_eq!(last.sync_calls, syncs, "{journal_mode} {synchronous}");
+    }
+}
+
+#[test]
+fn a_full_wal_is_checkpointed_apart_from_the_commits() {
+    let settings = SqliteSettings {
+        journal_mode: JournalMode::Wal,
+        wal_autocheckpoint_pages: 2,
+        warmup_transactions: 0,
+        ..settings()
+    };
+    let (notes, finished) = run(&settings);
+    let kinds: Vec<&str> = finished.transactions.iter().map(|t| t.kind.as_str()).collect();
+    assert!(kinds.iter().filter(|kind| **kind == "checkpoint").count() >= 3, "{kinds:?}");
+    assert_eq!(notes.phases[..3], ["commit", "checkpoint", "commit"]);
+    assert_eq!(*notes.phases.last().unwrap(), "checkpoint");
+    let checkpoint = finished.transactions.iter().find(|t| t.kind == "checkpoint").unwrap();
+    assert!(checkpoint.wal_frames >= 2 && checkpoint.sync_calls >= 1, "{checkpoint:?}");
+}
+
+#[test]
+fn the_configuration_is_what_sqlite_reads_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { page_size_bytes: 8192, ..settings() };
+    let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
+    let configuration = sqlite.configuration().unwrap();
+    let main = &configuration["databases"]["main"];
+    assert_eq!(main["page_size"], "8192");
+    assert_eq!(main["journal_mode"], "truncate");
+    assert_eq!(main["synchronous"], "2");
+    let options = configuration["sqlite_compile_options"].to_string();
+    assert!(options.contains("ENABLE_BATCH_ATOMIC_WRITE"), "{options}");
+}
+
+#[test]
+fn a_setting_sqlite_refuses_fails_the_case() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { page_size_bytes: 1000, ..settings() };
+    let error = Sqlite::prepare(directory.path(), &settings, 5).err().unwrap().to_string();
+    assert!(error.contains("page_size reads back 4096 where 1000 was set"), "{error}");
+}
+
+fn number(value: u64) -> NonZeroU64 {
+    NonZeroU64::new(value).unwrap()
+}
+
+/// Runs three databases in a watched directory; gives their transactions, and the names of the
+/// files that were made meanwhile and are gone.
+fn run_three(settings: SqliteSettings) -> (Vec<Transaction>, BTreeSet<String>) {
+    use inotify::{CreateFlags, WatchFlags};
+    let directory = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { databases: number(3), ..settings };
+    let mut sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
+    let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, directory.path(), WatchFlags::CREATE).unwrap();
+    sqlite.run(&mut Notes::default()).unwrap();
+    let finished = sqlite.close().unwrap();
+    finished.check().unwrap();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 1 << 16];
+    let mut events = inotify::Reader::new(watch, &mut buffer);
+    let mut made = BTreeSet::new();
+    while let Ok(event) = events.next() {
+        let name = event.file_name().unwrap().to_str().unwrap().to_string();
+        if !directory.path().join(&name).exists() {
+            made.insert(name);
+        }
+    }
+    (finished.transactions, made)
+}
+
+#[test]
+fn rollback_journals_of_several_databases_are_joined_by_a_super_journal() {
+    use JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
+    // Every database makes the syncs of one alone. The super-journal adds three: its own, its
+    // directory's when it is made, and its directory's when it is gone (vdbeCommit() in
+    // src/vdbeaux.c; sqlite.org/atomiccommit.html#_multi_file_commit).
+    let expected = [
+        (Delete, true, 3 * 4 + 3),
+        (Truncate, true, 3 * 5 + 3),
+        (Persist, true, 3 * 5 + 3),
+        (Memory, false, 3),
+        (Wal, false, 3),
+        (Off, false, 3),
+    ];
+    for (journal_mode, atomic, syncs) in expected {
+        let settings = SqliteSettings { journal_mode, ..settings() };
+        let (transactions, made) = run_three(settings.clone());
+        let super_journals = made.iter().filter(|name| name.starts_with("main.db-mj")).count();
+        assert_eq!(super_journals, if atomic { 9 } else { 0 }, "{journal_mode}: {made:?}");
+        let last = transactions.iter().rfind(|t| t.kind == "insert").unwrap();
+        assert_eq!((last.databases, last.sync_calls), (3, syncs), "{journal_mode}");
+        let three = SqliteSettings { databases: number(3), ..settings };
+        assert_eq!(three.is_atomic_across_databases(), atomic, "{journal_mode}");
+    }
+}
+
+#[test]
+fn without_syncs_there_is_no_super_journal() {
+    let synchronous = Synchronous::Off;
+    let settings = SqliteSettings { journal_mode: JournalMode::Persist, synchronous, ..settings() };
+    let (transactions, made) = run_three(settings.clone());
+    assert!(made.iter().all(|name| !name.contains("-mj")), "{made:?}");
+    assert!(transactions.iter().all(|t| t.sync_calls == 0));
+    assert!(!SqliteSettings { databases: number(3), ..settings }.is_atomic_across_databases());
+}
+
+#[test]
+fn settings_hold_in_every_database() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings {
+        databases: number(2),
+        locking_mode: LockingMode::Exclusive,
+        secure_delete: SecureDelete::Fast,
+        auto_vacuum: AutoVacuum::Incremental,
+        temp_store: TempStore::Memory,
+        ..settings()
+    };
+    let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
+    let configuration = sqlite.configuration().unwrap();
+    for database in ["main", "db2"] {
+        let found = &configuration["databases"][database];
+        assert_eq!(found["locking_mode"], "exclusive", "{database}");
+        assert_eq!(found["secure_delete"], "2", "{database}");
+        assert_eq!(found["auto_vacuum"], "2", "{database}");
+        assert_eq!(found["temp_store"], "2", "{database}");
+        assert_eq!(found["journal_mode"], "truncate", "{database}");
+    }
+    assert_eq!(configuration["atomic_across_databases"], true);
+}
+
+#[test]
+fn tables_statements_and_selects_leave_sound_databases() {
+    use JournalMode::{Delete, Persist, Wal};
+    for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
+        for journal_mode in [Delete, Persist, Wal] {
+            for locking_mode in [LockingMode::Normal, LockingMode::Exclusive] {
+                run(&SqliteSettings {
+                    workload,
+                    journal_mode,
+                    locking_mode,
+                    databases: number(2),
+                    tables: number(3),
+                    statements: number(4),
+                    selects: 5,
+                    initial_rows: 12,
+                    auto_vacuum: AutoVacuum::Full,
+                    secure_delete: SecureDelete::On,
+                    interval_us: 1,
+                    ..settings()
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn every_checkpoint_mode_copies_every_wal() {
+    use CheckpointMode::{Full, Passive, Restart, Truncate};
+    for checkpoint_mode in [Passive, Full, Restart, Truncate] {
+        let (_, finished) = run(&SqliteSettings {
+            journal_mode: JournalMode::Wal,
+            databases: number(2),
+            wal_autocheckpoint_pages: 2,
+            checkpoint_mode,
+            ..settings()
+        });
+        let checkpoints = finished.transactions.iter().filter(|t| t.kind == "checkpoint");
+        assert!(checkpoints.clone().count() >= 3, "{checkpoint_mode}");
+        for checkpoint in checkpoints {
+            assert_eq!(checkpoint.databases, 2, "{checkpoint_mode}");
+            // The last one copies what is left, however little.
+            assert!(checkpoint.wal_frames >= 2, "{checkpoint_mode}: {checkpoint:?}");
+            assert!(checkpoint.sync_calls >= 2, "{checkpoint_mode}: {checkpoint:?}");
+        }
+    }
+}
+
+#[test]
+fn the_interval_is_spent_between_transactions() {
+    let settings = SqliteSettings { interval_us: 2_000, ..settings() };
+    let begin = std::time::Instant::now();
+    run(&settings);
+    // 9 transactions in two phases; a sleep is never shorter than asked for (nanosleep(2)).
+    assert!(begin.elapsed() >= std::time::Duration::from_micros(7 * 2_000));
+}
