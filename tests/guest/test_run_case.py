@@ -159,7 +159,6 @@ from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
 from jojlab.guest.runner import run_case
-# A shell that starts us in the background has SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 root, fingerprint, kernel, initramfs, case, most_bytes, out = sys.argv[1:]
 if int(most_bytes):
