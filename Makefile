@@ -4,11 +4,11 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages agent image check test-agent test-flash test-python \
-	format requirements clean
+.PHONY: help run test setup packages test-packages agent image check test-agent test-flash \
+	test-python format requirements clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: setup ## what one commit costs: runs experiments/first-look and shows it
 	.venv/bin/joj run experiments/first-look
@@ -16,9 +16,12 @@ run: setup ## what one commit costs: runs experiments/first-look and shows it
 setup: packages agent image ## installs packages, builds agent, environment and guest image
 
 packages:
-	@setup/packages.sh
+	@setup/packages.sh packages.txt
 	@setup/rust.sh
 	@setup/python.sh
+
+test-packages:
+	@setup/packages.sh packages-test.txt
 
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
 MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
@@ -32,14 +35,15 @@ agent: packages
 image: agent
 	@.venv/bin/joj doctor --build
 
-test: setup check test-flash test-agent test-python ## every check and test
+test: test-packages setup check test-flash test-agent test-python ## every check and test
 
-check: packages ## formatting, lints and types of the three zones
+check: packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	.venv/bin/ruff check --quiet jojlab tests
 	.venv/bin/ruff format --quiet --check jojlab tests
 	.venv/bin/mypy
+	shellcheck setup/*.sh .ci/run
 
 test-flash: packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check

@@ -15,9 +15,8 @@ from typing import Any, NoReturn
 import typer
 
 from jojlab.commands import bill, cache, diff, doctor, query, report, run, show
-from jojlab.errors import JojError
+from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
-INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 # Every subcommand, in the order of `joj --help`.
@@ -32,9 +31,19 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("cache", cache.cache),
 )
 
+HELP = """What one COMMIT really costs on flash, and where it goes.
+
+\b
+Examples:
+  joj run first-look
+  joj bill --filesystem f2fs --journal-mode wal
+  joj show runs/first-look
+  joj doctor
+"""
+
 app = typer.Typer(
     name="joj",
-    help="What one COMMIT really costs on flash, and where it goes.",
+    help=HELP,
     epilog="Exit codes: 0 fine; 1 an expectation did not hold; 2 wrong use; "
     "3 the machine cannot; 4 incomplete data.",
     no_args_is_help=True,
@@ -59,11 +68,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             print("joj: interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # What is still buffered has no reader; without this Python complains at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _forget_output()
             raise typer.Exit(BROKEN_PIPE) from None
+        except OSError as error:
+            # Whatever nobody had a better word for; a traceback would end with 1, "changed".
+            print(f"joj: {error}", file=sys.stderr)
+            _forget_output()
+            raise typer.Exit(MACHINE_CANNOT) from None
 
     return run
+
+
+def _forget_output() -> None:
+    """Drop what is still buffered and cannot be written; Python would complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 for _name, _command in COMMANDS:

@@ -8,6 +8,7 @@ EXPECTATION_FAILED = 1
 WRONG_USE = 2
 MACHINE_CANNOT = 3
 INCOMPLETE = 4
+INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 class JojError(Exception):
@@ -40,3 +41,9 @@ class DataError(JojError):
     """The data are damaged or incomplete: a truncated table, lost events."""
 
     exit_code = INCOMPLETE
+
+
+class Interrupted(JojError):
+    """The user pressed Ctrl-C; what was finished by then is kept."""
+
+    exit_code = INTERRUPTED

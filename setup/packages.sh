@@ -1,19 +1,21 @@
 #!/bin/sh
-# Installs the Debian packages of setup/packages.txt: as root by itself, otherwise by printing the
-# one line to run. Says nothing to do when nothing is.
+# Installs the Debian packages of the lists it is given (files beside it): as root by itself,
+# otherwise by printing the one line to run, with exit code 3.
 set -eu
 cd "$(dirname "$0")"
+wanted=$(sed 's/#.*//' "$@")
+# shellcheck disable=SC2086 # a list of names
+states=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null || true)
 missing=
-for package in $(sed 's/#.*//' packages.txt); do
-	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+for package in $wanted; do
 	# A python3 that did not come from a package is as good.
 	case $package in
 	python3 | python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null && continue ;;
 	esac
-	[ "$state" = installed ] || missing="$missing $package"
+	printf '%s\n' "$states" | grep -qx "$package installed" || missing="$missing $package"
 done
 if [ -z "$missing" ]; then
-	echo "setup: Debian packages: all there"
+	echo "setup: Debian packages of $*: all there"
 	exit 0
 fi
 line="apt-get update && apt-get install -y --no-install-recommends$missing"
@@ -25,5 +27,5 @@ fi
 echo "setup: installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q >/dev/null
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086 # a list of names
 apt-get install -y -q --no-install-recommends $missing >/dev/null

@@ -1,4 +1,4 @@
-"""What differs between two runs? Figures case by case, and what made the runs."""
+"""What differs between two runs? Figures and fields case by case, and what made the runs."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Comparison:
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]
     fingerprint: Mapping[str, tuple[Any, Any]]
+    # By case_id: the fields that differ, though the case has one name in both runs.
+    settings: Mapping[str, Mapping[str, tuple[Any, Any]]]
 
     @property
     def same(self) -> bool:
@@ -52,13 +54,16 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
         len(both) * len(FIGURES) - len(changes),
         tuple(case_id for case_id in old_cases if case_id not in new_cases),
         tuple(case_id for case_id in new_cases if case_id not in old_cases),
-        fingerprint_changes(old.fingerprint, new.fingerprint),
+        differences(old.fingerprint, new.fingerprint),
+        {
+            case_id: fields
+            for case_id in both
+            if (fields := differences(old_cases[case_id].case, new_cases[case_id].case))
+        },
     )
 
 
-def fingerprint_changes(
-    old: Mapping[str, Any], new: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any]]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the parts that differ, by dotted name; None stands for a part that is not there."""
     flat_old, flat_new = flatten(old), flatten(new)
     return {
@@ -87,10 +92,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "equal_figures": comparison.equal_figures,
         "only_old": list(comparison.only_old),
         "only_new": list(comparison.only_new),
-        "fingerprint": {
-            name: {"old": ends[0], "new": ends[1]} for name, ends in comparison.fingerprint.items()
-        },
+        "fingerprint": _ends(comparison.fingerprint),
+        "settings": {case_id: _ends(fields) for case_id, fields in comparison.settings.items()},
     }
+
+
+def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: {"old": old, "new": new} for name, (old, new) in changed.items()}
 
 
 def _changes(old: CaseSummary, new: CaseSummary) -> list[FigureChange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,7 +67,7 @@ class RunSummary:
 def summarise(run: RunFolder) -> RunSummary:
     """Compute all figures, bills and traces of `run`. A run without a capture has none."""
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
-    labels = case_labels(run.cases)
+    labels = case_labels(run.cases, run.experiment.get("settings", {}).get("matrix", ()))
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
     bills = commit_bills(tables, missing) if tables else {}
@@ -79,7 +79,7 @@ def summarise(run: RunFolder) -> RunSummary:
             labels[entry.case_id],
             entry.case,
             entry.status,
-            entry.reason,
+            "the run ended before it" if entry.status == "pending" else entry.reason,
             tuple(capture.seed for capture in entry.captures),
             figures.get(entry.case_id, CaseFigures()),
             missing.get(entry.case_id, Completeness()),
@@ -100,9 +100,12 @@ def summarise(run: RunFolder) -> RunSummary:
     )
 
 
-def case_labels(cases: list[CaseEntry]) -> dict[str, str]:
-    """Name every case by the values of the fields that differ, "ext4 · wal"; else by case_id."""
-    fields = list(dict.fromkeys(name for entry in cases for name in entry.case))
+def case_labels(cases: list[CaseEntry], axes: Iterable[str] = ()) -> dict[str, str]:
+    """Name every case by the values of the fields that differ, "ext4 · wal"; else by case_id.
+
+    `axes` are the fields that the experiment varies; others may differ as a consequence.
+    """
+    fields = list(axes) or list(dict.fromkeys(name for entry in cases for name in entry.case))
     varying = [
         name
         for name in fields

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.compare import compare, fingerprint_changes
+from jojlab.analysis.compare import compare, differences
 from jojlab.analysis.summary import summarise
 from jojlab.trace.run_folder import RunFolder
-from tests.captures import make_run
+from tests.captures import make_run, wal_capture
 
 
 def test_equal_runs_are_the_same(tmp_path: Path) -> None:
@@ -33,6 +33,20 @@ def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
     assert not comparison.same
 
 
+def test_the_fields_behind_one_name_are_told(tmp_path: Path) -> None:
+    runs = []
+    for name, journal_mode in (("a", "wal"), ("b", "truncate")):
+        case = {"filesystem": "ext4", "journal_mode": journal_mode}
+        run = RunFolder.create(
+            tmp_path / name, experiment={}, seeds=[1], cases=[("case", case)], fingerprint={}
+        )
+        run.add_capture("case", 1, wal_capture(case, 1, 3).write(tmp_path / f"made-{name}"))
+        runs.append(summarise(run))
+    comparison = compare(*runs)
+    assert comparison.settings == {"case": {"journal_mode": ("wal", "truncate")}}
+    assert compare(runs[0], runs[0]).settings == {}
+
+
 def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", seeds=[1], transactions=2)
     summary = summarise(run)
@@ -42,7 +56,7 @@ def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
 
 
 def test_fingerprints_are_compared_part_by_part() -> None:
-    assert fingerprint_changes({"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}, "b": 4}) == {
+    assert differences({"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}, "b": 4}) == {
         "a.y": (2, 3),
         "b": (None, 4),
     }

@@ -27,12 +27,11 @@ Exit code 3 when the case failed, 4 when events were lost or bytes have no owner
 
 def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: Any) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
-    from pathlib import Path
-
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import Experiment
     from jojlab.guest.cache import Cache
     from jojlab.guest.ready import ready_image
+    from jojlab.report.progress import Unwatched
 
     where = "joj bill"
     by_option = {field.name: field for field in FIELDS}
@@ -47,7 +46,7 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     options = Options(use_cache=not no_cache, timeout_s=timeout)
     lab = Laboratory(ready_image(cache), cache, profiles, options)
     with cache.work_dir() as work:
-        run = execute(asked, lab, Path(work) / "bill", lambda _: None)
+        run = execute(asked, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
             typer.echo(f"joj: {entry.reason}", err=True)

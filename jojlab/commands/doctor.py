@@ -12,11 +12,13 @@ from jojlab.errors import FINE, MACHINE_CANNOT
 
 def doctor(
     build: Annotated[
-        bool, typer.Option("--build", help="Build the guest image and its snapshot if need be.")
+        bool, typer.Option("--build", help="Boot the guest once too, and keep its snapshot.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at packages, agent, guest image, cache and disk; say what is missing and the remedy.
+    """Say what this machine has of what the lab needs, and the line that installs the rest.
+
+    Looks at packages, Rust, QEMU, agent, guest image (made if need be), cache, disk and memory.
 
     \b
     Examples:
@@ -28,13 +30,14 @@ def doctor(
     """
     from jojlab.guest.health import checks
 
-    found = list(checks(build=build))
+    found = []
+    for check in checks(build=build):
+        found.append(check)
+        if not as_json:
+            print(f"{'ok     ' if check.ok else 'MISSING'} {check.name:<9} {check.detail}")
+            if check.remedy:
+                print(f"{'':17} remedy: {check.remedy}", flush=True)
     fine = all(check.ok for check in found)
     if as_json:
         print(json.dumps({"ok": fine, "checks": [vars(check) for check in found]}, indent=1))
-    else:
-        for check in found:
-            print(f"{'ok     ' if check.ok else 'MISSING'} {check.name:<16} {check.detail}")
-            if check.remedy:
-                print(f"{'':24} remedy: {check.remedy}")
     raise typer.Exit(FINE if fine else MACHINE_CANNOT)

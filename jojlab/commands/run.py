@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT
+from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT, Interrupted, MachineError
 
 
 def run(
@@ -54,24 +55,42 @@ def run(
     from jojlab.report.progress import shown
 
     asked, profiles = plan(read(find(experiment), settings or ()))
-    folder = out or free_folder(Path("runs") / asked.name)
     cache = Cache.default()
     image = ready_image(cache)
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
     lab = Laboratory(image, cache, profiles, options)
-    with shown(asked.question, steps) as progress:
-        finished = execute(asked, lab, folder, progress)
-    raise typer.Exit(show_run(finished.path, as_json=as_json))
+    folder = out or free_folder(Path("runs") / asked.name)
+    try:
+        with shown(asked.question, steps) as watcher:
+            execute(asked, lab, folder, watcher)
+    except KeyboardInterrupt:
+        how = " without --no-cache" if no_cache else ""
+        elsewhere = f", with another --out than {out}" if out else ""
+        raise Interrupted(
+            f"interrupted; what was finished is kept: joj show {folder}",
+            f"the same command{how} goes on from there{elsewhere}",
+        ) from None
+    raise typer.Exit(show_run(folder, as_json=as_json))
 
 
 def free_folder(wanted: Path) -> Path:
-    """Return `wanted`, or the first of wanted-2, wanted-3 ... that does not exist."""
-    folder, number = wanted, 1
-    while folder.exists():
-        number += 1
-        folder = wanted.with_name(f"{wanted.name}-{number}")
-    return folder
+    """Make `wanted`, or the first of wanted-2, wanted-3 ... that is not there; return it.
+
+    Raises MachineError when no folder can be made there.
+    """
+    for number in itertools.count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise MachineError(
+                f"{folder}: cannot be made: {error.strerror}", "name a folder with --out"
+            ) from error
+    raise AssertionError("count() has no end")
 
 
 def show_run(folder: Path, *, as_json: bool) -> int:

@@ -26,7 +26,7 @@ def show(
     \b
     Examples:
       joj show runs/first-look
-      joj show runs/first-look --case filesystem=ext4,journal_mode=wal
+      joj show runs/first-look --case ext4-wal
       joj show runs/first-look --json | jq '.cases[].figures.throughput_tps'
       joj show runs/first-look --hash
 

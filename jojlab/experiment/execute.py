@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from jojlab.device.profile import Profile, read_profile
-from jojlab.errors import JojError
+from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_small_device
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
@@ -20,6 +22,9 @@ from jojlab.guest.image import Image
 from jojlab.guest.process import kill_all
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
 from jojlab.trace.run_folder import RunFolder
+
+# Where the tables of a case are, and whether they came from the cache.
+_Had = tuple[Path, bool]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,16 @@ class Step:
     seed: int
     cached: bool = False
     failure: str = ""
+
+
+class Watcher(Protocol):
+    """What hears how a run goes on."""
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """One case and seed is at `stage` of run_case; called by the thread that runs it."""
+
+    def finished(self, step: Step) -> None:
+        """One case and seed is done; called by the thread that called execute."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +82,7 @@ class Laboratory:
     options: Options
 
 
-def execute(
-    experiment: Experiment, lab: Laboratory, out: Path, progress: Callable[[Step], None]
-) -> RunFolder:
+def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher) -> RunFolder:
     """Run every case of a planned experiment into the new run folder `out`.
 
     Failed cases do not raise: they are marked in the run folder. Raises MachineError when the run
@@ -91,15 +104,14 @@ def execute(
         lab.cache.work_dir() as work,
         concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
+        futures: dict[Future[_Had], tuple[Case, int]] = {}
         try:
-            futures = {
-                pool.submit(_run, lab, case, seed, work): (case, seed) for case, seed in todo
-            }
+            for case, seed in todo:
+                futures[pool.submit(_run, lab, case, seed, work, watcher)] = (case, seed)
             for future in concurrent.futures.as_completed(futures):
-                progress(_finish(run, *futures[future], future))
+                watcher.finished(_finish(run, *futures[future], future))
         except BaseException:
-            kill_all()
-            pool.shutdown(cancel_futures=True)
+            _abandon(futures)
             raise
     return run
 
@@ -110,8 +122,16 @@ def case_json(case: Case, seed: int, profile: Profile) -> bytes:
     return json.dumps(record).encode()
 
 
-def _run(lab: Laboratory, case: Case, seed: int, work: Path) -> tuple[Path, bool]:
-    """Run one case in a guest, or take it from the cache; return the folder of its tables."""
+def _abandon(futures: Iterable[Future[_Had]]) -> None:
+    """Drop the cases that wait, and kill guests until none runs: one may be about to start."""
+    running = [future for future in futures if not future.cancel()]
+    while running:
+        kill_all()
+        running = list(concurrent.futures.wait(running, timeout=0.1).not_done)
+
+
+def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
+    """Run one case in a guest, or take it from the cache."""
     profile = lab.profiles[str(case.settings["device"])]
     folder = work / f"{case.case_id}-{seed}"
     outcome = run_case(
@@ -122,18 +142,27 @@ def _run(lab: Laboratory, case: Case, seed: int, work: Path) -> tuple[Path, bool
         folder,
         timeout_s=lab.options.timeout_s,
         use_cached=lab.options.use_cache,
+        on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),
     )
     return folder, outcome.from_cache
 
 
-def _finish(
-    run: RunFolder, case: Case, seed: int, future: concurrent.futures.Future[tuple[Path, bool]]
-) -> Step:
-    """Take a finished case into the run folder, or mark why it failed."""
+def _finish(run: RunFolder, case: Case, seed: int, future: Future[_Had]) -> Step:
+    """Take a finished case into the run folder, or mark why it failed.
+
+    Raises MachineError when the run folder cannot be written.
+    """
     try:
         folder, cached = future.result()
-    except JojError as error:
-        run.mark(case.case_id, "failed", f"seed {seed}: {error}")
-        return Step(case.case_id, seed, failure=str(error))
-    run.add_capture(case.case_id, seed, folder, cached=cached)
+    except (JojError, OSError) as error:
+        return _failed(run, case, seed, error)
+    try:
+        run.add_capture(case.case_id, seed, folder, cached=cached)
+    except DataError as error:
+        return _failed(run, case, seed, error)
     return Step(case.case_id, seed, cached=cached)
+
+
+def _failed(run: RunFolder, case: Case, seed: int, error: Exception) -> Step:
+    run.mark(case.case_id, "failed", f"seed {seed}: {error}")
+    return Step(case.case_id, seed, failure=str(error))

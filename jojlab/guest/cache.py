@@ -50,7 +50,9 @@ class Cache:
     def lock(self, name: str) -> Iterator[None]:
         """Holds the lock `name` against other threads and processes; ends with its holder."""
         path = self.folder("locks") / name
-        with path.open("w") as file:
+        with disk_errors(path):
+            file = path.open("w")
+        with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -139,8 +141,14 @@ class Cache:
         }
 
     def empty(self) -> None:
-        """Removes every entry; what running cases work on is left to them."""
+        """Removes every entry; what running cases work on is left to them.
+
+        Of a folder that is linked in from elsewhere, the link alone is removed.
+        """
         for kind in KINDS:
+            if (self.root / kind).is_symlink():
+                (self.root / kind).unlink()
+                continue
             for path in self.folder(kind).iterdir():
                 self.drop(kind, path.name)
 

@@ -1,25 +1,37 @@
-"""What the lab needs of this machine, checked one thing after the other."""
+"""What the lab needs of this machine, checked one thing after the other, with the remedies.
+
+Reads setup/packages.txt and agent/Cargo.toml, the same lists that setup/*.sh go by.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from jojlab.device.profile import read_profile
-from jojlab.errors import JojError
+from jojlab.errors import JojError, MachineError
 from jojlab.experiment.fields import BY_NAME
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image, qemu_version
-from jojlab.guest.qemu import Machine
+from jojlab.guest.image import qemu_version
+from jojlab.guest.packages import run_tool
+from jojlab.guest.qemu import HANDOUT_BYTES, MIB, Machine
 from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"
+CARGO_TOML = ROOT / "agent" / "Cargo.toml"
 
 # A snapshot, an image and the results of some experiments; below this a run is likely to fail.
-FREE_BYTES_NEEDED = 2_000_000_000
+FREE_DISK_BYTES = 2_000_000_000
+# A guest whose workload has filled its memory, and QEMU's own: translated code, the copy of the
+# snapshot, what is handed out.
+GUEST_BYTES = (Machine(0).memory_mib + 512) * MIB + 2 * HANDOUT_BYTES
 
 
 @dataclass(frozen=True)
@@ -33,48 +45,102 @@ class Check:
 
 
 def checks(*, build: bool) -> Iterator[Check]:
-    """Yield every check in turn; with `build`, image and snapshot are made on the way."""
-    missing = missing_packages()
-    line = f"apt-get install -y --no-install-recommends {' '.join(missing)}"
-    detail = f"missing: {', '.join(missing)}" if missing else "all of setup/packages.txt"
-    yield Check("packages", not missing, detail, line if missing else "")
-    yield _check("qemu", qemu_version)
-    yield _check("agent", lambda: str(agent_path()))
+    """Yield every check in turn. The guest image is made if need be; with `build` its snapshot too.
+
+    What one check finds missing keeps no other from being made.
+    """
     cache = Cache.default()
-    if build:
-        yield _check("image", lambda: _built(ready_image(cache), cache))
-    else:
-        yield _check("image", lambda: ready_image(cache).fingerprint)
-    sizes = cache.sizes()
-    yield Check("cache", True, f"{cache.root}: {sum(sizes.values()) / 1e6:.0f} MB (joj cache)")
-    free_bytes = shutil.disk_usage(cache.folder("work")).free
-    enough = free_bytes >= FREE_BYTES_NEEDED
-    remedy = "" if enough else "make room, or set JOJ_CACHE to a folder on another disk"
-    yield Check("disk", enough, f"{free_bytes / 1e9:.1f} GB free for the cache", remedy)
+    looks: dict[str, Callable[[], str]] = {
+        "packages": packages,
+        "rust": rust,
+        "qemu": qemu_version,
+        "agent": lambda: str(agent_path()),
+        "image": lambda: image(cache, build=build),
+        "cache": lambda: f"{cache.root}: {sum(cache.sizes().values()) / 1e6:.0f} MB (joj cache)",
+        "disk": lambda: disk(shutil.disk_usage(cache.folder("work")).free),
+        "memory": lambda: memory(available_bytes(), os.cpu_count() or 1),
+    }
+    for name, look in looks.items():
+        try:
+            yield Check(name, True, look())
+        except JojError as error:
+            yield Check(name, False, error.message, error.remedy)
+        except OSError as error:
+            yield Check(name, False, str(error))
 
 
-def missing_packages() -> list[str]:
-    """Return the Debian packages of setup/packages.txt that are not installed."""
-    wanted = [line.split("#")[0].strip() for line in PACKAGES.read_text().splitlines()]
-    missing = []
-    for package in filter(None, wanted):
-        if package.startswith("python3"):
-            continue  # this is running in one
-        command = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
-        state = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        if state != "installed":
-            missing.append(package)
-    return missing
+def packages(wanted: Path = PACKAGES) -> str:
+    """Look for the Debian packages that `wanted` lists; MachineError names those missing."""
+    lines = [line.split("#")[0].strip() for line in wanted.read_text().splitlines()]
+    # This is running in a Python, wherever it is from.
+    names = [name for name in lines if name and not name.startswith("python3")]
+    missing = [name for name in names if not _installed(name)]
+    if missing:
+        line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
+        raise MachineError(f"missing: {', '.join(missing)}", line)
+    return f"all {len(names)} of setup/packages.txt"
 
 
-def _check(name: str, look: object) -> Check:
-    assert callable(look)
+def rust(cargo_toml: Path = CARGO_TOML) -> str:
+    """Look for a Rust that can build the agent; MachineError says which is needed."""
+    needed = tomllib.loads(cargo_toml.read_text())["package"]["rust-version"]
+    if shutil.which("cargo") is None:
+        raise MachineError("cargo is missing", f"install Rust {needed} or newer: https://rustup.rs")
+    found = run_tool(["cargo", "--version"], "run cargo").split()[1]
+    if _numbers(found) < _numbers(needed):
+        raise MachineError(f"cargo {found}, {needed} is needed", "rustup update stable")
+    return f"cargo {found}"
+
+
+def image(cache: Cache, *, build: bool) -> str:
+    """Make the guest image if need be, and with `build` boot it once for its snapshot."""
+    made = ready_image(cache)
+    if not build:
+        return made.fingerprint
+    profile = read_profile(str(BY_NAME["device"].default))
+    snapshot(cache, made, Machine(profile.icount_shift))
+    return f"{made.fingerprint} with its snapshot"
+
+
+def disk(free_bytes: int) -> str:
+    """Judge the free space on the cache's disk; MachineError when a run is likely to fill it."""
+    detail = f"{free_bytes / 1e9:.1f} GB free for the cache"
+    if free_bytes < FREE_DISK_BYTES:
+        raise MachineError(
+            f"{detail}, {FREE_DISK_BYTES / 1e9:.0f} GB are needed",
+            "make room, or set JOJ_CACHE to a folder on another disk",
+        )
+    return detail
+
+
+def memory(free_bytes: int, jobs: int) -> str:
+    """Say for how many of `jobs` guests there is room; MachineError when for none.
+
+    A guest that writes little takes a quarter of what it may take.
+    """
+    fit = free_bytes // GUEST_BYTES
+    detail = f"{free_bytes / 1e9:.1f} GB free, a guest takes up to {GUEST_BYTES / 1e9:.1f} GB"
+    if not fit:
+        raise MachineError(detail, "end other programs, or add memory")
+    return detail if fit >= jobs else f"{detail}: use joj run --jobs {fit} when cases write much"
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Return the memory that programs can get without swapping (proc(5), MemAvailable)."""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    if match is None:
+        raise MachineError(f"{meminfo} has no MemAvailable", "use Linux 3.14 or newer")
+    return int(match[1]) * 1024
+
+
+def _installed(package: str) -> bool:
+    command = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
     try:
-        return Check(name, True, str(look()))
-    except JojError as error:
-        return Check(name, False, error.message, error.remedy)
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
+    return answer.stdout == "installed"
 
 
-def _built(image: Image, cache: Cache) -> str:
-    snapshot(cache, image, Machine(read_profile(str(BY_NAME["device"].default)).icount_shift))
-    return f"{image.fingerprint} with its snapshot"
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version.partition("-")[0])]

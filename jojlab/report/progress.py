@@ -1,48 +1,98 @@
-"""Progress of a long run on stderr: a bar where there is a terminal, a line a case elsewhere."""
+"""Progress of a long run on stderr: a live line on a terminal, a line for every case elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from jojlab.experiment.execute import Step
 
+# What is shown of a stage of run_case; the others end a case.
+_RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
+
+
+class Unwatched:
+    """A watcher that says nothing."""
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Say nothing."""
+
+    def finished(self, step: Step) -> None:
+        """Say nothing."""
+
+
+class Shown:
+    """A watcher that counts, and tells of every step; see `shown`."""
+
+    def __init__(self, steps: int) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._steps = steps
+        self._done = self._cached = self._failed = 0
+        self._running: dict[str, str] = {}
+        self._lock = threading.Lock()
+        # Only the names of the running cases give way on a narrow terminal, never the counts.
+        self.bar = Progress(
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn(
+                "{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")
+            ),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self.bar.add_task("", total=steps)
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Keep the list of running cases, in the order in which they began."""
+        name = f"{case_id}, seed {seed}"
+        with self._lock:
+            if stage in _RUNNING:
+                self._running[name] = _RUNNING[stage].format(name)
+            else:
+                self._running.pop(name, None)
+            self._describe()
+
+    def finished(self, step: Step) -> None:
+        """Count a step, and tell of it unless it came from the cache."""
+        name = f"{step.case_id}, seed {step.seed}"
+        with self._lock:
+            self._running.pop(name, None)
+            self._describe()
+        self._done += 1
+        self._cached += step.cached
+        self.bar.advance(self._task)
+        place = f"[{self._done}/{self._steps}]"
+        if step.failure:
+            self._failed += 1
+            self._console.print(f"{place} {name} failed: {step.failure}", markup=False)
+        elif not step.cached and self.bar.disable:
+            self._console.print(f"{place} {name}", markup=False)
+
+    def summary(self) -> str:
+        """How many captures there are, and where from."""
+        well = self._done - self._failed
+        text = f"{well} capture{'s' if well != 1 else ''} ({self._cached} from the cache)"
+        return f"{text}, {self._failed} failed" if self._failed else text
+
+    def _describe(self) -> None:
+        self.bar.update(self._task, description=escape(" | ".join(self._running.values())))
+
 
 @contextlib.contextmanager
-def shown(title: str, steps: int) -> Iterator[Callable[[Step], None]]:
-    """Give a function to call with every finished step of `steps`."""
-    console = Console(stderr=True, highlight=False)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not sys.stderr.isatty(),
-    )
+def shown(title: str, steps: int) -> Iterator[Shown]:
+    """Give a watcher for a run of `steps` cases and seeds; tell the time it took at the end."""
     begin_s = time.monotonic()
-    done = cached = 0
     print(title, file=sys.stderr)
-    with bar:
-        task = bar.add_task("cases", total=steps)
-
-        def progress(step: Step) -> None:
-            nonlocal done, cached
-            done += 1
-            cached += step.cached
-            bar.advance(task)
-            if step.failure:
-                console.print(
-                    f"failed: {step.case_id}, seed {step.seed}: {step.failure}", markup=False
-                )
-            elif not step.cached and bar.disable:
-                print(f"[{done}/{steps}] {step.case_id}, seed {step.seed}", file=sys.stderr)
-
-        yield progress
-    elapsed_s = time.monotonic() - begin_s
-    print(f"{done} captures ({cached} from the cache) in {elapsed_s:.1f} s", file=sys.stderr)
+    watcher = Shown(steps)
+    with watcher.bar:
+        yield watcher
+    print(f"{watcher.summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)

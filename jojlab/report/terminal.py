@@ -138,6 +138,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print the figures that changed, and what differs in how the runs were made."""
     for name, (old, new) in comparison.fingerprint.items():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(str(old))} → {escape(str(new))}")
+    for case_id, fields in comparison.settings.items():
+        for name, (old, new) in fields.items():
+            console.print(f"[cyan]{escape(case_id)}: {name}[/cyan]: {escape(f'{old} → {new}')}")
     for which, cases in (("first", comparison.only_old), ("second", comparison.only_new)):
         for case_id in cases:
             console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")

@@ -69,9 +69,13 @@ class RunFolder:
         fingerprint: Mapping[str, Any],
         experiment_toml: str = "",
     ) -> RunFolder:
-        """Make a new run of `cases`, (case_id, case) in the experiment's order, all pending."""
-        if (path / "run.json").exists():
-            raise UseError(f"{path}: a run is already there", "name another folder with --out")
+        """Make a new run of `cases`, (case_id, case) in the experiment's order, all pending.
+
+        Raises UseError when something else is in `path`, MachineError when it cannot be written.
+        """
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            what = "a run" if (path / "run.json").exists() else "something else"
+            raise UseError(f"{path}: {what} is already there", "name a new folder with --out")
         entries = [CaseEntry(case_id, dict(case)) for case_id, case in cases]
         run = cls(path, dict(experiment), list(seeds), entries, dict(fingerprint))
         run._check_case_ids()

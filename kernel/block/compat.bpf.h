@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every difference between the kernels that one object serves (6.1 to 6.18), told apart by what
- * the running kernel's BTF has and never by version number.
+ * the running kernel's BTF has and never by version number. Tried on 6.1 and on 6.18; what is said
+ * of versions between them is from reading, and not tried.
  */
 #ifndef JOJ_COMPAT_BPF_H
 #define JOJ_COMPAT_BPF_H
@@ -19,17 +20,17 @@ struct page___typed {
 	unsigned int page_type;
 } __attribute__((preserve_access_index));
 
-/* "mm: store the folio order in the first tail page's flags" came with 6.6. */
+/* The order of a large folio is in the low byte of its first tail page's flags (6.18) ... */
 struct folio___order_in_flags {
 	unsigned long _flags_1;
 } __attribute__((preserve_access_index));
 
-/* 5.16 to 6.5. */
+/* ... or has a field of its own (6.1). */
 struct folio___order_field {
 	unsigned char _folio_order;
 } __attribute__((preserve_access_index));
 
-/* 6.8 gave extent buffers folios[], and 6.10 addr, in place of pages[]. */
+/* An extent buffer has pages[] (6.1) or folios[] (6.18). */
 struct extent_buffer___pages {
 	struct page *pages[16];
 } __attribute__((preserve_access_index));
@@ -39,8 +40,8 @@ struct extent_buffer___folios {
 } __attribute__((preserve_access_index));
 
 /*
- * page.flags is an unsigned long up to 6.17 and struct memdesc_flags_t from 6.18, so a CO-RE
- * access to it relocates on one side only. It is the first member on all of them.
+ * page.flags is an unsigned long (6.1) or a struct memdesc_flags_t (6.18), so a CO-RE access to
+ * it relocates on one side only. It is the first member on both.
  */
 static __always_inline __u64 page_flags(__u64 page)
 {
@@ -60,8 +61,8 @@ static __always_inline __u32 folio_order(__u64 folio)
 }
 
 /*
- * Memory of the slab allocator keeps other things where a folio keeps its mapping. It was a page
- * flag up to 6.9, and is a value of the page type from 6.12.
+ * Memory of the slab allocator keeps other things where a folio keeps its mapping. A page flag
+ * tells it (6.1), or a value of the page type (6.18).
  */
 static __always_inline bool is_slab(__u64 folio)
 {

@@ -34,14 +34,13 @@ struct bio_record {
 	__u64 buffer_end_io;		/* address of b_end_io where a buffer_head is behind it */
 	__u64 partition_sector;		/* where the partition begins on the disk */
 	__u32 partition_device;		/* the disk itself where there is no partition */
-	__u32 run_count;		/* runs sent or lost */
-	__u32 pid;
-	__u32 tid;
-	char comm[16];
-	char buffer_type[20];		/* b_ops->name of an XFS buffer */
 	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, or 0 */
 	__u8 kernel_thread;
 	__u8 padding[2];
+	__u32 pid;
+	__u32 tid;
+	char comm[16];
+	char buffer_type[24];		/* b_ops->name of an XFS buffer */
 	char holder[8];			/* filesystem type; only for bios without owner */
 };
 
@@ -67,7 +66,7 @@ struct run_record {
 	__u32 magic;			/* s_magic */
 	__u32 mode;
 	__u32 links;
-	__u32 content;			/* bytes 8 to 11 of a block of a device */
+	__u32 content;			/* bytes 8 to 11 of a block in a device's page cache */
 	__u64 operations;		/* address of a_ops */
 	__u64 size_bytes;
 	__u64 detail;			/* F2FS: inode << 32 | node; Btrfs: owner of the tree */
@@ -77,8 +76,7 @@ struct run_record {
 
 enum path_flag {
 	PATH_NAMELESS = 1,	/* no dentry is left (or there never was one) */
-	PATH_UNHASHED = 2,	/* its name was removed */
-	PATH_TRUNCATED = 4,	/* the names did not fit */
+	PATH_TRUNCATED = 2,	/* the names did not fit */
 };
 
 struct path_record {
@@ -128,7 +126,7 @@ struct request_record {
  */
 struct control {
 	__u32 enabled;
-	__u32 device;			/* the disk that is traced; 0 for all */
+	__u32 device;			/* the disk that is traced */
 	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
 	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */

@@ -21,10 +21,6 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
-struct hlist_bl_node {
-	struct hlist_bl_node *next, **pprev;
-};
-
 struct qstr {
 	union {
 		struct {
@@ -36,7 +32,6 @@ struct qstr {
 };
 
 struct dentry {
-	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	union {

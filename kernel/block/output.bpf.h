@@ -27,7 +27,7 @@ static __always_inline __u32 disk_number(struct gendisk *disk)
 
 static __always_inline bool is_traced(__u32 device)
 {
-	return !control.device || control.device == device;
+	return control.device == device;
 }
 
 /* The disk under a filesystem; 0 where it has none of its own (Btrfs) or several. */

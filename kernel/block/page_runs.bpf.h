@@ -28,7 +28,6 @@ struct walk {
 	__u32 index, done_bytes, left_bytes, offset_bytes;
 	__u64 call_inode;	/* file of the system call the submitter is in */
 	__u64 time_ns;
-	__u32 runs;
 	bool open, ownerless;
 	__u64 mapping;		/* of the open run */
 	struct run_record run;
@@ -73,7 +72,6 @@ static __always_inline void close_run(struct walk *walk)
 	walk->open = false;
 	walk->run.length_bytes = walk->offset_bytes - walk->run.offset_bytes;
 	send(&walk->run, sizeof(walk->run), &control.lost_runs);
-	walk->runs++;
 }
 
 /* Facts about an owner that are not in its inode: which node, which tree. */

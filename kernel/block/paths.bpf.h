@@ -25,7 +25,7 @@ struct file_key {
 struct file_name {
 	__u64 digest;		/* of the dentries up to the root and their names' hashes */
 	__u64 session;
-	__u32 links, unhashed;
+	__u32 links, padding;
 };
 
 struct {
@@ -134,7 +134,7 @@ static __always_inline bool is_known(struct path_scratch *scratch)
 	struct file_name *name = &scratch->name;
 
 	return known && known->session == name->session && known->digest == name->digest &&
-	       known->links == name->links && known->unhashed == name->unhashed;
+	       known->links == name->links;
 }
 
 static __always_inline void describe_name(struct path_scratch *scratch, __u64 inode,
@@ -151,7 +151,6 @@ static __always_inline void describe_name(struct path_scratch *scratch, __u64 in
 	scratch->name.digest = walk.digest;
 	scratch->name.session = control.session;
 	scratch->name.links = READ(inode, inode, i_nlink);
-	scratch->name.unhashed = dentry && !READ(dentry, dentry, d_hash.pprev);
 }
 
 /*
@@ -183,8 +182,6 @@ __noinline int note_name(__u64 inode, __u64 time_ns)
 	record->mode = READ(inode, inode, i_mode);
 	record->links = scratch->name.links;
 	record->flags = dentry ? 0 : PATH_NAMELESS;
-	if (scratch->name.unhashed)
-		record->flags |= PATH_UNHASHED;
 	record->size_bytes = READ(inode, inode, i_size);
 	record->disk = disk_of_filesystem(READ(inode, inode, i_sb));
 	if (send_path(scratch, dentry))

@@ -19,7 +19,10 @@
 #include "model/flash_model.h"
 #include "store.h"
 
-/* What the MMC host of a phone takes at once; larger requests are split by the block layer. */
+/*
+ * What the device takes at once; larger requests are split by the block layer. An assumption: an
+ * MMC host's limit is of this order, and no profile names it.
+ */
 #define FLASH_REQUEST_BYTES_MAX (512 * 1024)
 
 static struct flash_config config = {

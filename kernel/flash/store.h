@@ -17,7 +17,7 @@ struct flash_store {
 void flash_store_init(struct flash_store *store);
 void flash_store_free(struct flash_store *store);
 
-/* Copies one segment from (write) or to the store. -ENOMEM when no page is left. */
+/* Copies one segment, within one page, from (write) or to the store. -ENOMEM: no page is left. */
 int flash_store_copy(struct flash_store *store, const struct bio_vec *segment, loff_t offset_bytes,
 		     bool write);
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,15 +11,18 @@ from jojlab.analysis.commit_bill import bill_json
 from jojlab.analysis.summary import summarise
 from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
-from jojlab.experiment.fields import JOURNAL_MODES, WORKLOADS
+from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
 from jojlab.guest.runner import run_case
+from jojlab.report.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
+
+ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
 
 
 @pytest.fixture
@@ -33,9 +35,8 @@ def run_experiment(
 ) -> RunFolder:
     asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))
     options = Options(jobs=jobs, use_cache=use_cache)
-    steps: list[Any] = []
-    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, steps.append)
-    assert [step.failure for step in steps if step.failure] == []
+    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, Unwatched())
+    assert [entry.reason for entry in run.cases if entry.reason] == []
     return run
 
 
@@ -46,12 +47,12 @@ def journal_modes(
     """Every filesystem, journal mode and operation, a few transactions each."""
     out = tmp_path_factory.mktemp("runs") / "journal-modes"
     lab = Laboratory(image, cache, {}, Options())
-    return run_experiment(lab, out, "journal-modes", "transactions=13")
+    return run_experiment(lab, out, "journal-modes", ALL_FILESYSTEMS, "transactions=13")
 
 
 def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> None:
     captures = list(journal_modes.captures())
-    assert len(captures) == 3 * len(JOURNAL_MODES) * len(WORKLOADS)
+    assert len(captures) == len(FILESYSTEMS) * len(JOURNAL_MODES) * len(SQLITE)
     for entry, _, capture in captures:
         assert not capture.incomplete, (entry.case_id, capture.manifest["incomplete_reasons"])
     assert not summarise(journal_modes).incomplete
@@ -85,6 +86,10 @@ def test_trace_and_device_count_the_same(journal_modes: RunFolder) -> None:
 # page split of the table adds a little. Measured on Linux 6.1 by hand with another tracer
 # (docs/decisions.md, "The bill of one insert"); XFS logs whole 4 KiB here, as the device's
 # physical block is 4 KiB.
+#
+# Btrfs: a sync writes two nodes of 16 KiB to the log tree, both twice (DUP), and a superblock.
+# NILFS2: of the WAL index two pages change in a steady commit (numbers and hashes of the WAL's
+# pages); the hand-made trace, of a third insert, saw one.
 BILLS = {
     ("ext4", "delete"): {"data": 24, "fs-journal": 32},
     ("ext4", "truncate"): {"data": 24, "fs-journal": 44},
@@ -98,7 +103,27 @@ BILLS = {
     ("f2fs", "truncate"): {"data": 24, "fs-journal": 12, "fs-metadata": 8},
     ("f2fs", "persist"): {"data": 28, "fs-journal": 12, "fs-metadata": 4},
     ("f2fs", "wal"): {"data": 8, "fs-metadata": 4},
+    ("btrfs", "delete"): {"data": 24, "fs-journal": 256, "fs-metadata": 16},
+    ("btrfs", "truncate"): {"data": 24, "fs-journal": 256, "fs-metadata": 16},
+    ("btrfs", "persist"): {"data": 28, "fs-journal": 256, "fs-metadata": 16},
+    ("btrfs", "wal"): {"data": 8, "fs-journal": 64, "fs-metadata": 4},
+    ("nilfs2", "delete"): {"data": 24, "fs-journal": 16, "fs-metadata": 52},
+    ("nilfs2", "truncate"): {"data": 24, "fs-journal": 24, "fs-metadata": 84},
+    ("nilfs2", "persist"): {"data": 28, "fs-journal": 20, "fs-metadata": 36},
+    ("nilfs2", "wal"): {"data": 16, "fs-journal": 8, "fs-metadata": 48},
 }
+
+
+def allowed(filesystem: str, block_type: str, kib: int) -> tuple[float, float]:
+    """The least and the most KiB that agree with `kib`.
+
+    What NILFS2 writes of its own tables depends on how much it has written before: how many blocks
+    of the DAT (the table of all block addresses) hold the entries of one log, whether a file has
+    a B-tree yet. Two blocks more or less are the same bill.
+    """
+    if (filesystem, block_type) == ("nilfs2", "fs-metadata"):
+        return kib - 8, kib + 8
+    return kib, kib + 1.5
 
 
 def test_one_insert_costs_what_it_is_known_to_cost(lab: Laboratory, tmp_path: Path) -> None:
@@ -107,7 +132,7 @@ def test_one_insert_costs_what_it_is_known_to_cost(lab: Laboratory, tmp_path: Pa
         tmp_path / "run",
         "journal-modes",
         *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=29"),
-        "journal_mode=delete,truncate,persist,wal",
+        *("journal_mode=delete,truncate,persist,wal", ALL_FILESYSTEMS),
     )
     for (filesystem, journal_mode), wanted in BILLS.items():
         bill = bill_json(run, f"{filesystem}-{journal_mode}")
@@ -117,8 +142,50 @@ def test_one_insert_costs_what_it_is_known_to_cost(lab: Laboratory, tmp_path: Pa
                 kib[row["block_type"]] = kib.get(row["block_type"], 0) + row["bytes"] / 1024
         assert bill["lost_events"] == bill["unattributed_bytes"] == 0
         for block_type in wanted.keys() | kib.keys():
-            expected, found = wanted.get(block_type, 0), kib.get(block_type, 0)
-            assert expected <= found < expected + 1.5, (filesystem, journal_mode, block_type, kib)
+            least, most = allowed(filesystem, block_type, wanted.get(block_type, 0))
+            found = kib.get(block_type, 0)
+            assert least <= found < most, (filesystem, journal_mode, block_type, kib)
+
+
+def test_an_atomic_write_of_f2fs_needs_no_journal(lab: Laboratory, tmp_path: Path) -> None:
+    run = run_experiment(
+        lab,
+        tmp_path / "run",
+        "journal-modes",
+        *("filesystem=f2fs", "journal_mode=truncate", "batch_atomic_write=on"),
+        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
+    )
+    [(entry, _, capture)] = list(run.captures())
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert capture.manifest["batch_atomic_commits"] >= 13
+    rows = bill_json(run, entry.case_id)["rows"]
+    assert not [row for row in rows if row["file_kind"] == "db-journal"]
+    [data] = [row for row in rows if row["block_type"] == "data"]
+    assert (data["file"], data["bytes"]) == ("/main.db", 8192)
+    assert data["cause"] == "f2fs-commit-atomic-write of main.db"
+    assert not [row for row in rows if row["cause"].startswith("by ")]
+
+
+@pytest.mark.parametrize(("data_mode", "journalled_kib"), [("journal", 24), ("writeback", 0)])
+def test_ext4_is_attributed_in_every_data_mode(
+    lab: Laboratory, tmp_path: Path, data_mode: str, journalled_kib: int
+) -> None:
+    """One insert changes 24 KiB of files, which data=journal writes to ext4's journal first."""
+    run = run_experiment(
+        lab,
+        tmp_path / "run",
+        "journal-modes",
+        *("filesystem=ext4", f"mount_options=noatime,data={data_mode}", "journal_mode=truncate"),
+        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
+    )
+    [(entry, _, capture)] = list(run.captures())
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert f"data={data_mode}" in capture.manifest["configuration"]["mount"]
+    bill = bill_json(run, entry.case_id)
+    assert bill["lost_events"] == bill["unattributed_bytes"] == 0
+    of_files = [row for row in bill["rows"] if row["file_kind"] in ("db", "db-journal")]
+    copies = [row["bytes"] for row in of_files if row["block_type"] == "fs-journal"]
+    assert sum(copies) == journalled_kib * 1024
 
 
 def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Laboratory, tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: P
     assert guests(cache) == []
 
 
+# A shell's background job inherits an ignored SIGINT, and the lab would with it.
 RUN = """
 import resource, signal, sys
 from pathlib import Path
@@ -158,7 +159,6 @@ from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
 from jojlab.guest.runner import run_case
-# A shell that starts us in the background has SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 root, fingerprint, kernel, initramfs, case, most_bytes, out = sys.argv[1:]
 if int(most_bytes):

@@ -16,6 +16,7 @@ use crate::trace::rows;
 /// Tables of one tracing, and what is missing from them.
 #[derive(Debug, Default)]
 pub struct Capture {
+    /// In order of issue.
     pub requests: Vec<rows::Request>,
     pub page_runs: Vec<rows::PageRun>,
     pub files: Vec<rows::File>,
@@ -43,6 +44,9 @@ pub struct Surroundings<'a> {
 }
 
 /// Decodes a sequence of (length u32, record) as the tracer collects them.
+///
+/// # Errors
+/// If a record is cut off, or is none that event.h knows.
 pub fn decode_all(bytes: &[u8]) -> Result<Vec<Record>, DecodeError> {
     let mut records = Vec::new();
     let mut rest = bytes;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-/// Names of a file's kinds as schema/requests.toml lists them; "none" is for no file at all.
+/// The kind where there is no file at all; all kinds are listed in schema/requests.toml.
 pub const NONE: &str = "none";
+/// The kind of a directory, which its name does not tell.
 pub const DIRECTORY: &str = "directory";
 const OTHER: &str = "other";
 

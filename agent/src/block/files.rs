@@ -187,7 +187,7 @@ mod tests {
         let mut files = Files::default();
         files.see_path(&path(5, 0, 10, "/old"));
         files.see_path(&path(5, 0, 20, "/new"));
-        files.see_path(&Path { links: 0, unhashed: true, ..path(5, 0, 30, "/new") });
+        files.see_path(&Path { links: 0, ..path(5, 0, 30, "/new") });
         files.see_path(&Path { links: 0, ..path(5, 0, 40, "") });
         let row = &files.rows()[0];
         assert_eq!(row.path, "/new");

@@ -21,6 +21,9 @@ pub struct Layout {
 
 impl Layout {
     /// Reads the device's. A filesystem that is not known has no areas.
+    ///
+    /// # Errors
+    /// If the device cannot be read, or is too small for what its superblock says.
     pub fn read(device: &impl FileExt) -> io::Result<Self> {
         let mut superblock = [0; 1024];
         device.read_exact_at(&mut superblock, SUPERBLOCK_OFFSET)?;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+/// A stretch of one run of one bio, in sectors of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the bio and of its run, as whoever added them counts.
@@ -28,13 +29,16 @@ pub enum Part {
 /// Orders pieces by operation, sector, and then age.
 type Place = (u32, u64, usize, usize);
 
+/// The pieces queued and not issued yet.
 #[derive(Debug, Default)]
 pub struct Pieces {
     waiting: BTreeMap<Place, Piece>,
+    /// Of all pieces ever queued: how far back one that covers a sector may begin.
     longest_sectors: u64,
 }
 
 impl Pieces {
+    /// A piece was queued, for an operation (kernel::OPERATION_*).
     pub fn add(&mut self, operation: u32, piece: Piece) {
         if piece.sectors > 0 {
             self.longest_sectors = self.longest_sectors.max(piece.sectors);

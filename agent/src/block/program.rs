@@ -11,6 +11,7 @@ use super::symbols::Symbols;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
 
+/// Why the programs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     #[error("cannot {step} the BPF tracer: {source}; {remedy}")]
@@ -58,7 +59,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads and attaches, switched off.
+    /// Loads and attaches, switched off. `has_rdonly_cast` says what read.bpf.h may use.
+    ///
+    /// # Errors
+    /// If the ring's size is no power of two, or the kernel refuses a step.
     pub fn load(ring_bytes: u32, has_rdonly_cast: bool) -> Result<Self, ProgramError> {
         if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
             return Err(ProgramError::RingSize(ring_bytes));
@@ -106,6 +110,7 @@ impl Program {
         }
     }
 
+    /// The programs send nothing more.
     pub fn switch_off(&mut self) {
         // SAFETY: as in switch_on.
         unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(0) }
@@ -133,6 +138,9 @@ impl Program {
     }
 
     /// Moves what waits in the ring buffer to memory of ours.
+    ///
+    /// # Errors
+    /// If libbpf cannot read the ring.
     pub fn collect(&mut self) -> Result<(), ProgramError> {
         self.ring.consume()
     }

@@ -2,11 +2,11 @@
 //! ring buffer, produces typed records; what is too short or of an unknown kind is an error.
 
 /// Sizes that event.h asserts too.
-pub const BIO_BYTES: usize = 128;
-pub const RUN_BYTES: usize = 88;
-pub const PATH_BYTES: usize = 56;
-pub const SYNC_BYTES: usize = 64;
-pub const REQUEST_BYTES: usize = 48;
+const BIO_BYTES: usize = 128;
+const RUN_BYTES: usize = 88;
+const PATH_BYTES: usize = 56;
+const SYNC_BYTES: usize = 64;
+const REQUEST_BYTES: usize = 48;
 
 /// enum run_flag of event.h, as far as the rules look at them.
 pub const RUN_UNMAPPED: u32 = 1;
@@ -16,9 +16,9 @@ pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
 
 const PATH_NAMELESS: u32 = 1;
-const PATH_UNHASHED: u32 = 2;
-const PATH_TRUNCATED: u32 = 4;
+const PATH_TRUNCATED: u32 = 2;
 
+/// Why bytes are no record.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum DecodeError {
     #[error("a record of kind {kind} has {actual} bytes where {expected} are needed")]
@@ -27,6 +27,8 @@ pub enum DecodeError {
     UnknownKind(u32),
 }
 
+/// One record, by its kind. What each field means, and its unit, stands in event.h under the same
+/// name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     Bio(Bio),
@@ -38,6 +40,7 @@ pub enum Record {
     Complete(Request),
 }
 
+/// struct bio_record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bio {
     pub device: u32,
@@ -50,16 +53,16 @@ pub struct Bio {
     pub buffer_end_io: u64,
     pub partition_sector: u64,
     pub partition_device: u32,
-    pub run_count: u32,
+    pub journal_block_type: u8,
+    pub kernel_thread: bool,
     pub pid: u32,
     pub tid: u32,
     pub comm: String,
     pub buffer_type: String,
-    pub journal_block_type: u8,
-    pub kernel_thread: bool,
     pub holder: String,
 }
 
+/// struct run_record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
     pub flags: u32,
@@ -79,6 +82,7 @@ pub struct Run {
     pub detail: u64,
 }
 
+/// struct path_record, its names joined.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path {
     pub filesystem: u32,
@@ -87,13 +91,13 @@ pub struct Path {
     pub generation: u32,
     pub mode: u32,
     pub links: u32,
-    pub unhashed: bool,
     pub size_bytes: u64,
     pub disk: u32,
     /// From the filesystem's root, which is "/"; empty where no name is left.
     pub path: String,
 }
 
+/// struct sync_record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sync {
     pub call: u32,
@@ -107,6 +111,7 @@ pub struct Sync {
     pub comm: String,
 }
 
+/// struct request_record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     pub device: u32,
@@ -120,6 +125,9 @@ pub struct Request {
 }
 
 /// Decodes one record as it left the ring buffer.
+///
+/// # Errors
+/// If it is shorter than its kind needs, or of no kind of event.h.
 pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     if bytes.len() < 4 {
         return Err(DecodeError::Short { kind: 0, actual: bytes.len(), expected: 4 });
@@ -162,16 +170,15 @@ fn decode_bio(mut fields: Fields) -> Bio {
         buffer_end_io: fields.u64(),
         partition_sector: fields.u64(),
         partition_device: fields.u32(),
-        run_count: fields.u32(),
-        pid: fields.u32(),
-        tid: fields.u32(),
-        comm: fields.text(16),
-        buffer_type: fields.text(20),
         journal_block_type: fields.u8(),
         kernel_thread: fields.u8() != 0,
-        holder: String::new(),
+        ..Bio::default()
     };
     fields.skip(2);
+    bio.pid = fields.u32();
+    bio.tid = fields.u32();
+    bio.comm = fields.text(16);
+    bio.buffer_type = fields.text(24);
     bio.holder = fields.text(8);
     bio
 }
@@ -207,7 +214,6 @@ fn decode_path(mut fields: Fields) -> Result<Path, DecodeError> {
         ..Path::default()
     };
     let flags = fields.u32();
-    path.unhashed = flags & PATH_UNHASHED != 0;
     path.size_bytes = fields.u64();
     let names_bytes = fields.u32() as usize;
     path.disk = fields.u32();

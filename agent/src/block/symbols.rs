@@ -13,9 +13,6 @@ const WANTED: &[&str] = &[
     "ext4_end_buffer_io_sync",
     // Direct I/O.
     "iomap_dio_bio_end_io",
-    "blkdev_bio_end_io",
-    "blkdev_bio_end_io_async",
-    "blkdev_bio_end_io_simple",
     // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
     "bio_chain_endio",
     "submit_bio_wait_endio",
@@ -36,6 +33,7 @@ const WANTED: &[&str] = &[
     "bpf_rdonly_cast",
 ];
 
+/// Why the kernel's addresses are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolsError {
     #[error("/proc/kallsyms: {0}; is /proc mounted?")]
@@ -53,6 +51,9 @@ pub struct Symbols {
 
 impl Symbols {
     /// Reads the running kernel's.
+    ///
+    /// # Errors
+    /// If /proc/kallsyms cannot be read, or shows zeroes for addresses.
     pub fn read() -> Result<Self, SymbolsError> {
         let file = std::fs::File::open("/proc/kallsyms")?;
         let symbols = Self::parse(BufReader::with_capacity(1 << 16, file))?;
@@ -62,7 +63,10 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Takes lines "ADDRESS TYPE NAME[ [MODULE]]".
+    /// Takes lines "ADDRESS TYPE NAME[ [MODULE]]"; others are skipped.
+    ///
+    /// # Errors
+    /// If the source cannot be read.
     pub fn parse(mut source: impl BufRead) -> std::io::Result<Self> {
         let mut symbols = Self::default();
         let mut line = Vec::new();

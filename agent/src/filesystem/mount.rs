@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::{FilesystemError, Kind};
@@ -29,16 +30,16 @@ impl Mounted {
         let (flags, data) = split_options(options);
         std::fs::create_dir_all(directory)
             .map_err(|source| FilesystemError::Finish { directory: directory.into(), source })?;
-        let data = CString::new(data).unwrap_or_default();
-        rustix::mount::mount(device, directory, kind.word(), flags, data.as_c_str()).map_err(
-            |source| FilesystemError::Mount {
-                device: device.into(),
-                directory: directory.into(),
-                kind,
-                options: options.into(),
-                source,
-            },
-        )?;
+        let failed = |source| FilesystemError::Mount {
+            device: device.into(),
+            directory: directory.into(),
+            kind,
+            options: options.into(),
+            source,
+        };
+        let data = CString::new(data).map_err(|_| failed(Errno::INVAL))?;
+        rustix::mount::mount(device, directory, kind.word(), flags, data.as_c_str())
+            .map_err(failed)?;
         Ok(Self { directory: directory.into() })
     }
 
@@ -107,5 +108,13 @@ mod tests {
         assert_eq!(flags, MountFlags::NOATIME | MountFlags::LAZYTIME);
         assert_eq!(data, "data=journal,commit=30");
         assert_eq!(split_options(""), (MountFlags::empty(), String::new()));
+    }
+
+    #[test]
+    fn options_that_cannot_be_handed_over_are_refused_and_not_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = "noatime,data=journal\0";
+        let mounted = Mounted::new(Kind::Ext4, Path::new("/dev/null"), directory.path(), options);
+        assert!(mounted.unwrap_err().to_string().contains("data=journal"));
     }
 }

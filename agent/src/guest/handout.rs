@@ -10,13 +10,14 @@ use std::fs::{self, File};
 use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
 
-pub const MAGIC: [u8; 8] = *b"joj-tar\0";
-pub const VERSION: u32 = 1;
-pub const HEADER_BYTES: usize = 24;
+const MAGIC: [u8; 8] = *b"joj-tar\0";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 24;
 
 /// The name of the kernel command line's field: `joj.handout=ADDRESS:LENGTH`, hexadecimal bytes.
 const FIELD: &str = "joj.handout=";
 
+/// Why results cannot be handed out.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoutError {
     #[error("the kernel command line has no valid {FIELD}ADDRESS:LENGTH (hexadecimal)")]
@@ -38,6 +39,9 @@ pub struct Region {
 
 impl Region {
     /// Maps the region that this kernel's command line names.
+    ///
+    /// # Errors
+    /// If it names none, or the kernel does not let us map it.
     pub fn open() -> Result<Self, HandoutError> {
         let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
         let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
@@ -47,6 +51,10 @@ impl Region {
     }
 
     /// Writes the regular files of `folder` in the order of their names.
+    ///
+    /// # Errors
+    /// If they do not fit, cannot be read, or are not all regular files; the host then finds no
+    /// header.
     pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
         write_to(self.memory.as_mut_slice(), folder)
     }

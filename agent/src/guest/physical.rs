@@ -14,6 +14,9 @@ pub struct Mapping {
 
 impl Mapping {
     /// Maps `length_bytes` from the page-aligned physical `address`.
+    ///
+    /// # Errors
+    /// If /dev/mem is missing, or the kernel protects the range.
     pub fn new(address: u64, length_bytes: usize) -> io::Result<Self> {
         let memory = File::options().read(true).write(true).open("/dev/mem")?;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.

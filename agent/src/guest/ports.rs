@@ -13,6 +13,9 @@ pub struct Ports {
 
 impl Ports {
     /// Asks the kernel for the ports; it takes CAP_SYS_RAWIO.
+    ///
+    /// # Errors
+    /// If the kernel refuses them.
     pub fn acquire(first: u16, count: u16) -> io::Result<Self> {
         set_permission(first, count, true)?;
         Ok(Self { first, count })

@@ -13,8 +13,11 @@ const PANICKED: u8 = 1;
 /// Mapping and unmapping take microseconds; a clock that QEMU moved, milliseconds at the least.
 const MOST_VIRTUAL_TIME: Duration = Duration::from_millis(1);
 
-/// Stops here. Returns when, and if, the host continues the machine; an error when the virtual
-/// clock has moved meanwhile, because what follows would then depend on the host.
+/// Stops here. Returns when, and if, the host continues the machine.
+///
+/// # Errors
+/// If the virtual clock has moved meanwhile, because what follows would then depend on the host;
+/// or if the ports or the timer are out of reach.
 pub fn stop() -> anyhow::Result<()> {
     let ports = Ports::acquire(PVPANIC_PORT, 1).context("no right to the pvpanic port")?;
     let tick = HaltedTick::new().context("cannot halt the local APIC's timer through /dev/mem")?;

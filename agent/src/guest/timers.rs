@@ -29,6 +29,9 @@ pub struct HaltedTick {
 
 impl HaltedTick {
     /// A count of zero halts the timer.
+    ///
+    /// # Errors
+    /// If the registers cannot be mapped.
     pub fn new() -> io::Result<Self> {
         let mut apic = Mapping::new(LOCAL_APIC, LOCAL_APIC_BYTES)?;
         let remaining = apic.read_register(CURRENT_COUNT);
@@ -46,6 +49,9 @@ impl Drop for HaltedTick {
 
 /// Halts the battery-backed clock for good: the kernel has read it at boot, and needs it no more.
 /// QEMU keeps a timer for its next alarm otherwise.
+///
+/// # Errors
+/// If the kernel refuses the ports.
 pub fn halt_rtc() -> io::Result<()> {
     let ports = Ports::acquire(RTC_PORT, 2)?;
     ports.write_u8(0, RTC_REGISTER_A);

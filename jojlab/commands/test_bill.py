@@ -1,0 +1,35 @@
+"""The options of joj bill are the fields of a case."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from typer.testing import CliRunner
+
+from jojlab.cli import app
+from jojlab.commands.bill import bill
+from jojlab.experiment.fields import FIELDS
+
+
+def test_every_field_has_an_option_and_no_other_has() -> None:
+    own = {"seed", "no_cache", "timeout", "as_json"}
+    assert inspect.signature(bill).parameters.keys() - own == {field.name for field in FIELDS}
+
+
+def test_help_tells_values_and_defaults() -> None:
+    answer = CliRunner().invoke(app, ["bill", "--help"], terminal_width=10_000)
+    assert answer.exit_code == 0
+    shown = re.sub(r"\s+", " ", answer.stdout)
+    for field in FIELDS:
+        assert f"--{field.name.replace('_', '-')} " in shown
+        assert ", ".join(field.choices) in shown
+        assert field.default is None or f"[default: {field.default}]" in shown
+
+
+def test_a_number_must_be_one() -> None:
+    for field in FIELDS:
+        if field.is_number:
+            flag = f"--{field.name.replace('_', '-')}"
+            answer = CliRunner().invoke(app, ["bill", flag, "many"])
+            assert answer.exit_code == 2 and flag in answer.stderr

@@ -1,0 +1,143 @@
+"""Runs from the cache, and past cases that fail; runs in guests are tested in tests/guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import MachineError, UseError
+from jojlab.experiment.execute import Laboratory, Options, Step, case_json, execute, plan
+from jojlab.experiment.read import Experiment
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import Image
+from jojlab.guest.qemu import Machine
+from jojlab.guest.runner import canonical, result_key
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import wal_capture
+
+SEEDS = (1, 2)
+
+
+class Heard:
+    """A watcher that keeps what it hears, and may be interrupted at the first finished step."""
+
+    def __init__(self, *, interrupted: bool = False) -> None:
+        self.stages: set[str] = set()
+        self.steps: list[Step] = []
+        self.interrupted = interrupted
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        self.stages.add(f"{case_id} {seed} {stage}")
+
+    def finished(self, step: Step) -> None:
+        self.steps.append(step)
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+
+class Bench:
+    """An experiment of two cases and two seeds, and a laboratory whose image cannot boot."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        fixed, matrix = {"filesystem": "ext4"}, {"journal_mode": ("wal", "persist")}
+        experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
+        self.asked, profiles = plan(experiment.expanded())
+        image = Image("fingerprint", folder / "no-kernel", folder / "no-initramfs", {"by": "test"})
+        self.lab = Laboratory(image, Cache(folder / "cache"), profiles, Options(jobs=1))
+
+    def known(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
+        """Put the result of a case into the cache; its requests may be cut short."""
+        case = self.asked.cases[number]
+        profile = self.lab.profiles[str(case.settings["device"])]
+        made = wal_capture({"journal_mode": "wal"}, seed, 3).write(
+            self.folder / f"made-{number}-{seed}"
+        )
+        files = {path.name: path.read_bytes() for path in made.iterdir()}
+        if cut_bytes:
+            files["requests.parquet"] = files["requests.parquet"][:-cut_bytes]
+        record = canonical(case_json(case, seed, profile))
+        key = result_key(self.lab.image, Machine(profile.icount_shift), record)
+        self.lab.cache.store(key, files)
+
+    def run(self, watcher: Heard) -> RunFolder:
+        run = execute(self.asked, self.lab, self.folder / "run", watcher)
+        assert RunFolder.open(run.path) == run  # what is on disk is what was returned
+        return run
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
+    for number in (0, 1):
+        for seed in SEEDS:
+            bench.known(number, seed)
+    heard = Heard()
+    run = bench.run(heard)
+    assert [case.status for case in run.cases] == ["ok", "ok"]
+    assert all(step.cached and not step.failure for step in heard.steps)
+    assert heard.stages == {
+        "wal 1 cached", "wal 2 cached", "persist 1 cached", "persist 2 cached",
+    }  # fmt: skip
+    assert run.fingerprint == {"image": "fingerprint", "by": "test"}
+    assert list((bench.lab.cache.root / "work").iterdir()) == []
+
+
+def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
+    bench.known(0, 1)
+    bench.known(1, 1)
+    bench.known(1, 2)
+    heard = Heard()
+    run = bench.run(heard)  # seed 2 of the first case needs a guest, which cannot boot
+    assert [case.status for case in run.cases] == ["failed", "ok"]
+    assert run.cases[0].reason.startswith("seed 2: QEMU")
+    assert [capture.seed for capture in run.cases[0].captures] == [1]
+    assert [step.seed for step in heard.steps if step.failure] == [2]
+    assert "wal 2 snapshot" in heard.stages
+
+
+def test_a_damaged_result_fails_its_case(bench: Bench) -> None:
+    for number in (0, 1):
+        bench.known(number, 1, cut_bytes=50 * number)
+        bench.known(number, 2)
+    run = bench.run(Heard())
+    assert [case.status for case in run.cases] == ["ok", "failed"]
+    assert "requests.parquet: damaged or cut short" in run.cases[1].reason
+
+
+def test_an_interrupted_run_can_be_read(bench: Bench) -> None:
+    for number in (0, 1):
+        for seed in SEEDS:
+            bench.known(number, seed)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(Heard(interrupted=True))
+    run = RunFolder.open(bench.folder / "run")
+    assert [case.status for case in run.cases] == ["pending", "pending"]
+    assert sum(len(case.captures) for case in run.cases) == 1
+    assert len(list(run.captures())) == 1
+    assert list((bench.lab.cache.root / "work").iterdir()) == []
+
+
+def test_a_run_folder_that_cannot_be_written_is_told(bench: Bench) -> None:
+    (bench.folder / "run").symlink_to("/dev/null/nowhere")
+    with pytest.raises(MachineError, match="cannot write"):
+        bench.run(Heard())
+
+
+def test_a_filesystem_too_large_for_the_device_is_skipped(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "devices" / "emmc-galaxy-s3.toml").read_text()
+    text = text.replace('name = "emmc-galaxy-s3"', 'name = "small"')
+    device = tmp_path / "small.toml"
+    device.write_text(text.replace("= 2147483648", f"= {64 << 20}"))
+    fixed = {"device": str(device)}
+    both = Experiment("asked", "What?", (1,), fixed, {"filesystem": ("xfs", "ext4")})
+    asked, _ = plan(both.expanded())
+    assert asked.cases[0].skip.startswith("xfs needs a device of 300 MiB")
+    assert not asked.cases[1].skip
+    alone = Experiment("asked", "What?", (1,), {**fixed, "filesystem": "xfs"}, {}, where="here")
+    with pytest.raises(UseError, match="here: xfs needs a device"):
+        plan(alone.expanded())

@@ -1,0 +1,78 @@
+"""Each check of this machine, on a machine that lacks the thing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import MachineError
+from jojlab.guest import health
+from jojlab.guest.health import GUEST_BYTES, available_bytes, checks, disk, memory, packages, rust
+
+
+def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
+    wanted = tmp_path / "packages.txt"
+    wanted.write_text("dpkg  # there\njojlab-no-such\n\n# a remark\npython3\njojlab-nor-this #\n")
+    with pytest.raises(MachineError) as caught:
+        packages(wanted)
+    assert caught.value.message == "missing: jojlab-no-such, jojlab-nor-this"
+    assert caught.value.remedy.endswith("--no-install-recommends jojlab-no-such jojlab-nor-this")
+    wanted.write_text("dpkg\n")
+    assert packages(wanted).startswith("all 1 ")
+
+
+def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="dpkg-query is missing"):
+        packages()
+
+
+def test_rust_must_be_there_and_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = tmp_path / "Cargo.toml"
+    manifest.write_text('[package]\nrust-version = "1.9"\n')
+    cargo = tmp_path / "cargo"
+    cargo.write_text("#!/bin/sh\necho 'cargo 1.10.0-nightly (abc 2016-01-01)'\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    with pytest.raises(MachineError, match="cargo is missing"):
+        rust(manifest)
+    cargo.chmod(0o755)
+    assert rust(manifest) == "cargo 1.10.0-nightly"
+    manifest.write_text('[package]\nrust-version = "1.10.1"\n')
+    with pytest.raises(MachineError, match=r"cargo 1\.10\.0-nightly, 1\.10\.1 is needed"):
+        rust(manifest)
+
+
+def test_disk_and_memory_have_their_least() -> None:
+    assert disk(health.FREE_DISK_BYTES)
+    with pytest.raises(MachineError, match="are needed"):
+        disk(health.FREE_DISK_BYTES - 1)
+    assert "--jobs" not in memory(2 * GUEST_BYTES, 2)
+    assert "use joj run --jobs 1" in memory(2 * GUEST_BYTES - 1, 2)
+    with pytest.raises(MachineError):
+        memory(GUEST_BYTES - 1, 1)
+
+
+def test_available_memory_is_read(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:        2048 kB\nMemAvailable:    1024 kB\n")
+    assert available_bytes(meminfo) == 1 << 20
+    meminfo.write_text("MemTotal:        2048 kB\n")
+    with pytest.raises(MachineError, match="MemAvailable"):
+        available_bytes(meminfo)
+    assert available_bytes() > 0
+
+
+def test_one_thing_missing_keeps_no_other_from_being_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JOJ_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {check.name: check for check in checks(build=True)}
+    assert [name for name, check in found.items() if check.ok] == ["cache", "memory"]
+    assert found["qemu"].remedy == "sudo apt-get install qemu-system-x86"
+    assert found["agent"].remedy == "make setup"
+    assert "cache" in found["disk"].detail

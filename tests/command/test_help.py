@@ -1,0 +1,27 @@
+"""The help of joj and of every subcommand shows how it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.cli import COMMANDS
+from tests.command.conftest import Lab
+
+NAMES = [name for name, _ in COMMANDS]
+
+
+def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
+    answer = lab.joj("--help")
+    assert answer.returncode == 0
+    examples = answer.stdout.split("Examples:")[1]
+    assert "joj run first-look" in examples
+    for name in NAMES:
+        assert f"\n  {name} " in answer.stdout
+    assert "Exit codes" in answer.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_shows_examples(lab: Lab, name: str) -> None:
+    answer = lab.joj(name, "--help")
+    assert answer.returncode == 0
+    assert f"joj {name}" in answer.stdout.split("Examples:")[1]

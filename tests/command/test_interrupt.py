@@ -1,0 +1,47 @@
+"""Ctrl-C in the middle of a run: nothing is lost that was finished, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from tests.command.conftest import Lab
+
+# Two cases that end soon, and one that is running when the key is pressed.
+ASKED = (
+    "run", "first-look", "--jobs=1", "--set=transactions=11,13,401", "--set=seeds=1",
+    "--set=filesystem=ext4", "--set=journal_mode=truncate",
+)  # fmt: skip
+
+
+def test_what_was_finished_is_kept(lab: Lab) -> None:
+    with lab.start(*ASKED) as joj:
+        assert joj.stderr
+        said = ""
+        while "[2/3]" not in said:
+            line = joj.stderr.readline()
+            assert line, said
+            said += line
+        os.killpg(joj.pid, signal.SIGINT)
+        _, rest = joj.communicate()
+    assert joj.returncode == 130, said + rest
+    assert "interrupted; what was finished is kept: joj show runs/first-look" in rest
+    assert "the same command goes on from there" in rest
+    assert "Traceback" not in rest
+    assert lab.guests() == []
+    assert list((lab.cache / "work").iterdir()) == []
+
+    shown = lab.joj("show", "runs/first-look", "--json")
+    assert shown.returncode == 4
+    cases = json.loads(shown.stdout)["cases"]
+    assert [case["status"] for case in cases] == ["ok", "ok", "pending"]
+    assert "pending 401: the run ended before it" in lab.joj("show", "runs/first-look").stdout
+
+    again = lab.joj(*ASKED)
+    assert again.returncode == 0, again.stderr
+    assert "3 captures (2 from the cache)" in again.stderr
+    compared = lab.joj("diff", "runs/first-look", "runs/first-look-2")
+    assert "0 figures changed" in compared.stdout
+    assert "only in the second run: 401" in compared.stdout
+    assert compared.returncode == 1

@@ -1,0 +1,46 @@
+"""setup/packages.sh without root: the one line to run, and exit code 3."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command.conftest import CHECKOUT
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.fixture
+def setup() -> Iterator[Path]:
+    """A copy of setup/ that everybody may read, as pytest's own folders may not be."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "setup"
+        shutil.copytree(CHECKOUT / "setup", folder)
+        folder.parent.chmod(0o755)
+        yield folder
+
+
+def packages(setup: Path, wanted: str) -> subprocess.CompletedProcess[str]:
+    """What packages.sh says to a user who is not root when `wanted` is its list."""
+    (setup / "packages.txt").write_text(wanted)
+    command = [*(NOBODY if os.geteuid() == 0 else ()), str(setup / "packages.sh"), "packages.txt"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_missing_packages_are_one_line_to_run(setup: Path) -> None:
+    answer = packages(setup, "dpkg # there\njojlab-no-such # a reason\njojlab-nor-this\n")
+    assert answer.returncode == 3
+    install = "apt-get install -y --no-install-recommends jojlab-no-such jojlab-nor-this"
+    assert f"    sudo sh -c 'apt-get update && {install}'" in answer.stderr.splitlines()
+
+
+def test_nothing_missing_is_nothing_to_do(setup: Path) -> None:
+    answer = packages(setup, "dpkg # there\npython3\n")
+    assert answer.returncode == 0
+    assert "all there" in answer.stdout

@@ -1,0 +1,82 @@
+"""What joj says to input it cannot take: exit code 2, the place, the nearest known name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command.conftest import SMALL, Lab
+
+QUESTION = 'question = "What?"\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "first-lok"], "did you mean 'first-look'"),
+        (["run", "/"], "no such experiment"),
+        (["run", "first-look", "--set", "filesistem=ext4"], "did you mean 'filesystem'"),
+        (["run", "first-look", "--set", "filesystem=ext5"], "did you mean 'ext4'"),
+        (["run", "first-look", "--set", "filesystem"], "--set KEY=VALUE"),
+        (["run", "first-look", "--set", "transactions=many"], "must be a whole number"),
+        (["run", "first-look", "--set", "transactions=0"], "allowed: 1 to"),
+        (["run", "first-look", "--set", "filesystem=ext4,ext4"], "twice"),
+        (["run", "first-look", "--set", "device=nokia"], "known are emmc-galaxy-s3"),
+        (["run", "first-look", "--jobs", "0"], "--jobs"),
+        (["bill", "--journal-mode", "truncat"], "did you mean 'truncate'"),
+        (["bill", "--filesistem", "ext4"], "--filesystem"),
+        (["bill", "--page-size-bytes", "1000"], "power of two"),
+        (["show", "nowhere"], "not a run"),
+        (["diff", "nowhere", "nowhere"], "not a run"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_it_is_refused_with_the_way_out(lab: Lab, arguments: list[str], words: str) -> None:
+    answer = lab.joj(*arguments)
+    assert answer.returncode == 2
+    assert words in answer.stderr
+    assert answer.stdout == ""
+    assert list(lab.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (QUESTION + '[matrix]\nfilesystm = ["ext4"]', "did you mean 'filesystem'"),
+        (QUESTION + '[matrix]\nfilesystem = ["ext44"]', "did you mean 'ext4'"),
+        (QUESTION + "[workload]\ntransaction = 3", "did you mean 'transactions'"),
+        ("qestion = 'What?'", "did you mean 'question'"),
+        (QUESTION + "[matrix", "not TOML"),
+    ],
+)
+def test_an_experiment_file_is_refused_by_its_name(lab: Lab, text: str, words: str) -> None:
+    (lab.folder / "mine.toml").write_text(text)
+    answer = lab.joj("run", "mine.toml")
+    assert answer.returncode == 2
+    assert words in answer.stderr and "mine.toml" in answer.stderr
+
+
+def test_what_the_filesystem_cannot_do_is_refused_alone(lab: Lab) -> None:
+    answer = lab.joj("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
+    assert answer.returncode == 2
+    assert "ext4 has no batch atomic write" in answer.stderr
+
+
+def test_a_run_is_never_written_over(lab: Lab, finished: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
+    answer = lab.joj("run", "first-look", *SMALL, "--out", finished)
+    assert answer.returncode == 2
+    assert f"{finished}: a run is already there" in answer.stderr
+    assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+
+
+def test_a_folder_of_other_things_is_left_alone(lab: Lab) -> None:
+    mine = lab.folder / "mine"
+    mine.mkdir()
+    (mine / "experiment.toml").write_text(QUESTION)
+    answer = lab.joj("run", "first-look", *SMALL, "--out", mine)
+    assert answer.returncode == 2
+    assert "something else is already there" in answer.stderr
+    assert [path.name for path in mine.iterdir()] == ["experiment.toml"]
+    assert (mine / "experiment.toml").read_text() == QUESTION
