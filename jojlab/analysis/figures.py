@@ -30,7 +30,7 @@ FIGURES: dict[str, str] = {
     "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
-    "sync_calls_per_commit": "fsync or fdatasync calls by SQLite",
+    "sync_calls_per_commit": "calls that sync a file or a directory",
     "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
     "cpu_system_ns_per_commit": "the agent's CPU time in the kernel, of getrusage(2)",
     "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",

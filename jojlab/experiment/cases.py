@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.errors import UseError
-from jojlab.experiment.fields import BY_NAME, FIELDS, SQLITE, Value
+from jojlab.experiment.fields import BY_NAME, FIELDS, RECORDS, SQLITE, Value
 
 # Mount options by filesystem (Linux 6.1, Documentation/filesystems and fs/*/super.c), beside those
 # that every filesystem takes. An unknown one would only fail inside the guest.
@@ -39,6 +39,14 @@ SMALLEST_DEVICE_BYTES = {
     "nilfs2": 128 * MIB,
     "f2fs": 64 * MIB,
 }
+
+# What O_DIRECT transfers at least, on a device of 512-byte logical blocks (open(2), NOTES). Btrfs
+# and F2FS take less, but through the page cache (Linux 6.1, check_direct_IO() of Btrfs,
+# f2fs_should_use_dio()).
+DIRECT_BYTES = {"ext4": 512, "xfs": 512, "btrfs": 4096, "nilfs2": 512, "f2fs": 4096}
+
+# The sync modes that are a call after the write; the others are in the write, or nothing.
+CALL_AFTER_WRITE = ("fsync", "fdatasync", "mmap_async", "mmap_sync", "sync_file_range")
 
 # Rows of a table to update: about 32 pages, so that random updates meet different ones.
 UPDATE_ROWS = 1000
@@ -126,7 +134,11 @@ def impossible(settings: Mapping[str, Value]) -> str:
     for option in filter(None, str(settings["mount_options"]).split(",")):
         if not allowed.fullmatch(option):
             return f"{filesystem} has no mount option {option!r}"
-    return _impossible_sqlite(settings) if settings["workload"] in SQLITE else ""
+    if settings["workload"] in SQLITE:
+        return _impossible_sqlite(settings)
+    if settings["workload"] in RECORDS:
+        return _impossible_records(settings)
+    return _impossible_metadata(settings) if settings["workload"] == "file-metadata" else ""
 
 
 def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
@@ -148,16 +160,65 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     return ""
 
 
+def _impossible_records(settings: Mapping[str, Value]) -> str:
+    record_bytes, file_bytes = int(settings["record_bytes"]), int(settings["file_bytes"])
+    if record_bytes > file_bytes:
+        return f"record_bytes = {record_bytes} is more than file_bytes = {file_bytes}"
+    operations = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    if settings["access"] == "append":
+        if settings["workload"] != "file-write":
+            return "access = append is for file-write alone"
+        if operations * record_bytes > file_bytes:
+            return (
+                f"file_bytes = {file_bytes} is too small for {operations} appended records "
+                f"of {record_bytes} bytes"
+            )
+    mode = str(settings.get("sync_mode", settings.get("read_mode")))
+    every = int(settings.get("sync_every", 1))
+    if every > 1 and mode not in CALL_AFTER_WRITE:
+        return f"sync_mode = {mode} has no call to make every {every} operations"
+    return _impossible_direct(settings, record_bytes) if mode.startswith("o_direct") else ""
+
+
+def _impossible_direct(settings: Mapping[str, Value], record_bytes: int) -> str:
+    """Say where O_DIRECT fails, or goes through the page cache without a word."""
+    filesystem = str(settings["filesystem"])
+    unit = DIRECT_BYTES[filesystem]
+    if record_bytes % unit:
+        return f"O_DIRECT on {filesystem} needs record_bytes of a multiple of {unit}"
+    if settings["workload"] != "file-write":
+        return ""
+    if filesystem == "nilfs2":
+        return "nilfs2 has no O_DIRECT for writes; they would go through the page cache"
+    if filesystem == "ext4" and "data=journal" in str(settings["mount_options"]).split(","):
+        return "ext4 has no O_DIRECT with data=journal; writes would go through the page cache"
+    return ""
+
+
+def _impossible_metadata(settings: Mapping[str, Value]) -> str:
+    syncs = "on" in (settings["sync_file"], settings["sync_directory"])
+    if settings["metadata_operation"] == "stat" and syncs:
+        return "stat changes nothing that could be synced"
+    return ""
+
+
 def refuse_small_device(settings: Mapping[str, Value], capacity_bytes: int) -> str:
-    """Say when the filesystem does not fit on a device of `capacity_bytes`; empty when it does."""
+    """Say when filesystem or file do not fit on a device of `capacity_bytes`; empty if they do."""
     filesystem = str(settings["filesystem"])
     smallest = SMALLEST_DEVICE_BYTES[filesystem]
-    if capacity_bytes >= smallest:
-        return ""
-    return (
-        f"{filesystem} needs a device of {smallest // MIB} MiB, "
-        f"{settings['device']} has {capacity_bytes // MIB} MiB"
-    )
+    if capacity_bytes < smallest:
+        return (
+            f"{filesystem} needs a device of {smallest // MIB} MiB, "
+            f"{settings['device']} has {capacity_bytes // MIB} MiB"
+        )
+    # The rest is the filesystem's own, and what a log-structured one needs in order to clean.
+    file_bytes = int(settings.get("file_bytes", 0))
+    if file_bytes > capacity_bytes // 4 * 3:
+        return (
+            f"file_bytes = {file_bytes} is more than three quarters of {settings['device']}, "
+            f"which has {capacity_bytes} bytes"
+        )
+    return ""
 
 
 def refuse_alone(cases: Sequence[Case], where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.errors import JojError, UseError
@@ -49,7 +49,7 @@ def test_every_combination_is_a_case_in_order(tmp_path: Path) -> None:
         "ext4-wal", "ext4-off", "ext4-persist", "f2fs-wal", "f2fs-off", "f2fs-persist",
     ]  # fmt: skip
     record = experiment.cases[3].settings
-    assert list(record) == list(BY_NAME)
+    assert list(record) == [field.name for field in FIELDS if field.applies("sqlite-update")]
     assert record["filesystem"] == "f2fs" and record["transactions"] == 11
     assert record["initial_rows"] == 1000 and record["mount_options"] == ""
 
@@ -155,6 +155,44 @@ def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
         cases.refuse_useless({"workload": "log-append"}, {"journal_mode": ["wal"]}, "here")
 
 
+FILE = 'question = "?"\n[workload]\nkind = "file-write"\n'
+
+
+def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
+    record = read(write(tmp_path, FILE)).cases[0].settings
+    assert record["sync_mode"] == "fsync" and record["file_bytes"] == 16 << 20
+    assert "journal_mode" not in record and "read_mode" not in record
+    assert "no field journal_mode" in refused(tmp_path, FILE, "journal_mode=wal")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ("file_bytes=1000", "record_bytes = 4096 is more than file_bytes = 1000"),
+        ("sync_mode=o_direct record_bytes=1000", "ext4 needs record_bytes of a multiple of 512"),
+        ("sync_mode=o_direct record_bytes=512 filesystem=f2fs", "a multiple of 4096"),
+        ("sync_mode=o_direct_sync filesystem=nilfs2", "nilfs2 has no O_DIRECT for writes"),
+        ("sync_mode=o_direct mount_options=data=journal", "no O_DIRECT with data=journal"),
+        ("sync_mode=o_dsync sync_every=2", "o_dsync has no call to make every 2 operations"),
+        ("access=append transactions=5000", "too small for 5005 appended records"),
+        ("workload=file-read access=append", "append is for file-write alone"),
+        ("workload=file-read read_mode=o_direct record_bytes=7", "a multiple of 512"),
+        ("workload=file-metadata metadata_operation=stat sync_file=on", "nothing that could be"),
+        ("sync_mode=fsynk", "did you mean 'fsync'"),
+        ("record_bytes=0", "record_bytes cannot be 0"),
+        ("file_bytes=999999999", "file_bytes cannot be 999999999"),
+    ],
+)
+def test_what_files_cannot_do_is_refused(tmp_path: Path, settings: str, error: str) -> None:
+    assert error in refused(tmp_path, FILE, *settings.split())
+
+
+def test_a_file_larger_than_three_quarters_of_the_device_is_refused() -> None:
+    settings = cases.complete({"workload": "file-write", "file_bytes": 100 << 20})
+    assert cases.refuse_small_device(settings, 134 << 20) == ""
+    assert "more than three quarters" in cases.refuse_small_device(settings, 133 << 20)
+
+
 def test_an_unknown_experiment_offers_the_nearest() -> None:
     with pytest.raises(UseError, match="did you mean 'first-look'"):
         find("first-lok")
@@ -166,6 +204,7 @@ def test_every_experiment_of_ours_can_be_read(path: Path) -> None:
     assert experiment.cases and not any(case.skip for case in experiment.cases)
 
 
+@settings(deadline=None)  # of wall time; a machine may be busy
 @given(st.text())
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("any") / "any.toml"

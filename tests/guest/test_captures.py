@@ -11,7 +11,7 @@ from jojlab.analysis.commit_bill import bill_json
 from jojlab.analysis.summary import summarise
 from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
-from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, WORKLOADS
+from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
@@ -52,7 +52,7 @@ def journal_modes(
 
 def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> None:
     captures = list(journal_modes.captures())
-    assert len(captures) == len(FILESYSTEMS) * len(JOURNAL_MODES) * len(WORKLOADS)
+    assert len(captures) == len(FILESYSTEMS) * len(JOURNAL_MODES) * len(SQLITE)
     for entry, _, capture in captures:
         assert not capture.incomplete, (entry.case_id, capture.manifest["incomplete_reasons"])
     assert not summarise(journal_modes).incomplete

@@ -2,6 +2,7 @@
 //! Every setting is explicit: the agent knows no defaults and no experiment by name.
 
 pub mod agreement;
+pub mod file;
 pub mod observation;
 pub mod run;
 pub mod sqlite;
@@ -13,7 +14,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub use sqlite::{SqliteSettings, SqliteWorkload};
+pub use file::{
+    Access, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
+    MetadataOperation, ReadMode, SyncMode,
+};
+pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 
 use crate::filesystem::Kind;
 
@@ -44,6 +49,9 @@ pub struct Settings {
 #[serde(untagged)]
 pub enum WorkloadSettings {
     Sqlite(SqliteSettings),
+    FileWrite(FileWriteSettings),
+    FileRead(FileReadSettings),
+    FileMetadata(FileMetadataSettings),
 }
 
 /// The record's part that every workload has.
@@ -65,14 +73,31 @@ impl<'de> Deserialize<'de> for Settings {
         let (common, rest): (Map<_, _>, Map<_, _>) =
             record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
-        let word = rest.get("workload").and_then(Value::as_str).unwrap_or_default();
-        if SqliteWorkload::from_word(word).is_none() {
-            return Err(D::Error::custom(format!("workload: {word:?} is none that is known")));
-        }
-        let workload = serde_json::from_value(rest.into()).map_err(D::Error::custom)?;
+        let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
         let Common { device, filesystem, mount_options } = common;
-        let workload = WorkloadSettings::Sqlite(workload);
         Ok(Self { device, filesystem, mount_options, workload })
+    }
+}
+
+impl WorkloadSettings {
+    /// Reads the fields that the workload's word calls for.
+    fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        use serde_json::from_value;
+        let word = fields.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let file = FileWorkload::from_word(&word);
+        let fields = Value::from(fields);
+        match file {
+            Some(FileWorkload::Write) => from_value(fields).map(Self::FileWrite),
+            Some(FileWorkload::Read) => from_value(fields).map(Self::FileRead),
+            Some(FileWorkload::Metadata) => from_value(fields).map(Self::FileMetadata),
+            None if SqliteWorkload::from_word(&word).is_some() => {
+                from_value(fields).map(Self::Sqlite)
+            }
+            None => {
+                let what = format!("workload: {word:?} is none that is known");
+                Err(serde_json::Error::custom(what))
+            }
+        }
     }
 }
 
@@ -153,6 +178,23 @@ mod tests {
         let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
         let json = serde_json::to_vec(&case).unwrap();
         assert_eq!(Case::parse(&json).unwrap(), case);
+    }
+
+    #[test]
+    fn every_workload_s_case_survives_its_json() {
+        for workload in [
+            WorkloadSettings::FileWrite(super::file::tests::write_settings()),
+            WorkloadSettings::FileRead(super::file::tests::read_settings()),
+            WorkloadSettings::FileMetadata(super::file::tests::metadata_settings()),
+        ] {
+            let case = Settings { workload, ..settings() };
+            let case = Case { seed: 3, case, device_model: BTreeMap::new() };
+            let json = serde_json::to_string(&case).unwrap();
+            assert_eq!(Case::parse(json.as_bytes()).unwrap(), case);
+            // A field of another workload is refused.
+            let json = json.replace("transactions", "journal_mode");
+            assert!(Case::parse(json.as_bytes()).is_err());
+        }
     }
 
     #[test]

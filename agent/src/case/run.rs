@@ -48,6 +48,9 @@ pub fn run(
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
+    if workload.needs_cold_cache() {
+        drop_caches()?;
+    }
     let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
     std::thread::sleep(Duration::from_nanos(delay_ns));
 
@@ -62,6 +65,13 @@ pub fn run(
     finished.check()?;
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     write_tables(case, capture, &finished, &timeline, configuration, output)
+}
+
+/// Empties the page cache and the caches of inodes and names of what is clean; see
+/// Documentation/admin-guide/sysctl/vm.rst, drop_caches.
+fn drop_caches() -> anyhow::Result<()> {
+    let control = "/proc/sys/vm/drop_caches";
+    std::fs::write(control, "3").context(control)
 }
 
 /// The configuration in force, read back from the workload, the mount table and the block layer.

@@ -1,6 +1,7 @@
 //! Seeded workload generators. The same seed gives the same operations, in any place.
 
 pub mod batch_atomic_write;
+pub mod file;
 pub mod operations;
 pub mod sqlite;
 pub mod sync_call;
@@ -11,11 +12,13 @@ use serde_json::Value;
 
 use crate::case::WorkloadSettings;
 use crate::trace::rows::Transaction;
+use file::FileOperations;
 use sqlite::Sqlite;
 
 /// A prepared workload, of whichever sort the case names.
 pub enum Workload {
     Sqlite(Box<Sqlite>),
+    File(Box<FileOperations>),
 }
 
 impl Workload {
@@ -28,10 +31,28 @@ impl Workload {
         settings: &WorkloadSettings,
         seed: u64,
     ) -> anyhow::Result<Self> {
+        let file = |operations| Ok(Self::File(Box::new(operations)));
         match settings {
             WorkloadSettings::Sqlite(settings) => {
                 Ok(Self::Sqlite(Box::new(Sqlite::prepare(directory, settings, seed)?)))
             }
+            WorkloadSettings::FileWrite(settings) => {
+                file(FileOperations::write(directory, settings, seed)?)
+            }
+            WorkloadSettings::FileRead(settings) => {
+                file(FileOperations::read(directory, settings, seed)?)
+            }
+            WorkloadSettings::FileMetadata(settings) => {
+                file(FileOperations::metadata(directory, settings)?)
+            }
+        }
+    }
+
+    /// Whether the kernel's caches are to be empty before the first transaction.
+    pub fn needs_cold_cache(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::File(file) => file.needs_cold_cache(),
         }
     }
 
@@ -42,6 +63,7 @@ impl Workload {
     pub fn configuration(&self) -> Result<Value, WorkloadError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.configuration(),
+            Self::File(file) => file.configuration(),
         }
     }
 
@@ -52,6 +74,7 @@ impl Workload {
     pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
         match self {
             Self::Sqlite(sqlite) => sqlite.run(observer),
+            Self::File(file) => file.run(observer),
         }
     }
 
@@ -62,6 +85,7 @@ impl Workload {
     pub fn close(self) -> Result<Finished, WorkloadError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.close(),
+            Self::File(file) => Ok(file.close()),
         }
     }
 }
@@ -80,6 +104,7 @@ pub struct Finished {
 /// What there is to check once nothing is measured any more.
 enum Remains {
     Sqlite(sqlite::Remains),
+    File(Box<dyn file::Check>),
 }
 
 impl Finished {
@@ -90,6 +115,7 @@ impl Finished {
     pub fn check(&self) -> Result<(), WorkloadError> {
         match &self.remains {
             Remains::Sqlite(remains) => remains.check(),
+            Remains::File(remains) => remains.check(),
         }
     }
 }
@@ -122,11 +148,17 @@ pub enum WorkloadError {
     Rows { path: PathBuf, table: String, found: i64, wanted: i64 },
     #[error("{path} fails SQLite's integrity_check: {report}")]
     Integrity { path: PathBuf, report: String },
+    #[error("{step} {path}: {source}")]
+    File { step: String, path: PathBuf, source: std::io::Error },
+    #[error("{path} {what}")]
+    Contents { path: PathBuf, what: String },
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl WorkloadError {
     /// Whether the case asks for something impossible, rather than the machine failing.
     pub fn is_wrong_use(&self) -> bool {
-        matches!(self, Self::Mismatch { .. } | Self::TooFewRows { .. })
+        matches!(self, Self::Mismatch { .. } | Self::TooFewRows { .. } | Self::Refused(_))
     }
 }

@@ -164,8 +164,8 @@ fn keys(settings: &SqliteSettings, count: u64, random: &mut ChaCha8Rng) -> Vec<i
     }
 }
 
-/// A uniform number below `limit` by rejection, so that no key is likelier than another.
-fn below(random: &mut ChaCha8Rng, limit: u64) -> u64 {
+/// A uniform number below `limit` by rejection, so that none is likelier than another.
+pub fn below(random: &mut ChaCha8Rng, limit: u64) -> u64 {
     let zone = u64::MAX - u64::MAX % limit;
     loop {
         let drawn = random.next_u64();

@@ -1,0 +1,145 @@
+//! The fields of a case whose workload is one of plain files: a struct for each workload, and the
+//! words its fields may have.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Switch, words};
+
+words! {
+    /// What is measured of files: writes, reads, or changes of their names.
+    FileWorkload { Write = "file-write", Read = "file-read", Metadata = "file-metadata" }
+}
+
+/// Meaning and range of each stand in jojlab/experiment/fields.py.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileWriteSettings {
+    pub workload: FileWorkload,
+    pub transactions: u64,
+    pub warmup_transactions: u64,
+    pub access: Access,
+    pub record_bytes: u64,
+    pub file_bytes: u64,
+    pub sync_mode: SyncMode,
+    pub sync_every: u64,
+}
+
+/// As above, of reads.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileReadSettings {
+    pub workload: FileWorkload,
+    pub transactions: u64,
+    pub warmup_transactions: u64,
+    pub access: Access,
+    pub record_bytes: u64,
+    pub file_bytes: u64,
+    pub read_mode: ReadMode,
+}
+
+/// As above, of changes of names.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileMetadataSettings {
+    pub workload: FileWorkload,
+    pub transactions: u64,
+    pub warmup_transactions: u64,
+    pub metadata_operation: MetadataOperation,
+    pub sync_file: Switch,
+    pub sync_directory: Switch,
+}
+
+words! {
+    /// Which record of the file comes next.
+    Access {
+        Sequential = "sequential", Random = "random", Append = "append", Rewrite = "rewrite",
+    }
+}
+words! {
+    /// How a write is made, and made durable.
+    SyncMode {
+        None = "none", OSync = "o_sync", ODsync = "o_dsync", Fsync = "fsync",
+        Fdatasync = "fdatasync", ODirect = "o_direct", ODirectSync = "o_direct_sync",
+        Mmap = "mmap", MmapAsync = "mmap_async", MmapSync = "mmap_sync",
+        SyncFileRange = "sync_file_range", RwfDsync = "rwf_dsync",
+    }
+}
+words! {
+    /// Through the page cache, or past it.
+    ReadMode { Buffered = "buffered", ODirect = "o_direct" }
+}
+words! {
+    /// One change of, or look at, a name.
+    MetadataOperation {
+        Create = "create", Unlink = "unlink", Rename = "rename", Mkdir = "mkdir", Stat = "stat",
+    }
+}
+
+impl SyncMode {
+    /// Whether a store into mapped memory takes the place of write(2).
+    pub fn is_mapped(self) -> bool {
+        matches!(self, Self::Mmap | Self::MmapAsync | Self::MmapSync)
+    }
+
+    /// Whether the page cache is passed by.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Self::ODirect | Self::ODirectSync)
+    }
+
+    /// Whether each write is durable when it returns, with no call after it.
+    pub fn is_in_write(self) -> bool {
+        matches!(self, Self::OSync | Self::ODsync | Self::ODirectSync | Self::RwfDsync)
+    }
+
+    /// Whether a call after the write makes it durable, or starts to.
+    pub fn has_call(self) -> bool {
+        matches!(
+            self,
+            Self::Fsync | Self::Fdatasync | Self::MmapAsync | Self::MmapSync | Self::SyncFileRange
+        )
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A small case of random writes for tests.
+    pub(crate) fn write_settings() -> FileWriteSettings {
+        FileWriteSettings {
+            workload: FileWorkload::Write,
+            transactions: 7,
+            warmup_transactions: 2,
+            access: Access::Random,
+            record_bytes: 4096,
+            file_bytes: 16 * 4096,
+            sync_mode: SyncMode::Fsync,
+            sync_every: 1,
+        }
+    }
+
+    /// The reads that go with them.
+    pub(crate) fn read_settings() -> FileReadSettings {
+        FileReadSettings {
+            workload: FileWorkload::Read,
+            transactions: 7,
+            warmup_transactions: 2,
+            access: Access::Random,
+            record_bytes: 4096,
+            file_bytes: 16 * 4096,
+            read_mode: ReadMode::Buffered,
+        }
+    }
+
+    /// A small case of creates.
+    pub(crate) fn metadata_settings() -> FileMetadataSettings {
+        FileMetadataSettings {
+            workload: FileWorkload::Metadata,
+            transactions: 7,
+            warmup_transactions: 2,
+            metadata_operation: MetadataOperation::Create,
+            sync_file: Switch::On,
+            sync_directory: Switch::Off,
+        }
+    }
+}

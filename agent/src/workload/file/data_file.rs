@@ -1,0 +1,105 @@
+//! The file that records are written to or read from: makes it, and checks in the end that every
+//! record holds what the last write put there.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::stream::{INITIAL, Shape, Stream};
+use super::{Check, failed};
+use crate::workload::WorkloadError;
+
+/// The file's name in the filesystem's root.
+const NAME: &str = "data";
+/// Bytes that one write of the preparation has, or one record where that is longer.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Makes the file, of `records` records that no operation wrote.
+pub fn make(
+    directory: &Path,
+    stream: &Stream,
+    shape: Shape,
+    records: u64,
+) -> Result<PathBuf, WorkloadError> {
+    refuse_large(directory, shape.file_bytes)?;
+    let path = directory.join(NAME);
+    let mut file = File::create(&path).map_err(failed("create", &path))?;
+    let mut record = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
+    stream.fill(&mut record, INITIAL);
+    let together = (CHUNK_BYTES / record.len()).max(1);
+    let chunk = record.repeat(together);
+    let (chunks, rest) = (records / together as u64, records % together as u64);
+    for _ in 0..chunks {
+        file.write_all(&chunk).map_err(failed("fill", &path))?;
+    }
+    for _ in 0..rest {
+        file.write_all(&record).map_err(failed("fill", &path))?;
+    }
+    Ok(path)
+}
+
+/// Refuses a file that takes more than three quarters of its filesystem: the rest is for the
+/// filesystem's own, and what a log-structured one needs in order to clean.
+fn refuse_large(directory: &Path, file_bytes: u64) -> Result<(), WorkloadError> {
+    let space = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let most = space.f_blocks * space.f_frsize / 4 * 3;
+    if file_bytes > most {
+        return Err(WorkloadError::Refused(format!(
+            "a file of {file_bytes} bytes takes more than three quarters of {}, {most} bytes; \
+             lower file_bytes",
+            directory.display()
+        )));
+    }
+    Ok(())
+}
+
+/// What the file must hold when the operations are done.
+pub struct Contents {
+    path: PathBuf,
+    stream: Stream,
+    record_bytes: u64,
+    /// The last operation on each record that was written.
+    writers: BTreeMap<u64, u64>,
+    records: u64,
+}
+
+impl Contents {
+    /// Of a file of which `records` records were made, and `written` says which were written.
+    pub fn new(path: PathBuf, stream: Stream, shape: Shape, records: u64, written: bool) -> Self {
+        let mut writers = BTreeMap::new();
+        if written {
+            for (index, &record) in stream.records.iter().enumerate() {
+                writers.insert(record, index as u64);
+            }
+        }
+        let grown = writers.last_key_value().map_or(0, |(&record, _)| record + 1);
+        let records = records.max(grown);
+        Self { path, stream, record_bytes: shape.record_bytes, writers, records }
+    }
+}
+
+impl Check for Contents {
+    fn check(&self) -> Result<(), WorkloadError> {
+        let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
+        let read_back = |source: std::io::Error| failed("read back", &self.path)(source);
+        let file = File::open(&self.path).map_err(read_back)?;
+        let found = file.metadata().map_err(read_back)?.len();
+        let due = self.records * self.record_bytes;
+        if found != due {
+            return Err(wrong(format!("is {found} bytes long where {due} were due")));
+        }
+        let mut file = BufReader::with_capacity(CHUNK_BYTES, file);
+        let mut wanted = vec![0; usize::try_from(self.record_bytes).unwrap_or(usize::MAX)];
+        let mut found = wanted.clone();
+        self.stream.fill(&mut wanted, INITIAL);
+        for record in 0..self.records {
+            Stream::stamp(&mut wanted, self.writers.get(&record).copied().unwrap_or(INITIAL));
+            file.read_exact(&mut found).map_err(read_back)?;
+            if found != wanted {
+                return Err(wrong(format!("record {record} does not hold what was written last")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! Real files on this machine: what the workloads promise, without a guest. Bytes and calls are
+//! compared with the kernel's own count of them, and with strace's where it is installed.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::*;
+use crate::case::file::tests::{metadata_settings, read_settings, write_settings};
+use crate::case::{Access, MetadataOperation, ReadMode, Switch, SyncMode};
+
+const SYNC_MODES: [SyncMode; 12] = [
+    SyncMode::None,
+    SyncMode::OSync,
+    SyncMode::ODsync,
+    SyncMode::Fsync,
+    SyncMode::Fdatasync,
+    SyncMode::ODirect,
+    SyncMode::ODirectSync,
+    SyncMode::Mmap,
+    SyncMode::MmapAsync,
+    SyncMode::MmapSync,
+    SyncMode::SyncFileRange,
+    SyncMode::RwfDsync,
+];
+const ACCESSES: [Access; 4] = [Access::Sequential, Access::Random, Access::Append, Access::Rewrite];
+/// Warm-up and measured ones of the settings for tests.
+const OPERATIONS: u64 = 9;
+
+/// Notes the phases and counts time in steps of its own.
+#[derive(Default)]
+struct Notes {
+    phases: Vec<&'static str>,
+    time_ns: std::cell::Cell<i64>,
+}
+
+impl Observer for Notes {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        self.phases.push(phase);
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn between_transactions(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn now_ns(&self) -> i64 {
+        self.time_ns.set(self.time_ns.get() + 1);
+        self.time_ns.get()
+    }
+}
+
+/// This thread's bytes and calls by read(2) and write(2) and their kin (proc(5), /proc/PID/io).
+fn counted() -> BTreeMap<String, u64> {
+    let lines = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let pairs = lines.lines().filter_map(|line| line.split_once(": "));
+    pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+}
+
+/// Runs the operations, checks what they left, and gives what `counted` rose by meanwhile.
+fn run(mut operations: FileOperations) -> (Finished, BTreeMap<String, u64>) {
+    let mut notes = Notes::default();
+    let before = counted();
+    operations.run(&mut notes).unwrap();
+    let mut increase = counted();
+    for (name, value) in &mut increase {
+        *value -= before[name];
+    }
+    assert_eq!(notes.phases, ["warm-up", "commit"]);
+    let finished = operations.close();
+    finished.check().unwrap();
+    (finished, increase)
+}
+
+fn sync_calls(finished: &Finished) -> i64 {
+    finished.transactions.iter().map(|transaction| transaction.sync_calls).sum()
+}
+
+fn refusal(result: Result<FileOperations, WorkloadError>) -> String {
+    let error = result.err().expect("it is refused");
+    assert!(error.is_wrong_use(), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn every_way_of_writing_writes_each_record_once() {
+    for sync_mode in SYNC_MODES {
+        for access in ACCESSES {
+            let directory = tempfile::tempdir().unwrap();
+            let settings = FileWriteSettings { sync_mode, access, ..write_settings() };
+            let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+            let (finished, increase) = run(operations);
+            let calls = if sync_mode.is_mapped() { 0 } else { OPERATIONS };
+            assert_eq!(increase["syscw"], calls, "{sync_mode} {access}");
+            assert_eq!(increase["wchar"], calls * 4096, "{sync_mode} {access}");
+            let due = if sync_mode.has_call() { OPERATIONS } else { 0 };
+            assert_eq!(sync_calls(&finished), due.cast_signed(), "{sync_mode}");
+            assert!(finished.transactions.iter().all(|row| row.kind == "write"
+                && row.begin_ns < row.commit_ns
+                && row.commit_ns < row.return_ns));
+        }
+    }
+}
+
+#[test]
+fn the_kernel_has_the_flags_that_the_sync_mode_names_and_no_more() {
+    for sync_mode in SYNC_MODES {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = FileWriteSettings { sync_mode, ..write_settings() };
+        let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+        let flags = match sync_mode {
+            SyncMode::OSync => "O_SYNC",
+            SyncMode::ODsync => "O_DSYNC",
+            SyncMode::ODirect => "O_DIRECT",
+            SyncMode::ODirectSync => "O_SYNC|O_DIRECT",
+            _ => "no flags",
+        };
+        assert_eq!(operations.configuration().unwrap()["open_flags"], flags, "{sync_mode}");
+    }
+}
+
+#[test]
+fn a_sync_is_made_when_it_is_due_and_no_oftener() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = FileWriteSettings { sync_every: 4, ..write_settings() };
+    let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+    let (finished, _) = run(operations);
+    let calls: Vec<i64> = finished.transactions.iter().map(|row| row.sync_calls).collect();
+    assert_eq!(calls, [0, 0, 0, 1, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn a_write_that_is_lost_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut operations = FileOperations::write(directory.path(), &write_settings(), 5).unwrap();
+    operations.run(&mut Notes::default()).unwrap();
+    let finished = operations.close();
+    finished.check().unwrap();
+    let path = directory.path().join("data");
+    let mut contents = std::fs::read(&path).unwrap();
+    contents[5 * 4096 + 512] ^= 1;
+    std::fs::write(&path, &contents).unwrap();
+    assert!(finished.check().unwrap_err().to_string().contains("record 5 does not hold"));
+    std::fs::write(&path, &contents[1..]).unwrap();
+    assert!(finished.check().unwrap_err().to_string().contains("65535 bytes long where 65536"));
+}
+
+#[test]
+fn reads_read_each_record_once() {
+    for read_mode in [ReadMode::Buffered, ReadMode::ODirect] {
+        for access in [Access::Sequential, Access::Random, Access::Rewrite] {
+            let directory = tempfile::tempdir().unwrap();
+            let settings = FileReadSettings { read_mode, access, ..read_settings() };
+            let operations = FileOperations::read(directory.path(), &settings, 5).unwrap();
+            assert!(operations.needs_cold_cache());
+            let (finished, increase) = run(operations);
+            // The first look at the counts is itself read, by a few calls of some hundred bytes.
+            let calls = increase["syscr"];
+            assert!((OPERATIONS..OPERATIONS + 9).contains(&calls), "{read_mode} {calls}");
+            let more_bytes = increase["rchar"] - OPERATIONS * 4096;
+            assert!(more_bytes < 1024, "{read_mode} {more_bytes}");
+            assert!(finished.transactions.iter().all(|row| row.kind == "read"));
+        }
+    }
+}
+
+#[test]
+fn every_change_of_names_is_made_and_synced_as_asked() {
+    use MetadataOperation::{Create, Mkdir, Rename, Stat, Unlink};
+    for metadata_operation in [Create, Unlink, Rename, Mkdir, Stat] {
+        for syncs in 0..4_u8 {
+            let switch = |on| if on { Switch::On } else { Switch::Off };
+            let settings = FileMetadataSettings {
+                metadata_operation,
+                sync_file: switch(syncs & 1 > 0),
+                sync_directory: switch(syncs & 2 > 0),
+                ..metadata_settings()
+            };
+            let directory = tempfile::tempdir().unwrap();
+            let operations = FileOperations::metadata(directory.path(), &settings);
+            if metadata_operation == Stat && syncs > 0 {
+                assert!(refusal(operations).contains("stat changes nothing"));
+                continue;
+            }
+            let (finished, _) = run(operations.unwrap());
+            let due = i64::from(syncs.count_ones()) * OPERATIONS.cast_signed();
+            assert_eq!(sync_calls(&finished), due, "{metadata_operation} {syncs}");
+            let names = std::fs::read_dir(directory.path().join("names")).unwrap().count() as u64;
+            assert_eq!(names, if metadata_operation == Unlink { 0 } else { OPERATIONS });
+        }
+    }
+}
+
+#[test]
+fn what_would_measure_something_else_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |settings| refusal(FileOperations::write(directory.path(), &settings, 1));
+    let direct = FileWriteSettings { sync_mode: SyncMode::ODirect, ..write_settings() };
+    let odd = FileWriteSettings { record_bytes: 1000, ..direct };
+    assert!(write(odd).contains("a multiple of 512 bytes, not 1000"));
+    let in_write = FileWriteSettings { sync_mode: SyncMode::OSync, ..write_settings() };
+    let seldom = FileWriteSettings { sync_every: 2, ..in_write };
+    assert!(write(seldom).contains("sync_every must be 1"));
+    let huge = FileWriteSettings { file_bytes: 1 << 62, ..write_settings() };
+    assert!(write(huge).contains("three quarters"));
+    let read = FileReadSettings { access: Access::Append, ..read_settings() };
+    assert!(refusal(FileOperations::read(directory.path(), &read, 1)).contains("append"));
+}
+
+/// What strace(1) shows of one sync mode: the words of the calls on the file, with their count.
+fn straced(sync_mode: SyncMode) -> Option<BTreeMap<String, u64>> {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let status = Command::new("strace")
+        .args(["-f", "-y", "-qq", "-o"])
+        .arg(log.path())
+        .arg("-e")
+        .arg("trace=pwrite64,pwritev2,fsync,fdatasync,msync,sync_file_range")
+        .arg(program)
+        .args(["--exact", "workload::file::tests::child_of_strace", "--ignored"])
+        .env("JOJ_TEST_SYNC_MODE", sync_mode.word())
+        .stdout(std::process::Stdio::null())
+        .status();
+    if !status.ok()?.success() {
+        return None;
+    }
+    let mut calls = BTreeMap::new();
+    for line in std::fs::read_to_string(log.path()).unwrap().lines() {
+        let call = line.split_whitespace().nth(1).and_then(|call| call.split('(').next());
+        *calls.entry(call.unwrap_or_default().to_owned()).or_default() += 1;
+        if line.contains("pwrite") {
+            assert!(line.ends_with("= 4096"), "{line}");
+        }
+    }
+    Some(calls)
+}
+
+#[test]
+#[ignore = "strace runs it, from the test below"]
+fn child_of_strace() {
+    let word = std::env::var("JOJ_TEST_SYNC_MODE").unwrap();
+    let sync_mode = SyncMode::from_word(&word).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let settings = FileWriteSettings { sync_mode, ..write_settings() };
+    run(FileOperations::write(directory.path(), &settings, 5).unwrap());
+}
+
+#[test]
+fn strace_sees_the_calls_that_the_sync_mode_names() {
+    if straced(SyncMode::None).is_none() {
+        eprintln!("skipped: strace is not installed, or may not trace here");
+        return;
+    }
+    for sync_mode in SYNC_MODES {
+        let sync = match sync_mode {
+            SyncMode::Fsync => "fsync",
+            SyncMode::Fdatasync => "fdatasync",
+            SyncMode::MmapAsync | SyncMode::MmapSync => "msync",
+            SyncMode::SyncFileRange => "sync_file_range",
+            _ => "",
+        };
+        let write = match sync_mode {
+            SyncMode::RwfDsync => "pwritev2",
+            _ if sync_mode.is_mapped() => "",
+            _ => "pwrite64",
+        };
+        let wanted: BTreeMap<String, u64> = [sync, write]
+            .into_iter()
+            .filter(|call| !call.is_empty())
+            .map(|call| (call.to_owned(), OPERATIONS))
+            .collect();
+        assert_eq!(straced(sync_mode), Some(wanted), "{sync_mode}");
+    }
+}

@@ -1,0 +1,116 @@
+"""What captures of file workloads promise: complete, and every byte of a file where it belongs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import UseError
+from jojlab.experiment.execute import Laboratory, Options
+from jojlab.experiment.fields import SYNC_MODES
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import Image
+from jojlab.guest.runner import run_case
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables, rows_of
+from tests.guest.conftest import real_case
+from tests.guest.test_captures import run_experiment
+
+OPERATIONS = 37 + 5  # measured and warm-up
+RECORD_BYTES = 4096
+# The sync modes after which the record is on the device before the operation returns.
+WRITTEN_AT_ONCE = set(SYNC_MODES) - {"none", "mmap", "mmap_async"}
+# And of those the ones that make it durable, so that the device is flushed each time.
+FLUSHED = WRITTEN_AT_ONCE - {"o_direct", "sync_file_range"}
+# And of those the ones that make the file's times durable too, by a commit of the journal.
+WITH_TIMES = {"o_sync", "fsync", "o_direct_sync"}
+
+
+@pytest.fixture
+def lab(cache: Cache, image: Image) -> Laboratory:
+    return Laboratory(image, cache, {}, Options())
+
+
+def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
+    """Bytes of page runs of /data by case and phase."""
+    tables = open_tables(run)
+    capture = ["case_id", "seed"]
+    data = tables.files.filter(tables.files.path == "/data").select(*capture, "file_id")
+    runs = tables.page_runs.filter(tables.page_runs.block_type == "data")
+    runs = runs.inner_join(data, [*capture, "file_id"]).select(
+        *capture, "request_id", run_bytes="length_bytes"
+    )
+    requests = tables.requests.filter(tables.requests.operation == operation)
+    runs = runs.inner_join(requests, [*capture, "request_id"])
+    sums = runs.group_by("case_id", "phase").agg(total=runs["run_bytes"].sum().cast("int64"))
+    return {(row["case_id"], row["phase"]): row["total"] for row in rows_of(sums)}
+
+
+def assert_complete(run: RunFolder) -> None:
+    for entry, _, capture in run.captures():
+        manifest = capture.manifest
+        assert manifest["lost_events"] == manifest["unattributed_bytes"] == 0, entry.case_id
+        assert not capture.incomplete, (entry.case_id, manifest["incomplete_reasons"])
+
+
+def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path) -> None:
+    run = run_experiment(
+        lab,
+        tmp_path / "run",
+        "sync-modes",
+        *("filesystem=ext4", "access=sequential", "transactions=37", "file_bytes=1048576"),
+    )
+    assert_complete(run)
+    found = bytes_of_file(run, "write")
+    requests = open_tables(run).requests
+    counted = requests.filter(requests.phase == "commit").group_by("case_id", "block_type")
+    counts = {
+        (row["case_id"], row["block_type"]): row["n"]
+        for row in rows_of(counted.agg(n=lambda table: table.count()))
+    }
+    for mode in SYNC_MODES:
+        phases = {phase: total for (case_id, phase), total in found.items() if case_id == mode}
+        assert sum(phases.values()) == OPERATIONS * RECORD_BYTES, (mode, phases)
+        at_once = 37 * RECORD_BYTES if mode in WRITTEN_AT_ONCE else 0
+        assert phases.get("commit", 0) == at_once, (mode, phases)
+        assert (counts.get((mode, "flush"), 0) >= 37) == (mode in FLUSHED), (mode, counts)
+        assert (counts.get((mode, "fs-journal"), 0) >= 37) == (mode in WITH_TIMES), (mode, counts)
+
+
+def test_a_read_past_the_cache_reads_each_record(lab: Laboratory, tmp_path: Path) -> None:
+    settings = ("workload=file-read", "read_mode=buffered,o_direct", "transactions=37")
+    toml = tmp_path / "reads.toml"
+    toml.write_text('question = "What does a read cost?"\n[workload]\nfile_bytes = 1048576\n')
+    run = run_experiment(lab, tmp_path / "run", str(toml), *settings)
+    assert_complete(run)
+    found = bytes_of_file(run, "read")
+    assert found["o_direct", "commit"] == 37 * RECORD_BYTES
+    # The caches were empty at first; read-ahead and records read twice then blur the count.
+    assert found["buffered", "warm-up"] > 0
+
+
+def test_every_change_of_names_is_complete(lab: Laboratory, tmp_path: Path) -> None:
+    run = run_experiment(
+        lab, tmp_path / "run", "metadata-ops", "filesystem=ext4", "transactions=17"
+    )
+    assert_complete(run)
+    tables = open_tables(run)
+    data = tables.requests.filter(
+        tables.requests.block_type == "data", tables.requests.operation == "write"
+    )
+    assert rows_of(data.group_by("case_id").agg(n=data.count())) == []
+    commits = tables.transactions.filter(tables.transactions.phase == "commit")
+    found = commits.group_by("case_id", "kind").agg(n=commits.count())
+    for row in rows_of(found):
+        assert row["case_id"].split("-")[0] == row["kind"] and row["n"] == 17
+
+
+def test_what_cannot_be_is_refused_by_the_agent_too(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    case = json.loads(real_case(workload="file-write"))
+    case["case"]["file_bytes"] = 1 << 40
+    with pytest.raises(UseError, match="more than three quarters"):
+        run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")
