@@ -172,8 +172,12 @@ fn check(capture: &Value) {
         assert_eq!(request["length_bytes"].as_i64(), Some(bytes), "{request}");
         assert!(request["queue_ns"].as_i64() <= request["issue_ns"].as_i64());
         if request["operation"] == "flush" {
-            assert!(request["asker_call"].is_string(), "{request}");
-            asked += 1;
+            // On a slow machine the filesystem also commits by itself, every few seconds.
+            let submitter = request["submitter_comm"].as_str().unwrap();
+            let by_itself = ["jbd2/", "kworker/", "xfsaild/", "btrfs-transacti"];
+            let is_asked = request["asker_call"].is_string();
+            assert!(is_asked || by_itself.iter().any(|n| submitter.starts_with(n)), "{request}");
+            asked += usize::from(is_asked);
         }
     }
     assert!(asked > 0, "SQLite's syncs flush the device");
