@@ -62,16 +62,17 @@ def build_image(cache: Cache, agent: Path, flash_source: Path | None) -> Image:
     if flash_source is not None:
         flash = modules.flash_module(cache, package, flash_source)
         parts[flash.name] = flash.read_bytes()
-    initramfs = _initramfs(agent.read_bytes(), parts)
+    tools = _tools()
+    initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": package.release,
         "kernel_package_version": package.version,
         "kernel_sha256": (kernel / "vmlinux.sha256").read_text(),
         "initramfs_sha256": hashlib.sha256(initramfs).hexdigest(),
         "agent_sha256": sha256_file(agent),
-        "modules_sha256": {
-            name: hashlib.sha256(content).hexdigest() for name, content in sorted(parts.items())
-        },
+        "modules_sha256": _hashes(parts),
+        # Two up-to-date machines may differ by a library alone: say by which.
+        "tools_sha256": _hashes(tools),
         "mkfs_package_versions": {
             package: package_version(package) for package in MKFS_PACKAGES.values()
         },
@@ -103,19 +104,32 @@ def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
     return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
 
 
-def _initramfs(agent: bytes, module_files: Mapping[str, bytes]) -> bytes:
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+
+
+def _tools() -> dict[str, bytes]:
+    """The mkfs programs, their libraries and mke2fs.conf, by their path in the guest."""
+    tools = {}
+    for name, package in MKFS_PACKAGES.items():
+        tool = need_tool(name, package)
+        tools[f"/sbin/{name}"] = tool.read_bytes()
+        tools |= {str(library): library.read_bytes() for library in shared_libraries(tool)}
+    tools[str(_MKE2FS_CONF)] = _MKE2FS_CONF.read_bytes()
+    return tools
+
+
+def _initramfs(
+    agent: bytes, module_files: Mapping[str, bytes], tools: Mapping[str, bytes]
+) -> bytes:
     tree = Initramfs()
     for folder in _EMPTY_FOLDERS:
         tree.add_folder(folder)
     tree.add_file("init", agent, executable=True)
     for name, content in module_files.items():
         tree.add_file(f"modules/{name}", content)
-    for name, package in MKFS_PACKAGES.items():
-        tool = need_tool(name, package)
-        tree.add_file(f"sbin/{name}", tool.read_bytes(), executable=True)
-        for library in shared_libraries(tool):
-            tree.add_file(str(library), library.read_bytes(), executable=True)
-    tree.add_file(str(_MKE2FS_CONF), _MKE2FS_CONF.read_bytes())
+    for path, content in tools.items():
+        tree.add_file(path, content, executable=path != str(_MKE2FS_CONF))
     return tree.archive()
 
 
