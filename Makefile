@@ -10,7 +10,8 @@
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
-run: setup ## what one commit costs: runs experiments/first-look and shows it
+# joj run builds the guest image itself when there is none yet.
+run: packages agent ## what one commit costs: runs experiments/first-look and shows it
 	.venv/bin/joj run experiments/first-look
 
 setup: packages agent image ## installs packages, builds agent, environment and guest image
