@@ -126,6 +126,13 @@ def test_a_subcommand_is_one_file() -> None:
     assert commands == registered
 
 
+def test_a_subcommand_of_the_agent_is_one_file() -> None:
+    commands = {path.stem for path in (ROOT / "agent/src/commands").glob("*.rs")} - {"mod"}
+    main = (ROOT / "agent/src/main.rs").read_text()
+    assert commands
+    assert commands == set(re.findall(r"=> commands::(\w+)::run\(", main))
+
+
 @pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "XX" + "X"])
 def test_nothing_is_left_for_later(word: str) -> None:
     assert not found(tracked(*SOURCES), rf"\b{word}\b")
