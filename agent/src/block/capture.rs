@@ -118,6 +118,7 @@ fn gather(records: Vec<Record>, around: &Surroundings) -> (Vec<Event>, u64) {
                 let runs = runs.into_iter().map(classify).collect();
                 Event::Queue(bio, runs)
             }
+            Record::Change(_) | Record::Name(_) => continue,
             Record::Path(path) => Event::Path(path),
             Record::SyncBegin(sync) => Event::SyncBegin(sync),
             Record::SyncEnd(sync) => Event::SyncEnd(sync),

@@ -63,7 +63,7 @@ impl Tracer {
         if loaded_modules() != self.modules {
             self.resolve_symbols()?;
         }
-        self.program.switch_on(disk);
+        self.program.switch_on(&[disk])?;
         Ok(())
     }
 
