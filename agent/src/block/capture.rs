@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
-use super::files::{Files, path_key, run_key, sync_key};
+use super::files::{Files, change_key, path_key, run_key, sync_key};
 use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
-use super::record::{Bio, DecodeError, Path, Record, Request, Run, Sync, decode};
+use super::record::{Bio, Change, DecodeError, Name, Path, Record, Request, Run, Sync, decode};
 use super::requests::{Gaps, Joiner};
 use super::symbols::Symbols;
-use super::sync_calls::SyncCalls;
 use crate::trace::rows;
 
 /// Tables of one tracing, and what is missing from them.
@@ -32,6 +32,8 @@ enum Event {
     SyncEnd(Sync),
     Issue(Request),
     Complete(Request),
+    Change(Change),
+    Name(Name),
 }
 
 /// What surrounds the records: the disk they are of.
@@ -41,6 +43,8 @@ pub struct Surroundings<'a> {
     pub name: &'a str,
     pub symbols: &'a Symbols,
     pub layouts: &'a BTreeMap<u32, Layout>,
+    /// Text of /proc/self/mountinfo.
+    pub mounts: &'a str,
 }
 
 /// Decodes a sequence of (length u32, record) as the tracer collects them.
@@ -75,19 +79,24 @@ pub fn build(records: Vec<Record>, lost_events: u64, around: &Surroundings) -> C
     let filesystems = filesystems(&records, around.disk);
     let (events, orphans) = gather(records, around);
     let files = find_files(&events, &filesystems);
-    let mut calls = SyncCalls::new(around.disk, filesystems);
+    let mut causes = Causes::new(BTreeSet::from([around.disk]));
+    causes.set_mounts(around.mounts);
+    filesystems.iter().for_each(|&filesystem| _ = causes.learn(filesystem));
     let mut joiner = Joiner::new(around.name, &files);
     for event in events {
         match event {
             Event::Queue(bio, runs) => {
-                let asker = calls.asker(&bio, &runs);
-                joiner.queue(bio, runs, asker);
+                let cause = causes.of(&bio, &runs);
+                joiner.queue(bio, runs, cause);
             }
-            Event::SyncBegin(sync) => calls.begin(sync),
-            Event::SyncEnd(sync) => calls.end(sync.tid),
+            Event::SyncBegin(sync) if causes.is_here(&sync) => causes.begin(sync),
+            Event::SyncBegin(_) => {}
+            Event::SyncEnd(sync) => causes.end(sync.tid),
+            Event::Change(change) => causes.change(&change),
+            Event::Name(name) => causes.name(&name),
             Event::Issue(request) => joiner.issue(&request),
             Event::Complete(request) => joiner.complete(&request),
-            Event::Path(_) => {}
+            Event::Path(path) => causes.see_path(&path),
         }
     }
     let (requests, page_runs, gaps) = joiner.finish();
@@ -118,7 +127,8 @@ fn gather(records: Vec<Record>, around: &Surroundings) -> (Vec<Event>, u64) {
                 let runs = runs.into_iter().map(classify).collect();
                 Event::Queue(bio, runs)
             }
-            Record::Change(_) | Record::Name(_) => continue,
+            Record::Change(change) => Event::Change(change),
+            Record::Name(name) => Event::Name(name),
             Record::Path(path) => Event::Path(path),
             Record::SyncBegin(sync) => Event::SyncBegin(sync),
             Record::SyncEnd(sync) => Event::SyncEnd(sync),
@@ -174,6 +184,7 @@ fn find_files(events: &[Event], filesystems: &BTreeSet<u32>) -> Files {
         match event {
             Event::Queue(_, runs) => wanted.extend(owners(runs).map(run_key)),
             Event::SyncBegin(sync) if sync.inode > 0 => _ = wanted.insert(sync_key(sync)),
+            Event::Change(change) => _ = wanted.insert(change_key(change)),
             _ => {}
         }
     }
@@ -183,6 +194,9 @@ fn find_files(events: &[Event], filesystems: &BTreeSet<u32>) -> Files {
         match event {
             Event::Path(path) if wanted.contains(&path_key(path)) => files.see_path(path),
             Event::SyncBegin(sync) if wanted.contains(&sync_key(sync)) => files.see_sync(sync),
+            Event::Change(change) if wanted.contains(&change_key(change)) => {
+                files.see_change(change);
+            }
             Event::Queue(bio, runs) => {
                 let here = owners(runs).filter(|run| wanted.contains(&run_key(run)));
                 here.for_each(|run| files.see_run(run, bio.time_ns));

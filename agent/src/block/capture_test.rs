@@ -10,7 +10,8 @@ const PREFLUSH: u32 = 1 << 18;
 
 fn capture(records: Vec<Record>) -> Capture {
     let (symbols, layouts) = (Symbols::default(), BTreeMap::new());
-    let around = Surroundings { disk: DISK, name: "flash0", symbols: &symbols, layouts: &layouts };
+    let (disk, name, mounts) = (DISK, "flash0", "");
+    let around = Surroundings { disk, name, symbols: &symbols, layouts: &layouts, mounts };
     build(records, 0, &around)
 }
 

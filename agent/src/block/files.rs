@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::file_kind;
 use super::kernel::{MODE_DIRECTORY, MODE_TYPE};
-use super::record::{Path, Run, Sync};
+use super::record::{Change, Path, Run, Sync};
 use crate::device::number;
 use crate::trace::rows;
 
@@ -68,6 +68,16 @@ impl Files {
     /// A sync call named the file.
     pub fn see_sync(&mut self, sync: &Sync) {
         self.story(sync_key(sync), sync.time_ns);
+    }
+
+    /// A file was changed.
+    pub fn see_change(&mut self, change: &Change) {
+        self.story(change_key(change), change.time_ns);
+    }
+
+    /// The last known path of a file; empty where none was told.
+    pub fn path(&self, key: Key) -> &str {
+        self.numbers.get(&key).map_or("", |&number| last_path(&self.stories[number].1))
     }
 
     /// The file's number, as file_id in the tables; None for one that was never seen.
@@ -132,6 +142,11 @@ pub fn run_key(run: &Run) -> Key {
 /// The key of the file that a sync call is about.
 pub fn sync_key(sync: &Sync) -> Key {
     Key { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
+}
+
+/// The key of the file that a change is about.
+pub fn change_key(change: &Change) -> Key {
+    Key { filesystem: change.filesystem, inode: change.inode, generation: change.generation }
 }
 
 fn last_path(story: &Story) -> &str {

@@ -1,14 +1,18 @@
 //! Block I/O of one disk, with an owner for every byte: loads the BPF program of kernel/block,
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
-//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests) -> capture
+//! tracer -> record -> classify -> (files, causes, pieces -> requests) -> capture
 
+mod calls;
 mod capture;
+mod causes;
+mod changes;
 mod classify;
 mod file_kind;
 mod files;
 mod kernel;
 mod layout;
+mod names;
 mod pieces;
 mod program;
 mod record;

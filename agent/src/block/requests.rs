@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::calls;
+use super::causes::Cause;
 use super::classify::{BlockType, Class, Owner};
 use super::file_kind;
 use super::files::{Files, run_key};
@@ -13,7 +15,6 @@ use super::kernel::{
 };
 use super::pieces::{Part, Piece, Pieces};
 use super::record::{Bio, Request, Run};
-use super::sync_calls::Asker;
 use crate::trace::rows;
 
 /// As schema/requests.toml spells it.
@@ -46,7 +47,7 @@ pub struct Gaps {
 struct QueuedBio {
     bio: Bio,
     runs: Vec<(Run, Class)>,
-    asker: Option<Asker>,
+    cause: Cause,
 }
 
 struct OpenRequest {
@@ -92,7 +93,7 @@ impl<'a> Joiner<'a> {
     }
 
     /// A bio entered the block layer, with what its runs are and the call it serves.
-    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, asker: Option<Asker>) {
+    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, cause: Cause) {
         let number = self.bios.len();
         let operation = bio.flags & OPERATION_MASK;
         for (index, (run, _)) in runs.iter().enumerate() {
@@ -108,7 +109,7 @@ impl<'a> Joiner<'a> {
         if bio.flags & FLAG_PREFLUSH != 0 {
             self.flush_askers.push_back(number);
         }
-        self.bios.push(QueuedBio { bio, runs, asker });
+        self.bios.push(QueuedBio { bio, runs, cause });
     }
 
     /// The driver got a request: a row, unless it is one that was put back.
@@ -208,7 +209,8 @@ impl<'a> Joiner<'a> {
         let bios: Vec<&QueuedBio> = bios.iter().map(|&bio| &self.bios[bio]).collect();
         let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
         let first = bios.first().map(|queued| queued.bio.clone()).unwrap_or_default();
-        let asker = bios.iter().find_map(|queued| queued.asker.as_ref());
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
+        let reason = bios.iter().find_map(|queued| queued.cause.reason.as_ref());
         let any = |flag: u32| bios.iter().any(|queued| queued.bio.flags & flag != 0);
         let has = |flag: u32| request.flags & flag != 0;
         rows::Request {
@@ -229,10 +231,13 @@ impl<'a> Joiner<'a> {
             submitter_pid: i64::from(first.pid),
             submitter_tid: i64::from(first.tid),
             submitter_comm: first.comm,
+            submitter_call: first.call.map(calls::name),
             asker_pid: asker.map(|asker| i64::from(asker.pid)),
             asker_tid: asker.map(|asker| i64::from(asker.tid)),
             asker_comm: asker.map(|asker| asker.comm.clone()),
             asker_call: asker.map(|asker| asker.call.to_owned()),
+            asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
+            reason: reason.map(|reason| reason.text(|key| self.files.path(key))),
             asker_file_id: asker.and_then(|asker| self.files.id(asker.file?)),
             ..rows::Request::default()
         }

@@ -106,7 +106,9 @@ impl Tracer {
         let lost = self.program.lost_records();
         let lost_events = lost - std::mem::replace(&mut self.lost_before, lost);
         let (disk, symbols) = (self.disk, &self.symbols);
-        let around = Surroundings { disk, name: &name, symbols, layouts: &layouts };
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let around =
+            Surroundings { disk, name: &name, symbols, layouts: &layouts, mounts: &mounts };
         Ok(capture::build(records, lost_events, &around))
     }
 }
