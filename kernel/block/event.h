@@ -120,12 +120,18 @@ struct request_record {
 	__u32 error;			/* blk_status_t of a completion */
 };
 
+enum enabled {
+	DISABLED = 0,
+	ENABLED = 1,
+	ENDING = 2,		/* no new bio is told of, but the requests of those before */
+};
+
 /*
  * Shared memory, written by user space while the programs are attached. Addresses come from
  * /proc/kallsyms; 0 is "this kernel has no such function (yet)": modules may be loaded later.
  */
 struct control {
-	__u32 enabled;
+	__u32 enabled;			/* enum enabled */
 	__u32 device;			/* the disk that is traced */
 	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */

@@ -1,12 +1,14 @@
-//! Block I/O of one disk, with an owner for every byte: loads the BPF program of kernel/block,
+//! Block I/O of disks, with an owner for every byte: loads the BPF program of kernel/block,
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
-//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests) -> capture
+//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests -> drafts) -> capture
 
 mod capture;
 mod classify;
+mod drafts;
 mod file_kind;
 mod files;
+mod gaps;
 mod kernel;
 mod layout;
 mod pieces;
@@ -17,5 +19,7 @@ mod symbols;
 mod sync_calls;
 mod tracer;
 
-pub use capture::Capture;
+pub use capture::{Capture, Finished};
+pub use files::Files;
+pub use gaps::Gaps;
 pub use tracer::Tracer;

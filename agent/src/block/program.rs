@@ -20,6 +20,11 @@ pub enum ProgramError {
     RingSize(u32),
 }
 
+/// enum enabled of event.h.
+const OFF: u32 = 0;
+const ON: u32 = 1;
+const ENDING: u32 = 2;
+
 /// struct control of kernel/block/event.h, mapped: the programs see every write at once.
 #[repr(C)]
 struct Control {
@@ -97,23 +102,29 @@ impl Program {
         lost.iter().sum()
     }
 
-    /// Traces one disk (major << 20 | minor) from now on.
-    pub fn switch_on(&mut self, device: u32) {
+    /// Traces disks (major << 20 | minor) from now on.
+    pub fn switch_on(&mut self, disks: &[u32]) {
         let control = self.control.as_ptr();
         // SAFETY: the map stays mapped while the object lives. The fields are aligned, and written
         // by user space alone.
         unsafe {
-            (&raw mut (*control).device).write_volatile(device);
+            (&raw mut (*control).device).write_volatile(disks.first().copied().unwrap_or(0));
             let session = &raw mut (*control).session;
             session.write_volatile(session.read_volatile() + 1);
-            (&raw mut (*control).enabled).write_volatile(1);
+            (&raw mut (*control).enabled).write_volatile(ON);
         }
+    }
+
+    /// The programs tell of no new bio any more, but of the requests of those seen.
+    pub fn switch_to_ending(&mut self) {
+        // SAFETY: as in switch_on.
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(ENDING) }
     }
 
     /// The programs send nothing more.
     pub fn switch_off(&mut self) {
         // SAFETY: as in switch_on.
-        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(0) }
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(OFF) }
     }
 
     /// Tells the programs where the kernel's functions are.

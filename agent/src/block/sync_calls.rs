@@ -43,25 +43,34 @@ pub struct SyncCalls {
     /// By thread, with the order in which they began.
     active: BTreeMap<u32, (u64, Sync)>,
     begun: u64,
-    disk: u32,
-    /// s_dev of the filesystems that are on the disk.
+    disks: BTreeSet<u32>,
+    /// s_dev of the filesystems that are known to be on the disks.
     filesystems: BTreeSet<u32>,
 }
 
 impl SyncCalls {
-    /// No call is going on. `disk` is the traced disk's number, `filesystems` the s_dev on it.
-    pub fn new(disk: u32, filesystems: BTreeSet<u32>) -> Self {
-        SyncCalls { active: BTreeMap::new(), begun: 0, disk, filesystems }
+    /// No call is going on. `disks` are the numbers of the traced disks.
+    pub fn new(disks: BTreeSet<u32>) -> Self {
+        SyncCalls { active: BTreeMap::new(), begun: 0, disks, filesystems: BTreeSet::new() }
     }
 
-    /// A call began; one on another disk's filesystem is left out.
+    /// A filesystem (s_dev) is on a traced disk; true if that is news.
+    pub fn learn(&mut self, filesystem: u32) -> bool {
+        self.filesystems.insert(filesystem)
+    }
+
+    /// A call began. Whether it is on a traced disk may come out only later (Btrfs has no device
+    /// of its own).
     pub fn begin(&mut self, sync: Sync) {
-        let everywhere = sync.filesystem == 0;
-        let here = sync.disk == self.disk || self.filesystems.contains(&sync.filesystem);
-        if everywhere || here {
-            self.active.insert(sync.tid, (self.begun, sync));
-            self.begun += 1;
-        }
+        self.active.insert(sync.tid, (self.begun, sync));
+        self.begun += 1;
+    }
+
+    /// The call is about everything, or about a filesystem on a traced disk as far as is known.
+    pub fn is_here(&self, sync: &Sync) -> bool {
+        sync.filesystem == 0
+            || self.disks.contains(&sync.disk)
+            || self.filesystems.contains(&sync.filesystem)
     }
 
     /// The call that a thread was in, if any, ended.
@@ -72,7 +81,8 @@ impl SyncCalls {
     /// The submitter itself if it is in such a call; else the call on the file that a run is of;
     /// else the one begun first. What somebody else reads meanwhile serves nobody's sync.
     pub fn asker(&self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
-        if let Some((_, own)) = self.active.get(&bio.tid) {
+        let own = self.active.get(&bio.tid).map(|(_, own)| own);
+        if let Some(own) = own.filter(|own| self.is_here(own)) {
             return Some(asker(own));
         }
         if bio.flags & OPERATION_MASK == OPERATION_READ {
@@ -80,7 +90,7 @@ impl SyncCalls {
         }
         let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();
         let of_file = |sync: &Sync| sync.inode != 0 && keys.contains(&sync_key(sync));
-        let calls = self.active.values();
+        let calls = self.active.values().filter(|(_, sync)| self.is_here(sync));
         let (_, call) = calls.min_by_key(|(begun, sync)| (!of_file(sync), *begun))?;
         Some(asker(call))
     }
@@ -109,7 +119,7 @@ mod tests {
     }
 
     fn calls() -> SyncCalls {
-        SyncCalls::new(9, BTreeSet::new())
+        SyncCalls::new(BTreeSet::from([9]))
     }
 
     fn write_by(tid: u32) -> Bio {
@@ -167,9 +177,11 @@ mod tests {
 
     #[test]
     fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
-        let mut calls = SyncCalls::new(9, BTreeSet::from([39]));
+        let mut calls = calls();
         calls.begin(Sync { disk: 0, filesystem: 39, ..call(1, 74, 11, 0) });
         calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
+        assert_eq!(calls.asker(&write_by(3), &[]), None);
+        assert!(calls.learn(39) && !calls.learn(39));
         assert_eq!(calls.asker(&write_by(3), &[]).unwrap().tid, 1);
         assert_eq!(calls.asker(&write_by(2), &[]).unwrap().tid, 1);
     }
