@@ -104,6 +104,7 @@ impl Assembler {
                 }
                 self.calls.begin(sync);
             }
+            Record::Change(_) | Record::Name(_) => {}
             Record::SyncEnd(sync) => self.calls.end(sync.tid),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),

@@ -97,7 +97,7 @@ impl Tracer {
             disks.iter().map(name).collect::<Result<_, TracerError>>()?;
         self.notice_modules()?;
         self.assembler = Some(Assembler::new(&names, read_layout, settled_ns));
-        self.program.switch_on(disks);
+        self.program.switch_on(disks)?;
         Ok(())
     }
 
