@@ -168,7 +168,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	struct bio_scratch *scratch;
 	struct bio_record *record;
 
-	if (!control.enabled || !is_traced(disk_number(bio->bi_bdev->bd_disk)))
+	if (control.enabled != ENABLED || !is_traced(disk_number(bio->bi_bdev->bd_disk)))
 		return 0;
 	scratch = bpf_map_lookup_elem(&bio_scratches, &zero);
 	/* Busy: an interrupt sent a bio while we were at another one. */

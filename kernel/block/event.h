@@ -177,6 +177,12 @@ struct request_record {
 	__u32 error;			/* blk_status_t of a completion */
 };
 
+enum enabled {
+	DISABLED = 0,
+	ENABLED = 1,
+	ENDING = 2,		/* no new bio is told of, but the requests of those before */
+};
+
 #define DISKS_LIMIT 8
 
 /*
@@ -184,7 +190,7 @@ struct request_record {
  * /proc/kallsyms; 0 is "this kernel has no such function (yet)": modules may be loaded later.
  */
 struct control {
-	__u32 enabled;
+	__u32 enabled;			/* enum enabled */
 	__u32 unmounting;		/* thread whose umount goes on after its call; by the programs */
 	__u32 disks[DISKS_LIMIT];	/* the disks that are traced; 0 where there are fewer */
 	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */

@@ -62,6 +62,23 @@ impl Reason {
         }
     }
 
+    /// What the bios of one request carry together; None if none of them carries anything.
+    pub fn text_of_all<'a>(
+        reasons: &[Rc<Reason>],
+        name: impl Fn(Key) -> &'a str,
+    ) -> Option<String> {
+        let (first, rest) = reasons.split_first()?;
+        if rest.iter().all(|reason| reason == first) {
+            return Some(first.text(name));
+        }
+        let mut all = Reason::default();
+        for reason in reasons {
+            reason.files.iter().for_each(|(changed, bits)| all.add(changed, *bits));
+            all.others = all.others.max(reason.others);
+        }
+        Some(all.text(name))
+    }
+
     /// As the tables have it: "a.db-journal: created, grew; a.db: times". `name` gives the path
     /// of a file.
     pub fn text<'a>(&self, name: impl Fn(Key) -> &'a str) -> String {

@@ -22,6 +22,11 @@ pub enum ProgramError {
     Disks(usize),
 }
 
+/// enum enabled of event.h.
+const OFF: u32 = 0;
+const ON: u32 = 1;
+const ENDING: u32 = 2;
+
 /// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
 pub const DISKS_LIMIT: usize = 8;
 
@@ -126,15 +131,21 @@ impl Program {
             (&raw mut (*control).unmounting).write_volatile(0);
             let session = &raw mut (*control).session;
             session.write_volatile(session.read_volatile() + 1);
-            (&raw mut (*control).enabled).write_volatile(1);
+            (&raw mut (*control).enabled).write_volatile(ON);
         }
         Ok(())
+    }
+
+    /// The programs tell of no new bio any more, but of the requests of those seen.
+    pub fn switch_to_ending(&mut self) {
+        // SAFETY: as in switch_on.
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(ENDING) }
     }
 
     /// The programs send nothing more.
     pub fn switch_off(&mut self) {
         // SAFETY: as in switch_on.
-        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(0) }
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(OFF) }
     }
 
     /// Tells the programs where the kernel's functions are.
