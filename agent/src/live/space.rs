@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::case::WorkloadSettings;
+use crate::case::{Access, SqliteWorkload, WorkloadSettings};
 use crate::workload::WorkloadError;
 
 /// Bytes of a row of SQLite's beside its value: record header, key and cell pointer, at the least
@@ -23,13 +23,26 @@ impl Need {
     /// Of a case.
     pub fn of(settings: &WorkloadSettings) -> Self {
         match settings {
-            WorkloadSettings::FileWrite(settings) => Self { bytes: settings.file_bytes, files: 1 },
+            WorkloadSettings::FileWrite(settings) => {
+                let operations = settings.warmup_transactions + settings.transactions;
+                let appended = operations.saturating_mul(settings.record_bytes);
+                let append = settings.access == Access::Append;
+                Self { bytes: if append { appended } else { settings.file_bytes }, files: 1 }
+            }
             WorkloadSettings::FileRead(settings) => Self { bytes: settings.file_bytes, files: 1 },
             WorkloadSettings::FileMetadata(settings) => {
                 Self { bytes: 0, files: settings.warmup_transactions + settings.transactions }
             }
             WorkloadSettings::Sqlite(settings) => {
-                let rows = settings.initial_rows.saturating_mul(settings.tables.get());
+                let initial = settings.initial_rows.saturating_mul(settings.tables.get());
+                let transactions = settings.warmup_transactions + settings.transactions;
+                let inserted = match settings.workload {
+                    SqliteWorkload::Insert => {
+                        transactions.saturating_mul(settings.statements.get())
+                    }
+                    _ => 0,
+                };
+                let rows = initial.saturating_add(inserted);
                 let bytes = rows.saturating_mul(settings.value_bytes + ROW_BYTES);
                 let databases = settings.databases.get();
                 Self { bytes: bytes.saturating_mul(databases), files: 2 * databases }
@@ -67,7 +80,10 @@ impl Need {
 
 /// Adds to an error that the filesystem was full what can be done about it.
 pub fn explain(error: anyhow::Error, directory: &Path) -> anyhow::Error {
-    if !is_full(&error) {
+    // A write that is cut short gives no error at all (write(2)): then what is left tells.
+    let room = rustix::fs::statvfs(directory);
+    let none_left = room.is_ok_and(|room| room.f_blocks > 0 && room.f_bavail == 0);
+    if !is_full(&error) && !none_left {
         return error;
     }
     let parent = directory.parent().unwrap_or(directory).display();
