@@ -34,7 +34,7 @@ pub struct Case {
     pub device_model: BTreeMap<String, i64>,
 }
 
-/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields.py.
+/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub device: String,
