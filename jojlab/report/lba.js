@@ -53,6 +53,9 @@ const lba = (() => {
       this.longest = 0; // so that what began before the window is found
       for (const us of points.service_us) this.longest = Math.max(this.longest, us);
       this.reset();
+      const inside = this.data.zones.map(() => 0);
+      for (const sector of points.sector) inside[this.zones.indexOf(this.zoneOf(sector))]++;
+      this.weights = inside.map(Math.sqrt);
       this.buildLegend();
       this.listen();
     }
@@ -66,13 +69,12 @@ const lba = (() => {
       });
     }
 
-    // Zones share the height by the square root of their length, each a tenth of it at least.
+    // Zones share the height by the square root of what is in them; none is without room.
     layout() {
       this.width = Math.max(320, this.place.clientWidth);
       const all = HEIGHT - MARGIN.top - MARGIN.bottom - GAP * (this.zones.length - 1);
-      const weights = this.data.zones.map(([low, high]) => Math.sqrt(high - low));
-      const sum = weights.reduce((a, b) => a + b, 0) || 1;
-      const shares = weights.map((w) => Math.max(0.14, w / sum));
+      const sum = this.weights.reduce((a, b) => a + b, 0) || 1;
+      const shares = this.weights.map((w) => Math.max(0.14, w / sum));
       const total = shares.reduce((a, b) => a + b, 0);
       let y = HEIGHT - MARGIN.bottom; // the lowest sectors stand at the bottom
       this.zones.forEach((zone, i) => {
@@ -210,7 +212,7 @@ const lba = (() => {
       pen.fillStyle = this.data.other;
       // Many of them at once would be a grey wall.
       const seen = begin_us.reduce((n, us) => n + (us >= this.t0 && us <= this.t1), 0);
-      pen.globalAlpha = Math.max(0.03, Math.min(0.3, 60 / Math.max(1, seen)));
+      pen.globalAlpha = Math.max(0.03, Math.min(0.25, 20 / Math.max(1, seen)));
       for (let i = 0; i < begin_us.length; i++) {
         const x = this.x(begin_us[i]), to = this.x(begin_us[i] + service_us[i]);
         if (to >= MARGIN.left && x <= this.width) {
@@ -269,7 +271,7 @@ const lba = (() => {
       const flushes = this.flushes.begin_us.length;
       if (flushes) entries.push(["flush", { colour: this.data.other, requests: flushes }]);
       for (const [name, sum] of entries.slice(0, 12)) {
-        this.button(name.split("/").pop() || name, sum.colour, this.hidden.has(name), () => {
+        this.button(name.split("/").pop() || name, sum.colour, this.hidden.has(name) ? "off" : "", () => {
           if (!this.hidden.delete(name)) this.hidden.add(name);
         }).title = `${name}: ${sum.requests.toLocaleString("en")}; click to hide or show`;
       }
@@ -278,15 +280,15 @@ const lba = (() => {
       }
       if (this.data.files.length) {
         const other = this.by === "class" ? "file" : "class";
-        this.button(`colour by ${other}`, "", false, () => { this.by = other; this.hidden.clear(); });
+        this.button(`colour by ${other}`, "", "act", () => { this.by = other; this.hidden.clear(); });
       }
-      this.button("whole", "", false, () => this.reset());
+      this.button("show all", "", "act", () => this.reset());
     }
 
-    button(text, colour, off, act) {
+    button(text, colour, style, act) {
       const made = this.legend.appendChild(document.createElement("button"));
       made.type = "button";
-      made.className = off ? "off" : "";
+      made.className = style;
       if (colour) {
         const spot = made.appendChild(document.createElement("i"));
         spot.style.background = colour;
