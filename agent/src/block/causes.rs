@@ -158,6 +158,8 @@ impl Causes {
         };
         let of_run = |(run, class): &(Run, Class)| match (class.block_type, run.magic) {
             (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(asked()),
+            // Of the journal itself.
+            (BlockType::FsJournal, _) if class.subtype == "superblock" => None,
             (BlockType::FsJournal, _) => Some(Scope::All),
             (BlockType::FsMetadata, F2FS_MAGIC) => match class.owner {
                 Owner::None => Some(Scope::All),
