@@ -30,6 +30,9 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Be the load in a case's background; a case starts it itself
+    #[command(hide = true)]
+    Background(commands::background::Arguments),
     /// Run a command and say what every byte that one disk was sent belongs to
     Trace(commands::trace::Arguments),
 }
@@ -43,6 +46,7 @@ fn main() -> std::process::ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run(),
+        Command::Background(arguments) => commands::background::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {

@@ -30,6 +30,9 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    # By seed: the hash of the operations performed, and what the background load did.
+    operation_hashes: Mapping[int, str] = field(default_factory=dict)
+    backgrounds: Mapping[int, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def summarise(run: RunFolder) -> RunSummary:
     missing = completeness(tables) if tables else {}
     bills = commit_bills(tables, missing) if tables else {}
     traces = commit_traces(tables) if tables else {}
-    configurations, clocks = _manifests(tables) if tables else ({}, ())
+    manifests = _manifests(tables) if tables else _Manifests()
     cases = tuple(
         CaseSummary(
             entry.case_id,
@@ -85,7 +88,9 @@ def summarise(run: RunFolder) -> RunSummary:
             missing.get(entry.case_id, Completeness()),
             bills.get(entry.case_id),
             traces.get(entry.case_id),
-            configurations.get(entry.case_id, {}),
+            manifests.configurations.get(entry.case_id, {}),
+            manifests.operation_hashes.get(entry.case_id, {}),
+            manifests.backgrounds.get(entry.case_id, {}),
         )
         for entry in run.cases
     )
@@ -96,7 +101,7 @@ def summarise(run: RunFolder) -> RunSummary:
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        clocks,
+        tuple(sorted(manifests.clocks)),
     )
 
 
@@ -137,6 +142,8 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
+                "operation_hash": dict(case.operation_hashes),
+                "background": dict(case.backgrounds),
             }
             for case in summary.cases
         ],
@@ -144,16 +151,31 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return the configuration read back in the first seed of each case, and all clocks used."""
+@dataclass
+class _Manifests:
+    """What the captures' manifests say: by case_id, where it is not of all."""
+
+    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    clocks: set[str] = field(default_factory=set)
+
+
+def _manifests(tables: RunTables) -> _Manifests:
+    """Read the configuration of the first seed of each case, and the rest of every seed."""
     manifest = tables.manifest
-    rows = manifest.filter(manifest.key.isin(["configuration", "clock"]))
-    configurations: dict[str, dict[str, Any]] = {}
-    clocks: set[str] = set()
+    keys = ["configuration", "clock", "operation_hash", "background"]
+    rows = manifest.filter(manifest.key.isin(keys))
+    found = _Manifests()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
-        value = json.loads(row["value"])
-        if row["key"] == "clock":
-            clocks.add(str(value))
-        elif isinstance(value, dict):
-            configurations.setdefault(row["case_id"], value)
-    return configurations, tuple(sorted(clocks))
+        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
+        match row["key"]:
+            case "clock":
+                found.clocks.add(str(value))
+            case "operation_hash":
+                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
+            case "background":
+                found.backgrounds.setdefault(case_id, {})[seed] = value
+            case _ if isinstance(value, dict):
+                found.configurations.setdefault(case_id, value)
+    return found

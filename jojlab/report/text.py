@@ -4,6 +4,9 @@ from __future__ import annotations
 
 Number = int | float
 
+# Parts of a bill beside the commit itself, as they are called.
+LATER_PARTS = {"deferred": "deferred to later", "background": "load in the background"}
+
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 
 

@@ -1,4 +1,5 @@
 //! One file per subcommand.
 
+pub mod background;
 pub mod init;
 pub mod trace;
