@@ -10,7 +10,9 @@ from typing import Any
 from jojlab.analysis.commit_bill import Bill, commit_bills
 from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
-from jojlab.analysis.figures import CaseFigures, case_figures
+from jojlab.analysis.figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.histogram import Bin, histograms
+from jojlab.analysis.traffic import Traffic, traffic
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
@@ -30,9 +32,11 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    # By seed: the hash of the operations performed, and what the background load did.
-    operation_hashes: Mapping[int, str] = field(default_factory=dict)
-    backgrounds: Mapping[int, Any] = field(default_factory=dict)
+    operation_hash: str = ""
+    # What the load in the background did, in the first seed.
+    background: Mapping[str, Any] = field(default_factory=dict)
+    latencies: tuple[Bin, ...] = ()
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,23 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder) -> RunSummary:
-    """Compute all figures, bills and traces of `run`. A run without a capture has none."""
+def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
+    """Compute all figures, bills and traces of `run`. A run without a capture has none.
+
+    Its traffic takes longer, and is for reports.
+    """
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
     labels = case_labels(run.cases, run.experiment.get("settings", {}).get("matrix", ()))
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
     bills = commit_bills(tables, missing) if tables else {}
     traces = commit_traces(tables) if tables else {}
-    manifests = _manifests(tables) if tables else _Manifests()
+    moved = traffic(tables) if tables and with_traffic else {}
+    latencies = histograms(tables) if tables else {}
+    manifests, clocks = _manifests(tables) if tables else ({}, ())
+    for case_id, _ in untraced(tables) if tables else ():
+        bills.pop(case_id, None)
+        traces.pop(case_id, None)
     cases = tuple(
         CaseSummary(
             entry.case_id,
@@ -88,9 +100,11 @@ def summarise(run: RunFolder) -> RunSummary:
             missing.get(entry.case_id, Completeness()),
             bills.get(entry.case_id),
             traces.get(entry.case_id),
-            manifests.configurations.get(entry.case_id, {}),
-            manifests.operation_hashes.get(entry.case_id, {}),
-            manifests.backgrounds.get(entry.case_id, {}),
+            manifests.get(entry.case_id, {}).get("configuration", {}),
+            manifests.get(entry.case_id, {}).get("operation_hash", ""),
+            manifests.get(entry.case_id, {}).get("background", {}),
+            latencies.get(entry.case_id, ()),
+            moved.get(entry.case_id),
         )
         for entry in run.cases
     )
@@ -101,7 +115,7 @@ def summarise(run: RunFolder) -> RunSummary:
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        tuple(sorted(manifests.clocks)),
+        clocks,
     )
 
 
@@ -130,6 +144,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     return {
         "experiment": summary.name,
         "question": summary.question,
+        "clocks": list(summary.clocks),
         "cases": [
             {
                 "case_id": case.case_id,
@@ -139,11 +154,11 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
+                "operation_hash": case.operation_hash,
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
-                "operation_hash": dict(case.operation_hashes),
-                "background": dict(case.backgrounds),
+                "background": dict(case.background),
             }
             for case in summary.cases
         ],
@@ -151,31 +166,17 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-@dataclass
-class _Manifests:
-    """What the captures' manifests say: by case_id, where it is not of all."""
-
-    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
-    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
-    clocks: set[str] = field(default_factory=set)
-
-
-def _manifests(tables: RunTables) -> _Manifests:
-    """Read the configuration of the first seed of each case, and the rest of every seed."""
+def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+    """Return what the first seed of each case says of itself, and all clocks used."""
     manifest = tables.manifest
     keys = ["configuration", "clock", "operation_hash", "background"]
     rows = manifest.filter(manifest.key.isin(keys))
-    found = _Manifests()
+    manifests: dict[str, dict[str, Any]] = {}
+    clocks: set[str] = set()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
-        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
-        match row["key"]:
-            case "clock":
-                found.clocks.add(str(value))
-            case "operation_hash":
-                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
-            case "background":
-                found.backgrounds.setdefault(case_id, {})[seed] = value
-            case _ if isinstance(value, dict):
-                found.configurations.setdefault(case_id, value)
-    return found
+        value = json.loads(row["value"])
+        if row["key"] == "clock":
+            clocks.add(str(value))
+        else:
+            manifests.setdefault(row["case_id"], {}).setdefault(row["key"], value)
+    return manifests, tuple(sorted(clocks))

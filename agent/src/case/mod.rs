@@ -104,6 +104,12 @@ impl WorkloadSettings {
     }
 }
 
+impl<'de> Deserialize<'de> for WorkloadSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
