@@ -152,6 +152,8 @@ table!(
     "transactions",
     Transaction {
         transaction_id,
+        thread,
+        tid,
         phase,
         kind,
         databases,
@@ -160,6 +162,7 @@ table!(
         return_ns,
         sync_calls,
         wal_frames,
+        busy_retries,
     }
 );
 table!("counters", Counter { phase, source, name, value });
