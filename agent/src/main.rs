@@ -33,6 +33,9 @@ enum Command {
     Init,
     /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
     Bench(commands::bench::Arguments),
+    /// Be the load in a case's background; a case starts it itself
+    #[command(hide = true)]
+    Background(commands::background::Arguments),
     /// Run a command and say what every byte that one disk was sent belongs to
     Trace(commands::trace::Arguments),
 }
@@ -47,6 +50,7 @@ fn main() -> std::process::ExitCode {
     let result = match arguments.command {
         Command::Init => commands::init::run(),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Background(arguments) => commands::background::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
