@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show
+from jojlab.commands import bill, cache, diff, doctor, export, import_, query, report, run, show
 from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -29,6 +29,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("diff", diff.diff),
     ("query", query.query),
     ("import", import_.import_),
+    ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )
