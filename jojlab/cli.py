@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, export, import_, query, report, run, show
+from jojlab.commands import (
+    bill,
+    cache,
+    diff,
+    doctor,
+    export,
+    import_,
+    query,
+    report,
+    run,
+    show,
+    trace,
+)
 from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -24,6 +36,7 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", run.run),
     ("bill", bill.bill),
+    ("trace", trace.trace),
     ("show", show.show),
     ("report", report.report),
     ("diff", diff.diff),

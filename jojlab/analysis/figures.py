@@ -34,6 +34,7 @@ FIGURES: dict[str, str] = {
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
     "sync_calls_per_commit": "calls that sync a file or a directory",
+    "busy_retries_per_commit": "waits for another connection's lock",
     "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
     "cpu_system_ns_per_commit": "the agent's CPU time in the kernel, of getrusage(2)",
     "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
@@ -103,6 +104,7 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
+        figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[row["case_id"], row["seed"]] = figures
     for row in rows_of(percentiles(tables, CAPTURE)):
         result[row.pop("case_id"), row.pop("seed")] |= row

@@ -1,8 +1,8 @@
 """Writes a capture as a Perfetto trace (protos/perfetto/trace/trace.proto): open it in its viewer.
 
 A group of tracks for each device, a track for each place in its queue: requests that overlap never
-share one, since slices of one track nest. A track of transactions stands beside; an arrow (flow)
-leads from a transaction to each of its requests, and from the transaction's sync calls through it.
+share one, since slices of one track nest. A track for each thread's transactions stands beside; an
+arrow (flow) leads from a transaction to each of its requests.
 Written a batch at a time: a Trace is a sequence of packets, and may be written piece by piece.
 """
 
@@ -27,24 +27,24 @@ NAME = "perfetto"
 SUFFIX = ".perfetto-trace"
 _SEQUENCE = 1
 _PACKETS_AT_ONCE = 4096
-_TRANSACTIONS = 1  # uuid of that track; devices follow
+_TRANSACTIONS = 1  # uuid of those of thread 0; those of devices follow the last thread's
 
 # What a slice tells of its request, beside its name.
 _ARGUMENTS = (
     "request_id", "sector", "length_bytes", "operation", "block_type", "block_subtype",
-    "file_kind", "submitter_comm", "asker_call", "sync", "fua", "preflush", "phase",
+    "file_kind", "submitter_comm", "asker_call", "reason", "sync", "fua", "preflush", "phase",
 )  # fmt: skip
 
 
 class _Tracks:
     """Gives every request of a device the lowest place in its queue that is free."""
 
-    def __init__(self) -> None:
+    def __init__(self, after: int) -> None:
         self.devices: dict[str, int] = {}
         self._free: dict[str, list[int]] = {}
         self._busy: dict[str, list[tuple[int, int]]] = {}
         self._places: dict[str, int] = {}
-        self._next = _TRANSACTIONS + 1
+        self._next = after
 
     def place(self, device: str, begin_ns: int, end_ns: int) -> tuple[int, list[TrackDescriptor]]:
         """Return the uuid of the track, and the descriptors of tracks that are new."""
@@ -95,10 +95,12 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
     first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
     first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     yield first
-    if transactions:
-        yield _described(TrackDescriptor(uuid=_TRANSACTIONS, name="transactions"))
+    threads = sorted({row["thread"] for row in transactions})
+    for thread in threads:
+        name = f"transactions of thread {thread}"
+        yield _described(TrackDescriptor(uuid=_TRANSACTIONS + thread, name=name))
     flows: dict[int, list[int]] = {}
-    paths, tracks = file_paths(capture), _Tracks()
+    paths, tracks = file_paths(capture), _Tracks(_TRANSACTIONS + max(threads, default=0))
     for request in requests(capture):
         # What was not seen to complete has no length.
         begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
@@ -115,17 +117,22 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
         yield begin
         yield _event(end_ns, TrackEvent.TYPE_SLICE_END, track)
     for row in transactions:
-        begin = _event(row["begin_ns"], TrackEvent.TYPE_SLICE_BEGIN, _TRANSACTIONS)
-        begin.track_event.name = f"{row['kind']} {row['transaction_id']}"
-        begin.track_event.categories.append("transaction")
-        begin.track_event.flow_ids.extend(flows.get(row["transaction_id"], ()))
-        for name in ("phase", "databases", "sync_calls", "wal_frames"):
-            _argument(begin, name, row[name])
-        yield begin
-        if row["commit_ns"] > row["begin_ns"]:
-            yield _event(row["commit_ns"], TrackEvent.TYPE_SLICE_BEGIN, _TRANSACTIONS, "COMMIT")
-            yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, _TRANSACTIONS)
-        yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, _TRANSACTIONS)
+        yield from _transaction(row, flows.get(row["transaction_id"], []))
+
+
+def _transaction(row: dict[str, Any], flows: list[int]) -> Iterator[TracePacket]:
+    track = _TRANSACTIONS + row["thread"]
+    begin = _event(row["begin_ns"], TrackEvent.TYPE_SLICE_BEGIN, track)
+    begin.track_event.name = f"{row['kind']} {row['transaction_id']}"
+    begin.track_event.categories.append("transaction")
+    begin.track_event.flow_ids.extend(flows)
+    for name in ("phase", "databases", "sync_calls", "wal_frames"):
+        _argument(begin, name, row[name])
+    yield begin
+    if row["commit_ns"] > row["begin_ns"]:
+        yield _event(row["commit_ns"], TrackEvent.TYPE_SLICE_BEGIN, track, "COMMIT")
+        yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
+    yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
 
 
 def _described(descriptor: TrackDescriptor) -> TracePacket:

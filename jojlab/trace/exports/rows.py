@@ -19,6 +19,7 @@ def file_paths(capture: Capture) -> dict[int, str]:
 
 def requests(capture: Capture) -> Iterator[dict[str, Any]]:
     """Give the requests as they stand in the table, in issue order, a batch in memory at a time."""
-    with pq.ParquetFile(capture.path("requests")) as file:
-        for batch in file.iter_batches(_BATCH_ROWS):
-            yield from batch.to_pylist()
+    for path in capture.paths("requests"):
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                yield from batch.to_pylist()
