@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
+from jojlab.commands import (
+    bill,
+    cache,
+    diff,
+    doctor,
+    export,
+    import_,
+    query,
+    report,
+    run,
+    show,
+    trace,
+)
 from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -30,6 +42,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("diff", diff.diff),
     ("query", query.query),
     ("import", import_.import_),
+    ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )

@@ -115,7 +115,7 @@ def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        clocks,
+        tuple(sorted(manifests.clocks)),
     )
 
 
