@@ -145,6 +145,24 @@ fn a_commit_block_is_flushed_before_and_after() {
     assert_eq!(capture.gaps.unattributed_flushes, 0);
 }
 
+/// A bio that comes when a flush is about to be issued waits for the next one, and what comes before
+/// that is issued for the one after it: of three flushes in a row none is nobody's.
+#[test]
+fn flushes_of_several_tasks_at_once_are_somebody_s_each() {
+    let capture = capture(vec![
+        bio(0, 0, 0, WRITE | PREFLUSH, 9),
+        bio(1, 0, 0, WRITE | PREFLUSH, 10),
+        flush(1, 2000),
+        complete(1, 0, 2500),
+        bio(2, 0, 0, WRITE | PREFLUSH, 11),
+        flush(2, 3000),
+        complete(2, 0, 3500),
+        flush(1, 4000),
+    ]);
+    assert_eq!(capture.gaps.unattributed_flushes, 0);
+    assert!(capture.requests.iter().all(|row| (9..=11).contains(&row.submitter_tid)));
+}
+
 #[test]
 fn a_flush_nobody_asked_for_is_counted() {
     assert_eq!(capture(vec![flush(1, 2000)]).gaps.unattributed_flushes, 1);
