@@ -11,6 +11,7 @@ mod classify;
 mod drafts;
 mod file_kind;
 mod files;
+mod flush_line;
 mod gaps;
 mod kernel;
 mod layout;
