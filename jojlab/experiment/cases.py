@@ -120,7 +120,7 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
 def _default_rows(settings: Mapping[str, Value]) -> int:
     """Return the initial rows of each table that a SQLite workload needs."""
     if settings["workload"] == "sqlite-delete":
-        return _deleted_rows(settings)
+        return 0 if settings["duration_ms"] else _deleted_rows(settings)
     if settings["workload"] == "sqlite-update" or settings["selects"]:
         return UPDATE_ROWS
     return 0
