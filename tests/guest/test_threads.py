@@ -102,5 +102,5 @@ def test_a_disk_that_fills_ends_the_case_naming_the_step(
 ) -> None:
     case = json.loads(real_case(value_bytes=100_000, statements=10, transactions=1000))
     case["device_model"]["capacity_bytes"] = 16 << 20
-    with pytest.raises(GuestError, match=r"insert on /mnt/flash/main.db: .*full"):
+    with pytest.raises(GuestError, match=r"(insert|COMMIT) on /mnt/flash/main.db: .*full"):
         run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")
