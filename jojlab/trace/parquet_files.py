@@ -14,7 +14,9 @@ def file_names(captures: Sequence[Capture], table: str) -> tuple[list[str], list
 
     Names are as DuckDB's column `filename` gives them: absolute.
     """
-    files = [(path, place) for place, capture in enumerate(captures) for path in capture.paths(table)]
+    files = [
+        (path, place) for place, capture in enumerate(captures) for path in capture.paths(table)
+    ]
     return [os.path.abspath(path) for path, _ in files], [place for _, place in files]
 
 

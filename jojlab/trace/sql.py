@@ -64,9 +64,7 @@ def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     return [table for table in TABLES if table in named] or list(TABLES)
 
 
-def _owners(
-    table: str, paths: list[str], entries: Sequence[tuple[CaseEntry, int]]
-) -> pa.Table:
+def _owners(table: str, paths: list[str], entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
     """Return one row per file: its path, case_id, seed and the fields of its case."""
     taken = {column.name for column in table_schema(table).columns} | {"case_id", "seed"}
     columns: dict[str, pa.Array] = {
