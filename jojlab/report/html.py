@@ -21,7 +21,7 @@ from jojlab.analysis.published import published_beside_ours
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import sections
+from jojlab.report import sections, text
 
 _FOLDER = Path(__file__).parent
 _INDEX = {
@@ -59,6 +59,7 @@ def report_html(summary: RunSummary, run: str) -> str:
     if summary.measured:
         body += sections.throughput(summary, run, specs)
         body += sections.latency(summary, run, specs)
+    if any(case.bill for case in summary.measured):
         body += sections.bill(summary, run, specs)
         body += sections.commits(summary, run, specs)
     body += sections.published(
@@ -94,7 +95,7 @@ def _head(summary: RunSummary, body: str) -> str:
         for name, title in _INDEX.items()
         if f'<section id="{name}">' in body
     )
-    clocks = " ".join(sections.CLOCKS.get(clock, clock) for clock in summary.clocks)
+    clocks = text.clocks(summary.clocks)
     return (
         f"<header><h1>{escape(summary.question or summary.name)}</h1>"
         f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '

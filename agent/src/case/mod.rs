@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -98,6 +99,12 @@ impl WorkloadSettings {
                 Err(serde_json::Error::custom(what))
             }
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkloadSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

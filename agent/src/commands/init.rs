@@ -4,10 +4,9 @@
 //! case is a result like any other and travels in outcome.json.
 
 use crate::block::Tracer;
-use crate::case::{self, Case};
-use crate::errors::WrongUse;
+use crate::case::{self, Case, verify::Verification};
+use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
-use crate::workload::WorkloadError;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -50,8 +49,12 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 fn run_case(json: &[u8], tracer: &mut Tracer) -> anyhow::Result<()> {
+    let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
+    if let Some(verification) = Verification::parse(json) {
+        return verification.run(module, tracer, results);
+    }
     let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
-    case::run::run(&case, Path::new(FLASH_MODULE), tracer, Path::new(RESULTS))
+    case::run::run(&case, module, tracer, results)
 }
 
 /// Brings the kernel into the state that all cases shall find.
@@ -79,18 +82,13 @@ fn hand_out(region: &mut Region, result: anyhow::Result<()>) -> anyhow::Result<(
     Ok(region.write(results)?)
 }
 
-fn is_wrong_use(error: &anyhow::Error) -> bool {
-    let workload = error.downcast_ref::<WorkloadError>();
-    error.is::<WrongUse>() || workload.is_some_and(WorkloadError::is_wrong_use)
-}
-
 fn write_outcome(results: &Path, result: &anyhow::Result<()>) -> anyhow::Result<()> {
     let outcome = match result {
         Ok(()) => json!({"status": "ok"}),
         Err(error) => json!({
             "status": "error",
             "kind": if is_wrong_use(error) { "use" } else { "machine" },
-            "message": format!("{error:#}"),
+            "message": text(error),
         }),
     };
     fs::write(results.join("outcome.json"), outcome.to_string()).context("outcome.json")

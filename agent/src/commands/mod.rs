@@ -1,4 +1,6 @@
 //! One file per subcommand.
 
+pub mod bench;
 pub mod init;
 pub mod trace;
+pub mod verify;

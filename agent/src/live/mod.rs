@@ -1,5 +1,11 @@
-//! A tracing on a running machine: what ends it, and where its tables go as they come.
+//! Workloads on this machine: in a private directory, by the clock on the wall, without a guest, a
+//! tracer or root.
+//!
+//! directory, supervise (nothing is left behind) -> run -> place, observation -> the tables
 
-pub mod output;
-pub mod summary;
-pub mod until;
+pub mod directory;
+mod observation;
+mod place;
+pub mod run;
+mod space;
+pub mod supervise;
