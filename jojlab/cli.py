@@ -58,6 +58,14 @@ Examples:
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
 
+VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
+"""
+
 app = typer.Typer(
     name="joj",
     help=HELP,
@@ -107,6 +115,10 @@ _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=Non
 for _name, _command in BENCHES:
     _bench.command(_name)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
+_verify.command("attribution")(guarded(verify.attribution))
+_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
+app.add_typer(_verify, name="verify")
 
 
 def main() -> NoReturn:

@@ -2,8 +2,9 @@
 //!
 //! A sector holds what was written to it last, so the last write of each is checked. Of a stamped
 //! file, the stamp must be of that file and offset; of SQLite's files, the bytes must be those that
-//! the filesystem reads at that offset; journal and metadata must hold no stamp. And every durable
-//! sector of a stamped file must have been seen as its data at least once.
+//! the filesystem reads at that offset, unless they were written again elsewhere or cut off since;
+//! journal and metadata must hold no stamp. And every durable sector of a stamped file must have
+//! been seen as its data at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -29,7 +30,8 @@ pub struct Verdict {
     pub data_bytes: u64,
     /// What was compared with the device: the last write of each sector.
     pub checked_bytes: u64,
-    /// Of those, data of files that are gone, whose contents nobody knows.
+    /// Of those, contents that nobody knows any more: of SQLite's files that are gone, or older
+    /// copies of what was written again elsewhere.
     pub uncheckable_bytes: u64,
     pub misattributed_bytes: u64,
     pub unknown_bytes: u64,
@@ -98,13 +100,25 @@ pub fn check(
     };
     let owners: Vec<Owner> = capture.files.iter().map(|row| owner(row, log, directory)).collect();
     let last = last_writes(capture, &mut verdict);
+    let newest = newest_places(capture);
     let device = File::open(node).with_context(|| node.display().to_string())?;
     let mut sector_bytes = [0; SECTOR];
     for (&sector, &(run, skipped)) in &last {
         let at = sector as u64 * SECTOR as u64;
         device.read_exact_at(&mut sector_bytes, at).with_context(|| node.display().to_string())?;
         verdict.checked_bytes += SECTOR as u64;
-        if let Some(wrong) = judge(run, skipped, &sector_bytes, &owners, &mut verdict)? {
+        let place = run.file_id.zip(run.file_offset_bytes.map(|offset| offset + skipped));
+        let is_newest = place.is_none_or(|place| newest.get(&place) == Some(&sector));
+        let owner = run.file_id.map(|id| &owners[id as usize]);
+        if let Some(Owner::Gone) | Some(Owner::Database(_)) = owner
+            && !is_newest
+            && run.block_type == "data"
+        {
+            verdict.uncheckable_bytes += SECTOR as u64;
+            continue;
+        }
+        if let Some(wrong) = judge(run, skipped, &sector_bytes, &owners, &log.known, &mut verdict)?
+        {
             let owner = run.file_id.map_or("", |id| &capture.files[id as usize].path);
             let PageRun { block_type, block_subtype, .. } = run;
             let offset = run.file_offset_bytes.map(|offset| offset + skipped);
@@ -113,14 +127,15 @@ pub fn check(
         }
     }
     missing(capture, log, &owners, &mut verdict);
-    places(capture, log, &last, &owners, &mut verdict);
+    places(capture, &newest, &owners, &mut verdict);
     Ok(verdict)
 }
 
-type LastWrites<'a> = BTreeMap<i64, (&'a PageRun, i64)>;
-
 /// For each sector the run that wrote it last, and how far into the run it is.
-fn last_writes<'a>(capture: &'a Capture, verdict: &mut Verdict) -> LastWrites<'a> {
+fn last_writes<'a>(
+    capture: &'a Capture,
+    verdict: &mut Verdict,
+) -> BTreeMap<i64, (&'a PageRun, i64)> {
     let mut last = BTreeMap::new();
     for run in &capture.page_runs {
         let request = &capture.requests[run.request_id as usize];
@@ -152,6 +167,21 @@ fn last_writes<'a>(capture: &'a Capture, verdict: &mut Verdict) -> LastWrites<'a
     last
 }
 
+/// Where each sector of each file was written last: by file and offset.
+fn newest_places(capture: &Capture) -> BTreeMap<(i64, i64), i64> {
+    let mut newest = BTreeMap::new();
+    for run in capture.page_runs.iter().filter(|run| run.block_type == "data") {
+        let request = &capture.requests[run.request_id as usize];
+        if let (Some(id), Some(offset), "write") =
+            (run.file_id, run.file_offset_bytes, request.operation.as_str())
+        {
+            let sectors = 0..run.length_bytes / SECTOR as i64;
+            newest.extend(sectors.map(|n| ((id, offset + n * SECTOR as i64), run.sector + n)));
+        }
+    }
+    newest
+}
+
 fn owner<'a>(row: &rows::File, log: &'a Log, directory: &Path) -> Owner<'a> {
     let named = |known: &&Known| {
         let had = |path: &String| {
@@ -177,11 +207,16 @@ fn judge(
     skipped: i64,
     sector: &[u8],
     owners: &[Owner],
+    known: &[Known],
     verdict: &mut Verdict,
 ) -> anyhow::Result<Option<String>> {
     let stamp = Stamp::read(sector);
     if run.block_type != "data" {
-        return Ok(stamp.map(|stamp| format!("it holds {stamp:?}")));
+        // A file's few bytes that are kept with the metadata may happen to lie as in a sector.
+        let of_small = |stamp: &Stamp| known.get(stamp.file as usize).is_some_and(|k| k.small);
+        return Ok(stamp
+            .filter(|stamp| !of_small(stamp))
+            .map(|stamp| format!("it holds {stamp:?}")));
     }
     let (Some(id), Some(offset)) = (run.file_id, run.file_offset_bytes) else {
         return Ok(Some(format!("no file; it holds {stamp:?}")));
@@ -201,7 +236,11 @@ fn judge(
         }),
         Owner::Database(file) => {
             let mut wanted = [0; SECTOR];
-            file.read_at(&mut wanted, offset)?;
+            if file.read_at(&mut wanted, offset)? == 0 {
+                // It was cut off since.
+                verdict.uncheckable_bytes += SECTOR as u64;
+                return Ok(stamp.map(|stamp| format!("it holds {stamp:?}")));
+            }
             Ok((sector != wanted).then(|| format!("not what SQLite's file holds; {stamp:?}")))
         }
         Owner::Gone => {
@@ -242,36 +281,29 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], verdict: &mut Verdict
 /// Where the data is of stamped files that still have a name; neighbours are one extent.
 fn places(
     capture: &Capture,
-    log: &Log,
-    last: &LastWrites,
+    newest: &BTreeMap<(i64, i64), i64>,
     owners: &[Owner],
     verdict: &mut Verdict,
 ) {
-    let alive: BTreeSet<u64> = log
-        .known
-        .iter()
-        .filter(|known| known.file.metadata().is_ok_and(|now| now.nlink() > 0))
-        .map(|known| known.inode)
-        .collect();
-    for (&sector, &(run, skipped)) in last.iter().filter(|(_, (run, _))| run.block_type == "data") {
-        let (Some(id), Some(offset)) = (run.file_id, run.file_offset_bytes) else { continue };
-        let row = &capture.files[id as usize];
+    for (&(id, offset_bytes), &sector) in newest {
         let Owner::Stamped(known) = &owners[id as usize] else { continue };
-        let offset_bytes = offset + skipped;
         // What was cut off is on the device still, and of no file any more.
-        let end = known.file.metadata().map_or(0, |now| now.len()) as i64;
-        if !alive.contains(&(row.inode as u64)) || offset_bytes >= end {
+        let is_there = known
+            .file
+            .metadata()
+            .is_ok_and(|now| now.nlink() > 0 && offset_bytes < now.len() as i64);
+        if !is_there {
             continue;
         }
+        let path = &capture.files[id as usize].path;
         if let Some(extent) = verdict.extents.last_mut()
-            && extent.path == row.path
+            && extent.path == *path
             && extent.sector + extent.sectors == sector
             && extent.offset_bytes + extent.sectors * SECTOR as i64 == offset_bytes
         {
             extent.sectors += 1;
             continue;
         }
-        let path = row.path.clone();
-        verdict.extents.push(Extent { path, offset_bytes, sector, sectors: 1 });
+        verdict.extents.push(Extent { path: path.clone(), offset_bytes, sector, sectors: 1 });
     }
 }

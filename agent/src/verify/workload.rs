@@ -127,8 +127,7 @@ fn mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     unsafe {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let descriptor = file.file.as_fd().try_clone_to_owned()?;
-        let address =
-            mmap(std::ptr::null_mut(), length, flags, MapFlags::SHARED, descriptor, 0)?;
+        let address = mmap(std::ptr::null_mut(), length, flags, MapFlags::SHARED, descriptor, 0)?;
         let memory = std::slice::from_raw_parts_mut(address.cast::<u8>(), length);
         file.stamp(&mut memory[..2 * PAGE], 0);
         file.stamp(&mut memory[5 * PAGE..6 * PAGE], 5 * PAGE as u64);
