@@ -12,7 +12,7 @@ from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.published import Published
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, text
+from jojlab.report import chart_rows, charts, reasons, text
 from jojlab.report.elements import (
     Cell,
     ask,
@@ -254,11 +254,16 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.digits(case.bill.per_commit(total.requests))} requests, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
-    parts = [_bill_table(case.bill, "commit")]
+    parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     if case.bill.part("deferred"):
         parts += ["<h3>Deferred to later</h3>", _bill_table(case.bill, "deferred")]
+        parts += _reasons(case.bill, "deferred")
     command = f"joj show {run} --case {shlex.quote(case.case_id)}"
     return details(case.label, soft, *parts, ask(command), is_open=is_open)
+
+
+def _reasons(bill: Bill, part: str) -> list[str]:
+    return [paragraph(sentence) for sentence in reasons.sentences(bill, part)]
 
 
 def _bill_table(bill: Bill, part: str) -> str:

@@ -13,7 +13,7 @@ from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import Comparison
 from jojlab.analysis.figures import FIGURES
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import text
+from jojlab.report import reasons, text
 
 # The figures of the overview: column title, figure.
 OVERVIEW = (
@@ -144,6 +144,9 @@ def print_bill(console: Console, bill: Bill) -> None:
         table.add_row("[bold]deferred to later[/bold]")
         _add_rows(table, bill, bill.part("deferred"), 0)
     console.print(table)
+    for part in ("commit", "deferred"):
+        for sentence in reasons.sentences(bill, part):
+            console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

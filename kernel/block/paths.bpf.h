@@ -178,8 +178,12 @@ __noinline int note_file(__u64 inode, __u64 time_ns, __u32 what)
 	scratch->busy = 1;
 	state = recall(scratch, inode);
 	if (state) {
-		bool told = note_changes(state, &scratch->now, &scratch->change, &scratch->key,
-					 inode, time_ns, changes);
+		bool told = false;
+
+		/* An inode that never had a name is the filesystem's own. */
+		if (state->named || dentry_of(inode))
+			told = note_changes(state, &scratch->now, &scratch->change, &scratch->key,
+					    inode, time_ns, changes);
 
 		if (what & NOTE_NAME || (told && !state->named))
 			note_name(scratch, state, inode,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
 use super::drafts::Draft;
 use super::files::Files;
@@ -12,7 +13,6 @@ use super::layout::Layout;
 use super::record::{Bio, DecodeError, Record, Run, decode};
 use super::requests::Joiner;
 use super::symbols::Symbols;
-use super::sync_calls::SyncCalls;
 use crate::trace::rows;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
@@ -65,25 +65,30 @@ pub struct Assembler {
     layouts: BTreeMap<u32, Layout>,
     read_layout: fn(u32) -> Layout,
     files: Files,
-    calls: SyncCalls,
+    read_mounts: fn() -> String,
+    causes: Causes,
     joiner: Joiner,
 }
 
 impl Assembler {
     /// Begins with disks by number and name. `read_layout` is asked for each device once, and
-    /// again when a filesystem appears. `settled_ns`: see Joiner::new.
+    /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo. `settled_ns`: see Joiner::new.
     pub fn new(
         disks: &BTreeMap<u32, String>,
         read_layout: fn(u32) -> Layout,
+        read_mounts: fn() -> String,
         settled_ns: u64,
     ) -> Self {
+        let mut causes = Causes::new(disks.keys().copied().collect());
+        causes.set_mounts(&read_mounts());
         Assembler {
             pending: BTreeMap::new(),
             orphans: 0,
             layouts: BTreeMap::new(),
             read_layout,
             files: Files::default(),
-            calls: SyncCalls::new(disks.keys().copied().collect()),
+            read_mounts,
+            causes,
             joiner: Joiner::new(disks.clone(), settled_ns),
         }
     }
@@ -93,19 +98,23 @@ impl Assembler {
         match record {
             Record::Run(run) => self.keep(run),
             Record::Bio(bio) => self.queue(bio, symbols),
-            Record::Path(path) => self.files.see_path(&path),
+            Record::Path(path) => {
+                self.files.see_path(&path);
+                self.causes.see_path(&path);
+            }
             Record::SyncBegin(sync) => {
-                let here = self.calls.is_here(&sync);
+                let here = self.causes.is_here(&sync);
                 if sync.inode > 0 {
                     self.files.see_sync(&sync, here);
                 }
                 if here && sync.filesystem > 0 {
                     self.learn(sync.filesystem);
                 }
-                self.calls.begin(sync);
+                self.causes.begin(sync);
             }
-            Record::Change(_) | Record::Name(_) => {}
-            Record::SyncEnd(sync) => self.calls.end(sync.tid),
+            Record::Change(change) => self.causes.change(&change),
+            Record::Name(name) => self.causes.name(&name),
+            Record::SyncEnd(sync) => self.causes.end(sync.tid),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
         }
@@ -137,16 +146,17 @@ impl Assembler {
         for (run, _) in runs.iter().filter(|(_, class)| class.owner == Owner::Inode) {
             self.files.see_run(run, bio.time_ns);
         }
-        let asker = self.calls.asker(&bio, &runs);
-        self.joiner.queue(bio, runs, asker);
+        let cause = self.causes.of(&bio, &runs);
+        self.joiner.queue(bio, runs, cause);
     }
 
     /// A filesystem is on a traced disk. What is new may have been made just now, so that the
     /// layouts read before are another's.
     fn learn(&mut self, filesystem: u32) {
-        if self.calls.learn(filesystem) {
+        if self.causes.learn(filesystem) {
             self.files.see_filesystem(filesystem);
             self.layouts.clear();
+            self.causes.set_mounts(&(self.read_mounts)());
         }
     }
 

@@ -2,6 +2,9 @@
 //! name of its files; a draft keeps the keys of files, and becomes rows of requests and page_runs
 //! when it is written.
 
+use std::rc::Rc;
+
+use super::changes::Reason;
 use super::classify::{BlockType, Class, Owner};
 use super::file_kind;
 use super::files::{Files, Key, run_key};
@@ -92,6 +95,8 @@ pub struct Draft {
     pub row: rows::Request,
     pub runs: Vec<DraftRun>,
     pub asker_file: Option<Key>,
+    /// Of its bios that carry changes to files.
+    pub reasons: Vec<Rc<Reason>>,
     /// Nothing more will be heard of it.
     pub done: bool,
 }
@@ -99,7 +104,7 @@ pub struct Draft {
 impl Draft {
     /// The rows, with the files as they are known by now.
     pub fn into_rows(self, files: &Files) -> (rows::Request, Vec<rows::PageRun>) {
-        let Draft { mut row, runs, asker_file, .. } = self;
+        let Draft { mut row, runs, asker_file, reasons, .. } = self;
         let request_id = row.request_id;
         let page_run = |run: DraftRun| {
             let file_id = run.subject.id(files, run.time_ns);
@@ -117,6 +122,7 @@ impl Draft {
         };
         let runs: Vec<rows::PageRun> = runs.into_iter().map(page_run).collect();
         row.asker_file_id = asker_file.and_then(|key| files.id(key));
+        row.reason = Reason::text_of_all(&reasons, |key| files.path_of(key));
         if !runs.is_empty() {
             summarise(&mut row, &runs);
         }

@@ -126,6 +126,11 @@ impl Files {
         self.keys.get(&number).and_then(|key| self.stories.get(key)).map_or("", last_path)
     }
 
+    /// The path of any file heard of, as last known.
+    pub fn path_of(&self, key: Key) -> &str {
+        self.stories.get(&key).map_or("", last_path)
+    }
+
     /// Files that are kept, in the tables or not.
     pub fn kept(&self) -> usize {
         self.stories.len()

@@ -1,9 +1,12 @@
 //! Block I/O of disks, with an owner for every byte: loads the BPF program of kernel/block,
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
-//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests -> drafts) -> capture
+//! tracer -> record -> classify -> (files, causes, pieces -> requests -> drafts) -> capture
 
+mod calls;
 mod capture;
+mod causes;
+mod changes;
 mod classify;
 mod drafts;
 mod file_kind;
@@ -11,6 +14,7 @@ mod files;
 mod gaps;
 mod kernel;
 mod layout;
+mod names;
 mod pieces;
 mod program;
 mod record;

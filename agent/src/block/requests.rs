@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use super::calls;
+use super::causes::Cause;
 use super::classify::{BlockType, Class};
 use super::drafts::{Draft, DraftRun, Subject};
 use super::file_kind;
@@ -16,7 +18,6 @@ use super::kernel::{
 };
 use super::pieces::{Part, Piece, Pieces};
 use super::record::{Bio, Request, Run};
-use super::sync_calls::Asker;
 use crate::trace::rows;
 
 /// Flushes that may be asked for and not yet made; far more than any queue has.
@@ -37,7 +38,7 @@ fn operation_name(operation: u32) -> &'static str {
 struct QueuedBio {
     bio: Bio,
     runs: Vec<(Run, Class)>,
-    asker: Option<Asker>,
+    cause: Cause,
 }
 
 /// A bio that the driver has not got whole.
@@ -92,7 +93,7 @@ impl Joiner {
     }
 
     /// A bio entered the block layer, with what its runs are and the call it serves.
-    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, asker: Option<Asker>) {
+    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, cause: Cause) {
         let number = self.bios_seen;
         self.bios_seen += 1;
         let lane = (bio.device, bio.flags & OPERATION_MASK);
@@ -104,7 +105,7 @@ impl Joiner {
             self.pieces.add(lane, piece);
             left_sectors += sectors;
         }
-        let queued = Rc::new(QueuedBio { bio, runs, asker });
+        let queued = Rc::new(QueuedBio { bio, runs, cause });
         if queued.bio.flags & FLAG_PREFLUSH != 0 {
             let line = self.flushes.entry(lane.0).or_default();
             line.askers.push_back(queued.clone());
@@ -198,9 +199,10 @@ impl Joiner {
         flush_after: Option<Rc<QueuedBio>>,
     ) {
         let request_id = row.request_id;
-        let asker = bios.iter().find_map(|queued| queued.asker.as_ref());
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
         let asker_file = asker.and_then(|asker| asker.file);
-        self.drafts.push_back(Draft { row, runs, asker_file, done: false });
+        let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
+        self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
         let (sector, length_bytes) = (request.sector, request.length_bytes);
         let left_bytes = match request.flags & OPERATION_MASK {
             OPERATION_FLUSH => 0,
@@ -294,7 +296,7 @@ impl Joiner {
         let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
         let none = Bio::default();
         let first = bios.first().map_or(&none, |queued| &queued.bio);
-        let asker = bios.iter().find_map(|queued| queued.asker.as_ref());
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
         let any = |flag: u32| bios.iter().any(|queued| queued.bio.flags & flag != 0);
         let has = |flag: u32| request.flags & flag != 0;
         rows::Request {
@@ -315,10 +317,12 @@ impl Joiner {
             submitter_pid: i64::from(first.pid),
             submitter_tid: i64::from(first.tid),
             submitter_comm: first.comm.clone(),
+            submitter_call: first.call.map(calls::name),
             asker_pid: asker.map(|asker| i64::from(asker.pid)),
             asker_tid: asker.map(|asker| i64::from(asker.tid)),
             asker_comm: asker.map(|asker| asker.comm.clone()),
             asker_call: asker.map(|asker| asker.call.to_owned()),
+            asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
             ..rows::Request::default()
         }
     }

@@ -96,7 +96,7 @@ impl Tracer {
         let names: BTreeMap<u32, String> =
             disks.iter().map(name).collect::<Result<_, TracerError>>()?;
         self.notice_modules()?;
-        self.assembler = Some(Assembler::new(&names, read_layout, settled_ns));
+        self.assembler = Some(Assembler::new(&names, read_layout, read_mounts, settled_ns));
         self.program.switch_on(disks)?;
         Ok(())
     }
@@ -236,4 +236,9 @@ fn disk_name(disk: u32) -> Result<String, TracerError> {
 fn read_layout(device: u32) -> Layout {
     let open = |device| fs::File::open(format!("/dev/{}", disk_name(device).ok()?)).ok();
     open(device).and_then(|file| Layout::read(&file).ok()).unwrap_or_default()
+}
+
+/// Where what is mounted, for this process.
+fn read_mounts() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
 }

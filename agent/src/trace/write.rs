@@ -111,11 +111,14 @@ table!(
         submitter_pid,
         submitter_tid,
         submitter_comm,
+        submitter_call,
         asker_pid,
         asker_tid,
         asker_comm,
         asker_call,
         asker_file_id,
+        asker_count,
+        reason,
     }
 );
 table!(
