@@ -15,6 +15,7 @@ COLUMNS = (
     "missing_bytes",
     "checked_bytes",
     "uncheckable_bytes",
+    "offsetless_bytes",
     "lost_events",
     "addresses_checked",
     "addresses_wrong",

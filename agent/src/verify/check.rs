@@ -34,6 +34,8 @@ pub struct Verdict {
     /// copies of what was written again elsewhere.
     pub uncheckable_bytes: u64,
     pub misattributed_bytes: u64,
+    /// Of those checked, data told to be of the right file without its place there.
+    pub offsetless_bytes: u64,
     pub unknown_bytes: u64,
     /// Durable sectors of stamped files that were never seen as their data.
     pub missing_bytes: u64,
@@ -103,6 +105,7 @@ pub fn check(
     let newest = newest_places(capture);
     let device = File::open(node).with_context(|| node.display().to_string())?;
     let mut sector_bytes = [0; SECTOR];
+    let mut seen = BTreeSet::new();
     for (&sector, &(run, skipped)) in &last {
         let at = sector as u64 * SECTOR as u64;
         device.read_exact_at(&mut sector_bytes, at).with_context(|| node.display().to_string())?;
@@ -117,6 +120,9 @@ pub fn check(
             verdict.uncheckable_bytes += SECTOR as u64;
             continue;
         }
+        if run.block_type == "data" && run.file_offset_bytes.is_none() {
+            seen.extend(Stamp::read(&sector_bytes).map(|stamp| (stamp.file, stamp.offset)));
+        }
         if let Some(wrong) = judge(run, skipped, &sector_bytes, &owners, &log.known, &mut verdict)?
         {
             let owner = run.file_id.map_or("", |id| &capture.files[id as usize].path);
@@ -126,7 +132,7 @@ pub fn check(
             verdict.complain(format!("sector {sector}, told as {told}: {wrong}"));
         }
     }
-    missing(capture, log, &owners, &mut verdict);
+    missing(capture, log, &owners, seen, &mut verdict);
     places(capture, &newest, &owners, &mut verdict);
     Ok(verdict)
 }
@@ -218,8 +224,14 @@ fn judge(
             .filter(|stamp| !of_small(stamp))
             .map(|stamp| format!("it holds {stamp:?}")));
     }
-    let (Some(id), Some(offset)) = (run.file_id, run.file_offset_bytes) else {
+    let Some(id) = run.file_id else {
         return Ok(Some(format!("no file; it holds {stamp:?}")));
+    };
+    let Some(offset) = run.file_offset_bytes else {
+        let right = matches!(&owners[id as usize], Owner::Stamped(known)
+            if stamp.is_some_and(|stamp| stamp.file == known.number));
+        verdict.offsetless_bytes += SECTOR as u64;
+        return Ok((!right).then(|| format!("it holds {stamp:?}")));
     };
     let offset = (offset + skipped) as u64;
     match &owners[id as usize] {
@@ -252,8 +264,14 @@ fn judge(
 }
 
 /// Durable sectors that were never told to be data of their file.
-fn missing(capture: &Capture, log: &Log, owners: &[Owner], verdict: &mut Verdict) {
-    let mut seen: BTreeSet<(u32, u64)> = BTreeSet::new();
+/// `seen` are those, by file and offset, that were told without an offset.
+fn missing(
+    capture: &Capture,
+    log: &Log,
+    owners: &[Owner],
+    mut seen: BTreeSet<(u32, u64)>,
+    verdict: &mut Verdict,
+) {
     for run in capture.page_runs.iter().filter(|run| run.block_type == "data") {
         let request = &capture.requests[run.request_id as usize];
         let known = run.file_id.and_then(|id| match &owners[id as usize] {
