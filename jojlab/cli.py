@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, query, report, run, show, trace, verify
+from jojlab.commands import (
+    bill,
+    cache,
+    diff,
+    doctor,
+    import_,
+    query,
+    report,
+    run,
+    show,
+    trace,
+    verify,
+)
 from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -29,6 +41,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("report", report.report),
     ("diff", diff.diff),
     ("query", query.query),
+    ("import", import_.import_),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )

@@ -159,6 +159,8 @@ class CaptureBuilder:
         self.tables["transactions"].append(
             {
                 "transaction_id": self.transaction_id,
+                "thread": 0,
+                "tid": 1,
                 "phase": phase,
                 "kind": kind,
                 "databases": 1,
@@ -167,6 +169,7 @@ class CaptureBuilder:
                 "return_ns": self.now_ns,
                 "sync_calls": sync_calls,
                 "wal_frames": frames,
+                "busy_retries": 0,
             }
         )
         self.phase, self.transaction_id = outer, None

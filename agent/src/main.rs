@@ -16,6 +16,7 @@ mod filesystem;
 mod guest;
 mod live;
 mod trace;
+mod tracing;
 mod verify;
 mod workload;
 

@@ -13,6 +13,7 @@ from jojlab.analysis.compare import flatten
 from jojlab.analysis.published import Published
 from jojlab.analysis.summary import CaseSummary, RunSummary
 from jojlab.report import chart_rows, charts, reasons, text
+from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
     ask,
@@ -162,6 +163,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
                 case.label,
                 f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 chart(name, f"Requests of one commit of {case.label} over time and sector"),
+                commit_table(case.trace),
                 ask(
                     f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                     f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"'

@@ -92,8 +92,7 @@ fn write_tables(
     configuration: Value,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let pid = i64::from(std::process::id());
-    annotate(&mut capture.requests, timeline, &finished.transactions, pid);
+    annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
     let mut reasons = agreement::differences(&capture.requests, &counters);
     reasons.extend(capture.gaps.reasons(capture.lost_events));

@@ -14,9 +14,9 @@ use crate::block::Tracer;
 use crate::device::disks::{self, Disks};
 use crate::device::number;
 use crate::errors::WrongUse;
-use crate::trace::output::Output;
-use crate::trace::summary::Summary;
-use crate::trace::until::{End, Until};
+use crate::tracing::output::Output;
+use crate::tracing::summary::Summary;
+use crate::tracing::until::{End, Until};
 
 /// Something is missing from the tables, though the command went well.
 const INCOMPLETE: u8 = 4;

@@ -76,6 +76,8 @@ pub struct File {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Transaction {
     pub transaction_id: i64,
+    pub thread: i64,
+    pub tid: i64,
     pub phase: String,
     pub kind: String,
     pub databases: i64,
@@ -84,6 +86,7 @@ pub struct Transaction {
     pub return_ns: i64,
     pub sync_calls: i64,
     pub wal_frames: i64,
+    pub busy_retries: i64,
 }
 
 /// One counter's increase over one phase (schema/counters.toml).

@@ -155,6 +155,8 @@ table!(
     "transactions",
     Transaction {
         transaction_id,
+        thread,
+        tid,
         phase,
         kind,
         databases,
@@ -163,6 +165,7 @@ table!(
         return_ns,
         sync_calls,
         wal_frames,
+        busy_retries,
     }
 );
 table!("counters", Counter { phase, source, name, value });
