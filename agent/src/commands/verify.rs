@@ -31,7 +31,7 @@ pub struct Arguments {
 /// If the disk cannot be traced, or the writes fail.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { device, directory } = arguments;
-    let disks = Disks::of_device(device)?;
+    let disks = Disks::of_devices(std::slice::from_ref(device))?;
     let here = Disks::of_directory(directory)?;
     let &[disk] = disks.numbers.iter().copied().collect::<Vec<_>>().as_slice() else {
         return Err(WrongUse(format!("{}: not one disk", device.display())).into());
