@@ -34,9 +34,10 @@ const FILLING: f64 = 0.1;
 /// The command line of `trace`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Trace the disk that is this block device, or has it as a partition
+    /// Trace the disk that is this block device, or has it as a partition; may be given again, as
+    /// for a journal on another disk
     #[arg(long, conflicts_with = "directory")]
-    device: Option<PathBuf>,
+    device: Vec<PathBuf>,
     /// Trace the disks of the filesystem that this directory is on [default: the current one]
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -75,9 +76,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if endless && arguments.duration.is_none() {
         return Err(WrongUse("name a command after --, a --pid or a --duration".into()).into());
     }
-    let disks = match &arguments.device {
-        Some(device) => Disks::of_device(device)?,
-        None => {
+    let disks = match arguments.device.as_slice() {
+        devices @ [_, ..] => Disks::of_devices(devices)?,
+        [] => {
             let here = Path::new(".").to_owned();
             Disks::of_directory(arguments.directory.as_ref().unwrap_or(&here))?
         }
