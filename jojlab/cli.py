@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, query, report, run, show
+from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
+from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -23,12 +24,20 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", run.run),
     ("bill", bill.bill),
+    ("trace", trace.trace),
     ("show", show.show),
     ("report", report.report),
     ("diff", diff.diff),
     ("query", query.query),
+    ("import", import_.import_),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
+)
+
+# The subcommands of `joj bench`.
+BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("sqlite", sqlite.sqlite),
+    ("file", file.file),
 )
 
 HELP = """What one COMMIT really costs on flash, and where it goes.
@@ -38,7 +47,16 @@ Examples:
   joj run first-look
   joj bill --filesystem f2fs --journal-mode wal
   joj show runs/first-look
+  joj bench sqlite /mnt/card --journal-mode wal
   joj doctor
+"""
+
+BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on the real disk.
+
+\b
+Examples:
+  joj bench sqlite .
+  joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
 
 app = typer.Typer(
@@ -86,6 +104,10 @@ def _forget_output() -> None:
 
 for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
+_bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in BENCHES:
+    _bench.command(_name)(guarded(_command))
+app.add_typer(_bench, name="bench")
 
 
 def main() -> NoReturn:

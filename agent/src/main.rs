@@ -14,8 +14,12 @@ mod device;
 mod errors;
 mod filesystem;
 mod guest;
+mod live;
 mod trace;
+mod tracing;
 mod workload;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -30,11 +34,13 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
-    /// Run a command and say what every byte that one disk was sent belongs to
+    /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
+    Bench(commands::bench::Arguments),
+    /// Trace disks while a command runs, and say what every byte they were sent belongs to
     Trace(commands::trace::Arguments),
 }
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     // The kernel starts /init with no arguments that are ours.
     let arguments = if std::process::id() == 1 {
         Arguments { command: Command::Init }
@@ -42,14 +48,12 @@ fn main() -> std::process::ExitCode {
         Arguments::parse()
     };
     let result = match arguments.command {
-        Command::Init => commands::init::run(),
+        Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
+        Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("joj-agent: {error:#}");
-            std::process::ExitCode::from(3)
-        }
+        Ok(code) => code,
+        Err(error) => ExitCode::from(errors::tell(&error)),
     }
 }

@@ -10,7 +10,9 @@ from typing import Any
 from jojlab.analysis.commit_bill import Bill, commit_bills
 from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
-from jojlab.analysis.figures import CaseFigures, case_figures
+from jojlab.analysis.figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.histogram import Bin, histograms
+from jojlab.analysis.traffic import Traffic, traffic
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
@@ -30,6 +32,9 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    operation_hash: str = ""
+    latencies: tuple[Bin, ...] = ()
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True)
@@ -64,15 +69,23 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder) -> RunSummary:
-    """Compute all figures, bills and traces of `run`. A run without a capture has none."""
+def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
+    """Compute all figures, bills and traces of `run`. A run without a capture has none.
+
+    Its traffic takes longer, and is for reports.
+    """
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
     labels = case_labels(run.cases, run.experiment.get("settings", {}).get("matrix", ()))
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
     bills = commit_bills(tables, missing) if tables else {}
     traces = commit_traces(tables) if tables else {}
-    configurations, clocks = _manifests(tables) if tables else ({}, ())
+    moved = traffic(tables) if tables and with_traffic else {}
+    latencies = histograms(tables) if tables else {}
+    manifests, clocks = _manifests(tables) if tables else ({}, ())
+    for case_id, _ in untraced(tables) if tables else ():
+        bills.pop(case_id, None)
+        traces.pop(case_id, None)
     cases = tuple(
         CaseSummary(
             entry.case_id,
@@ -85,7 +98,10 @@ def summarise(run: RunFolder) -> RunSummary:
             missing.get(entry.case_id, Completeness()),
             bills.get(entry.case_id),
             traces.get(entry.case_id),
-            configurations.get(entry.case_id, {}),
+            manifests.get(entry.case_id, {}).get("configuration", {}),
+            manifests.get(entry.case_id, {}).get("operation_hash", ""),
+            latencies.get(entry.case_id, ()),
+            moved.get(entry.case_id),
         )
         for entry in run.cases
     )
@@ -125,6 +141,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     return {
         "experiment": summary.name,
         "question": summary.question,
+        "clocks": list(summary.clocks),
         "cases": [
             {
                 "case_id": case.case_id,
@@ -134,6 +151,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
+                "operation_hash": case.operation_hash,
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
@@ -145,15 +163,15 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
 
 
 def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return the configuration read back in the first seed of each case, and all clocks used."""
+    """Return what the first seed of each case says of itself, and all clocks used."""
     manifest = tables.manifest
-    rows = manifest.filter(manifest.key.isin(["configuration", "clock"]))
-    configurations: dict[str, dict[str, Any]] = {}
+    rows = manifest.filter(manifest.key.isin(["configuration", "clock", "operation_hash"]))
+    manifests: dict[str, dict[str, Any]] = {}
     clocks: set[str] = set()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
         value = json.loads(row["value"])
         if row["key"] == "clock":
             clocks.add(str(value))
-        elif isinstance(value, dict):
-            configurations.setdefault(row["case_id"], value)
-    return configurations, tuple(sorted(clocks))
+        else:
+            manifests.setdefault(row["case_id"], {}).setdefault(row["key"], value)
+    return manifests, tuple(sorted(clocks))

@@ -17,6 +17,8 @@ EXPERIMENTS = ROOT / "experiments"
 
 TOP_LEVEL = ("question", "seed", "seeds", "device", "filesystem", "workload", "matrix", "published")
 PUBLISHED = ("source", "place", "figure", "value", "unit", "note", "case")
+# Fields of which a case has one.
+ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 MAX_SEEDS = 1000
 MAX_CASES = 10_000
 
@@ -208,6 +210,10 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
             seeds = _seeds(first, count, where)
             continue
         known = field_named(name, where)
+        # What the file said of the alternative no longer holds.
+        if other := ALTERNATIVES.get(name):
+            fixed.pop(other, None)
+            matrix.pop(other, None)
         # A list of mount options has commas of its own.
         texts = [text] if name == "mount_options" else text.split(",")
         values = tuple(known.parse(part, where) for part in texts)

@@ -12,7 +12,8 @@ from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.published import Published
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, text
+from jojlab.report import chart_rows, charts, reasons, text
+from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
     ask,
@@ -25,14 +26,9 @@ from jojlab.report.elements import (
     section,
     table,
 )
-from jojlab.report.terminal import OVERVIEW
+from jojlab.report.terminal import overview_columns
 
 Specs = dict[str, dict[str, Any]]
-
-CLOCKS = {
-    "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
-    "wall": "Wall-clock time on real hardware.",
-}
 
 
 def warnings(summary: RunSummary) -> str:
@@ -45,7 +41,7 @@ def warnings(summary: RunSummary) -> str:
         for case in summary.incomplete
     ]
     failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
-    clocks = [CLOCKS.get(clock, clock) for clock in summary.clocks]
+    clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
         + banner("bad", "Cases without an answer", failed)
@@ -55,12 +51,13 @@ def warnings(summary: RunSummary) -> str:
 
 def overview(summary: RunSummary, run: str) -> str:
     """One line per case, also for those without figures."""
+    columns = overview_columns(summary)
     rows: list[list[Cell]] = []
     for case in summary.cases:
         if case.figures.seeds:
-            cells: list[Cell] = [_with_spread(case, figure) for _, figure in OVERVIEW]
+            cells: list[Cell] = [_with_spread(case, figure) for _, figure in columns]
         else:
-            cells = [case.status, *(["–"] * (len(OVERVIEW) - 1))]
+            cells = [case.status, *(["–"] * (len(columns) - 1))]
         rows.append([case.label, *cells])
     return section(
         "overview",
@@ -71,7 +68,7 @@ def overview(summary: RunSummary, run: str) -> str:
             "checkpoints and the sync at the end wrote, divided by the commits.",
             "soft",
         ),
-        table(["case", *(title for title, _ in OVERVIEW)], rows),
+        table(["case", *(title for title, _ in columns)], rows),
         ask(f"joj show {run}", f"joj show {run} --json"),
     )
 
@@ -166,6 +163,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
                 case.label,
                 f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 chart(name, f"Requests of one commit of {case.label} over time and sector"),
+                commit_table(case.trace),
                 ask(
                     f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                     f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"'
@@ -223,9 +221,10 @@ def method(summary: RunSummary, run: str) -> str:
     if settings:
         parts += ["<h3>Settings of the experiment</h3>", pairs(_flat(settings))]
     parts += ["<h3>Fingerprint</h3>", pairs(_flat(summary.fingerprint))]
-    parts.append(ask(f"joj show {run} --hash   # the same on any machine", f"joj diff {run} OTHER"))
-    clocks = " ".join(CLOCKS.get(clock, clock) for clock in summary.clocks)
-    return section("method", "How it was measured", paragraph(clocks), *parts)
+    same = "   # the same on any machine" if summary.clocks == ("virtual",) else ""
+    parts.append(ask(f"joj show {run} --hash{same}", f"joj diff {run} OTHER"))
+    clocks = paragraph(text.clocks(summary.clocks))
+    return section("method", "How it was measured", clocks, *parts)
 
 
 def _class_table(summary: RunSummary) -> str:
@@ -257,11 +256,16 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.digits(case.bill.per_commit(total.requests))} requests, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
-    parts = [_bill_table(case.bill, "commit")]
+    parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     if case.bill.part("deferred"):
         parts += ["<h3>Deferred to later</h3>", _bill_table(case.bill, "deferred")]
+        parts += _reasons(case.bill, "deferred")
     command = f"joj show {run} --case {shlex.quote(case.case_id)}"
     return details(case.label, soft, *parts, ask(command), is_open=is_open)
+
+
+def _reasons(bill: Bill, part: str) -> list[str]:
+    return [paragraph(sentence) for sentence in reasons.sentences(bill, part)]
 
 
 def _bill_table(bill: Bill, part: str) -> str:
@@ -297,6 +301,8 @@ def _bill_cells(bill: Bill, row: BillRow, whole: int) -> list[Cell]:
 
 
 def _with_spread(case: CaseSummary, figure: str) -> Cell:
+    if figure not in case.figures.median:
+        return "–"
     return (
         text.figure(figure, case.figures.median[figure]),
         text.spread(figure, case.figures.spread[figure]).strip("[]"),

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from jojlab.analysis.characterisation import Characterisation
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import Comparison
 from jojlab.analysis.figures import FIGURES
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import text
+from jojlab.report import kind_rows, reasons, text
 
 # The figures of the overview: column title, figure.
 OVERVIEW = (
@@ -46,12 +47,13 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     """Print the question, one line per case, and what is missing."""
     if summary.question:
         console.print(f"[bold]{escape(summary.question)}[/bold]")
-    table = _table(("case", "left"), *((title, "right") for title, _ in OVERVIEW))
+    columns = overview_columns(summary)
+    table = _table(("case", "left"), *((title, "right") for title, _ in columns))
     for case in summary.cases:
         if not case.figures.seeds:
             table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
             continue
-        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in OVERVIEW))
+        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in columns))
     console.print(table)
     seeds = len(summary.seeds)
     over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
@@ -59,6 +61,15 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     console.print(f"[dim]{escape(note)}[/dim]")
     print_warnings(console, summary)
     print_fingerprint(console, summary)
+
+
+def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the columns of the overview that some case has: without a tracer there are fewer."""
+    return [
+        (title, figure)
+        for title, figure in OVERVIEW
+        if not summary.measured or any(figure in c.figures.median for c in summary.measured)
+    ]
 
 
 def print_fingerprint(console: Console, summary: RunSummary) -> None:
@@ -69,6 +80,8 @@ def print_fingerprint(console: Console, summary: RunSummary) -> None:
         f"kernel {parts['kernel_release']}" if "kernel_release" in parts else "",
         str(parts.get("qemu_version", "")).split(" (")[0],
     ]
+    if summary.clocks and summary.clocks != ("virtual",):
+        words.append(text.clocks(summary.clocks))
     if line := ", ".join(filter(None, words)):
         console.print(f"[dim]{escape(line)}[/dim]")
 
@@ -132,10 +145,34 @@ def print_bill(console: Console, bill: Bill) -> None:
         table.add_row("[bold]deferred to later[/bold]")
         _add_rows(table, bill, bill.part("deferred"), 0)
     console.print(table)
+    for part in ("commit", "deferred"):
+        for sentence in reasons.sentences(bill, part):
+            console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
+
+
+def print_kinds(console: Console, label: str, kinds: Characterisation) -> None:
+    """Print what kind of I/O one case made, and what its devices did."""
+    console.print(f"[bold]{escape(label)}[/bold]: {kind_rows.totals_text(kinds)}")
+    sides = ("left", "left", *("right",) * (len(kind_rows.COLUMNS) - 2))
+    reads = "read" in kinds.operations
+    shown = len(kind_rows.COLUMNS) if reads else len(kind_rows.COLUMNS) - 4
+    table = _table(*list(zip(kind_rows.COLUMNS, sides, strict=True))[:shown])
+    for row in kind_rows.characterisation_cells(kinds):
+        table.add_row(*map(escape, row[:shown]))
+    console.print(table)
+    devices = _table(
+        *zip(kind_rows.DEVICE_COLUMNS, ("left", "right", "right", "right"), strict=True)
+    )
+    for row in kind_rows.device_cells(kinds):
+        devices.add_row(*map(escape, row))
+    console.print(devices)
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print the figures that changed, and what differs in how the runs were made."""
+    if comparison.clocks:
+        words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
+        console.print(f"[bold yellow]not to be compared[/bold yellow]: {escape(words)}")
     for name, (old, new) in comparison.fingerprint.items():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(str(old))} → {escape(str(new))}")
     for case_id, fields in comparison.settings.items():
@@ -203,6 +240,8 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
 
 
 def _with_spread(case: CaseSummary, figure: str) -> str:
+    if figure not in case.figures.median:
+        return "–"
     value = text.figure(figure, case.figures.median[figure])
     ends = text.spread(figure, case.figures.spread[figure])
     return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value

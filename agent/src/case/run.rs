@@ -85,23 +85,6 @@ fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyho
     Ok(configuration)
 }
 
-/// What the tracer knows that it does not know, in words.
-fn missing(capture: &Capture) -> impl Iterator<Item = String> + use<> {
-    let gaps = &capture.gaps;
-    let counts = [
-        (capture.lost_events, "events of the tracer were lost"),
-        (gaps.unattributed_bytes, "bytes have no known owner"),
-        (gaps.unattributed_flushes, "flushes were asked for by nobody known"),
-        (gaps.unissued_bios, "bios were queued and never issued"),
-        (gaps.incomplete_requests, "requests were never seen to complete"),
-        (gaps.failed_requests, "requests were refused by the device"),
-    ];
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-}
-
 fn write_tables(
     case: &Case,
     mut capture: Capture,
@@ -110,11 +93,10 @@ fn write_tables(
     configuration: Value,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let pid = i64::from(std::process::id());
-    annotate(&mut capture.requests, timeline, &finished.transactions, pid);
+    annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
     let mut reasons = agreement::differences(&capture.requests, &counters);
-    reasons.extend(missing(&capture));
+    reasons.extend(capture.gaps.reasons(capture.lost_events));
     let kernel = rustix::system::uname();
     let manifest = [
         ("schema_version", json!(1)),

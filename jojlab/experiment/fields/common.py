@@ -1,0 +1,55 @@
+"""The fields of every workload: device, filesystem, which workload, and how much of it."""
+
+from __future__ import annotations
+
+from jojlab.experiment.fields.field import Field
+from jojlab.experiment.fields.file import FILES
+from jojlab.experiment.fields.sqlite import SQLITE
+
+FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+WORKLOADS = (*SQLITE, *FILES)
+
+COMMON_FIELDS: tuple[Field, ...] = (
+    Field(
+        "device",
+        "profile of the modelled flash device, a name in devices/ or a path",
+        "emmc-galaxy-s3",
+        place=("device", "profile"),
+    ),
+    Field("filesystem", "filesystem", "ext4", FILESYSTEMS, place=("filesystem", "kind")),
+    Field(
+        "mount_options",
+        "as for mount -o; the ATC'13 study mounted noatime",
+        "noatime",
+        place=("filesystem", "mount_options"),
+    ),
+    Field(
+        "workload",
+        "what a transaction does; of file-..., one operation with its sync is one commit",
+        "sqlite-insert",
+        WORKLOADS,
+        place=("workload", "kind"),
+    ),
+    Field(
+        "transactions",
+        "measured transactions, over all threads or connections; 0 where duration_ms decides",
+        200,
+        lowest=0,
+        highest=1_000_000,
+    ),
+    Field(
+        "duration_ms",
+        "instead of a number of transactions: each thread ends with the first one that returns "
+        "after so much measured time, in which checkpoints are not counted; 0: transactions decide",
+        0,
+        lowest=0,
+        highest=3_600_000,
+    ),
+    Field(
+        "warmup_transactions",
+        "transactions before the measured ones, over all",
+        5,
+        lowest=0,
+        highest=100_000,
+    ),
+)
