@@ -116,11 +116,11 @@ def print_case(console: Console, case: CaseSummary) -> None:
                 f"[dim]{meaning}[/dim]",
             )
     console.print(table)
-    if case.operation_hash:
-        console.print(f"[dim]operations of seed {case.seeds[0]}: {case.operation_hash}[/dim]")
-    if load := case.background:
-        did = ", ".join(f"{name} {value}" for name, value in load["did"].items())
-        console.print(escape(f"background of seed {case.seeds[0]}: {load['kind']}: {did}"))
+    for seed, hashed in case.operation_hashes.items():
+        console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
+    for seed, load in case.backgrounds.items():
+        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
+        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
     if case.bill:
         print_bill(console, case.bill)
 

@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -84,7 +85,10 @@ impl<'de> Deserialize<'de> for Settings {
 
 impl WorkloadSettings {
     /// Reads the fields that the workload's word calls for.
-    fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
         use serde_json::from_value;
         let word = fields.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned();
         let file = FileWorkload::from_word(&word);
@@ -101,12 +105,6 @@ impl WorkloadSettings {
                 Err(serde_json::Error::custom(what))
             }
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for WorkloadSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
