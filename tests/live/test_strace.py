@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 CALLS = (
     "openat,pwrite64,pread64,pwritev2,fsync,fdatasync,msync,sync_file_range,unlink,unlinkat,"
-    "ftruncate,rename"
+    "ftruncate,rename,io_uring_enter"
 )
 OPERATIONS = 20
 RECORD_BYTES = 4096
@@ -116,6 +116,19 @@ def test_every_read_is_one_call(tmp_path: Path) -> None:
     reads = [c for c in calls if c.name == "pread64" and re.search(r"/data(-1)?>", c.arguments)]
     assert operations == len(reads) == OPERATIONS
     assert sum(call.result for call in reads) == OPERATIONS * RECORD_BYTES
+
+
+@pytest.mark.parametrize("sync_mode", ["none", "fsync", "o_direct", "rwf_dsync"])
+def test_an_io_uring_takes_the_place_of_the_calls(tmp_path: Path, sync_mode: str) -> None:
+    calls, operations, syncs = traced(
+        tmp_path, workload="file-write", sync_mode=sync_mode, engine="io_uring", file_bytes=65536
+    )
+    assert operations == OPERATIONS
+    assert not [call for call in on_data(calls) if call.name != "openat"]
+    entered = [call for call in calls if call.name == "io_uring_enter"]
+    # One entry each: the write, and the sync after it.
+    assert len(entered) == sum(call.result for call in entered) == OPERATIONS + syncs
+    assert syncs == (OPERATIONS if sync_mode == "fsync" else 0)
 
 
 def test_a_super_journal_is_written_synced_and_removed(tmp_path: Path) -> None:
