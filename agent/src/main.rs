@@ -16,7 +16,11 @@ mod filesystem;
 mod guest;
 mod live;
 mod trace;
+mod tracing;
+mod verify;
 mod workload;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -31,16 +35,18 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
-    /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
-    Bench(commands::bench::Arguments),
     /// Be the load in a case's background; a case starts it itself
     #[command(hide = true)]
     Background(commands::background::Arguments),
-    /// Run a command and say what every byte that one disk was sent belongs to
+    /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
+    Bench(commands::bench::Arguments),
+    /// Trace disks while a command runs, and say what every byte they were sent belongs to
     Trace(commands::trace::Arguments),
+    /// Make known writes on a mounted filesystem, and check what the tracer says of each
+    Verify(commands::verify::Arguments),
 }
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     // The kernel starts /init with no arguments that are ours.
     let arguments = if std::process::id() == 1 {
         Arguments { command: Command::Init }
@@ -48,13 +54,16 @@ fn main() -> std::process::ExitCode {
         Arguments::parse()
     };
     let result = match arguments.command {
-        Command::Init => commands::init::run(),
-        Command::Bench(arguments) => commands::bench::run(&arguments),
-        Command::Background(arguments) => commands::background::run(&arguments),
+        Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
+        Command::Background(arguments) => {
+            commands::background::run(&arguments).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Verify(arguments) => commands::verify::run(&arguments),
     };
     match result {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => std::process::ExitCode::from(errors::tell(&error)),
+        Ok(code) => code,
+        Err(error) => ExitCode::from(errors::tell(&error)),
     }
 }

@@ -12,6 +12,7 @@ from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.figures import CaseFigures, case_figures, untraced
 from jojlab.analysis.histogram import Bin, histograms
+from jojlab.analysis.traffic import Traffic, traffic
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
@@ -35,6 +36,7 @@ class CaseSummary:
     operation_hashes: Mapping[int, str] = field(default_factory=dict)
     backgrounds: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,18 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder) -> RunSummary:
-    """Compute all figures, bills and traces of `run`. A run without a capture has none."""
+def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
+    """Compute all figures, bills and traces of `run`. A run without a capture has none.
+
+    Its traffic takes longer, and is for reports.
+    """
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
     labels = case_labels(run.cases, run.experiment.get("settings", {}).get("matrix", ()))
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
     bills = commit_bills(tables, missing) if tables else {}
     traces = commit_traces(tables) if tables else {}
+    moved = traffic(tables) if tables and with_traffic else {}
     latencies = histograms(tables) if tables else {}
     manifests = _manifests(tables) if tables else _Manifests()
     for case_id, _ in untraced(tables) if tables else ():
@@ -98,6 +104,7 @@ def summarise(run: RunFolder) -> RunSummary:
             manifests.operation_hashes.get(entry.case_id, {}),
             manifests.backgrounds.get(entry.case_id, {}),
             latencies.get(entry.case_id, ()),
+            moved.get(entry.case_id),
         )
         for entry in run.cases
     )

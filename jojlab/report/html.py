@@ -21,7 +21,7 @@ from jojlab.analysis.published import published_beside_ours
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import sections, text
+from jojlab.report import sections, text, traffic_sections
 
 _FOLDER = Path(__file__).parent
 _INDEX = {
@@ -30,6 +30,8 @@ _INDEX = {
     "latency": "Latency",
     "bill": "The bill",
     "commit": "One commit",
+    "kinds": "Kinds of I/O",
+    "places": "Over time",
     "published": "Published",
     "method": "Method",
 }
@@ -55,13 +57,18 @@ def report_html(summary: RunSummary, run: str) -> str:
     """Return the whole page."""
     run = shlex.quote(run)
     specs: dict[str, dict[str, Any]] = {}
-    body = sections.overview(summary, run)
+    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
+    # Of a run without transactions, such as an imported trace, there are no figures to glance at.
+    body = sections.overview(summary, run) if summary.measured or not shown else ""
     if summary.measured:
         body += sections.throughput(summary, run, specs)
         body += sections.latency(summary, run, specs)
     if any(case.bill for case in summary.measured):
         body += sections.bill(summary, run, specs)
         body += sections.commits(summary, run, specs)
+    pictures: dict[str, dict[str, Any]] = {}
+    body += traffic_sections.kinds(summary, run, specs)
+    body += traffic_sections.places(summary, run, pictures)
     body += sections.published(
         published_beside_ours(
             summary.experiment.get("published", []),
@@ -69,8 +76,9 @@ def report_html(summary: RunSummary, run: str) -> str:
         )
     )
     body += sections.method(summary, run)
-    head = _head(summary, body)
-    script = f"{_vega()}\n{(_FOLDER / 'page.js').read_text(encoding='utf-8')}"
+    head = _head(summary, len(shown), body)
+    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
+    script = "\n".join([_vega(), *own])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -84,12 +92,14 @@ def report_html(summary: RunSummary, run: str) -> str:
         f"<footer>jojlab, {escape(summary.name)}. Each number above comes again from the command "
         "under it.</footer>\n"
         f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
+        f'<script type="application/json" id="pictures">{_json(pictures)}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 
-def _head(summary: RunSummary, body: str) -> str:
-    measured, seeds = len(summary.measured), len(summary.seeds)
+def _head(summary: RunSummary, shown: int, body: str) -> str:
+    seeds = len(summary.seeds)
+    each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
     links = "".join(
         f'<a href="#{name}">{title}</a>'
         for name, title in _INDEX.items()
@@ -98,8 +108,8 @@ def _head(summary: RunSummary, body: str) -> str:
     clocks = text.clocks(summary.clocks)
     return (
         f"<header><h1>{escape(summary.question or summary.name)}</h1>"
-        f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '
-        f"{seeds} seed{'s' if seeds != 1 else ''} each. {escape(clocks)}</p>"
+        f'<p class="lead">{escape(summary.name)}: {shown} of {len(summary.cases)} '
+        f"case{'s' if len(summary.cases) != 1 else ''}{each}. {escape(clocks)}</p>"
         f"<nav>{links}</nav></header>"
     )
 

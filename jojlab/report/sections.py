@@ -12,7 +12,8 @@ from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.published import Published
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, text
+from jojlab.report import chart_rows, charts, reasons, text
+from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
     ask,
@@ -162,6 +163,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
                 case.label,
                 f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 chart(name, f"Requests of one commit of {case.label} over time and sector"),
+                commit_table(case.trace),
                 ask(
                     f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                     f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"'
@@ -254,12 +256,17 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.digits(case.bill.per_commit(total.requests))} requests, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
-    parts = [_bill_table(case.bill, "commit")]
+    parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     for part, title in text.LATER_PARTS.items():
         if case.bill.part(part):
             parts += [f"<h3>{title.capitalize()}</h3>", _bill_table(case.bill, part)]
+            parts += _reasons(case.bill, part)
     command = f"joj show {run} --case {shlex.quote(case.case_id)}"
     return details(case.label, soft, *parts, ask(command), is_open=is_open)
+
+
+def _reasons(bill: Bill, part: str) -> list[str]:
+    return [paragraph(sentence) for sentence in reasons.sentences(bill, part)]
 
 
 def _bill_table(bill: Bill, part: str) -> str:

@@ -34,7 +34,7 @@ impl<'a> Observation<'a> {
         for _ in 0..SETTLE_LOOKS {
             let before = flash.statistics()?;
             if before.get("in_flight") == Some(&0) {
-                tracer.start(flash.disk()?)?;
+                tracer.start(&[flash.disk()?])?;
                 let after = flash.statistics()?;
                 if before == after {
                     let begin = Reading::take(&after)?;

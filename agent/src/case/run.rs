@@ -49,6 +49,7 @@ pub fn run(
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
+    flash.age()?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
         drop_caches()?;
     }
@@ -88,23 +89,6 @@ fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyho
     Ok(configuration)
 }
 
-/// What the tracer knows that it does not know, in words.
-fn missing(capture: &Capture) -> impl Iterator<Item = String> + use<> {
-    let gaps = &capture.gaps;
-    let counts = [
-        (capture.lost_events, "events of the tracer were lost"),
-        (gaps.unattributed_bytes, "bytes have no known owner"),
-        (gaps.unattributed_flushes, "flushes were asked for by nobody known"),
-        (gaps.unissued_bios, "bios were queued and never issued"),
-        (gaps.incomplete_requests, "requests were never seen to complete"),
-        (gaps.failed_requests, "requests were refused by the device"),
-    ];
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-}
-
 fn write_tables(
     case: &Case,
     mut capture: Capture,
@@ -116,7 +100,7 @@ fn write_tables(
     annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
     let mut reasons = agreement::differences(&capture.requests, &counters);
-    reasons.extend(missing(&capture));
+    reasons.extend(capture.gaps.reasons(capture.lost_events));
     let kernel = rustix::system::uname();
     let manifest = [
         ("schema_version", json!(1)),

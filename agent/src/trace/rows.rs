@@ -32,11 +32,14 @@ pub struct Request {
     pub submitter_pid: i64,
     pub submitter_tid: i64,
     pub submitter_comm: String,
+    pub submitter_call: Option<String>,
     pub asker_pid: Option<i64>,
     pub asker_tid: Option<i64>,
     pub asker_comm: Option<String>,
     pub asker_call: Option<String>,
     pub asker_file_id: Option<i64>,
+    pub asker_count: i64,
+    pub reason: Option<String>,
 }
 
 /// A stretch of one request with one owner (schema/page_runs.toml).
