@@ -9,6 +9,7 @@ mod causes;
 mod changes;
 mod classify;
 mod drafts;
+mod fields;
 mod file_kind;
 mod files;
 mod flush_line;
