@@ -11,6 +11,7 @@ mod classify;
 mod drafts;
 mod file_kind;
 mod files;
+mod flushes;
 mod gaps;
 mod kernel;
 mod layout;
