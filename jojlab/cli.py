@@ -19,6 +19,7 @@ from jojlab.commands import (
     cache,
     diff,
     doctor,
+    export,
     import_,
     query,
     report,
@@ -27,7 +28,7 @@ from jojlab.commands import (
     trace,
     verify,
 )
-from jojlab.commands.bench import file, sqlite
+from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -42,6 +43,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("diff", diff.diff),
     ("query", query.query),
     ("import", import_.import_),
+    ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )
@@ -50,6 +52,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("sqlite", sqlite.sqlite),
     ("file", file.file),
+    ("mobibench", mobibench.mobibench),
 )
 
 HELP = """What one COMMIT really costs on flash, and where it goes.
@@ -126,7 +129,9 @@ for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
 _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in BENCHES:
-    _bench.command(_name)(guarded(_command))
+    # The flags of mobibench are not ours: it reads them itself.
+    _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
+    _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
 _verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
 _verify.command("attribution")(guarded(verify.attribution))

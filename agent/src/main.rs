@@ -35,6 +35,9 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Be the load in a case's background; a case starts it itself
+    #[command(hide = true)]
+    Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
     Bench(commands::bench::Arguments),
     /// Trace disks while a command runs, and say what every byte they were sent belongs to
@@ -52,6 +55,9 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
+        Command::Background(arguments) => {
+            commands::background::run(&arguments).map(|()| ExitCode::SUCCESS)
+        }
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),

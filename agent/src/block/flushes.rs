@@ -11,7 +11,7 @@ use std::rc::Rc;
 const KEPT: usize = 4096;
 
 /// Whoever was not served after this time never will be.
-const LATE_NS: u64 = 10_000_000_000;
+const LATE_NS: u64 = 1_000_000_000;
 
 /// Those of one disk, in the order in which they began to wait.
 #[derive(Debug)]
@@ -43,7 +43,17 @@ impl<T> FlushLine<T> {
         while self.served_with_others.front().is_some_and(late) {
             self.served_with_others.pop_front();
         }
-        let first = self.waiting.pop_front().or_else(|| self.served_with_others.pop_back());
+        let overlaps = !self.served_with_others.is_empty();
+        let first = match self.waiting.pop_front() {
+            // It may have come between the kick of this flush, which is an earlier one's, and its
+            // issue, and so wait for yet another.
+            Some(first) if overlaps => {
+                self.served_with_others.push_back(first.clone());
+                Some(first)
+            }
+            Some(first) => Some(first),
+            None => self.served_with_others.pop_back(),
+        };
         self.served_with_others.append(&mut self.waiting);
         let excess = self.served_with_others.len().saturating_sub(KEPT);
         self.served_with_others.drain(..excess);
@@ -77,6 +87,16 @@ mod tests {
         let mut line = line(&bios);
         let made: Vec<_> = (0..4).map(|_| line.make(9).map(|bio| *bio)).collect();
         assert_eq!(made, [Some(1), Some(3), Some(2), None]);
+    }
+
+    #[test]
+    fn a_flush_kicked_before_a_bio_came_leaves_it_to_the_next() {
+        let mut line = line(&[1, 2].map(Rc::new));
+        assert_eq!(line.make(9).as_deref(), Some(&1));
+        line.wait(Rc::new(3), 10);
+        // This one is for 2, or for 3: then there is another, and another.
+        let made: Vec<_> = (0..4).map(|_| line.make(11).map(|bio| *bio)).collect();
+        assert_eq!(made, [Some(3), Some(3), Some(2), None]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod file_kind;
 mod files;
 mod flushes;
 mod gaps;
+mod glob;
 mod kernel;
 mod layout;
 mod names;
@@ -25,6 +26,7 @@ mod sync_calls;
 mod tracer;
 
 pub use capture::{Capture, Finished};
+pub use file_kind::FileKinds;
 pub use files::Files;
 pub use gaps::Gaps;
 pub use tracer::Tracer;

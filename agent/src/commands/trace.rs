@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::block::Tracer;
+use crate::block::{FileKinds, Tracer};
 use crate::device::disks::{self, Disks};
 use crate::device::number;
 use crate::errors::WrongUse;
@@ -50,6 +50,9 @@ pub struct Arguments {
     /// Trace for this many seconds at most
     #[arg(long, value_parser = seconds)]
     duration: Option<Duration>,
+    /// Kinds of files, tried before those that are built in; a file like schema/file_kinds.toml
+    #[arg(long)]
+    file_kinds: Option<PathBuf>,
     /// Size of the ring buffer in MiB, a power of two
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,
@@ -89,10 +92,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
              what it cannot tell will be of type unknown"
         );
     }
+    let kinds = arguments.file_kinds.as_deref().map(FileKinds::read).transpose();
+    let kinds = kinds.map_err(|error| WrongUse(error.to_string()))?;
     let numbers: Vec<u32> = disks.numbers.iter().copied().collect();
     let lives: BTreeMap<u32, Option<String>> =
         numbers.iter().map(|&disk| (disk, disks::life(disk))).collect();
     let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
+    kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
     let mut until = Until::new(arguments.pid, arguments.duration)?;
     let output = arguments.output.as_ref().map(|folder| open(folder, arguments, &disks));
     let mut session = Session { output: output.transpose()?, summary: Summary::default() };
