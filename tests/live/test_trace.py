@@ -130,7 +130,9 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
 
 def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    command = "dd if=/dev/zero of=y bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
+    command = (
+        "dd if=/dev/zero of=y bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
+    )
     process = start(loop, "-o", out, "--", "sh", "-c", command)
     assert process.stdout and process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
