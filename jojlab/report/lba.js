@@ -123,14 +123,16 @@ const lba = (() => {
       const pen = this.pen, right = this.width - MARGIN.right;
       pen.textAlign = "left"; pen.textBaseline = "alphabetic"; pen.fillStyle = this.soft;
       if (this.data.phases.length < 2) return;
-      let free = 0;
-      for (const [name, begin, end] of this.data.phases) {
-        const x = Math.max(MARGIN.left, this.x(begin)), to = Math.min(right, this.x(end));
+      const taken = []; // the longest phases are named first
+      const spans = this.data.phases.map(([name, begin, end]) =>
+        [name, Math.max(MARGIN.left, this.x(begin)), Math.min(right, this.x(end))]);
+      for (const [name, x, to] of spans.sort((a, b) => b[2] - b[1] - a[2] + a[1])) {
         if (to < MARGIN.left || x > right) continue;
         pen.fillRect(x, 16, Math.max(1, to - x), 2);
-        const wide = pen.measureText(name).width;
-        const at = Math.min(x, right - wide);
-        if (at >= free) { pen.fillText(name, at, 11); free = at + wide + 10; }
+        const wide = pen.measureText(name).width, at = Math.min(x, right - wide);
+        if (taken.some(([from, until]) => at < until + 10 && at + wide + 10 > from)) continue;
+        pen.fillText(name, at, 11);
+        taken.push([at, at + wide]);
       }
     }
 
