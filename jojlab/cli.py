@@ -26,6 +26,7 @@ from jojlab.commands import (
     run,
     show,
     trace,
+    verify,
 )
 from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
@@ -71,6 +72,14 @@ BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on th
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+
+VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
 """
 
 app = typer.Typer(
@@ -124,6 +133,10 @@ for _name, _command in BENCHES:
     _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
     _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
+_verify.command("attribution")(guarded(verify.attribution))
+_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
+app.add_typer(_verify, name="verify")
 
 
 def main() -> NoReturn:

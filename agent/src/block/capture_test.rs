@@ -11,7 +11,7 @@ const PREFLUSH: u32 = 1 << 18;
 
 fn assembler(settled_ns: u64) -> Assembler {
     let disks = BTreeMap::from([(DISK, "flash0".to_owned())]);
-    Assembler::new(&disks, |_| Layout::default(), String::new, settled_ns)
+    Assembler::new(&disks, |_| Layout::default(), String::new, Rc::default(), settled_ns)
 }
 
 fn capture(records: Vec<Record>) -> Capture {

@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
