@@ -28,6 +28,7 @@ from jojlab.commands import (
     trace,
 )
 from jojlab.commands.bench import file, mobibench, sqlite
+from jojlab.commands.verify import attribution
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -45,6 +46,11 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
+)
+
+# The subcommands of `joj verify`.
+VERIFICATIONS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("attribution", attribution.attribution),
 )
 
 # The subcommands of `joj bench`.
@@ -71,6 +77,14 @@ BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on th
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+
+VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
 """
 
 app = typer.Typer(
@@ -124,6 +138,11 @@ for _name, _command in BENCHES:
     _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
     _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in VERIFICATIONS:
+    _verify.command(_name)(guarded(_command))
+_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
+app.add_typer(_verify, name="verify")
 
 
 def main() -> NoReturn:

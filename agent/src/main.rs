@@ -17,6 +17,7 @@ mod guest;
 mod live;
 mod trace;
 mod tracing;
+mod verify;
 mod workload;
 
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Command {
     Bench(commands::bench::Arguments),
     /// Trace disks while a command runs, and say what every byte they were sent belongs to
     Trace(commands::trace::Arguments),
+    /// Make known writes on a mounted filesystem, and check what the tracer says of each
+    Verify(commands::verify::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -52,11 +55,10 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
-        Command::Background(arguments) => {
-            commands::background::run(&arguments).map(|()| ExitCode::SUCCESS)
-        }
+        Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Verify(arguments) => commands::verify::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -12,6 +12,7 @@ mod drafts;
 mod fields;
 mod file_kind;
 mod files;
+mod flush_line;
 mod gaps;
 mod glob;
 mod kernel;

@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use file::{
-    Access, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
+    Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
     MetadataOperation, ReadMode, SyncMode,
 };
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};

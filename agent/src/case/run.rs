@@ -49,6 +49,7 @@ pub fn run(
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
+    flash.age()?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
         drop_caches()?;
     }

@@ -4,3 +4,4 @@ pub mod background;
 pub mod bench;
 pub mod init;
 pub mod trace;
+pub mod verify;

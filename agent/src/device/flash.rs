@@ -16,6 +16,7 @@ use super::number;
 
 const NODE: &str = "/dev/flash0";
 const STATISTICS: &str = "/sys/block/flash0/flash_statistics";
+const AGE: &str = "/sys/block/flash0/flash_age";
 const QUEUE: &str = "/sys/block/flash0/queue";
 const KERNEL_LOG: &str = "/dev/kmsg";
 
@@ -36,6 +37,8 @@ pub enum FlashError {
     Node { source: io::Error },
     #[error("cannot read the queue setting {path}: {source}")]
     Setting { path: PathBuf, source: io::Error },
+    #[error("cannot age the flash device by {AGE}: {source}")]
+    Ageing { source: io::Error },
     #[error("cannot read the flash statistics {STATISTICS}: {source}")]
     Unreadable { source: io::Error },
     #[error("flash statistics {STATISTICS}, line {line}: \"{text}\" is not \"name value\"")]
@@ -100,6 +103,15 @@ impl Flash {
         let text =
             fs::read_to_string(&path).map_err(|source| FlashError::Setting { path, source })?;
         Ok(text.trim_end().to_owned())
+    }
+
+    /// Gives the device the past its parameters ask for: filled and overwritten, beside what the
+    /// host has written. The disk must be at rest.
+    ///
+    /// # Errors
+    /// If requests are under way.
+    pub fn age(&self) -> Result<(), FlashError> {
+        fs::write(AGE, "1").map_err(|source| FlashError::Ageing { source })
     }
 
     /// What the device counted, all of one instant; the names are in kernel/flash/model/.
