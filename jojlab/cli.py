@@ -16,6 +16,8 @@ import typer
 
 from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
 from jojlab.commands.bench import file, sqlite
+from jojlab.commands.device import calibrate, measure
+from jojlab.commands.device import show as show_device
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -40,6 +42,13 @@ BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("file", file.file),
 )
 
+# The subcommands of `joj device`.
+DEVICES: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("show", show_device.show),
+    ("measure", measure.measure),
+    ("calibrate", calibrate.calibrate),
+)
+
 HELP = """What one COMMIT really costs on flash, and where it goes.
 
 \b
@@ -57,6 +66,14 @@ BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on th
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+DEVICE_HELP = """Modelled flash devices, devices/NAME.toml.
+
+\b
+Examples:
+  joj device show ufs-2.1
+  joj device measure /dev/mmcblk0
+  joj device calibrate emmc-galaxy-s3
 """
 
 app = typer.Typer(
@@ -108,6 +125,10 @@ _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=Non
 for _name, _command in BENCHES:
     _bench.command(_name)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_device = typer.Typer(help=DEVICE_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in DEVICES:
+    _device.command(_name)(guarded(_command))
+app.add_typer(_device, name="device")
 
 
 def main() -> NoReturn:
