@@ -14,8 +14,21 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
-from jojlab.commands.bench import file, sqlite
+from jojlab.commands import (
+    bill,
+    cache,
+    diff,
+    doctor,
+    export,
+    import_,
+    query,
+    report,
+    run,
+    show,
+    trace,
+    verify,
+)
+from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
@@ -32,6 +45,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("diff", diff.diff),
     ("query", query.query),
     ("import", import_.import_),
+    ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )
@@ -40,6 +54,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("sqlite", sqlite.sqlite),
     ("file", file.file),
+    ("mobibench", mobibench.mobibench),
 )
 
 # The subcommands of `joj device`.
@@ -74,6 +89,14 @@ Examples:
   joj device show ufs-2.1
   joj device measure /dev/mmcblk0
   joj device calibrate emmc-galaxy-s3
+"""
+
+VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
 """
 
 app = typer.Typer(
@@ -123,8 +146,14 @@ for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
 _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in BENCHES:
-    _bench.command(_name)(guarded(_command))
+    # The flags of mobibench are not ours: it reads them itself.
+    _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
+    _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
+_verify.command("attribution")(guarded(verify.attribution))
+_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
+app.add_typer(_verify, name="verify")
 _device = typer.Typer(help=DEVICE_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in DEVICES:
     _device.command(_name)(guarded(_command))

@@ -32,7 +32,9 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    operation_hash: str = ""
+    # By seed: the hash of the operations performed, and what the background load did.
+    operation_hashes: Mapping[int, str] = field(default_factory=dict)
+    backgrounds: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
 
@@ -82,7 +84,7 @@ def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
     traces = commit_traces(tables) if tables else {}
     moved = traffic(tables) if tables and with_traffic else {}
     latencies = histograms(tables) if tables else {}
-    manifests, clocks = _manifests(tables) if tables else ({}, ())
+    manifests = _manifests(tables) if tables else _Manifests()
     for case_id, _ in untraced(tables) if tables else ():
         bills.pop(case_id, None)
         traces.pop(case_id, None)
@@ -98,8 +100,9 @@ def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
             missing.get(entry.case_id, Completeness()),
             bills.get(entry.case_id),
             traces.get(entry.case_id),
-            manifests.get(entry.case_id, {}).get("configuration", {}),
-            manifests.get(entry.case_id, {}).get("operation_hash", ""),
+            manifests.configurations.get(entry.case_id, {}),
+            manifests.operation_hashes.get(entry.case_id, {}),
+            manifests.backgrounds.get(entry.case_id, {}),
             latencies.get(entry.case_id, ()),
             moved.get(entry.case_id),
         )
@@ -112,7 +115,7 @@ def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        clocks,
+        tuple(sorted(manifests.clocks)),
     )
 
 
@@ -151,10 +154,11 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
-                "operation_hash": case.operation_hash,
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
+                "operation_hash": dict(case.operation_hashes),
+                "background": dict(case.backgrounds),
             }
             for case in summary.cases
         ],
@@ -162,16 +166,31 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return what the first seed of each case says of itself, and all clocks used."""
+@dataclass
+class _Manifests:
+    """What the captures' manifests say: by case_id, where it is not of all."""
+
+    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    clocks: set[str] = field(default_factory=set)
+
+
+def _manifests(tables: RunTables) -> _Manifests:
+    """Read the configuration of the first seed of each case, and the rest of every seed."""
     manifest = tables.manifest
-    rows = manifest.filter(manifest.key.isin(["configuration", "clock", "operation_hash"]))
-    manifests: dict[str, dict[str, Any]] = {}
-    clocks: set[str] = set()
+    keys = ["configuration", "clock", "operation_hash", "background"]
+    rows = manifest.filter(manifest.key.isin(keys))
+    found = _Manifests()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
-        value = json.loads(row["value"])
-        if row["key"] == "clock":
-            clocks.add(str(value))
-        else:
-            manifests.setdefault(row["case_id"], {}).setdefault(row["key"], value)
-    return manifests, tuple(sorted(clocks))
+        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
+        match row["key"]:
+            case "clock":
+                found.clocks.add(str(value))
+            case "operation_hash":
+                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
+            case "background":
+                found.backgrounds.setdefault(case_id, {})[seed] = value
+            case _ if isinstance(value, dict):
+                found.configurations.setdefault(case_id, value)
+    return found

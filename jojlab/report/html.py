@@ -57,7 +57,9 @@ def report_html(summary: RunSummary, run: str) -> str:
     """Return the whole page."""
     run = shlex.quote(run)
     specs: dict[str, dict[str, Any]] = {}
-    body = sections.overview(summary, run)
+    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
+    # Of a run without transactions, such as an imported trace, there are no figures to glance at.
+    body = sections.overview(summary, run) if summary.measured or not shown else ""
     if summary.measured:
         body += sections.throughput(summary, run, specs)
         body += sections.latency(summary, run, specs)
@@ -74,7 +76,7 @@ def report_html(summary: RunSummary, run: str) -> str:
         )
     )
     body += sections.method(summary, run)
-    head = _head(summary, body)
+    head = _head(summary, len(shown), body)
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
     script = "\n".join([_vega(), *own])
     return (
@@ -95,8 +97,9 @@ def report_html(summary: RunSummary, run: str) -> str:
     )
 
 
-def _head(summary: RunSummary, body: str) -> str:
-    measured, seeds = len(summary.measured), len(summary.seeds)
+def _head(summary: RunSummary, shown: int, body: str) -> str:
+    seeds = len(summary.seeds)
+    each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
     links = "".join(
         f'<a href="#{name}">{title}</a>'
         for name, title in _INDEX.items()
@@ -105,8 +108,8 @@ def _head(summary: RunSummary, body: str) -> str:
     clocks = text.clocks(summary.clocks)
     return (
         f"<header><h1>{escape(summary.question or summary.name)}</h1>"
-        f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '
-        f"{seeds} seed{'s' if seeds != 1 else ''} each. {escape(clocks)}</p>"
+        f'<p class="lead">{escape(summary.name)}: {shown} of {len(summary.cases)} '
+        f"case{'s' if len(summary.cases) != 1 else ''}{each}. {escape(clocks)}</p>"
         f"<nav>{links}</nav></header>"
     )
 

@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use file::{
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 
 use crate::filesystem::Kind;
+use crate::workload::background;
 
 /// What the guest is given: the settings, the seed, and the device's parameters by name.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -40,6 +42,7 @@ pub struct Settings {
     pub device: String,
     pub filesystem: Kind,
     pub mount_options: String,
+    pub background: background::Kind,
     /// The fields that the workload alone has.
     pub workload: WorkloadSettings,
 }
@@ -61,9 +64,10 @@ struct Common {
     device: String,
     filesystem: Kind,
     mount_options: String,
+    background: background::Kind,
 }
 
-const COMMON: [&str; 3] = ["device", "filesystem", "mount_options"];
+const COMMON: [&str; 4] = ["device", "filesystem", "mount_options", "background"];
 
 impl<'de> Deserialize<'de> for Settings {
     /// In two steps, as the workload's word decides which fields there must be, and serde's
@@ -74,14 +78,17 @@ impl<'de> Deserialize<'de> for Settings {
             record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
         let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
-        let Common { device, filesystem, mount_options } = common;
-        Ok(Self { device, filesystem, mount_options, workload })
+        let Common { device, filesystem, mount_options, background } = common;
+        Ok(Self { device, filesystem, mount_options, background, workload })
     }
 }
 
 impl WorkloadSettings {
     /// Reads the fields that the workload's word calls for.
-    fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
         use serde_json::from_value;
         let word = fields.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned();
         let file = FileWorkload::from_word(&word);
@@ -101,12 +108,6 @@ impl WorkloadSettings {
     }
 }
 
-impl<'de> Deserialize<'de> for WorkloadSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -120,6 +121,7 @@ impl Serialize for Settings {
             device: self.device.clone(),
             filesystem: self.filesystem,
             mount_options: self.mount_options.clone(),
+            background: self.background,
         };
         Flat { common, workload: &self.workload }.serialize(serializer)
     }
@@ -175,6 +177,7 @@ mod tests {
             device: "emmc-galaxy-s3".into(),
             filesystem: Kind::Ext4,
             mount_options: "noatime".into(),
+            background: background::Kind::None,
             workload: WorkloadSettings::Sqlite(super::sqlite::tests::settings()),
         }
     }
