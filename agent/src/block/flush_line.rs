@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(line.issue().as_deref(), Some(&'b'));
         line.completed(7);
         assert_eq!(line.issue().as_deref(), Some(&'d'));
-        line.wrote(&[data.clone()]);
+        line.wrote(std::slice::from_ref(&data));
         assert!(line.issue().is_none());
         line.ask_after(data, 8);
         assert_eq!(line.issue().as_deref(), Some(&'d'));
