@@ -5,13 +5,15 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::ReadWriteFlags;
 
 use crate::case::Engine;
+use crate::device::number;
 use crate::workload::WorkloadError;
 
 /// Entries of a ring: one is in it at a time.
@@ -58,7 +60,11 @@ impl Way {
         if !matches!(self, Self::PolledRing(_)) {
             return Ok(());
         }
-        self.read(file, bytes, 0).map(drop).map_err(|error| {
+        // Linux 6.1 takes the request and waits for its interrupt after all, without a word
+        // (submit_bio_noacct(), block/blk-core.c).
+        let unpolled = || io::Error::other("the device has no queue for polling");
+        let polls = if has_poll_queues(file) { Ok(()) } else { Err(unpolled()) };
+        polls.and_then(|()| self.read(file, bytes, 0).map(drop)).map_err(|error| {
             WorkloadError::Refused(format!(
                 "engine io_uring_polled: the kernel cannot poll for this file: {error}; it takes \
                  O_DIRECT and a device with queues for polling (of NVMe: nvme.poll_queues=1)"
@@ -128,6 +134,16 @@ impl Way {
             Self::Calls | Self::PolledRing(_) => file.sync_all(),
         }
     }
+}
+
+/// Whether the disk under a file polls, as its queue/io_poll says; true where nothing says so.
+fn has_poll_queues(file: &File) -> bool {
+    let Ok(metadata) = file.metadata() else { return true };
+    let device = number::text(number::of_node(metadata.dev()));
+    let folder = Path::new("/sys/dev/block").join(device);
+    let setting = |folder: &Path| std::fs::read_to_string(folder.join("queue/io_poll"));
+    let found = setting(&folder).or_else(|_| setting(&folder.join("..")));
+    found.map_or(true, |text| text.trim() != "0")
 }
 
 /// Hands one entry to the kernel and waits for its completion, whatever interrupts the wait: until
