@@ -28,6 +28,8 @@ from jojlab.commands import (
     trace,
 )
 from jojlab.commands.bench import file, mobibench, sqlite
+from jojlab.commands.device import calibrate, measure
+from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -60,6 +62,13 @@ BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("mobibench", mobibench.mobibench),
 )
 
+# The subcommands of `joj device`.
+DEVICES: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("show", show_device.show),
+    ("measure", measure.measure),
+    ("calibrate", calibrate.calibrate),
+)
+
 HELP = """What one COMMIT really costs on flash, and where it goes.
 
 \b
@@ -77,6 +86,14 @@ BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on th
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+DEVICE_HELP = """Modelled flash devices, devices/NAME.toml.
+
+\b
+Examples:
+  joj device show ufs-2.1
+  joj device measure /dev/mmcblk0
+  joj device calibrate emmc-galaxy-s3
 """
 
 VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
@@ -143,6 +160,10 @@ for _name, _command in VERIFICATIONS:
     _verify.command(_name)(guarded(_command))
 _verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
 app.add_typer(_verify, name="verify")
+_device = typer.Typer(help=DEVICE_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in DEVICES:
+    _device.command(_name)(guarded(_command))
+app.add_typer(_device, name="device")
 
 
 def main() -> NoReturn:

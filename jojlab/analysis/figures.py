@@ -10,6 +10,7 @@ from jojlab.analysis.commit_bill import billed_pieces
 from jojlab.analysis.journal_writes import first_journal_writes
 from jojlab.analysis.latency import PERCENTILES, percentiles
 from jojlab.analysis.measured import CAPTURE
+from jojlab.analysis.nand_writes import NAND_FIGURES, nand_writes
 from jojlab.analysis.throughput import throughput
 from jojlab.trace.run_tables import RunTables, rows_of
 
@@ -36,6 +37,7 @@ FIGURES: dict[str, str] = {
     "background_requests_per_commit": "requests of the load in the background",
     "background_bytes_per_commit": "bytes of those",
     "background_flushes_per_commit": "flushes of those",
+    **NAND_FIGURES,
     "sync_calls_per_commit": "calls that sync a file or a directory",
     "busy_retries_per_commit": "waits for another connection's lock",
     "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
@@ -118,6 +120,11 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
                 result[key] |= {name: value / transactions for name, value in sums.items()}
     for row in rows_of(first_journal_writes(tables)):
         result[row["case_id"], row["seed"]]["first_journal_write_bytes"] = row["median_bytes"]
+    modelled = nand_writes(tables, {key: row["transactions"] for key, row in result.items()})
+    for key, figures in result.items():
+        for name in NAND_FIGURES:
+            figures.pop(name)
+        figures |= modelled.get(key, {})
     for key in untraced(tables) & result.keys():
         result[key] = {name: v for name, v in result[key].items() if name not in TRACED}
     return result

@@ -59,6 +59,7 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "ageing_seed": (0, 2**32 - 1),
     }
 )
+TOP_LEVEL = ("name", "title", "cpu", "model", "sources", "stated")
 CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 10)})
 
 # What a benchmark measures of a device (kernel/flash/figures/figures.c); a profile states some of
@@ -85,7 +86,6 @@ FIGURES: Mapping[str, str] = MappingProxyType(
 
 # Of the geometry, as in kernel/flash/model/geometry.h.
 SLOT_BYTES = 4096
-ENTRIES_PER_SLOT = 1024
 SPARE_ROWS = 6
 
 
@@ -99,6 +99,22 @@ class Stated:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """The one parameter that may be fitted, and the one published number it is fitted to.
+
+    `parameter` lies between `least` and `greatest`; `case` are fields of an experiment, and
+    `throughput_tps` is what `source` printed of it, in transactions a second.
+    """
+
+    parameter: str
+    least: int
+    greatest: int
+    throughput_tps: float
+    source: str
+    case: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Profile:
     """A device: its names, the speed of its CPU, the parameters of its flash.
 
@@ -106,14 +122,17 @@ class Profile:
     `model`: the flash module's parameters by name, in the module's order.
     `sources`: where each number is from.
     `stated`: figures that the device is known by.
+    `calibration`: what `joj device calibrate` fits; None: nothing.
     """
 
+    path: Path
     name: str
     title: str
     icount_shift: int
     model: Mapping[str, int]
     sources: Mapping[str, str]
     stated: tuple[Stated, ...]
+    calibration: Calibration | None
 
 
 def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
@@ -123,7 +142,7 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     """
     path = Path(name) if str(name).endswith(".toml") else devices / f"{name}.toml"
     document = _read_toml(path, str(name), devices)
-    _check_keys(path, "the file", document, ("name", "title", "cpu", "model", "sources", "stated"))
+    _check_keys(path, "the file", document, TOP_LEVEL, optional=("calibration",))
     title = _string(path, "title", document["title"])
     if _string(path, "name", document["name"]) != path.stem:
         raise UseError(
@@ -138,12 +157,16 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     for key, source in sources.items():
         _string(path, f"sources.{key}", source)
     return Profile(
+        path=path,
         name=path.stem,
         title=title,
         icount_shift=cpu["icount_shift"],
         model=MappingProxyType(model),
         sources=MappingProxyType({key: sources[key] for key in (*CPU_LIMITS, *LIMITS)}),
         stated=_stated(path, document["stated"]),
+        calibration=_calibration(path, document["calibration"])
+        if "calibration" in document
+        else None,
     )
 
 
@@ -168,11 +191,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _check_keys(
-    path: Path, place: str, table: Mapping[str, Any], known: tuple[str, ...], missing: str = ""
+    path: Path,
+    place: str,
+    table: Mapping[str, Any],
+    known: tuple[str, ...],
+    missing: str = "",
+    *,
+    optional: tuple[str, ...] = (),
 ) -> None:
     for key in table:
-        if key not in known:
-            remedy = _nearest(key, known) or f"known are {', '.join(known)}"
+        if key not in (*known, *optional):
+            remedy = _nearest(key, (*known, *optional)) or f"known are {', '.join(known)}"
             raise UseError(f"{path}: {place} has an unknown key {key!r}", remedy)
     for key in known:
         if key not in table:
@@ -230,6 +259,28 @@ def _stated(path: Path, rows: object) -> tuple[Stated, ...]:
     return tuple(found)
 
 
+def _calibration(path: Path, value: object) -> Calibration:
+    table = _table(path, "calibration", value)
+    keys = ("parameter", "least", "greatest", "throughput_tps", "source", "case")
+    _check_keys(path, "[calibration]", table, keys)
+    parameter = _string(path, "calibration.parameter", table["parameter"])
+    if parameter not in LIMITS:
+        remedy = _nearest(parameter, LIMITS) or "give a key of [model]"
+        raise UseError(f"{path}: calibration.parameter is {parameter!r}", remedy)
+    limits = {"least": LIMITS[parameter], "greatest": LIMITS[parameter]}
+    ends = _integers(path, "calibration", {key: table[key] for key in limits}, limits)
+    if ends["least"] >= ends["greatest"]:
+        raise UseError(f"{path}: calibration.least is not below greatest", "exchange them")
+    throughput = table["throughput_tps"]
+    if type(throughput) not in (int, float) or not 0 < throughput < 1e9:
+        raise UseError(
+            f"{path}: calibration.throughput_tps is {throughput!r}", "give transactions a second"
+        )
+    source = _string(path, "calibration.source", table["source"])
+    case = MappingProxyType(dict(_table(path, "calibration.case", table["case"])))
+    return Calibration(parameter, ends["least"], ends["greatest"], float(throughput), source, case)
+
+
 def _check_together(path: Path, model: Mapping[str, int]) -> None:
     """Refuse what no device can have; flash_geometry_derive() of the model has the same rules."""
 
@@ -246,13 +297,10 @@ def _check_together(path: Path, model: Mapping[str, int]) -> None:
     slots = model["capacity_bytes"] // SLOT_BYTES
     unit_slots = model["program_unit_bytes"] // SLOT_BYTES
     dies = model["channels"] * model["dies_per_channel"]
-    row_slots = dies * model["units_per_erase_block"] * unit_slots
-    physical_slots = -(-slots * (100 + model["over_provisioning_percent"]) // 100)
-    rows = -(-physical_slots // row_slots)
-    valid = slots - (-slots // ENTRIES_PER_SLOT)
-    if rows * row_slots < valid + SPARE_ROWS * row_slots + rows * unit_slots:
+    spare = SPARE_ROWS * dies * model["units_per_erase_block"] * unit_slots
+    if spare > slots:
         raise wrong(
-            "over_provisioning_percent",
-            "give more, or less units_per_erase_block: garbage collection needs 6 erase blocks of "
-            f"each die, here {SPARE_ROWS * row_slots * SLOT_BYTES >> 20} MiB, to spare",
+            "units_per_erase_block",
+            f"give less: {SPARE_ROWS} erase blocks of every die, {spare * SLOT_BYTES >> 20} MiB, "
+            "must fit in the capacity",
         )

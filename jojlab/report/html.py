@@ -24,6 +24,7 @@ from jojlab.guest.cache import Cache
 from jojlab.report import sections, text, traffic_sections
 
 _FOLDER = Path(__file__).parent
+_SCRIPTS = ("lba_tools.js", "lba.js", "page.js")
 _INDEX = {
     "overview": "At a glance",
     "throughput": "Throughput",
@@ -77,7 +78,7 @@ def report_html(summary: RunSummary, run: str) -> str:
     )
     body += sections.method(summary, run)
     head = _head(summary, len(shown), body)
-    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
+    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = "\n".join([_vega(), *own])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

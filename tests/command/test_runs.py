@@ -73,6 +73,7 @@ def test_a_full_device_fails_its_case_alone(lab: Lab) -> None:
     profile = (CHECKOUT / "devices" / "emmc-galaxy-s3.toml").read_text()
     profile = profile.replace('name = "emmc-galaxy-s3"', 'name = "small"')
     profile = profile.replace("capacity_bytes = 2147483648", f"capacity_bytes = {8 << 20}")
+    profile = profile.replace("units_per_erase_block = 128", "units_per_erase_block = 8")
     (lab.folder / "small.toml").write_text(profile)
     asked = ["--set=device=small.toml", "--set=value_bytes=100,100000", "--set=transactions=101"]
     only = ["--set=filesystem=ext4", "--set=journal_mode=wal", "--set=seeds=1"]

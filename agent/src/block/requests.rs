@@ -10,7 +10,7 @@ use super::causes::Cause;
 use super::classify::{BlockType, Class};
 use super::drafts::{Draft, DraftRun, Subject};
 use super::file_kind;
-use super::flushes::FlushLine;
+use super::flush_line::FlushLine;
 use super::gaps::Gaps;
 use super::kernel::{
     FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
@@ -97,7 +97,7 @@ impl Joiner {
         let queued = Rc::new(QueuedBio { bio, runs, cause });
         if queued.bio.flags & FLAG_PREFLUSH != 0 {
             let line = self.flushes.entry(lane.0).or_default();
-            line.wait(queued.clone(), queued.bio.time_ns);
+            line.ask(queued.clone(), queued.bio.length_bytes == 0);
         }
         if left_sectors > 0 {
             self.bios.insert(number, Waiting { queued, left_sectors });
@@ -134,8 +134,7 @@ impl Joiner {
         self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
 
         // A bio's own flush comes before its data: it cannot be waiting for that any more.
-        let line = self.flushes.entry(request.device).or_default();
-        line.leave(&bios);
+        self.flushes.entry(request.device).or_default().wrote(&bios);
         let stripped = request.flags & FLAG_FUA == 0 && operation == OPERATION_WRITE;
         let wants_fua = |queued: &&Rc<QueuedBio>| queued.bio.flags & FLAG_FUA != 0;
         let flush_after = bios.iter().find(wants_fua).cloned().filter(|_| stripped);
@@ -144,11 +143,9 @@ impl Joiner {
         self.push(request, row, runs, bios, flush_after);
     }
 
-    /// A flush that the block layer made has no bio, and a kworker issues it: it belongs to the
-    /// bio that has waited longest for one, and serves all that wait then (block/blk-flush.c).
+    /// A flush that the block layer made has no bio, and a kworker issues it.
     fn issue_flush(&mut self, request: &Request) {
-        let line = self.flushes.entry(request.device).or_default();
-        let asker = line.make(request.time_ns);
+        let asker = self.flushes.entry(request.device).or_default().issue();
         if asker.is_none() {
             if self.is_of_others(request) {
                 self.gaps.edge_requests += 1;
@@ -199,6 +196,7 @@ impl Joiner {
     pub fn complete(&mut self, request: &Request) {
         // The empty request of a PREFLUSH bio completes without ever having been issued.
         let Some(open) = self.open.get_mut(&request.request) else {
+            self.flushes.entry(request.device).or_default().completed(request.request);
             return;
         };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
@@ -207,9 +205,8 @@ impl Joiner {
         }
         self.gaps.failed_requests += u64::from(request.error != 0);
         let Some(open) = self.open.remove(&request.request) else { return };
-        let line = self.flushes.entry(request.device).or_default();
         if let Some(bio) = open.flush_after {
-            line.wait(bio, request.time_ns);
+            self.flushes.entry(request.device).or_default().ask_after(bio, request.request);
         }
         if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
             draft.row.complete_ns = Some(request.time_ns as i64);

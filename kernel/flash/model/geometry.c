@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Counts slots, units and rows out of a device's parameters, and refuses those that no device can
- * have: flash that garbage collection could never free. Pure C, no kernel header.
+ * have. Pure C, no kernel header.
  */
 #include "geometry.h"
 
@@ -11,17 +11,16 @@ static struct flash_complaint wrong(const char *name, flash_u64 value, const cha
 }
 
 /*
- * Six rows and a unit of each row more than can be valid. Collection begins when three rows are
- * free; then at least one of the others has a unit's worth of invalid slots, so that moving the
- * rest, of which the last unit is padded, gains something.
+ * At least six rows and a unit of each row more than can be valid, whatever the over-provisioning.
+ * Collection begins when three rows are free; then at least one of the others has a unit's worth of
+ * invalid slots, so that moving the rest, of which the last unit is padded, gains something.
  */
-static int has_spare_rows(const struct flash_geometry *geometry)
+static flash_u64 rows_needed(const struct flash_geometry *geometry)
 {
 	flash_u64 valid = (flash_u64)geometry->disk_slots + geometry->mapping_slots;
-	flash_u64 spare = (flash_u64)FLASH_SPARE_ROWS * geometry->row_slots +
-			  (flash_u64)geometry->rows * geometry->unit_slots;
+	flash_u64 spare = (flash_u64)FLASH_SPARE_ROWS * geometry->row_slots;
 
-	return (flash_u64)geometry->rows * geometry->row_slots >= valid + spare;
+	return flash_divide_up(valid + spare, geometry->row_slots - geometry->unit_slots);
 }
 
 struct flash_complaint flash_geometry_derive(const struct flash_config *config,
@@ -47,13 +46,13 @@ struct flash_complaint flash_geometry_derive(const struct flash_config *config,
 	geometry->disk_slots = slots;
 	geometry->mapping_slots = flash_divide_up(slots, FLASH_ENTRIES_PER_SLOT);
 	physical_slots = flash_divide_up(slots * (100 + config->over_provisioning_percent), 100);
-	geometry->rows = flash_divide_up(physical_slots, geometry->row_slots);
+	geometry->rows = flash_max(flash_divide_up(physical_slots, geometry->row_slots),
+				   rows_needed(geometry));
 	geometry->cache_slots = config->cache_bytes / FLASH_SLOT_BYTES;
 	geometry->mapping_cache_slots = config->mapping_cache_bytes ?
 		config->mapping_cache_bytes / FLASH_SLOT_BYTES : FLASH_NONE;
-	if (!has_spare_rows(geometry))
-		return wrong("over_provisioning_percent", config->over_provisioning_percent,
-			     "more, or units_per_erase_block less: garbage collection needs 6 "
-			     "erase blocks of each die, and a unit of every other, to spare");
+	if ((flash_u64)FLASH_SPARE_ROWS * geometry->row_slots > slots)
+		return wrong("units_per_erase_block", config->units_per_erase_block,
+			     "less: six erase blocks of every die must fit in the capacity");
 	return (struct flash_complaint) { FLASH_NULL, 0, 0, 0, FLASH_NULL };
 }

@@ -87,8 +87,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		return 0;
 	memcpy(&config, data, sizeof(config));
 	fold(&config);
-	if (flash_model_check(&config).name)	/* too many rows of too many dies for the disk */
-		config.over_provisioning_percent = 400;
+	if (flash_model_check(&config).name)	/* erase blocks too large for the disk */
+		config.units_per_erase_block = 2;
 	if (flash_model_check(&config).name)
 		return 0;
 	sequence_start(&sequence, &config);

@@ -1,0 +1,43 @@
+"""How many bytes does the device program for what it is given? Reads what the modelled device
+counted over the whole traced part, so that what its cache held at the last commit is in it; real
+devices do not tell.
+"""
+
+from __future__ import annotations
+
+from jojlab.trace.run_tables import RunTables, rows_of
+
+# Figure -> what it is.
+NAND_FIGURES: dict[str, str] = {
+    "nand_bytes_per_commit": "bytes the device programmed, checkpoints and settling in it",
+    "ftl_wa": "those / bytes written to the device; whole program units, their padding in it",
+}
+
+
+def nand_writes(
+    tables: RunTables, transactions: dict[tuple[str, int], int | float]
+) -> dict[tuple[str, int], dict[str, float]]:
+    """Return NAND_FIGURES by (case_id, seed), of captures on a modelled device alone.
+
+    `transactions`: measured transactions of the same captures. ftl_wa is 0 where nothing was
+    written.
+    """
+    counters = tables.counters
+    wanted = counters.filter(
+        (counters.phase == "all")
+        & (counters.source == "device")
+        & counters.name.isin(["nand_write_bytes", "write_bytes"])
+    )
+    counted: dict[tuple[str, int], dict[str, int]] = {}
+    for row in rows_of(wanted):
+        counted.setdefault((row["case_id"], row["seed"]), {})[row["name"]] = row["value"]
+    return {
+        key: {
+            "nand_bytes_per_commit": values["nand_write_bytes"] / transactions[key],
+            "ftl_wa": values["nand_write_bytes"] / values["write_bytes"]
+            if values["write_bytes"]
+            else 0.0,
+        }
+        for key, values in counted.items()
+        if key in transactions and "nand_write_bytes" in values
+    }

@@ -1,0 +1,51 @@
+"""joj device calibrate: fits one parameter of a device to one published throughput."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def calibrate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile with a [calibration].")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the value found into the profile.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fit the one marked parameter of a device to its one anchor, by bisection over cases.
+
+    The profile's [calibration] names the parameter, its range, and the anchor: a case and the
+    throughput somebody published of it. No other number is fitted; all others are predictions.
+    Each step is a case in a guest, kept in the cache: asking again answers at once.
+
+    \b
+    Examples:
+      joj device calibrate emmc-galaxy-s3
+      joj device calibrate emmc-galaxy-s3 --write
+
+    Exit code 1 when no value of the range meets the anchor.
+    """
+    from jojlab.device.calibrate import fit, write_value
+    from jojlab.device.profile import read_profile
+    from jojlab.errors import EXPECTATION_FAILED
+    from jojlab.experiment.anchor import anchor_throughput
+
+    profile = read_profile(name)
+    result = fit(profile, anchor_throughput(profile))
+    if write and result.met:
+        write_value(profile, result.value)
+    if as_json:
+        print(json.dumps(result.record(), indent=1))
+    else:
+        for step in result.steps:
+            print(f"{result.parameter} = {step.value:>12,}  {step.throughput_tps:8.2f} tps")
+        wanted = f"{result.wanted_tps:g} tps of {result.source}"
+        if result.met:
+            print(f"{result.parameter} = {result.value} meets {wanted}")
+        else:
+            print(f"no {result.parameter} of the range meets {wanted}")
+    if not result.met:
+        raise typer.Exit(EXPECTATION_FAILED)

@@ -1,0 +1,85 @@
+"""joj device measure: measures a live block device and fits a profile to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import FINE, INCOMPLETE, UseError
+
+
+def measure(
+    device: Annotated[Path, typer.Argument(metavar="BLOCKDEV", help="A block device, or a file.")],
+    like: Annotated[
+        str, typer.Option(metavar="NAME", help="Profile that gives what cannot be measured.")
+    ] = "emmc-5.1",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Write the profile there.")
+    ] = None,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--destroy-data", help="Measure writes and flushes too: OVERWRITES the device."
+        ),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=0.05, max=600, help="Real time for each figure.")
+    ] = 2.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a live block device and fit a profile of the modelled flash to it.
+
+    Reads only, by O_DIRECT, unless --destroy-data is given. What was not measured, and what no
+    benchmark tells (NAND times, caches, garbage collection), is taken from --like, and said so in
+    the profile's sources.
+
+    \b
+    Examples:
+      joj device measure /dev/mmcblk0
+      joj device measure /dev/sdb --destroy-data --like sd-card --out my-card.toml
+      joj run first-look --set device=./my-card.toml
+
+    Exit code 4 when the model cannot show a figure that was measured.
+    """
+    from jojlab.device.fit import KNOBS, fit
+    from jojlab.device.probe import Effort, Probe
+    from jojlab.device.profile import read_profile
+    from jojlab.device.write_profile import profile_text
+
+    base = read_profile(like)
+    if out is not None and (out.suffix != ".toml" or out.exists()):
+        raise UseError(f"{out} is there or no .toml", "name a new file that ends in .toml")
+    with Probe(device, write=write, effort=Effort(seconds)) as probe:
+        measured = probe.reads() | (probe.writes() if write else {})
+        size_bytes = probe.size_bytes
+    fitted = fit(base.model, measured)
+    missing = [name for name in KNOBS if name not in measured]
+    if out is not None:
+        text = profile_text(out.stem, base, fitted.model, measured, str(device))
+        out.write_text(text, encoding="utf-8")
+    if as_json:
+        document = {
+            "device": str(device),
+            "size_bytes": size_bytes,
+            "measured": measured,
+            "not_measured": missing,
+            "like": base.name,
+            "model": fitted.model,
+            "off": fitted.off,
+        }
+        print(json.dumps(document, indent=1))
+    else:
+        print(f"{device}: {size_bytes:,} bytes")
+        for name, value in measured.items():
+            print(f"  {name:<30} {value:>15,}  model {fitted.figures[name]:>15,}")
+        for name in missing:
+            print(f"  {name:<30} {'not measured':>15}  as {base.name}; --destroy-data tells")
+        print(f"  not to be measured, as {base.name}: NAND times, caches, garbage collection")
+        for name in fitted.unmet:
+            print(f"  the model cannot show {name} with {KNOBS[name][0]} alone")
+        if out is not None:
+            print(f"profile {out}")
+    raise typer.Exit(INCOMPLETE if fitted.unmet else FINE)

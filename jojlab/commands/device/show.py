@@ -1,0 +1,52 @@
+"""joj device show: a device profile on one screen: parameters, sources, and what a benchmark would
+measure of it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name in devices/, or the path of a profile.")
+    ],
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Say where each parameter is from.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a modelled device: its parameters, and bandwidth, IOPS and latencies that follow.
+
+    The figures are the model's own, driven in user space as a benchmark drives a device; beside
+    them stands what somebody printed or measured of such a device.
+
+    \b
+    Examples:
+      joj device show emmc-galaxy-s3
+      joj device show ufs-2.1 --sources
+      joj device show ./my-card.toml --json | jq .figures
+    """
+    from jojlab.device.figures import measure_model
+    from jojlab.device.profile import read_profile
+    from jojlab.report.device_screen import print_device
+    from jojlab.report.terminal import terminal
+
+    profile = read_profile(name)
+    figures = measure_model(profile.model)
+    if not as_json:
+        print_device(terminal(), profile, figures, sources=sources)
+        return
+    document = {
+        "name": profile.name,
+        "title": profile.title,
+        "icount_shift": profile.icount_shift,
+        "model": dict(profile.model),
+        "sources": dict(profile.sources),
+        "figures": figures,
+        "stated": [vars(stated) for stated in profile.stated],
+    }
+    print(json.dumps(document, indent=1, ensure_ascii=False))

@@ -1,0 +1,69 @@
+"""Fits a profile to figures that were measured: turns one parameter for each figure until the
+model, as driven by figures.c, shows it too. What no figure tells stays as in the profile
+it began from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jojlab.device.figures import measure_model
+from jojlab.device.profile import LIMITS
+
+# Figure -> the parameter that is turned for it, and how the figure goes with it: "time" and "rate"
+# (a second over it) grow with the parameter, "bandwidth" is one itself.
+KNOBS: Mapping[str, tuple[str, str]] = {
+    "sequential_read_bytes_per_s": ("read_bandwidth_bytes_per_s", "bandwidth"),
+    "random_read_iops": ("read_command_ns", "rate"),
+    "random_read_latency_ns": ("read_access_ns", "time"),
+    "sequential_write_bytes_per_s": ("write_bandwidth_bytes_per_s", "bandwidth"),
+    "random_write_iops": ("write_command_ns", "rate"),
+    "random_write_latency_ns": ("write_access_ns", "time"),
+    "flush_empty_ns": ("flush_overhead_ns", "time"),
+    "flush_dirty_ns": ("mapping_program_ns", "time"),
+}
+ROUNDS = 8
+WITHIN = 0.05
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The parameters found, what the model shows with them, and what it does not reach."""
+
+    model: dict[str, int]
+    figures: dict[str, int]
+    off: dict[str, float]
+
+    @property
+    def unmet(self) -> list[str]:
+        """The measured figures that the model misses by more than WITHIN."""
+        return [name for name, share in self.off.items() if abs(share) > WITHIN]
+
+
+def fit(base: Mapping[str, int], measured: Mapping[str, int]) -> Fitted:
+    """Return parameters, from `base` on, with which the model shows the measured figures.
+
+    Times in ns, bandwidth in bytes a second. A figure that lies beyond what its parameter can do
+    is left off, and told in `off`.
+    """
+    model, figures = dict(base), measure_model(base)
+    for _ in range(ROUNDS):
+        for name, wanted in measured.items():
+            knob, kind = KNOBS[name]
+            model[knob] = _turned(model[knob], kind, figures[name], wanted, LIMITS[knob])
+        figures = measure_model(model)
+        if all(abs(figures[name] / wanted - 1) < WITHIN / 5 for name, wanted in measured.items()):
+            break
+    off = {name: figures[name] / wanted - 1 for name, wanted in measured.items()}
+    return Fitted(model, figures, off)
+
+
+def _turned(value: int, kind: str, shown: int, wanted: int, limits: tuple[int, int]) -> int:
+    if kind == "bandwidth":
+        new = value * wanted // max(1, shown)
+    elif kind == "rate":
+        new = value + 1_000_000_000 // wanted - 1_000_000_000 // max(1, shown)
+    else:
+        new = value + wanted - shown
+    return min(limits[1], max(limits[0], new))

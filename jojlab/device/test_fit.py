@@ -1,0 +1,80 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from jojlab.device.figures import measure_model
+from jojlab.device.fit import KNOBS, fit
+from jojlab.device.probe import Effort, Probe
+from jojlab.device.profile import read_profile
+from jojlab.device.write_profile import profile_text
+from jojlab.errors import MachineError, UseError
+
+QUICK = Effort(seconds=0.05, span_bytes=1 << 20)
+
+
+def test_the_model_s_own_figures_are_found_again() -> None:
+    """A device that is the model itself: a fit from another profile shows its figures."""
+    wanted = measure_model(read_profile("ufs-2.1").model)
+    measured = {name: wanted[name] for name in KNOBS}
+    fitted = fit(read_profile("ufs-3.1").model, measured)
+    assert fitted.unmet == []
+
+
+def test_a_figure_out_of_reach_is_told() -> None:
+    measured = {"random_read_latency_ns": 1}
+    assert fit(read_profile("sd-card").model, measured).unmet == ["random_read_latency_ns"]
+
+
+def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: Path) -> None:
+    base = read_profile("emmc-5.1")
+    measured = {"random_read_iops": 5000, "random_read_latency_ns": 250_000}
+    fitted = fit(base.model, measured)
+    path = tmp_path / "my-card.toml"
+    path.write_text(profile_text("my-card", base, fitted.model, measured, '/dev/"odd"'))
+    profile = read_profile(path)
+    assert dict(profile.model) == fitted.model
+    assert "fitted to random_read_iops" in profile.sources["read_command_ns"]
+    assert profile.sources["program_ns"] == "not measured: as emmc-5.1"
+    assert {row.figure: row.value for row in profile.stated} == measured
+
+
+def made(tmp_path: Path, size_bytes: int) -> Path:
+    path = tmp_path / "disk"
+    path.write_bytes(os.urandom(size_bytes))
+    return path
+
+
+def probed(path: Path, *, write: bool) -> Probe:
+    try:
+        return Probe(path, write=write, effort=QUICK)
+    except MachineError as error:
+        pytest.skip(f"this folder takes no O_DIRECT: {error}")
+
+
+def test_reads_change_nothing(tmp_path: Path) -> None:
+    path = made(tmp_path, 2 << 20)
+    before = path.read_bytes()
+    with probed(path, write=False) as probe:
+        figures = probe.reads()
+    assert set(figures) < set(KNOBS)
+    assert all(value > 0 for value in figures.values())
+    assert path.read_bytes() == before
+
+
+def test_writes_are_measured_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = made(tmp_path, 2 << 20)
+    before = path.read_bytes()
+    with probed(path, write=True) as probe:
+        figures = probe.reads() | probe.writes()
+    assert set(figures) == set(KNOBS)
+    assert path.read_bytes() != before
+    assert path.stat().st_size == 2 << 20
+
+
+def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nothing", Path("/dev/null")):
+        with pytest.raises(UseError):
+            Probe(path, write=False, effort=QUICK)
+    with pytest.raises(UseError, match="1 MiB"):
+        probed(made(tmp_path, 4096), write=False)

@@ -1,0 +1,43 @@
+"""Writes a device profile, devices/NAME.toml, of parameters fitted to measured figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from jojlab.device.fit import KNOBS
+from jojlab.device.profile import LIMITS, Profile
+
+
+def profile_text(
+    name: str, base: Profile, model: Mapping[str, int], measured: Mapping[str, int], device: str
+) -> str:
+    """Return the file: what was fitted names the measurement, what was not names `base`."""
+    fitted = {KNOBS[figure][0]: figure for figure in measured}
+    lines = [
+        f"# Fitted by joj device measure to {device}; README.md says what each key means.",
+        f"name = {_quoted(name)}",
+        f"title = {_quoted(f'as measured of {device}')}",
+        "",
+        "[cpu]",
+        f"icount_shift = {base.icount_shift}",
+        "",
+        "[model]",
+        *(f"{key} = {model[key]}" for key in LIMITS),
+        "",
+        "[sources]",
+        f"icount_shift = {_quoted(f'not measured: as {base.name}')}",
+    ]
+    for key in LIMITS:
+        said = f"fitted to {fitted[key]} of {device}" if key in fitted else f"as {base.name}"
+        lines.append(f"{key} = {_quoted(said if key in fitted else f'not measured: {said}')}")
+    for figure, value in measured.items():
+        source = _quoted(f"measured of {device}")
+        lines += ["", "[[stated]]", f"figure = {_quoted(figure)}", f"value = {value}"]
+        lines.append(f"source = {source}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are among TOML's."""
+    return json.dumps(text)

@@ -1,0 +1,54 @@
+"""Measures a device's calibration anchor: the throughput of one case in a guest, with one
+parameter of the device changed. Cases come from the cache when they were run before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+
+from jojlab.analysis.figures import case_figures
+from jojlab.device.profile import Profile
+from jojlab.errors import MachineError, UseError
+from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.read import Experiment
+from jojlab.guest.cache import Cache
+from jojlab.guest.ready import ready_image
+from jojlab.report.progress import Unwatched
+from jojlab.trace.run_tables import open_tables
+
+# Several, as the tick of the timer moves a short measurement.
+SEEDS = (1, 2, 3)
+
+
+def anchor_throughput(profile: Profile) -> Callable[[int], float]:
+    """Return a function from a value of the calibrated parameter to transactions a second.
+
+    It is the median over SEEDS. Raises UseError for a case that cannot be, MachineError when the
+    case fails.
+    """
+    asked = profile.calibration
+    if asked is None:
+        raise UseError(f"{profile.name} has no [calibration]", "add one; see devices/README.md")
+    where = f"{profile.path}: calibration.case"
+    fixed = {**asked.case, "device": str(profile.path)}
+    experiment = Experiment(
+        "calibrate", "What is the anchor's throughput?", SEEDS, fixed, {}, where=where
+    )
+    planned, _ = plan(experiment.expanded())
+    cache = Cache.default()
+    image = ready_image(cache)
+
+    def throughput_tps(value: int) -> float:
+        model = MappingProxyType({**profile.model, asked.parameter: value})
+        profiles = {str(profile.path): replace(profile, model=model)}
+        lab = Laboratory(image, cache, profiles, Options(jobs=2))
+        with cache.work_dir() as work:
+            run = execute(planned, lab, work / "anchor", Unwatched())
+            entry = run.cases[0]
+            if entry.status != "ok":
+                raise MachineError(f"the anchor cannot be measured: {entry.reason}")
+            return float(case_figures(open_tables(run))[entry.case_id].median["throughput_tps"])
+
+    return throughput_tps

@@ -1,0 +1,54 @@
+"""Prints a device profile on one screen; computes nothing but the distance to a stated figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jojlab.device.profile import FIGURES, Profile
+
+
+def print_device(
+    console: Console, profile: Profile, figures: Mapping[str, int], *, sources: bool
+) -> None:
+    """Print parameters in two columns, or with their sources one a line; then the figures."""
+    console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
+    console.print(_with_sources(profile) if sources else _in_columns(profile))
+    table = Table(box=None, pad_edge=False)
+    for title, side in (("figure", "left"), ("model", "right"), ("stated", "right")):
+        table.add_column(title, justify="right" if side == "right" else "left")
+    table.add_column("off by", justify="right")
+    table.add_column("what it is; who stated it")
+    stated = {row.figure: row for row in profile.stated}
+    for name, meaning in FIGURES.items():
+        if row := stated.get(name):
+            off = f"{figures[name] / row.value - 1:+.1%}"
+            said = f"{meaning}; {row.source}"
+            table.add_row(name, f"{figures[name]:,}", f"{row.value:,}", off, escape(said))
+        else:
+            table.add_row(name, f"{figures[name]:,}", "", "", escape(meaning))
+    console.print(table)
+
+
+def _in_columns(profile: Profile) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for side in ("left", "right") * 2:
+        table.add_column(justify="right" if side == "right" else "left")
+    rows = [(name, f"{value:,}") for name, value in profile.model.items()]
+    half = (len(rows) + 1) // 2
+    for left, right in zip(rows[:half], [*rows[half:], ("", "")], strict=False):
+        table.add_row(*left, *right)
+    return table
+
+
+def _with_sources(profile: Profile) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, value in profile.model.items():
+        table.add_row(name, f"{value:,}", escape(profile.sources[name]))
+    return table
