@@ -34,7 +34,7 @@ def trace(
     ] = None,
     ring_mib: Annotated[
         int, typer.Option(min=1, max=1024, help="Memory for events not read yet.")
-    ] = 16,
+    ] = 32,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
 ) -> None:
     """Trace the disks behind a device or directory, and tell whose every byte was.

@@ -99,3 +99,25 @@ def test_lost_events_make_it_incomplete(tmp_path: Path) -> None:
     builder = wal_capture({"journal_mode": "wal"}, seed=1, transactions=1)
     builder.lost_events = 2
     assert Capture.open(builder.write(tmp_path)).incomplete
+
+
+def test_segments_of_a_live_tracing_are_one_table_in_order(folder: Path) -> None:
+    whole = Capture.open(folder)
+    requests = whole.read("requests")
+    (folder / "requests").mkdir()
+    pq.write_table(requests.slice(0, 10), folder / "requests" / "000000.parquet")
+    pq.write_table(requests.slice(10, 8), folder / "requests" / "000002.parquet")
+    (folder / "requests" / "000003.partial").write_bytes(b"cut short by a kill")
+    pq.write_table(requests.slice(18), folder / "requests.parquet")
+    segmented = Capture.open(folder)
+    assert segmented.row_counts == whole.row_counts
+    assert segmented.read("requests") == requests
+    assert [path.name for path in segmented.paths("requests")] == [
+        "000000.parquet",
+        "000002.parquet",
+        "requests.parquet",
+    ]
+    truncated = folder / "requests" / "000002.parquet"
+    truncated.write_bytes(truncated.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"000002\.parquet: damaged or cut short"):
+        Capture.open(folder)

@@ -177,20 +177,9 @@ def test_a_process_or_a_time_ends_it(loop: Loop, tmp_path: Path) -> None:
 
 
 def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
-    answer = trace(
-        loop,
-        "-o",
-        "here",
-        "--json",
-        "--",
-        "dd",
-        "if=/dev/zero",
-        "of=w",
-        "bs=4096",
-        "count=2000",
-        "oflag=direct,dsync",
-        "status=none",
-    )
+    # It writes for the first time after ten seconds.
+    command = "dd if=/dev/zero of=w bs=4096 count=50 oflag=direct,dsync status=none; sleep 13"
+    answer = trace(loop, "-o", "here", "--json", "--", "sh", "-c", command)
     assert answer.returncode == 0, answer.stderr
     assert "on a traced disk" in answer.stderr
     seen = json.loads(answer.stdout)

@@ -29,7 +29,9 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     found = json.loads(answer.stdout)
     if found["skipped"]:
         pytest.skip(found["skipped"][filesystem])
-    assert answer.returncode == 0, answer.stdout
+    # The kernel skips a BPF program that it interrupted itself, so that a completion may be missed:
+    # that is told (exit code 4), and is no wrong attribution.
+    assert answer.returncode in (0, 4), answer.stdout
     (row,) = found["filesystems"]
     wrong = {name: row[name] for name in row if name.endswith(("unknown_bytes", "wrong"))}
     assert not any(wrong.values()) and not row["misattributed_bytes"] and not row["missing_bytes"]

@@ -1,0 +1,34 @@
+from pathlib import Path
+
+from jojlab.verify.addresses import check
+from jojlab.verify.verdict import COLUMNS, Verdict
+
+FOUND = {
+    **dict.fromkeys(COLUMNS[1:9], 0),
+    "bytes": 8192,
+    "reasons": [],
+    "complaints": [],
+    "extents": [],
+    "journal": [],
+}
+
+
+def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
+    verdict = Verdict.of("ext4", FOUND)
+    assert not verdict.wrong and not verdict.incomplete
+    assert verdict.row()["bytes"] == 8192
+
+
+def test_each_count_that_matters_shows() -> None:
+    for name in ("misattributed_bytes", "missing_bytes"):
+        assert Verdict.of("ext4", {**FOUND, name: 512}).wrong
+    for name in ("unknown_bytes", "lost_events"):
+        assert Verdict.of("ext4", {**FOUND, name: 1}).incomplete
+    assert Verdict.of("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
+    moved = Verdict.of("ext4", FOUND).with_addresses(8, ["/x is elsewhere"], ("FIEMAP",))
+    assert moved.wrong and moved.complaints == ("/x is elsewhere",)
+
+
+def test_without_anything_to_look_up_no_address_is_checked(tmp_path: Path) -> None:
+    checked, wrong, _ = check("nilfs2", "/dev/null", tmp_path, FOUND)
+    assert (checked, wrong) == (0, [])
