@@ -59,7 +59,7 @@ def test_every_key_is_described() -> None:
         ("mapping_cache_bytes = 131072", "mapping_cache_bytes = 1", "bytes is 1", "whole table"),
         ("unit_bytes = 16384", "unit_bytes = 16385", "unit_bytes is 16385", "multiple of 4096"),
         ("provisioning_percent = 7", "provisioning_percent = 0", "percent is 0", "1 to 400"),
-        ("erase_block = 128", "erase_block = 8192", "erase_block is 8192", "fit in the capacity"),
+        ("= 2147483648", "= 16777216", "units_per_erase_block is 128", "fit in the capacity"),
         ("dies_per_channel = 2", "dies_per_channel = 33", "channel is 33", "1 to 32"),
         ('figure = "random_read_iops"', 'figure = "read_iops"', "'read_iops'", "random_read_iops"),
         ("value = 3500", "value = 0", "random_read_iops is 0", "whole number"),
