@@ -13,6 +13,10 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 	echo "setup: $(python3 --version) is too old: Python 3.11 or newer is needed" >&2
 	exit 3
 }
+[ ! -L .venv ] || {
+	echo "setup: .venv is a link, and what it leads to would be cleared: rm .venv" >&2
+	exit 2
+}
 echo "setup: making the Python environment .venv"
 python3 -m venv --clear .venv
 .venv/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements.txt

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jojlab.errors import JojError, UseError
 from jojlab.experiment import cases
-from jojlab.experiment.fields import BY_NAME, FIELDS, Field
+from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
 from jojlab.experiment.read import EXPERIMENTS, find, read
 
 GOOD = """
@@ -215,7 +215,11 @@ def test_a_time_takes_the_place_of_a_number_of_transactions() -> None:
 
 
 def test_connections_that_share_delete_from_rows_enough_for_each() -> None:
-    delete = {"workload": "sqlite-delete", "transactions": 10, "warmup_transactions": 5}
+    delete: dict[str, Value] = {
+        "workload": "sqlite-delete",
+        "transactions": 10,
+        "warmup_transactions": 5,
+    }
     shared = cases.complete({**delete, "connections": 4, "sharing": "shared"})
     own = cases.complete({**delete, "connections": 4})
     # The first of four has 3 + 2 of the transactions.
