@@ -43,9 +43,7 @@ def show(
     from jojlab.analysis.summary import summarise, summary_json
     from jojlab.report.terminal import print_case, print_summary, print_warnings, terminal
 
-    if case:
-        folder.case(case)  # an unknown name is told before anything is computed
-    summary = summarise(folder).only(case) if case else summarise(folder)
+    summary = summarise(folder, only=case)
     if as_json:
         print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
     elif len(summary.cases) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.errors import UseError
@@ -54,11 +54,15 @@ UPDATE_ROWS = 1000
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run."""
+    """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run.
+
+    `variant` is the variant it is of, where the experiment has them.
+    """
 
     case_id: str
     settings: dict[str, Value]
     skip: str = ""
+    variant: str = ""
 
 
 def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
@@ -87,13 +91,9 @@ def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) ->
     ]
 
 
-def refuse_useless(
-    fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]], where: str
-) -> None:
+def refuse_useless(names: Iterable[str], workloads: Sequence[Value], where: str) -> None:
     """Raise UseError for a named field that no workload asked for has."""
-    default = fixed.get("workload", BY_NAME["workload"].default)
-    workloads = matrix.get("workload", [default] if default else [])
-    for name in (*fixed, *matrix):
+    for name in names:
         if not any(BY_NAME[name].applies(workload) for workload in workloads):
             raise UseError(
                 f"{where}: {' and '.join(map(str, workloads))} has no field {name}",

@@ -67,7 +67,7 @@ def plan(experiment: Experiment) -> tuple[Experiment, dict[str, Profile]]:
     for case in experiment.cases:
         capacity_bytes = profiles[str(case.settings["device"])].model["capacity_bytes"]
         skip = case.skip or refuse_small_device(case.settings, capacity_bytes)
-        cases.append(Case(case.case_id, case.settings, skip))
+        cases.append(replace(case, skip=skip))
     refuse_alone(cases, experiment.where)
     return replace(experiment, cases=tuple(cases)), profiles
 
@@ -99,21 +99,33 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
     for case in experiment.cases:
         if case.skip:
             run.mark(case.case_id, "skipped", case.skip)
-    todo = [(case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds]
+    todo = _todo(experiment, lab)
     with (
         lab.cache.work_dir() as work,
         concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
-        futures: dict[Future[_Had], tuple[Case, int]] = {}
+        futures: dict[Future[_Had], list[tuple[Case, int]]] = {}
         try:
-            for case, seed in todo:
-                futures[pool.submit(_run, lab, case, seed, work, watcher)] = (case, seed)
+            for same in todo:
+                futures[pool.submit(_run, lab, *same[0], work, watcher)] = same
             for future in concurrent.futures.as_completed(futures):
-                watcher.finished(_finish(run, *futures[future], future))
+                for case, seed in futures[future]:
+                    watcher.finished(_finish(run, case, seed, future))
         except BaseException:
             _abandon(futures)
             raise
     return run
+
+
+def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]]]:
+    """Return what is to be run: cases and seeds, those together that are the same to the guest."""
+    found: dict[tuple[bytes, int], list[tuple[Case, int]]] = {}
+    for case in experiment.cases:
+        for seed in experiment.seeds if not case.skip else ():
+            profile = lab.profiles[str(case.settings["device"])]
+            same = found.setdefault((case_json(case, seed, profile), profile.icount_shift), [])
+            same.append((case, seed))
+    return list(found.values())
 
 
 def case_json(case: Case, seed: int, profile: Profile) -> bytes:
@@ -133,7 +145,7 @@ def _abandon(futures: Iterable[Future[_Had]]) -> None:
 def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
     """Run one case in a guest, or take it from the cache."""
     profile = lab.profiles[str(case.settings["device"])]
-    folder = work / f"{case.case_id}-{seed}"
+    folder = work / f"{case.case_id.replace('/', '-')}-{seed}"
     outcome = run_case(
         lab.cache,
         lab.image,

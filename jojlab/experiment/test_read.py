@@ -148,11 +148,11 @@ def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
     assert list(found) == ["sqlite-insert-wal", "log-append-1", "log-append-2"]
     assert "record_bytes" not in found["sqlite-insert-wal"]
     assert "journal_mode" not in found["log-append-1"] and "transactions" in found["log-append-1"]
-    cases.refuse_useless({}, matrix, "here")
+    cases.refuse_useless(matrix, matrix["workload"], "here")
     with pytest.raises(UseError, match="sqlite-insert has no field record_bytes"):
-        cases.refuse_useless({"record_bytes": 7}, {}, "here")
+        cases.refuse_useless(["record_bytes"], ["sqlite-insert"], "here")
     with pytest.raises(UseError, match="log-append has no field journal_mode"):
-        cases.refuse_useless({"workload": "log-append"}, {"journal_mode": ["wal"]}, "here")
+        cases.refuse_useless(["journal_mode"], ["log-append"], "here")
 
 
 FILE = 'question = "?"\n[workload]\nkind = "file-write"\n'

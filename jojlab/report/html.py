@@ -17,20 +17,20 @@ from typing import Any
 
 import vl_convert
 
-from jojlab.analysis.published import published_beside_ours
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import sections
+from jojlab.report import part_sections, sections
 
 _FOLDER = Path(__file__).parent
 _INDEX = {
     "overview": "At a glance",
+    "pictures": "In one picture",
+    "published": "Published",
     "throughput": "Throughput",
     "latency": "Latency",
     "bill": "The bill",
     "commit": "One commit",
-    "published": "Published",
     "method": "Method",
 }
 
@@ -55,18 +55,10 @@ def report_html(summary: RunSummary, run: str) -> str:
     """Return the whole page."""
     run = shlex.quote(run)
     specs: dict[str, dict[str, Any]] = {}
-    body = sections.overview(summary, run)
-    if summary.measured:
-        body += sections.throughput(summary, run, specs)
-        body += sections.latency(summary, run, specs)
-        body += sections.bill(summary, run, specs)
-        body += sections.commits(summary, run, specs)
-    body += sections.published(
-        published_beside_ours(
-            summary.experiment.get("published", []),
-            [(case.label, case.case, case.figures) for case in summary.measured],
-        )
-    )
+    if summary.is_composed:
+        body = "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
+    else:
+        body = _one_experiment(summary, run, specs)
     body += sections.method(summary, run)
     head = _head(summary, body)
     script = f"{_vega()}\n{(_FOLDER / 'page.js').read_text(encoding='utf-8')}"
@@ -87,11 +79,26 @@ def report_html(summary: RunSummary, run: str) -> str:
     )
 
 
+def _one_experiment(summary: RunSummary, run: str, specs: dict[str, dict[str, Any]]) -> str:
+    """Return the sections of a run of one experiment."""
+    body = sections.overview(summary, run)
+    for part in summary.parts:
+        body += part_sections.pictures(part, summary, specs)
+        body += part_sections.published(part)
+    if summary.measured:
+        body += sections.throughput(summary, run, specs)
+        body += sections.latency(summary, run, specs)
+        body += sections.bill(summary, run, specs)
+        body += sections.commits(summary, run, specs)
+    return body
+
+
 def _head(summary: RunSummary, body: str) -> str:
     measured, seeds = len(summary.measured), len(summary.seeds)
+    index = {part_sections.anchor(part): part.name for part in summary.parts} | _INDEX
     links = "".join(
-        f'<a href="#{name}">{title}</a>'
-        for name, title in _INDEX.items()
+        f'<a href="#{name}">{escape(title)}</a>'
+        for name, title in index.items()
         if f'<section id="{name}">' in body
     )
     clocks = " ".join(sections.CLOCKS.get(clock, clock) for clock in summary.clocks)
