@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import typer
 
 from jojlab.commands import bill, cache, diff, doctor, query, report, run, show
+from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -31,6 +32,12 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("cache", cache.cache),
 )
 
+# The subcommands of `joj bench`.
+BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("sqlite", sqlite.sqlite),
+    ("file", file.file),
+)
+
 HELP = """What one COMMIT really costs on flash, and where it goes.
 
 \b
@@ -38,7 +45,16 @@ Examples:
   joj run first-look
   joj bill --filesystem f2fs --journal-mode wal
   joj show runs/first-look
+  joj bench sqlite /mnt/card --journal-mode wal
   joj doctor
+"""
+
+BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on the real disk.
+
+\b
+Examples:
+  joj bench sqlite .
+  joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
 
 app = typer.Typer(
@@ -86,6 +102,10 @@ def _forget_output() -> None:
 
 for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
+_bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in BENCHES:
+    _bench.command(_name)(guarded(_command))
+app.add_typer(_bench, name="bench")
 
 
 def main() -> NoReturn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from signal import SIGINT
+
 # Exit codes, as scripts may rely on them (README, "Exit codes").
 FINE = 0
 EXPECTATION_FAILED = 1
@@ -47,3 +49,11 @@ class Interrupted(JojError):
     """The user pressed Ctrl-C; what was finished by then is kept."""
 
     exit_code = INTERRUPTED
+
+
+class Signalled(Interrupted):
+    """A signal asked to end, of the keyboard or another's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted" if number == SIGINT else f"ended by signal {number}")
+        self.exit_code = 128 + number  # as a shell reports it

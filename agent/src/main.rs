@@ -14,6 +14,7 @@ mod device;
 mod errors;
 mod filesystem;
 mod guest;
+mod live;
 mod trace;
 mod workload;
 
@@ -30,6 +31,8 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
+    Bench(commands::bench::Arguments),
     /// Run a command and say what every byte that one disk was sent belongs to
     Trace(commands::trace::Arguments),
 }
@@ -43,13 +46,11 @@ fn main() -> std::process::ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run(),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("joj-agent: {error:#}");
-            std::process::ExitCode::from(3)
-        }
+        Err(error) => std::process::ExitCode::from(errors::tell(&error)),
     }
 }

@@ -34,6 +34,8 @@ class Comparison:
     fingerprint: Mapping[str, tuple[Any, Any]]
     # By case_id: the fields that differ, though the case has one name in both runs.
     settings: Mapping[str, Mapping[str, tuple[Any, Any]]]
+    # The clocks of the two runs where they differ: live and lab are not to be compared in time.
+    clocks: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     @property
     def same(self) -> bool:
@@ -49,9 +51,10 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
     changes = [
         change for case_id in both for change in _changes(old_cases[case_id], new_cases[case_id])
     ]
+    compared = sum(len(_shared(old_cases[case_id], new_cases[case_id])) for case_id in both)
     return Comparison(
         tuple(changes),
-        len(both) * len(FIGURES) - len(changes),
+        compared - len(changes),
         tuple(case_id for case_id in old_cases if case_id not in new_cases),
         tuple(case_id for case_id in new_cases if case_id not in old_cases),
         differences(old.fingerprint, new.fingerprint),
@@ -60,6 +63,7 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
             for case_id in both
             if (fields := differences(old_cases[case_id].case, new_cases[case_id].case))
         },
+        None if old.clocks == new.clocks else (old.clocks, new.clocks),
     )
 
 
@@ -93,6 +97,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "only_old": list(comparison.only_old),
         "only_new": list(comparison.only_new),
         "fingerprint": _ends(comparison.fingerprint),
+        "clocks": dict(zip(("old", "new"), comparison.clocks, strict=True))
+        if comparison.clocks
+        else None,
         "settings": {case_id: _ends(fields) for case_id, fields in comparison.settings.items()},
     }
 
@@ -101,9 +108,14 @@ def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:
     return {name: {"old": old, "new": new} for name, (old, new) in changed.items()}
 
 
+def _shared(old: CaseSummary, new: CaseSummary) -> list[str]:
+    """Return the figures that both have: a capture without a tracer lacks some."""
+    return [n for n in FIGURES if n in old.figures.median and n in new.figures.median]
+
+
 def _changes(old: CaseSummary, new: CaseSummary) -> list[FigureChange]:
     changes = []
-    for name in FIGURES:
+    for name in _shared(old, new):
         before, after = old.figures.median[name], new.figures.median[name]
         if before != after:
             low, high = old.figures.spread[name]

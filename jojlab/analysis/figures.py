@@ -40,6 +40,11 @@ FIGURES: dict[str, str] = {
     "checkpoints": "checkpoints of one capture",
 }
 
+# What only a tracer can count: a capture without one has none of these, rather than zeroes.
+TRACED = tuple(
+    name for name in FIGURES if any(word in name for word in ("requests_", "bytes_", "flushes_"))
+)
+
 _CLASSES = {
     "data": "data_bytes_per_commit",
     "fs-journal": "fs_journal_bytes_per_commit",
@@ -73,7 +78,11 @@ def case_figures(tables: RunTables) -> dict[str, CaseFigures]:
         by_case.setdefault(case_id, {})[seed] = figures
     result: dict[str, CaseFigures] = {}
     for case_id, captures in sorted(by_case.items()):
-        values = {name: [figures[name] for figures in captures.values()] for name in FIGURES}
+        values = {
+            name: [figures[name] for figures in captures.values()]
+            for name in FIGURES
+            if all(name in figures for figures in captures.values())
+        }
         result[case_id] = CaseFigures(
             tuple(sorted(captures)),
             {name: statistics.median(column) for name, column in values.items()},
@@ -97,7 +106,15 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
             if key in result:
                 transactions = result[key]["transactions"]
                 result[key] |= {name: value / transactions for name, value in sums.items()}
+    for key in untraced(tables) & result.keys():
+        result[key] = {name: v for name, v in result[key].items() if name not in TRACED}
     return result
+
+
+def untraced(tables: RunTables) -> set[tuple[str, int]]:
+    """Return (case_id, seed) of the captures that were made without a tracer."""
+    said = tables.manifest.filter(tables.manifest.key == "traced")
+    return {(row["case_id"], row["seed"]) for row in rows_of(said) if row["value"] == "false"}
 
 
 def _counted(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:

@@ -10,7 +10,8 @@ from typing import Any
 from jojlab.analysis.commit_bill import Bill, commit_bills
 from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
-from jojlab.analysis.figures import CaseFigures, case_figures
+from jojlab.analysis.figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.histogram import Bin, histograms
 from jojlab.analysis.published import statements_json
 from jojlab.analysis.study import Part, evaluate, parts_of
 from jojlab.trace.run_folder import RunFolder
@@ -32,6 +33,8 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    operation_hash: str = ""
+    latencies: tuple[Bin, ...] = ()
     unsafe: str = ""
 
 
@@ -99,7 +102,11 @@ def summarise(run: RunFolder, *, only: str = "") -> RunSummary:
     detailed = only or not composed
     bills = commit_bills(tables, missing) if tables and detailed else {}
     traces = commit_traces(tables) if tables and detailed else {}
-    configurations, clocks = _manifests(tables) if tables else ({}, ())
+    latencies = histograms(tables) if tables and detailed else {}
+    manifests, clocks = _manifests(tables) if tables else ({}, ())
+    for case_id, _ in untraced(tables) if tables else ():
+        bills.pop(case_id, None)
+        traces.pop(case_id, None)
     by_id = {entry.case_id: entry for entry in run.cases}
     cases = tuple(
         CaseSummary(
@@ -113,7 +120,9 @@ def summarise(run: RunFolder, *, only: str = "") -> RunSummary:
             missing.get(case_id, Completeness()),
             bills.get(case_id),
             traces.get(case_id),
-            configurations.get(case_id, {}),
+            manifests.get(case_id, {}).get("configuration", {}),
+            manifests.get(case_id, {}).get("operation_hash", ""),
+            latencies.get(case_id, ()),
             part.unsafe(case_id),
         )
         for part in parts
@@ -141,6 +150,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     return {
         "experiment": summary.name,
         "question": summary.question,
+        "clocks": list(summary.clocks),
         "cases": [
             {
                 "case_id": case.case_id,
@@ -150,6 +160,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
+                "operation_hash": case.operation_hash,
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
@@ -163,15 +174,15 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
 
 
 def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return the configuration read back in the first seed of each case, and all clocks used."""
+    """Return what the first seed of each case says of itself, and all clocks used."""
     manifest = tables.manifest
-    rows = manifest.filter(manifest.key.isin(["configuration", "clock"]))
-    configurations: dict[str, dict[str, Any]] = {}
+    rows = manifest.filter(manifest.key.isin(["configuration", "clock", "operation_hash"]))
+    manifests: dict[str, dict[str, Any]] = {}
     clocks: set[str] = set()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
         value = json.loads(row["value"])
         if row["key"] == "clock":
             clocks.add(str(value))
-        elif isinstance(value, dict):
-            configurations.setdefault(row["case_id"], value)
-    return configurations, tuple(sorted(clocks))
+        else:
+            manifests.setdefault(row["case_id"], {}).setdefault(row["key"], value)
+    return manifests, tuple(sorted(clocks))

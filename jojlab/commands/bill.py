@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any
 
 import typer
 
 from jojlab.errors import MACHINE_CANNOT
-from jojlab.experiment.fields import FIELDS, Field
+from jojlab.experiment.fields import FIELDS
+from jojlab.field_options import keyword, option, parsed, set_signature
 
 EXAMPLES = """What one commit costs: requests, bytes and flushes by block type, file and cause.
 
@@ -34,12 +34,7 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     from jojlab.report.progress import Unwatched
 
     where = "joj bill"
-    by_option = {field.name: field for field in FIELDS}
-    fixed = {
-        name: by_option[name].parse(str(value), where)
-        for name, value in fields.items()
-        if value is not None
-    }
+    fixed = parsed(FIELDS, fields, where)
     experiment = Experiment("bill", "What does one commit cost?", (seed,), fixed, {}, where=where)
     asked, profiles = plan(experiment.expanded())
     cache = Cache.default()
@@ -71,44 +66,19 @@ def _show(run: Any, *, as_json: bool) -> int:
     return INCOMPLETE if summary.incomplete else FINE
 
 
-def _option(field: Field) -> inspect.Parameter:
-    """The option of one field, from the table of fields."""
-    meaning = field.meaning
-    if field.choices:
-        meaning += f": {', '.join(field.choices)}"
-    if field.default is not None:
-        meaning += f" [default: {field.default}]"
-    flag = f"--{field.name.replace('_', '-')}"
-    option = typer.Option(flag, help=meaning, show_default=False)
-    annotation: Any = (
-        Annotated[int | None, option] if field.is_number else Annotated[str | None, option]
-    )
-    return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-    )
-
-
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
-
-
 _PARAMETERS = [
-    *map(_option, FIELDS),
-    _keyword("seed", Annotated[int, typer.Option(min=0, help="Seed.")], 1),
-    _keyword(
+    *map(option, FIELDS),
+    keyword("seed", Annotated[int, typer.Option(min=0, help="Seed.")], 1),
+    keyword(
         "no_cache",
         Annotated[bool, typer.Option("--no-cache", help="Run it, whatever the cache holds.")],
         False,
     ),
-    _keyword(
+    keyword(
         "timeout",
         Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Real time it may take.")],
         600.0,
     ),
-    _keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
+    keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
 ]
-bill.__doc__ = EXAMPLES
-bill.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
-bill.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
+set_signature(bill, EXAMPLES, _PARAMETERS)

@@ -27,6 +27,8 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
     for case in summary.measured:
         if case.case_id not in part.labels or not _shown(asked.get("case", {}), part, case):
             continue
+        if figure not in case.figures.median:  # a live run without a tracer has fewer
+            continue
         label = part.labels[case.case_id]
         low, high = case.figures.spread[figure]
         found.append(

@@ -20,7 +20,7 @@ import vl_convert
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import part_sections, sections
+from jojlab.report import part_sections, sections, text
 
 _FOLDER = Path(__file__).parent
 _INDEX = {
@@ -88,6 +88,7 @@ def _one_experiment(summary: RunSummary, run: str, specs: dict[str, dict[str, An
     if summary.measured:
         body += sections.throughput(summary, run, specs)
         body += sections.latency(summary, run, specs)
+    if any(case.bill for case in summary.measured):
         body += sections.bill(summary, run, specs)
         body += sections.commits(summary, run, specs)
     return body
@@ -101,7 +102,7 @@ def _head(summary: RunSummary, body: str) -> str:
         for name, title in index.items()
         if f'<section id="{name}">' in body
     )
-    clocks = " ".join(sections.CLOCKS.get(clock, clock) for clock in summary.clocks)
+    clocks = text.clocks(summary.clocks)
     return (
         f"<header><h1>{escape(summary.question or summary.name)}</h1>"
         f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '

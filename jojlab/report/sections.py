@@ -24,14 +24,9 @@ from jojlab.report.elements import (
     section,
     table,
 )
-from jojlab.report.terminal import OVERVIEW
+from jojlab.report.terminal import overview_columns
 
 Specs = dict[str, dict[str, Any]]
-
-CLOCKS = {
-    "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
-    "wall": "Wall-clock time on real hardware.",
-}
 
 
 def warnings(summary: RunSummary) -> str:
@@ -44,7 +39,7 @@ def warnings(summary: RunSummary) -> str:
         for case in summary.incomplete
     ]
     failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
-    clocks = [CLOCKS.get(clock, clock) for clock in summary.clocks]
+    clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
         + banner("bad", "Cases without an answer", failed)
@@ -70,14 +65,15 @@ def overview(summary: RunSummary, run: str) -> str:
 
 def overview_table(summary: RunSummary) -> str:
     """One line per case, also for those without figures."""
+    columns = overview_columns(summary)
     rows: list[list[Cell]] = []
     for case in summary.cases:
         if case.figures.seeds:
-            cells: list[Cell] = [_with_spread(case, figure) for _, figure in OVERVIEW]
+            cells: list[Cell] = [_with_spread(case, figure) for _, figure in columns]
         else:
-            cells = [case.status, *(["–"] * (len(OVERVIEW) - 1))]
+            cells = [case.status, *(["–"] * (len(columns) - 1))]
         rows.append([(case.label, f"unsafe: {case.unsafe}" if case.unsafe else ""), *cells])
-    return table(["case", *(title for title, _ in OVERVIEW)], rows)
+    return table(["case", *(title for title, _ in columns)], rows)
 
 
 def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
@@ -205,9 +201,10 @@ def method(summary: RunSummary, run: str) -> str:
     if settings:
         parts += ["<h3>Settings of the experiment</h3>", pairs(_flat(settings))]
     parts += ["<h3>Fingerprint</h3>", pairs(_flat(summary.fingerprint))]
-    parts.append(ask(f"joj show {run} --hash   # the same on any machine", f"joj diff {run} OTHER"))
-    clocks = " ".join(CLOCKS.get(clock, clock) for clock in summary.clocks)
-    return section("method", "How it was measured", paragraph(clocks), *parts)
+    same = "   # the same on any machine" if summary.clocks == ("virtual",) else ""
+    parts.append(ask(f"joj show {run} --hash{same}", f"joj diff {run} OTHER"))
+    clocks = paragraph(text.clocks(summary.clocks))
+    return section("method", "How it was measured", clocks, *parts)
 
 
 def _class_table(summary: RunSummary) -> str:
@@ -279,6 +276,8 @@ def _bill_cells(bill: Bill, row: BillRow, whole: int) -> list[Cell]:
 
 
 def _with_spread(case: CaseSummary, figure: str) -> Cell:
+    if figure not in case.figures.median:
+        return "–"
     return (
         text.figure(figure, case.figures.median[figure]),
         text.spread(figure, case.figures.spread[figure]).strip("[]"),

@@ -61,16 +61,26 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 
 
 def _print_overview(console: Console, summary: RunSummary) -> None:
-    table = _table(("case", "left"), *((title, "right") for title, _ in OVERVIEW))
+    columns = overview_columns(summary)
+    table = _table(("case", "left"), *((title, "right") for title, _ in columns))
     for case in summary.cases:
         if not case.figures.seeds:
             table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
             continue
-        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in OVERVIEW))
+        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in columns))
     console.print(table)
     for variant in (variant for part in summary.parts for variant in part.variants):
         if variant.unsafe:
             console.print(f"[yellow]unsafe[/yellow] {variant.name}: {escape(variant.unsafe)}")
+
+
+def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the columns of the overview that some case has: without a tracer there are fewer."""
+    return [
+        (title, figure)
+        for title, figure in OVERVIEW
+        if not summary.measured or any(figure in c.figures.median for c in summary.measured)
+    ]
 
 
 def print_fingerprint(console: Console, summary: RunSummary) -> None:
@@ -81,6 +91,8 @@ def print_fingerprint(console: Console, summary: RunSummary) -> None:
         f"kernel {parts['kernel_release']}" if "kernel_release" in parts else "",
         str(parts.get("qemu_version", "")).split(" (")[0],
     ]
+    if summary.clocks and summary.clocks != ("virtual",):
+        words.append(text.clocks(summary.clocks))
     if line := ", ".join(filter(None, words)):
         console.print(f"[dim]{escape(line)}[/dim]")
 
@@ -148,6 +160,9 @@ def print_bill(console: Console, bill: Bill) -> None:
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print the figures that changed, and what differs in how the runs were made."""
+    if comparison.clocks:
+        words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
+        console.print(f"[bold yellow]not to be compared[/bold yellow]: {escape(words)}")
     for name, (old, new) in comparison.fingerprint.items():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(str(old))} → {escape(str(new))}")
     for case_id, fields in comparison.settings.items():
@@ -215,6 +230,8 @@ def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> 
 
 
 def _with_spread(case: CaseSummary, figure: str) -> str:
+    if figure not in case.figures.median:
+        return "–"
     value = text.figure(figure, case.figures.median[figure])
     ends = text.spread(figure, case.figures.spread[figure])
     return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 Number = int | float
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
@@ -66,3 +68,14 @@ def percent(share: float) -> str:
 def change(share: float | None) -> str:
     """Return a change with its sign; from zero there is none to tell."""
     return "from 0" if share is None else f"{share * 100:+.2f} %"
+
+
+CLOCKS = {
+    "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
+    "wall": "Live: wall-clock time on real hardware.",
+}
+
+
+def clocks(names: Iterable[str]) -> str:
+    """Say by which clocks a run was measured."""
+    return " ".join(CLOCKS.get(name, name) for name in names)

@@ -119,7 +119,7 @@ def test_a_subcommand_is_one_file() -> None:
     cli = (ROOT / "jojlab" / "cli.py").read_text()
     commands = {
         path.stem
-        for path in (ROOT / "jojlab" / "commands").glob("*.py")
+        for path in (ROOT / "jojlab" / "commands").rglob("*.py")
         if path.stem != "__init__" and not path.stem.startswith("test_")
     }
     registered = set(re.findall(r'^    \("(\w+)", \w+\.\w+\),$', cli, re.MULTILINE))

@@ -10,7 +10,7 @@ words! {
     FileWorkload { Write = "file-write", Read = "file-read", Metadata = "file-metadata" }
 }
 
-/// Meaning and range of each stand in jojlab/experiment/fields.py.
+/// Meaning and range of each stand in jojlab/experiment/fields/file.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileWriteSettings {

@@ -34,7 +34,7 @@ pub struct Case {
     pub device_model: BTreeMap<String, i64>,
 }
 
-/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields.py.
+/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub device: String,
@@ -98,6 +98,12 @@ impl WorkloadSettings {
                 Err(serde_json::Error::custom(what))
             }
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkloadSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

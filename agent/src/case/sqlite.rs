@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words;
 
-/// Meaning and range of each stand in jojlab/experiment/fields.py.
+/// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteSettings {

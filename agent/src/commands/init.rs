@@ -5,9 +5,8 @@
 
 use crate::block::Tracer;
 use crate::case::{self, Case};
-use crate::errors::WrongUse;
+use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
-use crate::workload::WorkloadError;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -79,18 +78,13 @@ fn hand_out(region: &mut Region, result: anyhow::Result<()>) -> anyhow::Result<(
     Ok(region.write(results)?)
 }
 
-fn is_wrong_use(error: &anyhow::Error) -> bool {
-    let workload = error.downcast_ref::<WorkloadError>();
-    error.is::<WrongUse>() || workload.is_some_and(WorkloadError::is_wrong_use)
-}
-
 fn write_outcome(results: &Path, result: &anyhow::Result<()>) -> anyhow::Result<()> {
     let outcome = match result {
         Ok(()) => json!({"status": "ok"}),
         Err(error) => json!({
             "status": "error",
             "kind": if is_wrong_use(error) { "use" } else { "machine" },
-            "message": format!("{error:#}"),
+            "message": text(error),
         }),
     };
     fs::write(results.join("outcome.json"), outcome.to_string()).context("outcome.json")

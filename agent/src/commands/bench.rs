@@ -1,0 +1,75 @@
+//! `joj-agent bench --directory DIR --output OUT < CASE`: runs one workload live, in a private
+//! directory in DIR that is removed whatever happens, and writes its tables to the folder OUT. The
+//! case is JSON, {"seed": N, "case": {FIELDS OF THE WORKLOAD}}.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
+use crate::live::directory::PrivateDirectory;
+use crate::live::run::{LiveCase, run as run_case};
+use crate::live::supervise::{Ended, Supervisor};
+
+/// More than any case has.
+const MOST_CASE_BYTES: u64 = 1 << 20;
+
+/// The command line of `bench`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Directory whose filesystem is measured: a fresh one is made in it, and removed
+    #[arg(long)]
+    directory: PathBuf,
+    /// Folder that the tables are written to; it must be there
+    #[arg(long)]
+    output: PathBuf,
+}
+
+/// Runs the case, and ends the process with its exit code: 128 + N after signal N, as a shell has
+/// it.
+///
+/// # Errors
+/// If the case is wrong or cannot be begun, or what it made cannot be removed.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut json = Vec::new();
+    std::io::stdin().take(MOST_CASE_BYTES).read_to_end(&mut json).context("reading the case")?;
+    let case =
+        LiveCase::parse(&json).map_err(|error| WrongUse(format!("the case on stdin: {error}")))?;
+    if !arguments.output.is_dir() {
+        return Err(WrongUse(format!("{}: no such folder", arguments.output.display())).into());
+    }
+    let supervisor = Supervisor::new().context("blocking signals")?;
+    let directory = PrivateDirectory::create(&arguments.directory)?;
+    for left in directory.leftovers().unwrap_or_default() {
+        let left = left.display();
+        eprintln!("joj-agent: {left}: left by a run that was killed; remove it with: rm -r {left}");
+    }
+    let ended = supervisor.run(|| match run_case(&case, &directory, &arguments.output) {
+        Ok(()) => 0,
+        Err(error) => tell(&error),
+    });
+    directory.remove()?;
+    let code = match ended.context("starting a process of its own")? {
+        Ended::Exited(0) => return Ok(()),
+        Ended::Exited(code) => code,
+        Ended::Interrupted(signal) => {
+            eprintln!("joj-agent: interrupted by signal {signal}; what was written is removed");
+            u8::try_from(128 + signal).unwrap_or(u8::MAX)
+        }
+        Ended::Died(signal) => {
+            eprintln!("joj-agent: the workload died of signal {signal}{}", why(signal));
+            MACHINE_CANNOT
+        }
+    };
+    std::process::exit(code.into());
+}
+
+/// What is known of a signal that ends a workload.
+fn why(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGBUS => ": a page of the mapped file could not be had, as on a full filesystem",
+        libc::SIGKILL => ": somebody killed it, perhaps the kernel for want of memory",
+        _ => ", which is a fault of joj-agent",
+    }
+}

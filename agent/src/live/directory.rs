@@ -1,0 +1,245 @@
+//! The one directory that a live workload writes in: made new inside the directory that the user
+//! named, held open from then on, and removed with all that is in it through that descriptor, so
+//! that no symbolic link and no renaming leads the removal elsewhere.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::errors::WrongUse;
+
+/// How the name of every such directory begins.
+const PREFIX: &str = "joj-bench-";
+
+/// A directory of our own.
+pub struct PrivateDirectory {
+    parent: OwnedFd,
+    name: String,
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl PrivateDirectory {
+    /// Makes it in `parent`, for nobody else to read or write.
+    ///
+    /// # Errors
+    /// If `parent` is no directory, or none may be made in it.
+    pub fn create(parent: &Path) -> anyhow::Result<Self> {
+        let wrong =
+            |why: &str| WrongUse(format!("{}: {why}; name another directory", parent.display()));
+        let path = parent.canonicalize().map_err(|error| wrong(&error.to_string()))?;
+        let parent_file = rustix::fs::open(&path, directory_flags(), Mode::empty())
+            .map_err(|errno| wrong(&io::Error::from(errno).to_string()))?;
+        let name = format!("{PREFIX}{:016x}", random()?);
+        rustix::fs::mkdirat(&parent_file, &name, Mode::RWXU).map_err(|errno| {
+            let error = io::Error::from(errno);
+            match errno {
+                Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+                    anyhow::Error::from(wrong(&format!("no directory can be made in it: {error}")))
+                }
+                _ => anyhow::Error::from(error)
+                    .context(format!("{}: no directory can be made in it", parent.display())),
+            }
+        })?;
+        let path = path.join(&name);
+        let opened = rustix::fs::openat(&parent_file, &name, directory_flags(), Mode::empty());
+        let directory = opened.with_context(|| format!("cannot open {}", path.display()))?;
+        // Held for as long as this process or its child lives: see `leftovers`.
+        rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)
+            .with_context(|| format!("cannot lock {}", path.display()))?;
+        let directory = Self { parent: parent_file, name, directory, path };
+        anyhow::ensure!(
+            directory.is_still_there(),
+            "{} was replaced as soon as it was made: somebody else writes there",
+            directory.path.display()
+        );
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it and all that is in it.
+    ///
+    /// # Errors
+    /// With the directory and how to remove it by hand.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        let path = self.path.display();
+        empty(self.directory.as_fd())
+            .with_context(|| format!("cannot empty {path}; remove it with: rm -r {path}"))?;
+        anyhow::ensure!(
+            self.is_still_there(),
+            "{path} was renamed or replaced by somebody else: it was emptied and not removed"
+        );
+        rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR)
+            .with_context(|| format!("cannot remove {path}; remove it with: rm -r {path}"))
+    }
+
+    /// Whether its name still leads to it.
+    fn is_still_there(&self) -> bool {
+        let named = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let held = rustix::fs::fstat(&self.directory);
+        matches!((named, held), (Ok(named), Ok(held))
+            if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
+    }
+
+    /// Directories of killed runs beside this one, sorted: those that nobody holds locked.
+    ///
+    /// # Errors
+    /// If the directory cannot be listed.
+    pub fn leftovers(&self) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for name in names(self.parent.as_fd())? {
+            let text = name.to_string_lossy();
+            if !text.starts_with(PREFIX) || text == self.name {
+                continue;
+            }
+            let opened =
+                rustix::fs::openat(&self.parent, name.as_c_str(), directory_flags(), Mode::empty());
+            // Another user's cannot be opened, and is none of ours to speak of.
+            let Ok(directory) = opened else { continue };
+            if rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                found.push(self.path.with_file_name(&*text));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Writes everything dirty of its filesystem back and waits for it (syncfs(2)).
+    ///
+    /// # Errors
+    /// If the filesystem failed to write.
+    pub fn sync(&self) -> anyhow::Result<()> {
+        rustix::fs::syncfs(&self.directory)
+            .with_context(|| format!("syncing the filesystem of {}", self.path.display()))
+    }
+
+    /// Its files, opened for reading.
+    ///
+    /// # Errors
+    /// If one cannot be opened.
+    pub fn files(&self) -> io::Result<Vec<File>> {
+        let open = |name: &CString| -> io::Result<File> {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.directory, name.as_c_str(), flags, Mode::empty())?;
+            Ok(file.into())
+        };
+        let mut files = Vec::new();
+        for name in names(self.directory.as_fd())? {
+            let file = open(&name)?;
+            if file.metadata()?.is_file() {
+                files.push(file);
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn directory_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+fn random() -> anyhow::Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom(&mut bytes, GetRandomFlags::empty()).context("getrandom")?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The names in a directory, but for itself and its parent.
+fn names(directory: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.as_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Removes all that is in a directory.
+fn empty(directory: BorrowedFd<'_>) -> io::Result<()> {
+    for name in names(directory)? {
+        match rustix::fs::unlinkat(directory, name.as_c_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            // Linux says EISDIR, POSIX EPERM (unlink(2)).
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = directory_flags();
+        let inner = rustix::fs::openat(directory, name.as_c_str(), flags, Mode::empty())?;
+        empty(inner.as_fd())?;
+        rustix::fs::unlinkat(directory, name.as_c_str(), AtFlags::REMOVEDIR)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn it_is_private_and_goes_with_all_that_is_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = PrivateDirectory::create(parent.path()).unwrap();
+        let path = directory.path().to_owned();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::create_dir_all(path.join("a/b")).unwrap();
+        std::fs::write(path.join("a/b/c"), "text").unwrap();
+        directory.remove().unwrap();
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn no_link_leads_the_removal_elsewhere() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::write(elsewhere.path().join("precious"), "text").unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let directory = PrivateDirectory::create(parent.path()).unwrap();
+        symlink(elsewhere.path(), directory.path().join("link")).unwrap();
+        directory.remove().unwrap();
+        assert!(elsewhere.path().join("precious").exists());
+
+        // The directory's own name now leads elsewhere.
+        let directory = PrivateDirectory::create(parent.path()).unwrap();
+        std::fs::rename(directory.path(), parent.path().join("moved")).unwrap();
+        symlink(elsewhere.path(), directory.path()).unwrap();
+        assert!(directory.remove().unwrap_err().to_string().contains("replaced by somebody"));
+        assert!(elsewhere.path().join("precious").exists());
+    }
+
+    #[test]
+    fn what_cannot_hold_it_is_named() {
+        for (path, reason) in [("/nowhere/at/all", "No such file"), ("/proc/self/stat", "Not a")] {
+            let error = PrivateDirectory::create(Path::new(path)).err().unwrap();
+            assert!(error.is::<WrongUse>());
+            let text = error.to_string();
+            assert!(text.contains(path) && text.contains(reason), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_leftover_is_told_from_one_in_use() {
+        let parent = tempfile::tempdir().unwrap();
+        let ours = PrivateDirectory::create(parent.path()).unwrap();
+        let in_use = PrivateDirectory::create(parent.path()).unwrap();
+        let killed = PrivateDirectory::create(parent.path()).unwrap();
+        let left = killed.path().to_owned();
+        drop(killed);
+        assert_eq!(ours.leftovers().unwrap(), [left]);
+        drop(in_use);
+        assert_eq!(ours.leftovers().unwrap().len(), 2);
+    }
+}

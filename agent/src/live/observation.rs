@@ -1,0 +1,69 @@
+//! Watches a live workload by the clock on the wall: the timeline, and what process, kernel and
+//! disk count in each phase. Tells on standard output which phase it has come to.
+
+use super::place::Place;
+use crate::case::observation::now_ns;
+use crate::case::timeline::Timeline;
+use crate::device::counters::Reading;
+use crate::workload::Observer;
+
+/// A workload being watched.
+pub struct Observation<'a> {
+    place: &'a Place,
+    timeline: Timeline,
+    begin: Reading,
+    told: Vec<&'static str>,
+}
+
+impl<'a> Observation<'a> {
+    /// Begins now.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    pub fn start(place: &'a Place) -> anyhow::Result<Self> {
+        let begin = Reading::take(&place.statistics())?;
+        Ok(Self { place, timeline: Timeline::default(), begin, told: Vec::new() })
+    }
+
+    /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
+    ///
+    /// # Errors
+    /// If /proc is not mounted.
+    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+        let end = Reading::take(&self.place.statistics())?;
+        self.timeline.add("all", &self.begin, &end);
+        Ok(self.timeline)
+    }
+}
+
+/// Tells whoever started us what comes now. Nobody may be listening.
+pub fn tell(stage: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "stage {stage}");
+}
+
+impl Observer for Observation<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        if !self.told.contains(&phase) {
+            self.told.push(phase);
+            tell(phase);
+        }
+        let reading = Reading::take(&self.place.statistics())?;
+        self.timeline.enter(phase, reading, now_ns());
+        Ok(())
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        let end_ns = now_ns();
+        self.timeline.leave(end_ns, &Reading::take(&self.place.statistics())?);
+        Ok(())
+    }
+
+    fn between_transactions(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn now_ns(&self) -> i64 {
+        now_ns()
+    }
+}

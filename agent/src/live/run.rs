@@ -1,0 +1,132 @@
+//! Runs one live case from an empty private directory to its tables. There is no tracer: the
+//! tables of requests, page runs and files stay empty, and the manifest says so.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rustix::fs::Advice;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::directory::PrivateDirectory;
+use super::observation::{Observation, tell};
+use super::place::Place;
+use super::space::{Need, explain};
+use crate::case::WorkloadSettings;
+use crate::case::timeline::Timeline;
+use crate::trace::rows::{File, PageRun, Request};
+use crate::trace::write::{Entry, write};
+use crate::workload::{Finished, Observer, Workload};
+
+/// What a live run is given: the seed, and the fields of the workload.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveCase {
+    seed: u64,
+    case: WorkloadSettings,
+}
+
+impl LiveCase {
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+}
+
+/// Runs `case` in `directory`; writes its tables to `output`.
+///
+/// # Errors
+/// When any step fails; nothing in `output` counts then.
+pub fn run(case: &LiveCase, directory: &PrivateDirectory, output: &Path) -> anyhow::Result<()> {
+    run_and_write(case, directory, output).map_err(|error| explain(error, directory.path()))
+}
+
+fn run_and_write(
+    case: &LiveCase,
+    directory: &PrivateDirectory,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let place = Place::of(directory.path())?;
+    Need::of(&case.case).refuse(directory.path())?;
+    tell("prepare");
+    let mut workload = Workload::prepare(directory.path(), &case.case, case.seed)?;
+    let mut configuration = workload.configuration()?;
+    let found = place.configuration();
+    if let (Some(all), Some(found)) = (configuration.as_object_mut(), found.as_object()) {
+        all.extend(found.clone());
+    }
+    directory.sync()?;
+    if workload.needs_cold_cache() {
+        forget_pages(directory)?;
+    }
+
+    let mut observation = Observation::start(&place)?;
+    workload.run(&mut observation)?;
+    observation.enter("settle")?;
+    let finished = workload.close()?;
+    directory.sync()?;
+    observation.leave()?;
+    let timeline = observation.finish()?;
+
+    tell("check");
+    finished.check()?;
+    write_tables(case, &finished, &timeline, &place, configuration, output)
+}
+
+/// Asks the kernel to drop the clean pages of the workload's files from its cache
+/// (posix_fadvise(2)): all that can be done without root and without harm to others.
+fn forget_pages(directory: &PrivateDirectory) -> anyhow::Result<()> {
+    let what = || format!("emptying the cache of {}", directory.path().display());
+    for file in directory.files().with_context(what)? {
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).with_context(what)?;
+    }
+    Ok(())
+}
+
+fn write_tables(
+    case: &LiveCase,
+    finished: &Finished,
+    timeline: &Timeline,
+    place: &Place,
+    configuration: Value,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let kernel = rustix::system::uname();
+    let manifest = [
+        ("schema_version", json!(1)),
+        ("case", json!(case.case)),
+        ("seed", json!(case.seed)),
+        ("clock", json!("wall")),
+        ("traced", json!(false)),
+        (
+            "kernel",
+            json!({
+                "release": kernel.release().to_string_lossy(),
+                "version": kernel.version().to_string_lossy(),
+            }),
+        ),
+        ("device", json!({ "name": place.disk_name() })),
+        ("phases", json!(timeline.phases())),
+        ("configuration", configuration),
+        ("operation_hash", json!(finished.operation_hash)),
+        ("lost_events", json!(0)),
+        ("unattributed_bytes", json!(0)),
+        ("incomplete", json!(false)),
+        ("incomplete_reasons", json!([])),
+    ];
+    let manifest: Vec<Entry> = manifest
+        .into_iter()
+        .chain(finished.manifest.iter().cloned())
+        .map(|(key, value)| Entry { key: key.into(), value: value.to_string() })
+        .collect();
+    write::<Request>(output, &[])?;
+    write::<PageRun>(output, &[])?;
+    write::<File>(output, &[])?;
+    write(output, &finished.transactions)?;
+    write(output, &timeline.counters())?;
+    write(output, &manifest)?;
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Runs work in a child process, so that its end can be seen to, whatever it is: a return, a panic,
+//! a signal from the keyboard, or the kernel's SIGBUS where a mapped file finds the disk full.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// The signals by which users and machines ask a program to end.
+const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// How the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit code.
+    Exited(u8),
+    /// By this signal, which it brought upon itself.
+    Died(i32),
+    /// Because this signal asked us to end.
+    Interrupted(i32),
+}
+
+/// From here on the signals that end a program wait, until `run` looks at them.
+pub struct Supervisor {
+    waited_for: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Supervisor {
+    /// Blocks the signals: to be called before there is anything to clean up.
+    ///
+    /// # Errors
+    /// Only if the kernel refuses the mask.
+    pub fn new() -> io::Result<Self> {
+        // A child whose end is ignored could not be waited for (sigaction(2), NOTES).
+        // SAFETY: the default disposition has no handler.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        let mut waited_for = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: the pointers are to live sigset_t; sigemptyset makes the first one whole, and
+        // pthread_sigmask the second.
+        unsafe {
+            libc::sigemptyset(waited_for.as_mut_ptr());
+            libc::sigaddset(waited_for.as_mut_ptr(), libc::SIGCHLD);
+            for signal in ENDING.into_iter().filter(|signal| !is_ignored(*signal)) {
+                libc::sigaddset(waited_for.as_mut_ptr(), signal);
+            }
+            let blocked =
+                libc::pthread_sigmask(libc::SIG_BLOCK, waited_for.as_ptr(), before.as_mut_ptr());
+            if blocked != 0 {
+                return Err(io::Error::from_raw_os_error(blocked));
+            }
+            Ok(Self { waited_for: waited_for.assume_init(), before: before.assume_init() })
+        }
+    }
+
+    /// Runs `work` in a child, whose exit code is its result, and waits for it to end. A signal
+    /// kills the child: it has nothing to save.
+    ///
+    /// # Errors
+    /// If there can be no child.
+    ///
+    /// # Panics
+    /// If there are several threads: of them a child has one, with all locks as they were.
+    pub fn run(&self, work: impl FnOnce() -> u8) -> io::Result<Ended> {
+        let threads = std::fs::read_dir("/proc/self/task")?.count();
+        assert_eq!(threads, 1, "fork() with several threads");
+        let parent = std::process::id();
+        // SAFETY: there is no other thread (see above), so the child may do anything.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                self.become_child(parent);
+                std::process::exit(work().into());
+            }
+            child => Ok(self.wait(child)),
+        }
+    }
+
+    /// Takes the child's signals back to what they were, and has it die with its parent.
+    fn become_child(&self, parent: u32) {
+        // SAFETY: plain system calls on values that live.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
+        }
+        // It may have died before the call that asks to be told.
+        if std::os::unix::process::parent_id() != parent {
+            std::process::abort();
+        }
+    }
+
+    fn wait(&self, child: libc::pid_t) -> Ended {
+        let mut interrupted = None;
+        loop {
+            let mut status = 0;
+            // SAFETY: the pointer is to a live int; the child is ours and was not waited for yet.
+            let ended = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
+            if ended == child {
+                let status = ExitStatus::from_raw(status);
+                // From a keyboard the child gets the signal too, and may be the first to end.
+                let interrupted = interrupted.or_else(|| self.pending());
+                return match (interrupted, status.code(), status.signal()) {
+                    (Some(signal), _, _) => Ended::Interrupted(signal),
+                    (None, Some(code), _) => Ended::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+                    (None, None, Some(signal)) if ENDING.contains(&signal) => {
+                        Ended::Interrupted(signal)
+                    }
+                    (None, None, signal) => Ended::Died(signal.unwrap_or_default()),
+                };
+            }
+            // SAFETY: the set is whole; no information is asked for.
+            let signal =
+                unsafe { libc::sigwaitinfo(&raw const self.waited_for, std::ptr::null_mut()) };
+            if ENDING.contains(&signal) {
+                interrupted.get_or_insert(signal);
+                // SAFETY: the child was not waited for, so its number is still its own.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+        }
+    }
+
+    /// A signal that has come and was not looked at.
+    fn pending(&self) -> Option<i32> {
+        let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            // SAFETY: set and time are whole; no information is asked for.
+            let signal = unsafe {
+                libc::sigtimedwait(
+                    &raw const self.waited_for,
+                    std::ptr::null_mut(),
+                    &raw const no_time,
+                )
+            };
+            match signal {
+                signal if ENDING.contains(&signal) => return Some(signal),
+                libc::SIGCHLD => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// Whether a signal is ignored, as nohup(1) has it with SIGHUP: then it stays so.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: with no new action the call only fills in the old one, which is all zeroes before.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}

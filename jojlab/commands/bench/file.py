@@ -1,0 +1,36 @@
+"""joj bench file: reads, writes and changes of names in a directory of this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from jojlab.experiment.fields import FILES
+from jojlab.field_options import set_signature
+from jojlab.live.command import run_fields
+from jojlab.live.options import live_fields, parameters
+
+EXAMPLES = """Plain files in a directory of this machine, by the clock on the wall.
+
+They are made in a fresh directory in DIR, which is removed whatever happens. One operation with
+its sync is one transaction. No root, no tracer.
+
+\b
+Examples:
+  joj bench file .
+  joj bench file /mnt/card --sync-mode o_dsync --record-bytes 16384 --repeat 5
+  joj bench file /mnt/card --workload file-read --read-mode o_direct --file-bytes 1000000000
+  joj bench file /mnt/card --workload file-metadata --metadata-operation rename --sync-directory on
+
+Exit code 2 for wrong use, 3 when the machine cannot: a full disk, a failing one.
+"""
+_FIELDS = live_fields(FILES)
+
+
+def file(**given: Any) -> None:
+    """See EXAMPLES, which `--help` shows; the options stand in jojlab/live/options.py."""
+    raise typer.Exit(run_fields("file", _FIELDS, given))
+
+
+set_signature(file, EXAMPLES, parameters(_FIELDS))

@@ -1,0 +1,36 @@
+"""joj bench sqlite: SQLite's transactions in a directory of this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from jojlab.experiment.fields import SQLITE
+from jojlab.field_options import set_signature
+from jojlab.live.command import run_fields
+from jojlab.live.options import live_fields, parameters
+
+EXAMPLES = """SQLite transactions in a directory of this machine, by the clock on the wall.
+
+They run in a fresh directory in DIR, which is removed whatever happens. No root, no tracer: what
+the disk was sent is seen in the lab (joj bill) with the same fields.
+
+\b
+Examples:
+  joj bench sqlite .
+  joj bench sqlite /mnt/card --journal-mode wal --transactions 1000 --repeat 5
+  joj bench sqlite /mnt/card --workload sqlite-update --databases 3 --out runs/card
+  joj bench sqlite . --synchronous normal --json | jq '.cases[].figures.latency_ns_p99'
+
+Exit code 2 for wrong use, 3 when the machine cannot: a full disk, a failing one.
+"""
+_FIELDS = live_fields(SQLITE)
+
+
+def sqlite(**given: Any) -> None:
+    """See EXAMPLES, which `--help` shows; the options stand in jojlab/live/options.py."""
+    raise typer.Exit(run_fields("sqlite", _FIELDS, given))
+
+
+set_signature(sqlite, EXAMPLES, parameters(_FIELDS))

@@ -1,0 +1,89 @@
+"""One field of a case: its meaning, the values it may have, and the errors for others."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jojlab.errors import UseError
+
+Value = str | int
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
+
+    `place` is the (table, key) under which an experiment file names it outside [matrix].
+    `workloads` are those that have the field; empty: all.
+    """
+
+    name: str
+    meaning: str
+    default: Value | None
+    choices: tuple[str, ...] = ()
+    lowest: int | None = None
+    highest: int | None = None
+    place: tuple[str, str] = ("workload", "")
+    workloads: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Table and key in an experiment file."""
+        return (self.place[0], self.place[1] or self.name)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.lowest is not None
+
+    def applies(self, workload: Value) -> bool:
+        """Whether a case of `workload` has this field."""
+        return not self.workloads or workload in self.workloads
+
+    def check(self, value: object, where: str) -> Value:
+        """Return `value` if the field may have it.
+
+        Raises UseError naming the place, the field, and the nearest known value.
+        """
+        if self.is_number:
+            return self._check_number(value, where)
+        if not isinstance(value, str):
+            raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
+        if self.choices and value not in self.choices:
+            hint = nearest(value, self.choices)
+            raise UseError(
+                f"{where}: {self.name} cannot be {value!r}{hint}",
+                f"one of: {', '.join(self.choices)}",
+            )
+        return value
+
+    def _check_number(self, value: object, where: str) -> int:
+        assert self.lowest is not None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UseError(
+                f"{where}: {self.name} must be a whole number, not {value!r}",
+                f"{self.lowest} or more",
+            )
+        if value < self.lowest or (self.highest is not None and value > self.highest):
+            limits = f"{self.lowest} to {self.highest}" if self.highest else f">= {self.lowest}"
+            raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {limits}")
+        return value
+
+    def parse(self, text: str, where: str) -> Value:
+        """Read a value from the command line."""
+        if not self.is_number:
+            return self.check(text, where)
+        try:
+            return self.check(int(text.replace("_", "")), where)
+        except ValueError:
+            raise UseError(
+                f"{where}: {self.name} must be a whole number, not {text!r}", "digits only"
+            ) from None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean ...?)' for the known word nearest to `word`, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,109 @@
+"""One live run of the agent: hands it the case, hears how far it is, passes signals on to it.
+
+The agent makes a private directory in the one it is given, and removes it whatever happens; so a
+signal that asks joj to end is handed on, and joj ends once the agent has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+
+from jojlab.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
+from jojlab.experiment.fields import Value
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_agent(
+    agent: Path,
+    directory: Path,
+    settings: Mapping[str, Value],
+    seed: int,
+    output: Path,
+    on_stage: Callable[[str], None],
+) -> None:
+    """Run one case in `directory`; its tables are in the folder `output` then.
+
+    Raises UseError or MachineError in the agent's words, and Signalled when asked to end.
+    """
+    command = [str(agent), "bench", "--directory", str(directory), "--output", str(output)]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
+        _passing_on() as passing,
+    ):
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
+        except OSError as error:
+            raise MachineError(f"{agent}: cannot be run: {error.strerror}", "make setup") from error
+        passing.to(process)
+        with process:
+            assert process.stdin and process.stdout
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps({"seed": seed, "case": dict(settings)}))
+                process.stdin.close()
+            for line in process.stdout:
+                on_stage(line.removeprefix("stage ").strip())
+        said.seek(0)
+        words = said.read().replace("joj-agent: ", "").strip()
+        if passing.signal:
+            raise Signalled(passing.signal)
+        if process.returncode:
+            raise _error(process.returncode, words)
+    if words:
+        print(words, file=sys.stderr)
+
+
+def _error(code: int, words: str) -> JojError:
+    if code == WRONG_USE:
+        return UseError(words)
+    # A signal that the agent got and joj did not: somebody meant the agent.
+    if words:
+        return MachineError(words)
+    return MachineError(f"the agent ended with {code} and said nothing", "run it again")
+
+
+class _Passing:
+    """Hands signals on to a process; keeps the first one."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    def to(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        if self.signal:
+            process.send_signal(self.signal)
+
+    def take(self, number: int, _: FrameType | None) -> None:
+        self.signal = self.signal or number
+        if self._process:
+            self._process.send_signal(number)
+
+
+@contextlib.contextmanager
+def _passing_on() -> Iterator[_Passing]:
+    passing = _Passing()
+    before = {
+        number: signal.signal(number, passing.take)
+        for number in _PASSED_ON
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield passing
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

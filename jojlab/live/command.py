@@ -1,0 +1,63 @@
+"""What the subcommands of joj bench have in common: they run a live case, and show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from jojlab.errors import FINE
+from jojlab.experiment.fields import Field
+from jojlab.field_options import parsed
+from jojlab.live.options import live_settings
+
+if TYPE_CHECKING:
+    from jojlab.live.bench import Bench
+    from jojlab.trace.run_folder import RunFolder
+
+
+def measured(bench: Bench, folder: Path) -> RunFolder:
+    """Run a bench into a new run folder, telling on stderr how it goes on."""
+    from jojlab.live.bench import run_bench
+    from jojlab.report.bench_progress import shown
+
+    workload = bench.settings["workload"]
+    with shown(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
+        return run_bench(bench, folder, progress)
+
+
+def show(run: RunFolder, *, as_json: bool) -> None:
+    """Print the figures of a live run; its report is written beside its tables."""
+    from jojlab.analysis.summary import summarise, summary_json
+    from jojlab.report.html import write_report
+    from jojlab.report.live import print_live
+    from jojlab.report.terminal import terminal
+
+    summary = summarise(run)
+    write_report(run.path / "report.html", summary, str(run.path))
+    if as_json:
+        print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
+    else:
+        print_live(terminal(), summary)
+
+
+def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> int:
+    """Run what the options of a subcommand ask for, and show it; return the exit code."""
+    from jojlab.live.bench import Bench
+
+    where = f"joj bench {name}"
+    names = {field.name for field in fields}
+    chosen = parsed(fields, {key: v for key, v in given.items() if key in names}, where)
+    workload = next(field.default for field in fields if field.name == "workload")
+    assert workload is not None
+    settings = live_settings({"workload": workload, **chosen}, where)
+    seeds = range(given["seed"], given["seed"] + given["repeat"])
+    bench = Bench(f"bench-{name}", given["directory"], settings, seeds)
+    out: Path | None = given["out"]
+    with TemporaryDirectory(prefix="joj-") as temporary:
+        show(measured(bench, out or Path(temporary) / "run"), as_json=given["as_json"])
+    if out and not given["as_json"]:
+        print(f"\nrun     {out}\nreport  {out / 'report.html'}")
+    return FINE

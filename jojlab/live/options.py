@@ -1,0 +1,67 @@
+"""The fields of a live case: those of the lab's but for what the directory decides; as options of a
+subcommand of joj bench, and as the record that the agent is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import UseError
+from jojlab.experiment.cases import complete
+from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
+from jojlab.field_options import keyword, option
+
+# What the directory decides, and not the case.
+OF_THE_LAB = ("device", "filesystem", "mount_options")
+# The lab's limit is its guest's memory; here the filesystem says what it has room for.
+_HIGHEST = {"file_bytes": 1 << 44}
+
+
+def live_fields(workloads: tuple[str, ...]) -> list[Field]:
+    """Return the fields of live cases of these workloads, of which the first is the default."""
+    fields = []
+    for field in FIELDS:
+        if field.name in OF_THE_LAB or not any(map(field.applies, workloads)):
+            continue
+        if field.name == "workload":
+            field = replace(field, choices=workloads, default=workloads[0])
+        fields.append(replace(field, highest=_HIGHEST.get(field.name, field.highest)))
+    return fields
+
+
+def parameters(fields: Iterable[Field]) -> list[inspect.Parameter]:
+    """Return the argument and the options of a subcommand with these fields."""
+    directory = typer.Argument(metavar="DIR", help="Directory whose filesystem is measured.")
+    seed = typer.Option(min=0, help="Seed of the first run.")
+    repeat = typer.Option(min=1, max=1000, help="Runs, with one seed after the other.")
+    out = typer.Option(metavar="RUN", help="Keep the tables in this new run folder.")
+    return [
+        keyword("directory", Annotated[Path, directory], inspect.Parameter.empty),
+        *map(option, fields),
+        keyword("seed", Annotated[int, seed], 1),
+        keyword("repeat", Annotated[int, repeat], 1),
+        keyword("out", Annotated[Path | None, out], None),
+        keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
+    ]
+
+
+def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
+    """Return the record of a live case: what was given, and the defaults.
+
+    Raises UseError for a field that the workload does not have.
+    """
+    workload = given.get("workload", BY_NAME["workload"].default)
+    assert workload is not None
+    for name in given:
+        if not BY_NAME[name].applies(workload):
+            raise UseError(
+                f"{where}: {workload} has no field {name}",
+                f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
+            )
+    return {name: value for name, value in complete(given).items() if name not in OF_THE_LAB}

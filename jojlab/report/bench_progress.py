@@ -1,0 +1,57 @@
+"""Progress of a live workload on stderr: which seed, and how far; a line for every seed elsewhere
+than on a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+# What the agent calls its stages, in words for the user.
+_STAGES = {
+    "prepare": "makes its files",
+    "warm-up": "warms up",
+    "commit": "is measured",
+    "settle": "writes back what is left",
+    "check": "checks what it left",
+}
+
+
+class BenchProgress:
+    """Hears of every stage and every seed; see `shown`."""
+
+    def __init__(self, seeds: int) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._seeds = seeds
+        self._done = 0
+        self.status = Status("", console=self._console)
+
+    def stage(self, seed: int, stage: str) -> None:
+        """The run of `seed` has come to a stage of the agent's."""
+        if self._console.is_terminal:
+            words = _STAGES.get(stage, stage)
+            self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
+
+    def finished(self, seed: int) -> None:
+        """The run of `seed` is done."""
+        self._done += 1
+        if not self._console.is_terminal:
+            print(f"[{self._done}/{self._seeds}] seed {seed}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def shown(title: str, seeds: int) -> Iterator[BenchProgress]:
+    """Give what hears of `seeds` live runs; tell the time they took at the end."""
+    begin_s = time.monotonic()
+    print(title, file=sys.stderr)
+    progress = BenchProgress(seeds)
+    with progress.status if sys.stderr.isatty() else contextlib.nullcontext():
+        yield progress
+    runs = f"{seeds} run{'s' if seeds != 1 else ''}"
+    print(f"{runs} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)

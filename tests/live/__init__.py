@@ -1,0 +1,1 @@
+"""joj bench: real workloads on this machine's own disk and memory."""

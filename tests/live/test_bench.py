@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jojlab.trace.run_folder import RunFolder
+from tests.live.conftest import Bench
+
+SMALL = ("--transactions=20", "--warmup-transactions=2")
+
+
+def test_sqlite_is_measured_and_nothing_is_left(bench: Bench) -> None:
+    answer = bench.run("sqlite", bench.directory, *SMALL, "--repeat=2", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert bench.left() == []
+    shown = json.loads(answer.stdout)
+    assert shown["clocks"] == ["wall"]
+    (case,) = shown["cases"]
+    figures = case["figures"]
+    assert case["seeds"] == [1, 2] and figures["transactions"] == 20
+    assert figures["throughput_tps"] > 0
+    assert 0 < figures["latency_ns_p50"] <= figures["latency_ns_p999"] <= figures["latency_ns_max"]
+    # TRUNCATE with synchronous=FULL: journal, database, and the journal's truncation.
+    assert figures["sync_calls_per_commit"] >= 3
+    # What only a tracer counts is not there, rather than zero.
+    assert "requests_per_commit" not in figures and "bytes_per_commit" not in figures
+
+
+def test_a_kept_run_is_shown_reported_and_compared_as_live(bench: Bench, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    answer = bench.run("file", bench.directory, *SMALL, "--sync-mode=fdatasync", "--out", out)
+    assert answer.returncode == 0, answer.stderr
+    for words in ("Live", "throughput_tps", "sync_mode", "fdatasync", "operations of seed 1", "█"):
+        assert words in answer.stdout, words
+    page = (out / "report.html").read_text()
+    assert "Live: wall-clock time" in page and 'id="bill"' not in page
+    (captured,) = RunFolder.open(out).captures()
+    manifest = captured[2].manifest
+    assert manifest["clock"] == "wall" and manifest["traced"] is False
+    configuration = manifest["configuration"]
+    assert str(configuration["mount"]).split(" ")[2] == configuration["filesystem"]
+    assert captured[2].row_counts["transactions"] == 22
+    assert captured[2].row_counts["requests"] == 0
+
+
+def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench) -> None:
+    hashes = []
+    for seed in ("--seed=7", "--seed=7", "--seed=8"):
+        answer = bench.run("file", bench.directory, *SMALL, "--file-bytes=81920", seed, "--json")
+        hashes.append(json.loads(answer.stdout)["cases"][0]["operation_hash"])
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("sqlite", "/nowhere/at/all"), "/nowhere/at/all: No such file"),
+        (("sqlite", "/proc"), "no directory can be made"),
+        (("sqlite", "HERE", "--workload=file-write"), "one of: sqlite-insert"),
+        (("sqlite", "HERE", "--page-size-bytes=1000"), "page_size"),
+        (("sqlite", "HERE", "--databases=11"), "allowed: 1 to 10"),
+        (("sqlite", "HERE", "--workload=sqlite-delete", "--initial-rows=3"), "3 initial rows"),
+        (("file", "HERE", "--record-bytes=8192", "--file-bytes=4096"), "does not fit"),
+        (("file", "HERE", "--sync-mode=o_direct", "--record-bytes=1000"), "multiple of 512"),
+        (("file", "HERE", "--file-bytes=10000000000000"), "not enough room"),
+        (("file", "HERE", "--metadata-operation=stat"), "file-write has no field"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_left(
+    bench: Bench, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    asked = [str(bench.directory) if word == "HERE" else word for word in arguments]
+    answer = bench.run(*asked, "--out", tmp_path / "run")
+    assert answer.returncode == (3 if words.startswith("no") else 2), answer.stderr
+    assert words in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert bench.left() == []
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_of_others_is_refused(bench: Bench) -> None:
+    bench.directory.chmod(0o500)
+    answer = bench.run("sqlite", bench.directory)
+    assert answer.returncode == 2 and "no directory can be made in it" in answer.stderr

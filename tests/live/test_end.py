@@ -1,0 +1,106 @@
+"""However a live run ends, the directory is as it was before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.conftest import Bench
+
+# Hours, unless it is ended.
+LONG = ("--transactions=1000000", "--interval-us=100000", "--synchronous=off")
+
+
+def wait_for_database(bench: Bench) -> Path:
+    """Wait until the workload has begun, and return its database."""
+    for _ in range(600):
+        if found := list(bench.directory.glob("joj-bench-*/main.db")):
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError("it never began")
+
+
+def child_of(pid: int) -> int:
+    """The one child of a process."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+@pytest.mark.parametrize("whole_group", [True, False])
+def test_a_signal_leaves_nothing_behind(
+    bench: Bench, number: signal.Signals, code: int, whole_group: bool
+) -> None:
+    with bench.start("sqlite", bench.directory, *LONG) as joj:
+        wait_for_database(bench)
+        (os.killpg if whole_group else os.kill)(joj.pid, number)
+        _, err = joj.communicate()
+    assert joj.returncode == code, err
+    assert "Traceback" not in err
+    assert bench.left() == []
+
+
+def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:
+    with bench.start("sqlite", bench.directory, *LONG) as joj:
+        wait_for_database(bench)
+        os.kill(child_of(child_of(joj.pid)), signal.SIGKILL)
+        _, err = joj.communicate()
+    assert joj.returncode == 3
+    assert "died of signal 9" in err
+    assert bench.left() == []
+
+
+def test_what_an_agent_that_is_killed_leaves_is_named_by_the_next(bench: Bench) -> None:
+    with bench.start("sqlite", bench.directory, *LONG) as joj:
+        left = wait_for_database(bench).parent
+        os.kill(child_of(joj.pid), signal.SIGKILL)
+        joj.communicate()
+    assert joj.returncode == 3
+    assert bench.left() == [left.name]
+    answer = bench.run("sqlite", bench.directory, "--transactions=3")
+    assert answer.returncode == 0
+    assert f"remove it with: rm -r {left}" in answer.stderr
+    assert bench.left() == [left.name]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "file"])
+def test_a_disk_that_becomes_full_is_told_and_nothing_is_left(small: Bench, kind: str) -> None:
+    asked = {
+        "sqlite": ("--value-bytes=4000", "--transactions=700", "--interval-us=3000"),
+        "file": (
+            "--access=append",
+            "--file-bytes=3145000",
+            "--transactions=999000",
+            "--record-bytes=3",
+            "--sync-mode=none",
+        ),
+    }[kind]
+    with small.start(kind, small.directory, *asked) as joj:
+        while joj.poll() is None and not list(small.directory.glob("joj-bench-*/*")):
+            time.sleep(0.001)
+        filler = small.directory / "filler"
+        subprocess.run(
+            ["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], check=False, capture_output=True
+        )
+        _, err = joj.communicate()
+    assert joj.returncode == 3, err
+    assert f"the filesystem of {small.directory} became full" in err
+    assert small.left() == ["filler"]
+
+
+def test_too_little_room_is_told_before_anything_is_written(small: Bench) -> None:
+    for arguments in (
+        ("file", small.directory, "--file-bytes=5000000"),
+        ("sqlite", small.directory, "--initial-rows=10000", "--value-bytes=1000"),
+        ("file", small.directory, "--workload=file-metadata", "--transactions=200"),
+    ):
+        answer = small.run(*arguments)
+        assert answer.returncode == 3, answer.stderr
+        assert "not enough room" in answer.stderr
+        assert small.left() == []
