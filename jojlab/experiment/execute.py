@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Protocol
 from jojlab.device.profile import Profile, read_profile
 from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_small_device
+from jojlab.experiment.fields import NO_DEVICE
+from jojlab.experiment.filesystems import refuse_small_journal
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
@@ -61,12 +63,21 @@ def plan(experiment: Experiment) -> tuple[Experiment, dict[str, Profile]]:
 
     Raises UseError for a bad profile, or when no case is left.
     """
-    names = dict.fromkeys(str(case.settings["device"]) for case in experiment.cases)
+    names = dict.fromkeys(
+        str(case.settings[field])
+        for field in ("device", "journal_device")
+        for case in experiment.cases
+        if case.settings[field] != NO_DEVICE
+    )
     profiles = {name: read_profile(name) for name in names}
     cases = []
     for case in experiment.cases:
         capacity_bytes = profiles[str(case.settings["device"])].model["capacity_bytes"]
         skip = case.skip or refuse_small_device(case.settings, capacity_bytes)
+        journal = str(case.settings["journal_device"])
+        if not skip and journal != NO_DEVICE:
+            capacity_bytes = profiles[journal].model["capacity_bytes"]
+            skip = refuse_small_journal(case.settings, capacity_bytes)
         cases.append(replace(case, skip=skip))
     refuse_alone(cases, experiment.where)
     return replace(experiment, cases=tuple(cases)), profiles
@@ -123,14 +134,21 @@ def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]
     for case in experiment.cases:
         for seed in experiment.seeds if not case.skip else ():
             profile = lab.profiles[str(case.settings["device"])]
-            same = found.setdefault((case_json(case, seed, profile), profile.icount_shift), [])
+            record = case_json(case, seed, lab.profiles)
+            same = found.setdefault((record, profile.icount_shift), [])
             same.append((case, seed))
     return list(found.values())
 
 
-def case_json(case: Case, seed: int, profile: Profile) -> bytes:
+def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/case/mod.rs)."""
-    record = {"seed": seed, "case": case.settings, "device_model": dict(profile.model)}
+    journal = profiles.get(str(case.settings["journal_device"]))
+    record = {
+        "seed": seed,
+        "case": case.settings,
+        "device_model": dict(profiles[str(case.settings["device"])].model),
+        "journal_model": dict(journal.model) if journal else None,
+    }
     return json.dumps(record).encode()
 
 
@@ -149,7 +167,7 @@ def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -
     outcome = run_case(
         lab.cache,
         lab.image,
-        case_json(case, seed, profile),
+        case_json(case, seed, lab.profiles),
         profile.icount_shift,
         folder,
         timeout_s=lab.options.timeout_s,

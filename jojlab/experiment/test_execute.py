@@ -57,7 +57,7 @@ class Bench:
         files = {path.name: path.read_bytes() for path in made.iterdir()}
         if cut_bytes:
             files["requests.parquet"] = files["requests.parquet"][:-cut_bytes]
-        record = canonical(case_json(case, seed, profile))
+        record = canonical(case_json(case, seed, self.lab.profiles))
         key = result_key(self.lab.image, Machine(profile.icount_shift), record)
         self.lab.cache.store(key, files)
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The disk /dev/flash0: a multi-queue block device in memory that takes as long as the timing
- * model in model/ says. Reads its parameters from the module's command line, block requests from
- * the kernel; produces their completions, and statistics in /sys/block/flash0/flash_statistics.
+ * The disks /dev/flash0, /dev/flash1 ...: multi-queue block devices in memory that take as long as
+ * the timing model in model/ says. Reads their parameters from the module's command line, block
+ * requests from the kernel; produces their completions, and statistics of each in
+ * /sys/block/flashN/flash_statistics.
  *
  * The data are copied when a request is issued, the request completes when a high-resolution timer
  * says so; the time in between is the device's, and costs the processor nothing.
@@ -17,6 +18,7 @@
 #include <linux/sysfs.h>
 
 #include "model/flash_model.h"
+#include "parameters.h"
 #include "store.h"
 
 /*
@@ -25,31 +27,25 @@
  */
 #define FLASH_REQUEST_BYTES_MAX (512 * 1024)
 
-static struct flash_config config = {
-#define FLASH_UNSET(name, minimum, maximum) .name = FLASH_NOT_GIVEN,
-	FLASH_PARAMETERS(FLASH_UNSET)
-};
-
-/* devices/README.md says what each one means. */
-#define FLASH_MODULE_PARAMETER(name, minimum, maximum) \
-	module_param_named(name, config.name, ullong, 0444);
-FLASH_PARAMETERS(FLASH_MODULE_PARAMETER)
-
 struct flash_command {
 	struct hrtimer timer;
 	blk_status_t status;
 };
 
-static struct {
+/* One disk. */
+struct flash {
+	struct flash_config config;
+	struct blk_mq_tag_set tag_set;
+	struct gendisk *disk;
 	struct flash_store store;
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
 	struct flash_model model;
 	u64 in_flight;
 	u64 failed_requests;
-} flash;
+};
 
-static struct blk_mq_tag_set tag_set;
-static struct gendisk *disk;
+static struct flash disks[FLASH_DISKS_MAX];
+static unsigned int disk_count;
 
 static bool flash_request(struct request *rq, struct flash_request *request)
 {
@@ -78,12 +74,13 @@ static bool flash_request(struct request *rq, struct flash_request *request)
 
 static blk_status_t flash_copy(struct request *rq, bool write)
 {
+	struct flash *flash = rq->q->queuedata;
 	loff_t offset_bytes = (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT;
 	struct req_iterator iterator;
 	struct bio_vec segment;
 
 	rq_for_each_segment(segment, rq, iterator) {
-		if (flash_store_copy(&flash.store, &segment, offset_bytes, write))
+		if (flash_store_copy(&flash->store, &segment, offset_bytes, write))
 			return BLK_STS_IOERR;
 		offset_bytes += segment.bv_len;
 	}
@@ -92,13 +89,15 @@ static blk_status_t flash_copy(struct request *rq, bool write)
 
 static blk_status_t flash_move_data(struct request *rq, enum flash_operation operation)
 {
+	struct flash *flash = rq->q->queuedata;
+
 	switch (operation) {
 	case FLASH_READ:
 	case FLASH_WRITE:
 		return flash_copy(rq, operation == FLASH_WRITE);
 	case FLASH_DISCARD:
 	case FLASH_ZEROES:
-		flash_store_zero(&flash.store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
+		flash_store_zero(&flash->store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
 				 blk_rq_bytes(rq));
 		return BLK_STS_OK;
 	default:
@@ -109,6 +108,7 @@ static blk_status_t flash_move_data(struct request *rq, enum flash_operation ope
 static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
 {
 	struct flash_command *command = blk_mq_rq_to_pdu(data->rq);
+	struct flash *flash = data->rq->q->queuedata;
 	struct flash_request request;
 	unsigned long flags;
 	u64 completion_ns;
@@ -118,10 +118,10 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	blk_mq_start_request(data->rq);
 
 	/* The service begins now: what the copy costs the processor runs beside it. */
-	spin_lock_irqsave(&flash.lock, flags);
-	completion_ns = flash_model_submit(&flash.model, &request, ktime_get_ns());
-	flash.in_flight++;
-	spin_unlock_irqrestore(&flash.lock, flags);
+	spin_lock_irqsave(&flash->lock, flags);
+	completion_ns = flash_model_submit(&flash->model, &request, ktime_get_ns());
+	flash->in_flight++;
+	spin_unlock_irqrestore(&flash->lock, flags);
 
 	command->status = flash_move_data(data->rq, request.operation);
 	hrtimer_start(&command->timer, ns_to_ktime(completion_ns), HRTIMER_MODE_ABS);
@@ -131,12 +131,13 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 static enum hrtimer_restart flash_timer_fired(struct hrtimer *timer)
 {
 	struct flash_command *command = container_of(timer, struct flash_command, timer);
+	struct flash *flash = blk_mq_rq_from_pdu(command)->q->queuedata;
 	unsigned long flags;
 
-	spin_lock_irqsave(&flash.lock, flags);
-	flash.in_flight--;
-	flash.failed_requests += command->status != BLK_STS_OK;
-	spin_unlock_irqrestore(&flash.lock, flags);
+	spin_lock_irqsave(&flash->lock, flags);
+	flash->in_flight--;
+	flash->failed_requests += command->status != BLK_STS_OK;
+	spin_unlock_irqrestore(&flash->lock, flags);
 	blk_mq_complete_request(blk_mq_rq_from_pdu(command));
 	return HRTIMER_NORESTART;
 }
@@ -172,18 +173,19 @@ static const struct block_device_operations flash_disk_ops = {
 static ssize_t flash_statistics_show(struct device *device, struct device_attribute *attribute,
 				     char *buffer)
 {
+	struct flash *flash = dev_to_disk(device)->private_data;
 	struct flash_statistics statistics;
 	u64 in_flight, failed_requests, stored_bytes;
 	unsigned long flags;
 	int length = 0;
 
-	spin_lock_irqsave(&flash.lock, flags);
-	flash_model_advance(&flash.model, ktime_get_ns());
-	statistics = flash.model.statistics;
-	in_flight = flash.in_flight;
-	failed_requests = flash.failed_requests;
-	spin_unlock_irqrestore(&flash.lock, flags);
-	stored_bytes = (u64)READ_ONCE(flash.store.page_count) << PAGE_SHIFT;
+	spin_lock_irqsave(&flash->lock, flags);
+	flash_model_advance(&flash->model, ktime_get_ns());
+	statistics = flash->model.statistics;
+	in_flight = flash->in_flight;
+	failed_requests = flash->failed_requests;
+	spin_unlock_irqrestore(&flash->lock, flags);
+	stored_bytes = (u64)READ_ONCE(flash->store.page_count) << PAGE_SHIFT;
 
 #define FLASH_SHOW(name) \
 	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics.name);
@@ -200,24 +202,6 @@ static struct attribute *flash_attrs[] = {
 	NULL,
 };
 ATTRIBUTE_GROUPS(flash);
-
-static int flash_check_parameters(void)
-{
-	struct flash_complaint complaint = flash_model_check(&config);
-
-	if (!complaint.name)
-		return 0;
-	if (complaint.value == FLASH_NOT_GIVEN)
-		pr_err("parameter %s is missing: must be %llu to %llu\n", complaint.name,
-		       complaint.minimum, complaint.maximum);
-	else if (complaint.rule)
-		pr_err("parameter %s is %llu: must be %s\n", complaint.name, complaint.value,
-		       complaint.rule);
-	else
-		pr_err("parameter %s is %llu: must be %llu to %llu\n", complaint.name,
-		       complaint.value, complaint.minimum, complaint.maximum);
-	return -EINVAL;
-}
 
 /*
  * Without high-resolution timers the kernel looks at its timers once a tick, and every request
@@ -237,7 +221,7 @@ static int flash_wait_for_timers(void)
 	return -EOPNOTSUPP;
 }
 
-static void flash_set_limits(struct request_queue *queue)
+static void flash_set_limits(struct request_queue *queue, const struct flash_config *config)
 {
 	blk_queue_logical_block_size(queue, SECTOR_SIZE);
 	blk_queue_physical_block_size(queue, FLASH_BLOCK_BYTES);
@@ -246,41 +230,41 @@ static void flash_set_limits(struct request_queue *queue)
 	blk_queue_max_write_zeroes_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
 	queue->limits.discard_granularity = FLASH_BLOCK_BYTES;
 	/* Without a cache every write is durable when it completes: nothing to flush or force. */
-	blk_queue_write_cache(queue, config.cache_bytes, config.cache_bytes && config.fua);
+	blk_queue_write_cache(queue, config->cache_bytes, config->cache_bytes && config->fua);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
 }
 
-static int __init flash_init(void)
+static int flash_add(struct flash *flash, unsigned int index)
 {
-	int error = flash_check_parameters();
+	struct blk_mq_tag_set *tag_set = &flash->tag_set;
+	struct gendisk *disk;
+	int error;
 
-	if (!error)
-		error = flash_wait_for_timers();
+	spin_lock_init(&flash->lock);
+	flash_store_init(&flash->store);
+	flash_model_init(&flash->model, &flash->config);
+
+	tag_set->ops = &flash_mq_ops;
+	tag_set->nr_hw_queues = 1;
+	tag_set->queue_depth = flash->config.queue_depth;
+	tag_set->numa_node = NUMA_NO_NODE;
+	tag_set->cmd_size = sizeof(struct flash_command);
+	tag_set->flags = BLK_MQ_F_SHOULD_MERGE;
+	error = blk_mq_alloc_tag_set(tag_set);
 	if (error)
 		return error;
-	spin_lock_init(&flash.lock);
-	flash_store_init(&flash.store);
-	flash_model_init(&flash.model, &config);
-
-	tag_set.ops = &flash_mq_ops;
-	tag_set.nr_hw_queues = 1;
-	tag_set.queue_depth = config.queue_depth;
-	tag_set.numa_node = NUMA_NO_NODE;
-	tag_set.cmd_size = sizeof(struct flash_command);
-	tag_set.flags = BLK_MQ_F_SHOULD_MERGE;
-	error = blk_mq_alloc_tag_set(&tag_set);
-	if (error)
-		return error;
-	disk = blk_mq_alloc_disk(&tag_set, NULL);
+	disk = blk_mq_alloc_disk(tag_set, flash);
 	if (IS_ERR(disk)) {
 		error = PTR_ERR(disk);
 		goto free_tag_set;
 	}
+	flash->disk = disk;
+	disk->private_data = flash;
 	disk->fops = &flash_disk_ops;
-	strscpy(disk->disk_name, "flash0", DISK_NAME_LEN);
-	flash_set_limits(disk->queue);
-	set_capacity(disk, config.capacity_bytes >> SECTOR_SHIFT);
+	snprintf(disk->disk_name, DISK_NAME_LEN, "flash%u", index);
+	flash_set_limits(disk->queue, &flash->config);
+	set_capacity(disk, flash->config.capacity_bytes >> SECTOR_SHIFT);
 	error = device_add_disk(NULL, disk, flash_groups);
 	if (error)
 		goto put_disk;
@@ -289,16 +273,38 @@ static int __init flash_init(void)
 put_disk:
 	put_disk(disk);
 free_tag_set:
-	blk_mq_free_tag_set(&tag_set);
+	blk_mq_free_tag_set(tag_set);
 	return error;
 }
 
-static void __exit flash_exit(void)
+static void flash_remove(struct flash *flash)
 {
-	del_gendisk(disk);
-	put_disk(disk);
-	blk_mq_free_tag_set(&tag_set);
-	flash_store_free(&flash.store);
+	del_gendisk(flash->disk);
+	put_disk(flash->disk);
+	blk_mq_free_tag_set(&flash->tag_set);
+	flash_store_free(&flash->store);
+}
+
+static void flash_exit(void)
+{
+	while (disk_count)
+		flash_remove(&disks[--disk_count]);
+}
+
+static int __init flash_init(void)
+{
+	unsigned int i, count = flash_parameters_disks();
+	int error = 0;
+
+	for (i = 0; i < count && !error; i++)
+		error = flash_parameters_take(&disks[i].config, i);
+	if (!error)
+		error = flash_wait_for_timers();
+	for (; disk_count < count && !error; disk_count += !error)
+		error = flash_add(&disks[disk_count], disk_count);
+	if (error)
+		flash_exit();
+	return error;
 }
 
 module_init(flash_init);

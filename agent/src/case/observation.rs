@@ -1,6 +1,7 @@
 //! Watches one case from the side: the tracer, the device's statistics and the timeline move
 //! together, so that trace and counters cover exactly the same requests.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,7 +9,7 @@ use anyhow::Context;
 use super::timeline::Timeline;
 use crate::block::Tracer;
 use crate::device::counters::Reading;
-use crate::device::flash::Flash;
+use crate::device::flash::{Disk, Flash};
 use crate::workload::Observer;
 
 /// Pause between looks at a device that is still busy.
@@ -21,6 +22,12 @@ pub fn now_ns() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
+
+/// Sources of the disks' counters, in the order of the disks.
+pub const SOURCES: [&str; 2] = ["device", "journal-device"];
+
+/// What every disk counted, by source.
+type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 
 /// A case being watched.
 pub struct Observation<'a> {
@@ -36,11 +43,12 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If the device never rests, or the tracer cannot be started.
     pub fn start(flash: &'a Flash, tracer: &'a mut Tracer) -> anyhow::Result<Self> {
+        let disks: Vec<u32> = flash.disks().iter().map(Disk::number).collect::<Result<_, _>>()?;
         for _ in 0..SETTLE_LOOKS {
-            let before = flash.statistics()?;
-            if before.get("in_flight") == Some(&0) {
-                tracer.start(flash.disk()?)?;
-                let after = flash.statistics()?;
+            let before = statistics(flash)?;
+            if at_rest(&before) {
+                tracer.start(disks[0])?;
+                let after = statistics(flash)?;
                 if before == after {
                     let begin = Reading::take(&after)?;
                     return Ok(Self { flash, tracer, timeline: Timeline::default(), begin });
@@ -49,7 +57,7 @@ impl<'a> Observation<'a> {
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("{} never came to rest before the measured part", flash.node().display())
+        anyhow::bail!("the flash device never came to rest before the measured part")
     }
 
     /// Stops tracing once the device rests, and gives the timeline with the counters of the
@@ -59,10 +67,10 @@ impl<'a> Observation<'a> {
     /// If the device never rests.
     pub fn finish(mut self) -> anyhow::Result<Timeline> {
         for _ in 0..SETTLE_LOOKS {
-            let before = self.flash.statistics()?;
-            if before.get("in_flight") == Some(&0) {
+            let before = statistics(self.flash)?;
+            if at_rest(&before) {
                 self.tracer.drain().context("reading the tracer's last events")?;
-                let after = self.flash.statistics()?;
+                let after = statistics(self.flash)?;
                 if before == after {
                     self.tracer.stop();
                     self.timeline.add("all", &self.begin, &Reading::take(&after)?);
@@ -71,20 +79,29 @@ impl<'a> Observation<'a> {
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("{} never came to rest after the measured part", self.flash.node().display())
+        anyhow::bail!("the flash device never came to rest after the measured part")
     }
+}
+
+fn statistics(flash: &Flash) -> anyhow::Result<Statistics> {
+    let of_disk = |(disk, source): (&Disk, _)| Ok((source, disk.statistics()?));
+    flash.disks().iter().zip(SOURCES).map(of_disk).collect()
+}
+
+fn at_rest(statistics: &Statistics) -> bool {
+    statistics.iter().all(|(_, counted)| counted.get("in_flight") == Some(&0))
 }
 
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        let reading = Reading::take(&self.flash.statistics()?)?;
+        let reading = Reading::take(&statistics(self.flash)?)?;
         self.timeline.enter(phase, reading, now_ns());
         Ok(())
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
         let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        self.timeline.leave(end_ns, &Reading::take(&statistics(self.flash)?)?);
         Ok(())
     }
 
@@ -93,7 +110,7 @@ impl Observer for Observation<'_> {
             return Ok(());
         }
         let end_ns = now_ns();
-        let phase = self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        let phase = self.timeline.leave(end_ns, &Reading::take(&statistics(self.flash)?)?);
         self.tracer.drain().context("reading the tracer's events")?;
         self.enter(phase)
     }

@@ -1,6 +1,7 @@
 //! Runs one case from an empty device to its tables: device, mkfs, mount, workload under watch,
 //! checks, and the files of schema/ in the output directory.
 
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
-use super::observation::Observation;
+use super::observation::{Observation, SOURCES};
 use super::timeline::Timeline;
 use super::{Case, agreement};
 use crate::block::{Capture, Tracer};
-use crate::device::flash::Flash;
+use crate::device::flash::{Disk, Flash};
 use crate::filesystem::{make, mount::Mounted};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
@@ -37,11 +38,14 @@ pub fn run(
     output: &Path,
 ) -> anyhow::Result<()> {
     let settings = &case.case;
-    let flash = Flash::insert(flash_module, &case.device_model)?;
-    make::make(settings.filesystem, flash.node())?;
+    let models: Vec<_> = iter::once(&case.device_model).chain(&case.journal_model).collect();
+    let flash = Flash::insert(flash_module, &models)?;
+    let (device, journal) = (flash.disks()[0].node(), flash.disks().get(1).map(Disk::node));
+    make::make(settings.filesystem, device, journal, &settings.mkfs_options)?;
     let mounted = Mounted::new(
         settings.filesystem,
-        flash.node(),
+        device,
+        journal,
         Path::new(MOUNT_POINT),
         &settings.mount_options,
     )?;
@@ -64,7 +68,8 @@ pub fn run(
 
     finished.check()?;
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    write_tables(case, capture, &finished, &timeline, configuration, output)
+    let disks: Vec<_> = flash.disks().iter().map(Disk::name).zip(SOURCES).collect();
+    write_tables(case, capture, &finished, &timeline, configuration, &disks, output)
 }
 
 /// Empties the page cache and the caches of inodes and names of what is clean; see
@@ -78,8 +83,10 @@ fn drop_caches() -> anyhow::Result<()> {
 fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
     let mut configuration = workload.configuration()?;
     configuration["mount"] = mounted.line()?.into();
-    for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
-        configuration["queue"][setting] = flash.queue_setting(setting)?.into();
+    for (disk, place) in flash.disks().iter().zip(["queue", "journal_queue"]) {
+        for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
+            configuration[place][setting] = disk.queue_setting(setting)?.into();
+        }
     }
     Ok(configuration)
 }
@@ -101,18 +108,25 @@ fn missing(capture: &Capture) -> impl Iterator<Item = String> + use<> {
         .map(|(count, what)| format!("{count} {what}"))
 }
 
+/// The journal's device, as the manifest has it; null where there is none.
+fn journal_device(case: &Case) -> Value {
+    let describe = |model| json!({ "name": case.case.journal_device, "model": model });
+    case.journal_model.as_ref().map_or(Value::Null, describe)
+}
+
 fn write_tables(
     case: &Case,
     mut capture: Capture,
     finished: &Finished,
     timeline: &Timeline,
     configuration: Value,
+    disks: &[(&str, &str)],
     output: &Path,
 ) -> anyhow::Result<()> {
     let pid = i64::from(std::process::id());
     annotate(&mut capture.requests, timeline, &finished.transactions, pid);
     let counters = timeline.counters();
-    let mut reasons = agreement::differences(&capture.requests, &counters);
+    let mut reasons = agreement::differences(&capture.requests, &counters, disks);
     reasons.extend(missing(&capture));
     let kernel = rustix::system::uname();
     let manifest = [
@@ -128,6 +142,7 @@ fn write_tables(
             }),
         ),
         ("device", json!({ "name": case.case.device, "model": case.device_model })),
+        ("journal_device", journal_device(case)),
         ("phases", json!(timeline.phases())),
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),
