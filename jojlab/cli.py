@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, query, report, run, show
+from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
 from jojlab.commands.bench import file, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
@@ -24,10 +24,12 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", run.run),
     ("bill", bill.bill),
+    ("trace", trace.trace),
     ("show", show.show),
     ("report", report.report),
     ("diff", diff.diff),
     ("query", query.query),
+    ("import", import_.import_),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )

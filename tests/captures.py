@@ -46,6 +46,7 @@ _REQUEST_DEFAULTS: Row = {
     "submitter_pid": 1,
     "submitter_tid": 1,
     "submitter_comm": "joj-agent",
+    "asker_count": 0,
 }
 
 
@@ -121,7 +122,7 @@ class CaptureBuilder:
         if asker:
             call, file_id = asker
             row |= {"asker_pid": 1, "asker_tid": 1, "asker_comm": "joj-agent"}
-            row |= {"asker_call": call, "asker_file_id": file_id}
+            row |= {"asker_call": call, "asker_file_id": file_id, "asker_count": 1}
         self.tables["requests"].append({**row, **fields})
         for block_type, subtype, file_id, length_bytes in runs:
             self.tables["page_runs"].append(
@@ -158,6 +159,8 @@ class CaptureBuilder:
         self.tables["transactions"].append(
             {
                 "transaction_id": self.transaction_id,
+                "thread": 0,
+                "tid": 1,
                 "phase": phase,
                 "kind": kind,
                 "databases": 1,
@@ -166,6 +169,7 @@ class CaptureBuilder:
                 "return_ns": self.now_ns,
                 "sync_calls": sync_calls,
                 "wal_frames": frames,
+                "busy_retries": 0,
             }
         )
         self.phase, self.transaction_id = outer, None

@@ -16,7 +16,10 @@ mod filesystem;
 mod guest;
 mod live;
 mod trace;
+mod tracing;
 mod workload;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -33,11 +36,11 @@ enum Command {
     Init,
     /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
     Bench(commands::bench::Arguments),
-    /// Run a command and say what every byte that one disk was sent belongs to
+    /// Trace disks while a command runs, and say what every byte they were sent belongs to
     Trace(commands::trace::Arguments),
 }
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     // The kernel starts /init with no arguments that are ours.
     let arguments = if std::process::id() == 1 {
         Arguments { command: Command::Init }
@@ -45,12 +48,12 @@ fn main() -> std::process::ExitCode {
         Arguments::parse()
     };
     let result = match arguments.command {
-        Command::Init => commands::init::run(),
-        Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
+        Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
     };
     match result {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => std::process::ExitCode::from(errors::tell(&error)),
+        Ok(code) => code,
+        Err(error) => ExitCode::from(errors::tell(&error)),
     }
 }

@@ -7,6 +7,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 /// Sizes are chosen so that the whole pages written can be counted by hand.
@@ -74,14 +79,21 @@ impl Mounted {
     /// Traces the workload, once what mkfs and mount left to write is written.
     fn trace(&self) -> Value {
         run("sync", &[]).unwrap();
+        let tables = tempfile::tempdir().unwrap();
+        let folder = tables.path().display().to_string();
         let output = Command::new(env!("CARGO_BIN_EXE_joj-agent"))
-            .args(["trace", "--json", "--device", &self.device, "--", "python3", "-c", WORKLOAD])
+            .args(["trace", "--json", "--device", &self.device, "--output", &folder])
+            .args(["--", "python3", "-c", WORKLOAD])
             .current_dir(&self.mountpoint)
             .output()
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{complaint}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        let mut capture: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for table in ["requests", "page_runs", "files"] {
+            capture[table] = rows(tables.path(), table).into();
+        }
+        capture
     }
 }
 
@@ -94,6 +106,36 @@ impl Drop for Mounted {
         }
         let _ = std::fs::remove_file(&self.image);
         let _ = std::fs::remove_dir(&self.mountpoint);
+    }
+}
+
+/// The rows of a table, of all its segments.
+fn rows(folder: &Path, table: &str) -> Vec<Value> {
+    let segments = std::fs::read_dir(folder.join(table)).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = segments.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.push(folder.join(format!("{table}.parquet")));
+    let mut rows = Vec::new();
+    for path in paths {
+        let file = std::fs::File::open(path).unwrap();
+        for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
+            let batch = batch.unwrap();
+            rows.extend((0..batch.num_rows()).map(|row| {
+                let schema = batch.schema();
+                let names = schema.fields().iter().map(|field| field.name().clone());
+                names.zip(batch.columns().iter().map(|column| value(column, row))).collect()
+            }));
+        }
+    }
+    rows
+}
+
+fn value(column: &ArrayRef, row: usize) -> Value {
+    match column.data_type() {
+        _ if column.is_null(row) => Value::Null,
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into(),
+        DataType::Boolean => column.as_boolean().value(row).into(),
+        _ => column.as_string::<i32>().value(row).into(),
     }
 }
 

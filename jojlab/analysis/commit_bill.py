@@ -13,6 +13,7 @@ from typing import Any
 
 import ibis
 
+from jojlab.analysis.commit_reasons import ReasonShare, reason_rows
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.latency import percentiles
 from jojlab.analysis.measured import CAPTURE, commits, requests
@@ -29,8 +30,7 @@ class BillRow:
     """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
 
     A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
-    are in the rows they belong to. `cause` is the sync call and the file it was for, `writeback`
-    when nobody waited, `read` for a read outside a sync call.
+    are in the rows they belong to. `cause` is what owners.with_owner says.
     """
 
     part: str
@@ -54,13 +54,17 @@ class Total:
 
 @dataclass(frozen=True)
 class Bill:
-    """The bill of one case. `latency_ns` holds exact percentiles over all its commits."""
+    """The bill of one case. `latency_ns` holds exact percentiles over all its commits.
+
+    `reasons` say why the filesystem's part was needed.
+    """
 
     case_id: str
     transactions: int
     rows: tuple[BillRow, ...]
     latency_ns: dict[str, int]
     missing: Completeness
+    reasons: tuple[ReasonShare, ...] = ()
 
     def part(self, part: str) -> tuple[BillRow, ...]:
         """Return the rows of `commit` or `deferred`, dearest first."""
@@ -92,19 +96,34 @@ def commit_bills(
     latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
     missing = completeness(tables) if missing is None else missing
     lines: dict[str, list[BillRow]] = {case_id: [] for case_id in transactions}
-    for row in rows_of(bill_rows(tables)):
+    pieces = billed_pieces(tables)
+    for row in rows_of(bill_rows(pieces)):
         case_id = row.pop("case_id")
         if case_id in lines:
             lines[case_id].append(BillRow(**row))
+    reasons: dict[str, list[ReasonShare]] = {case_id: [] for case_id in transactions}
+    for row in rows_of(reason_rows(pieces)):
+        case_id = row.pop("case_id")
+        if case_id in reasons:
+            reasons[case_id].append(ReasonShare(**row))
     return {
-        case_id: Bill(case_id, count, tuple(lines[case_id]), latency[case_id], missing[case_id])
+        case_id: Bill(
+            case_id,
+            count,
+            tuple(lines[case_id]),
+            latency[case_id],
+            missing[case_id],
+            tuple(reasons[case_id]),
+        )
         for case_id, count in sorted(transactions.items())
     }
 
 
-def bill_rows(tables: RunTables) -> ibis.Table:
-    """Return the rows of all bills, with case_id; sums equal those of the requests exactly."""
-    rows = billed_pieces(tables)
+def bill_rows(rows: ibis.Table) -> ibis.Table:
+    """Return the rows of all bills, with case_id; sums equal those of the requests exactly.
+
+    `rows` are the pieces that they add up (billed_pieces).
+    """
     return (
         rows.group_by("case_id", *KEY)
         .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
@@ -122,8 +141,10 @@ def billed_pieces(tables: RunTables) -> ibis.Table:
         "part",
         "operation",
         "submitter_comm",
+        "submitter_call",
         "asker_call",
         "asker_file_id",
+        "reason",
     )
     rows = pieces.inner_join(request, [*CAPTURE, "request_id"])
     return with_owner(rows, tables)
@@ -156,10 +177,12 @@ def bill_for_case(bill: Bill) -> dict[str, Any]:
         },
         "total": vars(total),
         "rows": _rows_json(bill, bill.part("commit")),
+        "reasons": _reasons_json(bill, "commit"),
         "deferred": {
             "per_commit": _per_commit(bill, deferred),
             "total": vars(deferred),
             "rows": _rows_json(bill, bill.part("deferred")),
+            "reasons": _reasons_json(bill, "deferred"),
         },
         "lost_events": bill.missing.lost_events,
         "unattributed_bytes": bill.missing.unattributed_bytes,
@@ -184,6 +207,22 @@ def _rows_json(bill: Bill, rows: Iterable[BillRow]) -> list[dict[str, Any]]:
             "total_bytes": row.bytes,
         }
         for row in rows
+    ]
+
+
+def _reasons_json(bill: Bill, part: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "block_type": share.block_type,
+            "cause": share.cause,
+            "reason": share.reason,
+            "requests": bill.per_commit(share.requests),
+            "bytes": bill.per_commit(share.bytes),
+            "total_requests": share.requests,
+            "total_bytes": share.bytes,
+        }
+        for share in bill.reasons
+        if share.part == part
     ]
 
 

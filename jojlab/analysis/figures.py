@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jojlab.analysis.commit_bill import billed_pieces
+from jojlab.analysis.journal_writes import first_journal_writes
 from jojlab.analysis.latency import PERCENTILES, percentiles
 from jojlab.analysis.measured import CAPTURE
 from jojlab.analysis.throughput import throughput
@@ -22,15 +23,18 @@ FIGURES: dict[str, str] = {
     **{f"commit_latency_ns_{name}": f"COMMIT alone, {name}" for name in PERCENTILES},
     "requests_per_commit": "block requests, flushes among them",
     "bytes_per_commit": "bytes of those requests",
+    "writes_per_commit": "write requests, flushes not among them",
     "flushes_per_commit": "cache flushes",
     "data_bytes_per_commit": "bytes of file data",
     "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
+    "first_journal_write_bytes": "first write of a commit into that journal, median; 0: none",
     "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
     "unknown_bytes_per_commit": "bytes without an owner",
     "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
     "sync_calls_per_commit": "calls that sync a file or a directory",
+    "busy_retries_per_commit": "waits for another connection's lock",
     "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
     "cpu_system_ns_per_commit": "the agent's CPU time in the kernel, of getrusage(2)",
     "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
@@ -42,7 +46,9 @@ FIGURES: dict[str, str] = {
 
 # What only a tracer can count: a capture without one has none of these, rather than zeroes.
 TRACED = tuple(
-    name for name in FIGURES if any(word in name for word in ("requests_", "bytes_", "flushes_"))
+    name
+    for name in FIGURES
+    if any(word in name for word in ("requests_", "bytes", "flushes_", "writes_"))
 )
 
 _CLASSES = {
@@ -98,6 +104,7 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
+        figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[row["case_id"], row["seed"]] = figures
     for row in rows_of(percentiles(tables, CAPTURE)):
         result[row.pop("case_id"), row.pop("seed")] |= row
@@ -106,6 +113,8 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
             if key in result:
                 transactions = result[key]["transactions"]
                 result[key] |= {name: value / transactions for name, value in sums.items()}
+    for row in rows_of(first_journal_writes(tables)):
+        result[row["case_id"], row["seed"]]["first_journal_write_bytes"] = row["median_bytes"]
     for key in untraced(tables) & result.keys():
         result[key] = {name: v for name, v in result[key].items() if name not in TRACED}
     return result
@@ -137,6 +146,8 @@ def _sums(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
         sums = result.setdefault((row["case_id"], row["seed"]), {})
         prefix = "" if row["part"] == "commit" else "deferred_"
         flushes = row["requests"] if row["operation"] == "flush" else 0
+        if not prefix and row["operation"] == "write":
+            sums["writes_per_commit"] = sums.get("writes_per_commit", 0) + row["requests"]
         for name, value in (
             (f"{prefix}requests_per_commit", row["requests"]),
             (f"{prefix}bytes_per_commit", row["bytes"]),

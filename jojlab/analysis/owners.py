@@ -17,10 +17,11 @@ def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
     SQLite gives every transaction's super-journal a name of its own; they stand as one file here,
     main.db-mj*.
 
-    `rows` has file_id, operation, asker_call, asker_file_id and submitter_comm. `cause` is the sync
-    call and the file it was for, as in "fdatasync of test.db". Outside any sync call it is "read"
-    for a read, "writeback" for what the kernel's flusher threads (kworker) submit, and else the
-    submitter, as in "by jbd2/sda-8".
+    `rows` has file_id, operation, asker_call, asker_file_id, submitter_call and submitter_comm.
+    `cause` is the call that waits and the file it was for, as in "fdatasync of test.db" or "O_DSYNC
+    write of test.db". Where nobody waits it is "read" for a read, "writeback" for what the kernel's
+    flusher threads (kworker) submit, and else the submitter and the call it was in, as in "unlink
+    by sh" or "by jbd2/sda-8".
     """
     path = tables.files.path.re_replace(_SUPER_JOURNAL, "-mj*")
     names = tables.files.select(*CAPTURE, "file_id", path=path)
@@ -43,5 +44,6 @@ def _cause(rows: ibis.Table) -> ibis.Value:
         (rows.asker_call.notnull(), rows.asker_call),
         (rows.operation == "read", "read"),
         (rows.submitter_comm.startswith("kworker"), "writeback"),
+        (rows.submitter_call.notnull(), rows.submitter_call + " by " + rows.submitter_comm),
         else_="by " + rows.submitter_comm,
     )

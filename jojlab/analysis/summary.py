@@ -14,6 +14,7 @@ from jojlab.analysis.figures import CaseFigures, case_figures, untraced
 from jojlab.analysis.histogram import Bin, histograms
 from jojlab.analysis.published import statements_json
 from jojlab.analysis.study import Part, evaluate, parts_of
+from jojlab.analysis.traffic import Traffic, traffic
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
@@ -35,6 +36,7 @@ class CaseSummary:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     operation_hash: str = ""
     latencies: tuple[Bin, ...] = ()
+    traffic: Traffic | None = None
     unsafe: str = ""
 
 
@@ -86,10 +88,10 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder, *, only: str = "") -> RunSummary:
+def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> RunSummary:
     """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
-    A run without a capture has none.
+    A run without a capture has none. Its traffic takes longer, and is for reports.
     """
     if only:
         run = replace(run, cases=[run.case(only)])
@@ -102,6 +104,7 @@ def summarise(run: RunFolder, *, only: str = "") -> RunSummary:
     detailed = only or not composed
     bills = commit_bills(tables, missing) if tables and detailed else {}
     traces = commit_traces(tables) if tables and detailed else {}
+    moved = traffic(tables) if tables and detailed and with_traffic else {}
     latencies = histograms(tables) if tables and detailed else {}
     manifests, clocks = _manifests(tables) if tables else ({}, ())
     for case_id, _ in untraced(tables) if tables else ():
@@ -123,6 +126,7 @@ def summarise(run: RunFolder, *, only: str = "") -> RunSummary:
             manifests.get(case_id, {}).get("configuration", {}),
             manifests.get(case_id, {}).get("operation_hash", ""),
             latencies.get(case_id, ()),
+            moved.get(case_id),
             part.unsafe(case_id),
         )
         for part in parts

@@ -49,6 +49,8 @@ def run_of_transactions(
         builder.tables["transactions"].append(
             {
                 "transaction_id": number,
+                "thread": 0,
+                "tid": 1,
                 "phase": phase,
                 "kind": kind,
                 "databases": 1,
@@ -57,6 +59,7 @@ def run_of_transactions(
                 "return_ns": return_ns,
                 "sync_calls": 1,
                 "wal_frames": 0,
+                "busy_retries": 2,
             }
         )
     run = RunFolder.create(

@@ -21,6 +21,7 @@ def throughput(tables: RunTables) -> ibis.Table:
         first_ns=rows.begin_ns.min(),
         last_ns=rows.return_ns.max(),
         sync_calls=rows.sync_calls.sum(),
+        busy_retries=rows.busy_retries.sum(),
     )
     stops = checkpoints(tables).inner_join(span, CAPTURE)
     duration = stops.return_ns - stops.begin_ns
@@ -41,6 +42,7 @@ def throughput(tables: RunTables) -> ibis.Table:
         "transactions",
         "checkpoints",
         "sync_calls",
+        "busy_retries",
         throughput_tps=joined.transactions * 1e9 / joined.running_ns,
         throughput_with_checkpoints_tps=joined.transactions
         * 1e9

@@ -30,7 +30,7 @@ def report(
     from jojlab.report.html import write_report
     from jojlab.trace.run_folder import RunFolder
 
-    summary = summarise(RunFolder.open(run))
+    summary = summarise(RunFolder.open(run), with_traffic=True)
     path = out or run / "report.html"
     write_report(path, summary, str(run))
     print(path)

@@ -103,7 +103,7 @@ def show_run(folder: Path, *, as_json: bool) -> int:
     from jojlab.trace.run_folder import RunFolder
 
     run = RunFolder.open(folder)
-    summary = summarise(run)
+    summary = summarise(run, with_traffic=True)
     report = folder / "report.html"
     write_report(report, summary, str(folder))
     if as_json:

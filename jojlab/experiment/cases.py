@@ -28,6 +28,9 @@ DIRECT_BYTES = {"ext4": 512, "xfs": 512, "btrfs": 4096, "nilfs2": 512, "f2fs": 4
 # The sync modes that are a call after the write; the others are in the write, or nothing.
 CALL_AFTER_WRITE = ("fsync", "fdatasync", "mmap_async", "mmap_sync", "sync_file_range")
 
+# Most records that the agent keeps a shuffled order of (agent/src/workload/file/stream.rs).
+MOST_SHUFFLED = 1 << 24
+
 # Rows of a table to update: about 32 pages, so that random updates meet different ones.
 UPDATE_ROWS = 1000
 
@@ -87,6 +90,8 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     assert workload is not None
     fields = [field for field in FIELDS if field.applies(workload)]
     given = {field.name: settings.get(field.name, field.default) for field in fields}
+    if given["duration_ms"] and "transactions" not in settings:
+        given["transactions"] = 0
     record = {name: value for name, value in given.items() if value is not None}
     # initial_rows alone has a default that depends on other fields.
     return {name: record[name] if name in record else _default_rows(record) for name in given}
@@ -102,15 +107,21 @@ def _default_rows(settings: Mapping[str, Value]) -> int:
 
 
 def _deleted_rows(settings: Mapping[str, Value]) -> int:
-    """Return the rows that go from the first table, which no other loses more of."""
-    transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
-    return -(-transactions * int(settings["statements"]) // int(settings["tables"]))
+    """Return the rows that a table must have for its connections to delete from."""
+    connections, tables = int(settings["connections"]), int(settings["tables"])
+    counts = (int(settings["transactions"]), int(settings["warmup_transactions"]))
+    # Counts are shared out evenly, and the first connection gets the rest of each.
+    of_first = sum(-(-count // connections) for count in counts)
+    rows = -(-of_first * int(settings["statements"]) // tables)
+    return rows * (connections if settings["sharing"] == "shared" else 1)
 
 
 def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
     if found := impossible_filesystem(settings):
         return found
+    if bool(settings["transactions"]) == bool(settings["duration_ms"]):
+        return "either transactions or duration_ms says how much is measured: name one of them"
     if settings["workload"] in SQLITE:
         return _impossible_sqlite(settings)
     if settings["workload"] in RECORDS:
@@ -124,7 +135,12 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
         return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
     if settings["batch_atomic_write"] == "on" and settings["filesystem"] != "f2fs":
         return f"{settings['filesystem']} has no batch atomic write; of the five, f2fs alone has"
+    shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
+    if shared and settings["locking_mode"] == "exclusive":
+        return "locking_mode = exclusive lets no other connection share the databases"
     rows = int(settings["initial_rows"])
+    if settings["workload"] == "sqlite-delete" and settings["duration_ms"] and not rows:
+        return "sqlite-delete needs initial_rows, as duration_ms does not say how many will go"
     if settings["workload"] == "sqlite-delete" and rows < _deleted_rows(settings):
         return (
             f"sqlite-delete deletes {_deleted_rows(settings)} rows of a table that has {rows}; "
@@ -141,10 +157,18 @@ def _impossible_records(settings: Mapping[str, Value]) -> str:
     record_bytes, file_bytes = int(settings["record_bytes"]), int(settings["file_bytes"])
     if record_bytes > file_bytes:
         return f"record_bytes = {record_bytes} is more than file_bytes = {file_bytes}"
-    operations = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    threads = int(settings["threads"])
+    counts = (int(settings["transactions"]), int(settings["warmup_transactions"]))
+    operations = sum(-(-count // threads) for count in counts)
+    if settings["overlap_percent"] and settings["access"] != "shuffled":
+        return "overlap_percent is for access = shuffled alone"
+    if settings["access"] == "shuffled" and file_bytes // record_bytes > MOST_SHUFFLED:
+        return f"access = shuffled has at most {MOST_SHUFFLED} records; raise record_bytes"
     if settings["access"] == "append":
         if settings["workload"] != "file-write":
             return "access = append is for file-write alone"
+        if settings["read_percent"]:
+            return "access = append has nothing to read; read_percent must be 0"
         if operations * record_bytes > file_bytes:
             return (
                 f"file_bytes = {file_bytes} is too small for {operations} appended records "
@@ -176,6 +200,9 @@ def _impossible_metadata(settings: Mapping[str, Value]) -> str:
     syncs = "on" in (settings["sync_file"], settings["sync_directory"])
     if settings["metadata_operation"] == "stat" and syncs:
         return "stat changes nothing that could be synced"
+    operation = settings["metadata_operation"]
+    if settings["duration_ms"] and operation in ("unlink", "rename", "stat"):
+        return f"{operation} needs its files made before: give transactions, not duration_ms"
     return ""
 
 
@@ -189,11 +216,12 @@ def refuse_small_device(settings: Mapping[str, Value], capacity_bytes: int) -> s
             f"{settings['device']} has {capacity_bytes // MIB} MiB"
         )
     # The rest is the filesystem's own, and what a log-structured one needs in order to clean.
-    file_bytes = int(settings.get("file_bytes", 0))
-    if file_bytes > capacity_bytes // 4 * 3:
+    file_bytes, threads = int(settings.get("file_bytes", 0)), int(settings.get("threads", 1))
+    if file_bytes * threads > capacity_bytes // 4 * 3:
+        of_each = f" for each of {threads} threads" if threads > 1 else ""
         return (
-            f"file_bytes = {file_bytes} is more than three quarters of {settings['device']}, "
-            f"which has {capacity_bytes} bytes"
+            f"file_bytes = {file_bytes}{of_each} is more than three quarters of "
+            f"{settings['device']}, which has {capacity_bytes} bytes"
         )
     return ""
 

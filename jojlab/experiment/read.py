@@ -27,6 +27,8 @@ EXPERIMENTS = ROOT / "experiments"
 
 CASES = ("device", "filesystem", "workload", "matrix", "variant", "published", "chart")
 TOP_LEVEL = ("question", "seed", "seeds", "notes", *CASES, "part")
+# Fields of which a case has one.
+ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 MAX_SEEDS = 1000
 MAX_CASES = 10_000
 
@@ -289,6 +291,10 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
             variants = choose(variants, text.split(","), where)
             continue
         known = field_named(name, where)
+        # What the file said of the alternative no longer holds.
+        if other := ALTERNATIVES.get(name):
+            fixed.pop(other, None)
+            matrix.pop(other, None)
         # A list of mount options has commas of its own.
         texts = [text] if name == "mount_options" else text.split(",")
         values = tuple(known.parse(part, where) for part in texts)

@@ -110,6 +110,64 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     return _finish(chart, len(cases), data)
 
 
+def shares(rows: Rows) -> dict[str, Any]:
+    """Bars of parts of a whole by `case` and `value`, beside each other for each `by`.
+
+    `amount` is what the parts are of, `order` the order in which they stand.
+    """
+    values = [row["value"] for row in sorted(rows, key=lambda row: row["order"])]
+    values = list(dict.fromkeys(values))
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    data: Datasets = {}
+    bars = (
+        alt.Chart(named(data, rows))
+        .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
+        .encode(
+            y=_cases(rows),
+            x=alt.X("amount:Q", title=None, stack="normalize", axis=alt.Axis(format="%")),
+            color=alt.Color(
+                "value:N",
+                sort=values,
+                scale=alt.Scale(domain=values, range=_part_colours(values)),
+                legend=legend(""),
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=_tooltip("case", "value", "amount", "by"),
+        )
+        .properties(width=WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
+    )
+    halves = [
+        bars.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
+        if place == 0
+        else bars.transform_filter(f"datum.by === '{by}'")
+        .encode(y=alt.Y("case:N", sort=cases, title=None, axis=None))
+        .properties(title=f"by {by}")
+        for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
+    ]
+    return configured(alt.hconcat(*halves, spacing=16), data)
+
+
+def _part_colours(values: Sequence[str]) -> list[str]:
+    """Colours of the bill where the words are its own, and others that can be told apart."""
+    known = {
+        "db": COLOURS["database"],
+        "db-journal": COLOURS["rollback journal"],
+        "wal": COLOURS["WAL"],
+        "data": COLOURS["database"],
+        "fs-journal": COLOURS["filesystem journal"],
+        "fs-metadata": COLOURS["filesystem metadata"],
+        "unknown": COLOURS["unknown"],
+        "no file": COLOURS["flush"],
+    }
+    rest = [
+        "#0072B2", "#56B4E9", "#009E73", "#B8A30F", "#E69F00", "#D55E00", "#CC79A7", "#6A3D9A",
+        "#333333", "#999999", "#17455C", "#7A5230",
+    ]  # fmt: skip
+    free = [colour for colour in rest if colour not in {known.get(value) for value in values}]
+    return [known.get(value) or free.pop(0) if free or value in known else "#8C8C8C"
+            for value in values]  # fmt: skip
+
+
 def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
     """One commit: its requests over time and sector, a lane for each owner, flushes across.
 
@@ -209,6 +267,7 @@ def _tooltip(*names: str) -> list[alt.Tooltip]:
         "ms",
         "kib",
         "requests",
+        "amount",
         "begin_ms",
         "end_ms",
     }

@@ -47,6 +47,11 @@ def chart(name: str, label: str) -> str:
     )
 
 
+def picture(name: str, label: str) -> str:
+    """Return the place of picture `name`, which lba.js draws."""
+    return f'<div class="lba" id="{escape(name)}" role="img" aria-label="{escape(label)}"></div>'
+
+
 def ask(*commands: str) -> str:
     """Return the commands that give the numbers above again."""
     return "".join(f'<code class="ask">{escape(command)}</code>' for command in commands)

@@ -20,17 +20,21 @@ import vl_convert
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import part_sections, sections, text
+from jojlab.report import part_sections, sections, text, traffic_sections
+
+Specs = dict[str, dict[str, Any]]
 
 _FOLDER = Path(__file__).parent
 _INDEX = {
     "overview": "At a glance",
-    "pictures": "In one picture",
+    "figure": "In one picture",
     "published": "Published",
     "throughput": "Throughput",
     "latency": "Latency",
     "bill": "The bill",
     "commit": "One commit",
+    "kinds": "Kinds of I/O",
+    "places": "Over time",
     "method": "Method",
 }
 
@@ -54,14 +58,16 @@ def write_report(path: Path, summary: RunSummary, run: str) -> None:
 def report_html(summary: RunSummary, run: str) -> str:
     """Return the whole page."""
     run = shlex.quote(run)
-    specs: dict[str, dict[str, Any]] = {}
+    specs: Specs = {}
+    pictures: Specs = {}
     if summary.is_composed:
         body = "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
     else:
-        body = _one_experiment(summary, run, specs)
+        body = _one_experiment(summary, run, specs, pictures)
     body += sections.method(summary, run)
     head = _head(summary, body)
-    script = f"{_vega()}\n{(_FOLDER / 'page.js').read_text(encoding='utf-8')}"
+    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
+    script = "\n".join([_vega(), *own])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -75,11 +81,12 @@ def report_html(summary: RunSummary, run: str) -> str:
         f"<footer>jojlab, {escape(summary.name)}. Each number above comes again from the command "
         "under it.</footer>\n"
         f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
+        f'<script type="application/json" id="pictures">{_json(pictures)}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 
-def _one_experiment(summary: RunSummary, run: str, specs: dict[str, dict[str, Any]]) -> str:
+def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs) -> str:
     """Return the sections of a run of one experiment."""
     body = sections.overview(summary, run)
     for part in summary.parts:
@@ -91,6 +98,8 @@ def _one_experiment(summary: RunSummary, run: str, specs: dict[str, dict[str, An
     if any(case.bill for case in summary.measured):
         body += sections.bill(summary, run, specs)
         body += sections.commits(summary, run, specs)
+    body += traffic_sections.kinds(summary, run, specs)
+    body += traffic_sections.places(summary, run, pictures)
     return body
 
 

@@ -11,7 +11,8 @@ from jojlab.analysis.bill_classes import CLASSES, class_shares
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, text
+from jojlab.report import chart_rows, charts, reasons, text
+from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
     ask,
@@ -166,6 +167,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
                 case.label,
                 f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 chart(name, f"Requests of one commit of {case.label} over time and sector"),
+                commit_table(case.trace),
                 ask(
                     f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                     f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"'
@@ -236,11 +238,16 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.digits(case.bill.per_commit(total.requests))} requests, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
-    parts = [_bill_table(case.bill, "commit")]
+    parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     if case.bill.part("deferred"):
         parts += ["<h3>Deferred to later</h3>", _bill_table(case.bill, "deferred")]
+        parts += _reasons(case.bill, "deferred")
     command = f"joj show {run} --case {shlex.quote(case.case_id)}"
     return details(case.label, soft, *parts, ask(command), is_open=is_open)
+
+
+def _reasons(bill: Bill, part: str) -> list[str]:
+    return [paragraph(sentence) for sentence in reasons.sentences(bill, part)]
 
 
 def _bill_table(bill: Bill, part: str) -> str:

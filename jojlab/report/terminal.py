@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from jojlab.analysis.characterisation import Characterisation
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import Comparison
 from jojlab.analysis.figures import FIGURES
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import text
+from jojlab.report import kind_rows, reasons, text
 from jojlab.report.statement_terminal import print_statements
 
 # The figures of the overview: column title, figure.
@@ -156,6 +157,27 @@ def print_bill(console: Console, bill: Bill) -> None:
         table.add_row("[bold]deferred to later[/bold]")
         _add_rows(table, bill, bill.part("deferred"), 0)
     console.print(table)
+    for part in ("commit", "deferred"):
+        for sentence in reasons.sentences(bill, part):
+            console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
+
+
+def print_kinds(console: Console, label: str, kinds: Characterisation) -> None:
+    """Print what kind of I/O one case made, and what its devices did."""
+    console.print(f"[bold]{escape(label)}[/bold]: {kind_rows.totals_text(kinds)}")
+    sides = ("left", "left", *("right",) * (len(kind_rows.COLUMNS) - 2))
+    reads = "read" in kinds.operations
+    shown = len(kind_rows.COLUMNS) if reads else len(kind_rows.COLUMNS) - 4
+    table = _table(*list(zip(kind_rows.COLUMNS, sides, strict=True))[:shown])
+    for row in kind_rows.characterisation_cells(kinds):
+        table.add_row(*map(escape, row[:shown]))
+    console.print(table)
+    devices = _table(
+        *zip(kind_rows.DEVICE_COLUMNS, ("left", "right", "right", "right"), strict=True)
+    )
+    for row in kind_rows.device_cells(kinds):
+        devices.add_row(*map(escape, row))
+    console.print(devices)
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

@@ -1,7 +1,8 @@
 """Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
 
-Reads TABLE.parquet for every table of schema/. Every file must be there, be whole, and have
-exactly the schema's columns and types, with no null where the schema allows none.
+Reads TABLE.parquet for every table of schema/, and what a live tracing wrote of it before as it
+went: the segments TABLE/000000.parquet and so on. Every file must be whole, and have exactly the
+schema's columns and types, with no null where the schema allows none.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ class Capture:
         """Decode and check every table; raises DataError naming the file that is wrong."""
         if not folder.is_dir():
             raise DataError(f"{folder}: no such capture", _REMEDY)
-        row_counts = {table: _read(folder, table).num_rows for table in TABLES}
+        row_counts = {
+            table: sum(_read(path, table).num_rows for path in _paths(folder, table))
+            for table in TABLES
+        }
         return cls(folder, row_counts, _read_manifest(folder))
 
-    def path(self, table: str) -> Path:
-        """Return the file of `table`."""
-        return self.folder / f"{table}.parquet"
+    def paths(self, table: str) -> list[Path]:
+        """Return the files of `table`: its segments, oldest first, and the one of the whole."""
+        return _paths(self.folder, table)
 
     def read(self, table: str) -> pa.Table:
         """Return one table's rows; raises DataError when it does not keep the contract."""
-        return _read(self.folder, table)
+        return pa.concat_tables(_read(path, table) for path in self.paths(table))
 
     @property
     def lost_events(self) -> int:
@@ -81,10 +85,14 @@ def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
             )
 
 
-def _read(folder: Path, table: str) -> pa.Table:
-    path = folder / f"{table}.parquet"
-    if not path.is_file():
-        raise DataError(f"{path}: missing table", _REMEDY)
+def _paths(folder: Path, table: str) -> list[Path]:
+    whole = folder / f"{table}.parquet"
+    if not whole.is_file():
+        raise DataError(f"{whole}: missing table", _REMEDY)
+    return [*sorted((folder / table).glob("[0-9]*.parquet")), whole]
+
+
+def _read(path: Path, table: str) -> pa.Table:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             _check_columns(path, table, file.schema_arrow)
@@ -105,7 +113,7 @@ def _read(folder: Path, table: str) -> pa.Table:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.parquet"
     manifest: dict[str, Any] = {}
-    for row in _read(folder, "manifest").to_pylist():
+    for row in _read(path, "manifest").to_pylist():
         try:
             manifest[row["key"]] = json.loads(row["value"])
         except json.JSONDecodeError as error:

@@ -39,21 +39,22 @@ def open_tables(run: RunFolder) -> RunTables:
             f"{run.path}: no case of this run has finished", "see the reasons: joj show RUN"
         )
     connection = ibis.duckdb.connect()
-    names = {
-        "case_id": [entry.case_id for entry, _, _ in captures],
-        "seed": [seed for _, seed, _ in captures],
-    }
     opened = [capture for _, _, capture in captures]
     tables: dict[str, ibis.Table] = {}
     for table in TABLES:
-        files = file_names(opened, table)
+        files, places = file_names(opened, table)
         rows = connection.read_parquet(
             file_patterns(files),
             filename=True,
             hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
         )
         owners = f"captures_of_{table}"
-        connection.con.register(owners, pa.table({"filename": files, **names}))
+        names = {
+            "filename": files,
+            "case_id": [captures[place][0].case_id for place in places],
+            "seed": [captures[place][1] for place in places],
+        }
+        connection.con.register(owners, pa.table(names))
         owned = rows.inner_join(connection.table(owners), "filename").drop("filename")
         tables[table] = connection.create_view(table, owned)
     _check_counts(tables, opened, run)

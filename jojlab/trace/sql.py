@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -29,8 +29,9 @@ def query(run: RunFolder, sql: str) -> pa.Table:
         raise DataError(f"{run.path}: no case of this run has finished", "see: joj show RUN")
     with duckdb.connect() as connection:
         for table in _tables_in(connection, sql):
-            paths = file_names([capture for _, _, capture in captures], table)
-            connection.register("owners", _owners(table, paths, captures))
+            paths, places = file_names([capture for _, _, capture in captures], table)
+            owners = [captures[place][:2] for place in places]
+            connection.register("owners", _owners(table, paths, owners))
             connection.execute(
                 f"CREATE TABLE {table} AS SELECT rows.* EXCLUDE (filename), "
                 "owners.* EXCLUDE (filename) FROM read_parquet($1, filename=true, "
@@ -63,11 +64,8 @@ def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     return [table for table in TABLES if table in named] or list(TABLES)
 
 
-def _owners(
-    table: str, paths: list[str], captures: Iterable[tuple[CaseEntry, int, Any]]
-) -> pa.Table:
+def _owners(table: str, paths: list[str], entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
     """Return one row per file: its path, case_id, seed and the fields of its case."""
-    entries = [(entry, seed) for entry, seed, _ in captures]
     taken = {column.name for column in table_schema(table).columns} | {"case_id", "seed"}
     columns: dict[str, pa.Array] = {
         "filename": pa.array(paths),

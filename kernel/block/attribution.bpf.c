@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Follows every bio of one disk from its submission, where it is still known whose pages it
- * carries and who sends it, through the request that the driver gets, to its completion; and the
- * calls that wait for it (fsync and its kin). Produces the records of event.h.
+ * Follows every bio of some disks from its submission, where it is still known whose pages it
+ * carries and who sends it, through the request that the driver gets, to its completion; the calls
+ * that wait for it (fsync and its kin), and the changes to files that make it necessary. Produces
+ * the records of event.h.
  *
  * Only BTF tracepoints: they are on every kernel with BTF. fentry was refused with EPERM by a 6.18
  * kernel we met, for a cause not found, and on 6.1 missed fdatasync, which does not go through
@@ -23,9 +24,12 @@
 #include "read.bpf.h"
 #include "compat.bpf.h"
 #include "output.bpf.h"
+#include "file_state.bpf.h"
 #include "paths.bpf.h"
 #include "page_runs.bpf.h"
+#include "btrfs.bpf.h"
 #include "calls.bpf.h"
+#include "names.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -70,7 +74,7 @@ static __always_inline void send_direct(struct walk *walk, __u64 dio)
 }
 
 static __always_inline void send_runs(struct walk *walk, struct bio *bio,
-				      struct bio_record *record)
+				      struct bio_record *record, __u64 call_inode)
 {
 	__u64 end_io = record->end_io, private = (__u64)bio->bi_private;
 
@@ -91,7 +95,12 @@ static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
 	walk->done_bytes = bio->bi_iter.bi_bvec_done;
-	walk->call_inode = inode_of_current_call();
+	walk->fallback_inode = btrfs_owner((__u64)bio, end_io);
+	walk->fallback_flag = RUN_COMPRESSED;
+	if (!walk->fallback_inode) {
+		walk->fallback_inode = call_inode;
+		walk->fallback_flag = RUN_FROM_CALL;
+	}
 	bpf_loop(WALK_LIMIT, step, walk, 0);
 	close_run(walk);
 }
@@ -154,11 +163,12 @@ SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
 	__u32 zero = 0, operation;
+	__u64 call_inode;
 	struct walk walk;
 	struct bio_scratch *scratch;
 	struct bio_record *record;
 
-	if (!control.enabled || !is_traced(disk_number(bio->bi_bdev->bd_disk)))
+	if (control.enabled != ENABLED || !is_traced(disk_number(bio->bi_bdev->bd_disk)))
 		return 0;
 	scratch = bpf_map_lookup_elem(&bio_scratches, &zero);
 	/* Busy: an interrupt sent a bio while we were at another one. */
@@ -169,6 +179,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	scratch->busy = 1;
 	record = &scratch->record;
 	describe_bio(record, bio);
+	call_inode = describe_call(record);
 	operation = record->flags & REQ_OP_MASK;
 
 	/*
@@ -181,9 +192,9 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	walk.time_ns = record->time_ns;
 	walk.left_bytes = record->length_bytes;
 	if (record->length_bytes && operation <= REQ_OP_WRITE)
-		send_runs(&walk, bio, record);
+		send_runs(&walk, bio, record, call_inode);
 	else if (record->length_bytes)
-		send_whole(&walk, inode_of_current_call(), RUN_UNMAPPED | RUN_FROM_CALL);
+		send_whole(&walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
 	if (walk.ownerless || operation > REQ_OP_WRITE)
 		describe_holder(record, (__u64)bio->bi_bdev);
 	send(record, sizeof(*record), &control.lost_bios);
@@ -232,20 +243,97 @@ int BPF_PROG(request_completed, struct request *request, int error, unsigned int
 	return 0;
 }
 
+/* What umount writes it writes after the end of its call, before the thread's next. */
+static __always_inline void end_unmounting(void)
+{
+	if (!control.unmounting || control.unmounting != (__u32)bpf_get_current_pid_tgid())
+		return;
+	control.unmounting = 0;
+	send_sync(RECORD_SYNC_END, CALL_UMOUNT2, 0, 0);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_entered, struct pt_regs *registers, long call)
 {
-	if (control.enabled && waits_for_device(call, registers))
-		send_sync(RECORD_SYNC_BEGIN, call, registers);
+	__u64 file = 0, inode = 0;
+	__u32 role, flags = 0;
+
+	if (!control.enabled)
+		return 0;
+	end_unmounting();
+	role = role_of(call, registers);
+	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)))
+		return 0;
+	if (role & ROLE_FILE) {
+		file = file_of_descriptor(registers->di);
+		inode = traced_inode(file);
+		if (!inode)
+			return 0;
+	}
+	if (role & (ROLE_WRITES | ROLE_CHANGES))
+		know_file(inode);
+	if (role & ROLE_WRITES) {
+		flags = call_flags(call, registers, file);
+		if (!(flags & (CALL_DSYNC | CALL_SYNC_ALL)))
+			return 0;
+	} else if (!(role & ROLE_WAITS)) {
+		return 0;
+	}
+	if (call == CALL_UMOUNT2)
+		control.unmounting = bpf_get_current_pid_tgid();
+	send_sync(RECORD_SYNC_BEGIN, call, inode, flags);
 	return 0;
+}
+
+/* The file that a call has just opened, and may have made or emptied. */
+static __always_inline void note_opened(long call, const struct pt_regs *registers, __u64 file)
+{
+	__u64 inode = traced_inode(file);
+	__u32 flags = 0, changes = 0;
+
+	if (!inode)
+		return;
+	if (READ(file, file, f_mode) & FMODE_CREATED)
+		changes |= CHANGE_CREATED;
+	else if (call == CALL_CREAT)
+		changes |= CHANGE_SHRANK;
+	else if (call == CALL_OPEN || call == CALL_OPENAT)
+		flags = call == CALL_OPEN ? registers->si : registers->dx;
+	if (flags & O_TRUNC)
+		changes |= CHANGE_SHRANK;
+	if (changes)
+		note_file(inode, 0, changes | NOTE_NAME);
+	else
+		know_file(inode);
 }
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(call_left, struct pt_regs *registers, long result)
 {
 	long call = registers->orig_ax;
+	__u64 file = 0, inode = 0;
+	__u32 role;
 
-	if (control.enabled && waits_for_device(call, registers))
-		send_sync(RECORD_SYNC_END, call, NULL);
+	if (!control.enabled)
+		return 0;
+	role = role_of(call, registers);
+	if (role & ROLE_OPENS && result >= 0)
+		note_opened(call, registers, file_of_descriptor(result));
+	if (role & ROLE_NAMES && !result)
+		send_names(call, registers);
+	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call == CALL_UMOUNT2)
+		return 0;
+	if (role & ROLE_FILE) {
+		file = file_of_descriptor(registers->di);
+		inode = traced_inode(file);
+		if (!inode)
+			return 0;
+	}
+	if (role & (ROLE_WRITES | ROLE_CHANGES))
+		note_file(inode, 0, 0);
+	if (role & ROLE_WAITS ||
+	    (role & ROLE_WRITES &&
+	     call_flags(call, registers, file) & (CALL_DSYNC | CALL_SYNC_ALL)))
+		send_sync(RECORD_SYNC_END, call, 0, 0);
 	return 0;
 }

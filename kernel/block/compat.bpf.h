@@ -39,6 +39,31 @@ struct extent_buffer___folios {
 	struct folio *folios[16];
 } __attribute__((preserve_access_index));
 
+/* A btrfs_bio names its inode (6.18) ... */
+struct btrfs_bio___owned {
+	struct btrfs_inode *inode;
+} __attribute__((preserve_access_index));
+
+/* ... or that of a compressed extent does so by way of a compressed_bio (6.1). */
+struct compressed_bio___owned {
+	struct inode *inode;
+} __attribute__((preserve_access_index));
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+} __attribute__((preserve_access_index));
+
+/* The time of modification is a timespec64 (6.1) or two fields (6.18). */
+struct inode___timespec {
+	struct timespec64 i_mtime;
+} __attribute__((preserve_access_index));
+
+struct inode___split_time {
+	__s64 i_mtime_sec;
+	__u32 i_mtime_nsec;
+} __attribute__((preserve_access_index));
+
 /*
  * page.flags is an unsigned long (6.1) or a struct memdesc_flags_t (6.18), so a CO-RE access to
  * it relocates on one side only. It is the first member on both.
@@ -81,6 +106,18 @@ static __always_inline __u64 extent_buffer_page(__u64 buffer)
 		return READ(extent_buffer___folios, buffer, folios[0]);
 	if (bpf_core_field_exists(((struct extent_buffer___pages *)0)->pages))
 		return READ(extent_buffer___pages, buffer, pages[0]);
+	return 0;
+}
+
+/* When the bytes of a file changed last: a value that differs whenever the time does. */
+static __always_inline __u64 modification_time(__u64 inode)
+{
+	if (bpf_core_field_exists(((struct inode___split_time *)0)->i_mtime_nsec))
+		return READ(inode___split_time, inode, i_mtime_sec) * 1000000000 +
+		       READ(inode___split_time, inode, i_mtime_nsec);
+	if (bpf_core_field_exists(((struct inode___timespec *)0)->i_mtime))
+		return READ(inode___timespec, inode, i_mtime.tv_sec) * 1000000000 +
+		       READ(inode___timespec, inode, i_mtime.tv_nsec);
 	return 0;
 }
 

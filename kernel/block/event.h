@@ -16,11 +16,22 @@ enum record_kind {
 	RECORD_BIO = 1,		/* a bio entered the block layer; its runs came before it */
 	RECORD_RUN = 2,		/* a stretch of one bio with one owner */
 	RECORD_PATH = 3,	/* a file was seen first, or renamed, linked or unlinked */
-	RECORD_SYNC_BEGIN = 4,	/* a task entered fsync or one of its kin */
+	RECORD_SYNC_BEGIN = 4,	/* a task entered fsync, or another call that waits */
 	RECORD_SYNC_END = 5,	/* and left it */
 	RECORD_ISSUE = 6,	/* the driver got a request */
 	RECORD_COMPLETE = 7,	/* the device was done with it, or with a part of it */
+	RECORD_CHANGE = 8,	/* a file's inode is no longer as it was told before */
+	RECORD_NAME = 9,	/* a call changed a name: unlink, rename and their kin */
 };
+
+/* How the call that a task is in treats the device. */
+enum call_flag {
+	CALL_DIRECT = 1,	/* the file is open with O_DIRECT */
+	CALL_DSYNC = 2,		/* O_DSYNC, or RWF_DSYNC of pwritev2 */
+	CALL_SYNC_ALL = 4,	/* O_SYNC, RWF_SYNC, or a filesystem mounted with sync */
+};
+
+#define NO_CALL 0xffffffffU	/* the submitter is a kernel thread */
 
 struct bio_record {
 	__u32 kind;
@@ -40,7 +51,9 @@ struct bio_record {
 	__u32 pid;
 	__u32 tid;
 	char comm[16];
-	char buffer_type[24];		/* b_ops->name of an XFS buffer */
+	char buffer_type[16];		/* b_ops->name of an XFS buffer */
+	__u32 call;			/* system call of the submitter, or NO_CALL */
+	__u32 call_flags;		/* enum call_flag */
 	char holder[8];			/* filesystem type; only for bios without owner */
 };
 
@@ -51,6 +64,7 @@ enum run_flag {
 	RUN_FROM_CALL = 8,	/* inode from the system call its submitter is in */
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
+	RUN_COMPRESSED = 64,	/* inode from the btrfs_bio: its pages are compressed extents */
 };
 
 struct run_record {
@@ -105,7 +119,50 @@ struct sync_record {
 	__u32 pid;
 	__u32 tid;
 	char comm[16];
+	__u32 flags;			/* enum call_flag */
+};
+
+/* What is different about an inode since user space was told last. */
+enum change {
+	CHANGE_CREATED = 1,
+	CHANGE_GREW = 2,
+	CHANGE_SHRANK = 4,		/* or was truncated to the size it had */
+	CHANGE_ALLOCATED = 8,		/* its number of blocks; XFS does not keep it in the inode */
+	CHANGE_LINKS = 16,
+	CHANGE_MODE = 32,
+	CHANGE_TIMES = 64,
+};
+
+struct change_record {
+	__u32 kind;
+	__u32 changes;			/* enum change */
+	__u64 time_ns;
+	__u64 inode;
+	__u32 generation;
+	__u32 filesystem;
+	__u32 disk;			/* 0 where the filesystem has no single device */
+	__u32 pid;			/* who it was noticed in */
+	__u32 tid;
 	__u32 padding;
+};
+
+enum name_flag {
+	NAME_TRUNCATED = 1,
+	NAME_SECOND = 2,		/* the new name of a rename or link */
+};
+
+struct name_record {
+	__u32 kind;
+	__u32 call;
+	__u64 time_ns;
+	__u64 inode;			/* of the directory it is relative to; 0: it begins with / */
+	__u32 generation;
+	__u32 filesystem;
+	__u32 pid;
+	__u32 tid;
+	__u32 flags;			/* enum name_flag */
+	__u32 name_bytes;
+	/* the path as the call was given it follows, ended by NUL */
 };
 
 struct request_record {
@@ -120,17 +177,31 @@ struct request_record {
 	__u32 error;			/* blk_status_t of a completion */
 };
 
+enum enabled {
+	DISABLED = 0,
+	ENABLED = 1,
+	ENDING = 2,		/* no new bio is told of, but the requests of those before */
+};
+
+#define DISKS_LIMIT 8
+
 /*
  * Shared memory, written by user space while the programs are attached. Addresses come from
  * /proc/kallsyms; 0 is "this kernel has no such function (yet)": modules may be loaded later.
  */
 struct control {
-	__u32 enabled;
-	__u32 device;			/* the disk that is traced */
+	__u32 enabled;			/* enum enabled */
+	__u32 unmounting;		/* thread whose umount goes on after its call; by the programs */
+	__u32 disks[DISKS_LIMIT];	/* the disks that are traced; 0 where there are fewer */
 	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
 	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */
 	__u64 xfs_log_end_io;		/* xlog_bio_end_io: pages are the log's own memory */
+	__u64 btrfs_simple_end_io;	/* btrfs_simple_end_io: the bio is in a btrfs_bio */
+	__u64 btrfs_first_end_io;	/* btrfs_orig_write_end_io: likewise */
+	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
+	__u64 btrfs_packed_write;	/* end_compressed_bio_write: its private is a compressed_bio */
+	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
@@ -140,6 +211,7 @@ struct control {
 	__u64 lost_paths;
 	__u64 lost_syncs;
 	__u64 lost_requests;
+	__u64 lost_changes;
 	/* Written by user space: a new session is told every name anew. */
 	__u64 session;
 };
@@ -149,6 +221,8 @@ _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 byt
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 112, "control is written as 112 bytes");
+_Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
+_Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
+_Static_assert(sizeof(struct control) == 192, "control is written as 192 bytes");
 
 #endif

@@ -10,7 +10,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di, si, dx, orig_ax;
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
 };
 
 struct hlist_node {
@@ -31,8 +31,11 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct inode;
+
 struct dentry {
 	struct dentry *d_parent;
+	struct inode *d_inode;
 	struct qstr d_name;
 	union {
 		struct hlist_node d_alias;
@@ -57,6 +60,7 @@ struct file_system_type {
 struct super_block {
 	__u32 s_dev;
 	unsigned long s_magic;
+	unsigned long s_flags;
 	struct block_device *s_bdev;
 	struct file_system_type *s_type;
 };
@@ -68,6 +72,7 @@ struct inode {
 	unsigned int i_nlink;
 	__u32 i_generation;
 	__s64 i_size;
+	__u64 i_blocks;
 	__u32 i_rdev;
 	struct hlist_head i_dentry;
 };
@@ -81,6 +86,8 @@ struct address_space {
 
 struct file {
 	struct inode *f_inode;
+	unsigned int f_flags;
+	unsigned int f_mode;
 };
 
 struct fdtable {
@@ -92,9 +99,18 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct path {
+	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path pwd;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct files_struct *files;
+	struct fs_struct *fs;
 };
 
 struct page {
@@ -164,6 +180,24 @@ struct xfs_buf {
 
 struct extent_buffer {
 	__s8 log_index;
+};
+
+struct btrfs_inode {
+	struct inode vfs_inode;
+};
+
+struct btrfs_bio {
+	void *end_io;
+	void *private;
+	struct bio bio;
+};
+
+struct btrfs_io_context {
+	struct bio *orig_bio;
+};
+
+struct btrfs_io_stripe {
+	struct btrfs_io_context *bioc;
 };
 
 #pragma clang attribute pop

@@ -3,6 +3,8 @@
 #ifndef JOJ_OUTPUT_BPF_H
 #define JOJ_OUTPUT_BPF_H
 
+#define BTRFS_MAGIC 0x9123683e
+
 /* A section of its own: user space finds the struct by the section's name, mapped. */
 struct control control SEC(".data.control") = {};
 
@@ -27,7 +29,12 @@ static __always_inline __u32 disk_number(struct gendisk *disk)
 
 static __always_inline bool is_traced(__u32 device)
 {
-	return control.device == device;
+	if (device == control.disks[0])
+		return true;
+	for (int place = 1; place < DISKS_LIMIT && control.disks[place]; place++)
+		if (device == control.disks[place])
+			return true;
+	return false;
 }
 
 /* The disk under a filesystem; 0 where it has none of its own (Btrfs) or several. */
@@ -39,6 +46,17 @@ static __always_inline __u32 disk_of_filesystem(__u64 superblock)
 		return 0;
 	disk = READ(block_device, device, bd_disk);
 	return READ(gendisk, disk, major) << 20 | READ(gendisk, disk, first_minor);
+}
+
+/*
+ * Whether what happens on a filesystem can be of interest. User space knows which of those without
+ * a disk of their own are on one that is traced.
+ */
+static __always_inline bool may_be_traced(__u64 superblock)
+{
+	__u32 disk = disk_of_filesystem(superblock);
+
+	return disk ? is_traced(disk) : READ(super_block, superblock, s_magic) == BTRFS_MAGIC;
 }
 
 #endif

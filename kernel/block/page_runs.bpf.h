@@ -11,7 +11,6 @@
 #define PAGE_BYTES (1U << PAGE_SHIFT)
 #define PAGE_SIZE_OF_STRUCT bpf_core_type_size(struct page)
 
-#define BTRFS_MAGIC 0x9123683e
 #define F2FS_MAGIC 0xf2f52010
 #define BLOCK_DEVICE_MAGIC 0x62646576
 
@@ -26,7 +25,8 @@
 struct walk {
 	__u64 vectors;
 	__u32 index, done_bytes, left_bytes, offset_bytes;
-	__u64 call_inode;	/* file of the system call the submitter is in */
+	__u64 fallback_inode;	/* file of pages without one: see fallback_flag */
+	__u32 fallback_flag;	/* RUN_FROM_CALL or RUN_COMPRESSED */
 	__u64 time_ns;
 	bool open, ownerless;
 	__u64 mapping;		/* of the open run */
@@ -62,7 +62,7 @@ static __always_inline void describe_inode(struct run_record *run, __u64 inode, 
 	if (run->magic == BLOCK_DEVICE_MAGIC)
 		run->filesystem = READ(inode, inode, i_rdev);
 	else if ((run->mode & S_IFMT) == S_IFREG || (run->mode & S_IFMT) == S_IFDIR)
-		note_name(inode, time_ns);
+		note_file(inode, time_ns, NOTE_NAME);
 }
 
 static __always_inline void close_run(struct walk *walk)
@@ -119,9 +119,9 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 	walk->open = true;
 	if (!inode) {
 		walk->ownerless = true;
-		inode = walk->call_inode;
+		inode = walk->fallback_inode;
 		if (inode)
-			run->flags |= RUN_FROM_CALL;
+			run->flags |= walk->fallback_flag;
 	} else {
 		run->operations = READ(address_space, piece->mapping, a_ops);
 	}
@@ -167,7 +167,7 @@ static __always_inline bool continues(const struct walk *walk, const struct piec
 
 	if (!walk->open || walk->mapping != piece->mapping || run->detail != piece->detail)
 		return false;
-	if ((run->flags & ~RUN_FROM_CALL) != piece->flags)
+	if ((run->flags & ~(RUN_FROM_CALL | RUN_COMPRESSED)) != piece->flags)
 		return false;
 	return !piece->mapping || piece->file_offset_bytes == run->file_offset_bytes +
 				  (walk->offset_bytes - run->offset_bytes);

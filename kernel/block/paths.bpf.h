@@ -3,8 +3,6 @@
  * Names of files: one record when a file is seen first, and one whenever its name, the name of a
  * directory above it, or its number of links has changed since. An unlinked file that is still
  * open keeps its last dentry, and thus its name.
- *
- * The key is (s_dev, inode, generation): ext4 and F2FS use an inode number again at once.
  */
 #ifndef JOJ_PATHS_BPF_H
 #define JOJ_PATHS_BPF_H
@@ -17,29 +15,12 @@
 #define S_IFREG 0100000
 #define S_IFDIR 0040000
 
-struct file_key {
-	__u64 inode;
-	__u32 filesystem, generation;
-};
-
-struct file_name {
-	__u64 digest;		/* of the dentries up to the root and their names' hashes */
-	__u64 session;
-	__u32 links, padding;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct file_key);
-	__type(value, struct file_name);
-} known_names SEC(".maps");
-
 struct path_scratch {
 	__u32 busy;
 	__u32 zero;		/* always, which the verifier cannot know: see bio_queued */
 	struct file_key key;
-	struct file_name name;
+	struct file_state now;
+	struct change_record change;
 	struct path_record record;
 	char names[PATH_BYTES + NAME_BYTES];
 };
@@ -127,66 +108,89 @@ static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry
 		    &control.lost_paths);
 }
 
-/* Whether user space was told this name of the file in this session. */
-static __always_inline bool is_known(struct path_scratch *scratch)
+/* The name of the file, if user space does not know it yet. */
+static __always_inline void note_name(struct path_scratch *scratch, struct file_state *state,
+				      __u64 inode, __u64 time_ns)
 {
-	struct file_name *known = bpf_map_lookup_elem(&known_names, &scratch->key);
-	struct file_name *name = &scratch->name;
-
-	return known && known->session == name->session && known->digest == name->digest &&
-	       known->links == name->links;
-}
-
-static __always_inline void describe_name(struct path_scratch *scratch, __u64 inode,
-					  __u64 dentry)
-{
-	__u64 superblock = READ(inode, inode, i_sb);
+	__u64 dentry = dentry_of(inode);
 	struct digest_walk walk = { .dentry = dentry };
+	struct path_record *record = &scratch->record;
+	__u32 links = READ(inode, inode, i_nlink);
 
 	if (dentry)
 		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
-	scratch->key.inode = READ(inode, inode, i_ino);
-	scratch->key.filesystem = READ(super_block, superblock, s_dev);
-	scratch->key.generation = READ(inode, inode, i_generation);
-	scratch->name.digest = walk.digest;
-	scratch->name.session = control.session;
-	scratch->name.links = READ(inode, inode, i_nlink);
-}
-
-/*
- * Sends the name of the file of INODE if user space does not know it yet. A global function: the
- * verifier looks at it once, and not once for each caller. What can be is kept off the stack: all
- * frames from a program down to a callback have 512 bytes together.
- */
-__noinline int note_name(__u64 inode, __u64 time_ns)
-{
-	__u64 dentry = dentry_of(inode);
-	struct path_scratch *scratch;
-	struct path_record *record;
-	__u32 zero = 0;
-
-	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
-	/* Busy: we interrupted ourselves. The next sight of the file will send the name. */
-	if (!scratch || scratch->busy)
-		return 0;
-	scratch->busy = 1;
-	describe_name(scratch, inode, dentry);
-	if (is_known(scratch))
-		goto out;
-	record = &scratch->record;
+	if (state->named && state->digest == walk.digest && state->named_links == links)
+		return;
 	record->kind = RECORD_PATH;
 	record->filesystem = scratch->key.filesystem;
 	record->time_ns = time_ns;
 	record->inode = scratch->key.inode;
 	record->generation = scratch->key.generation;
 	record->mode = READ(inode, inode, i_mode);
-	record->links = scratch->name.links;
+	record->links = links;
 	record->flags = dentry ? 0 : PATH_NAMELESS;
 	record->size_bytes = READ(inode, inode, i_size);
 	record->disk = disk_of_filesystem(READ(inode, inode, i_sb));
-	if (send_path(scratch, dentry))
-		bpf_map_update_elem(&known_names, &scratch->key, &scratch->name, BPF_ANY);
-out:
+	if (!send_path(scratch, dentry))
+		return;
+	state->named = 1;
+	state->digest = walk.digest;
+	state->named_links = links;
+}
+
+/* What is known of the file in this session; a new entry holds its state of now. */
+static __always_inline struct file_state *recall(struct path_scratch *scratch, __u64 inode)
+{
+	struct file_state *state;
+
+	describe_key(&scratch->key, inode);
+	state = bpf_map_lookup_elem(&known_files, &scratch->key);
+	if (state && state->session == control.session)
+		return state;
+	__builtin_memset(&scratch->now, 0, sizeof(scratch->now));
+	describe_state(&scratch->now, inode);
+	scratch->now.session = control.session;
+	bpf_map_update_elem(&known_files, &scratch->key, &scratch->now, BPF_ANY);
+	return bpf_map_lookup_elem(&known_files, &scratch->key);
+}
+
+#define NOTE_NAME (1U << 31)	/* beside enum change */
+
+/*
+ * Tells what user space does not know yet of the file of INODE: how it changed, what is in WHAT,
+ * and with NOTE_NAME its name. TIME_NS is 0 for now. A global function: the verifier looks at it
+ * once, and not once for each caller. What can be is kept off the stack: all frames from a program
+ * down to a callback have 512 bytes together.
+ */
+__noinline int note_file(__u64 inode, __u64 time_ns, __u32 what)
+{
+	struct path_scratch *scratch;
+	struct file_state *state = NULL;
+	__u32 zero = 0, changes = what & ~NOTE_NAME;
+
+	scratch = bpf_map_lookup_elem(&path_scratches, &zero);
+	/* Busy: we interrupted ourselves. What differs will still differ at the next sight. */
+	if (!scratch || scratch->busy) {
+		if (changes)
+			__sync_fetch_and_add(&control.lost_changes, 1);
+		return 0;
+	}
+	scratch->busy = 1;
+	state = recall(scratch, inode);
+	if (state) {
+		bool told = false;
+
+		/* An inode that never had a name is the filesystem's own. */
+		if (state->named || dentry_of(inode))
+			told = note_changes(state, &scratch->now, &scratch->change, &scratch->key,
+					    inode, time_ns, changes);
+
+		if (what & NOTE_NAME || (told && !state->named))
+			note_name(scratch, state, inode,
+				  time_ns ? time_ns : bpf_ktime_get_ns());
+	} else {
+		__sync_fetch_and_add(&control.lost_paths, 1);
+	}
 	scratch->busy = 0;
 	return 0;
 }

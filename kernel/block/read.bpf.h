@@ -12,7 +12,7 @@
 #define JOJ_READ_BPF_H
 
 /* Set at load: the verifier then drops the branch that this kernel lacks. */
-const volatile bool has_rdonly_cast = false;
+const volatile bool has_rdonly_cast SEC(".rodata.settings") = false;
 
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 

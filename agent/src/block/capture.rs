@@ -1,17 +1,25 @@
-//! Makes tables of a ring buffer's bytes: finds the files, ties runs to bios, bios to the calls
-//! they serve, and hands all to the joiner. Works when the tracing is over, on memory only.
+//! Makes tables of records as they come: finds the files, ties runs to bios, bios to the calls
+//! they serve, and hands all to the joiner. Keeps what is under way only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
-use super::files::{Files, path_key, run_key, sync_key};
+use super::drafts::Draft;
+use super::files::Files;
+use super::gaps::Gaps;
 use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
-use super::record::{Bio, DecodeError, Path, Record, Request, Run, Sync, decode};
-use super::requests::{Gaps, Joiner};
+use super::record::{Bio, DecodeError, Record, Run, decode};
+use super::requests::Joiner;
 use super::symbols::Symbols;
-use super::sync_calls::SyncCalls;
 use crate::trace::rows;
+
+/// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
+const PENDING_BIOS: usize = 1024;
+
+/// A deadline that everything is before.
+pub const NEVER_NS: u64 = i64::MAX as u64;
 
 /// Tables of one tracing, and what is missing from them.
 #[derive(Debug, Default)]
@@ -25,107 +33,182 @@ pub struct Capture {
     pub gaps: Gaps,
 }
 
-enum Event {
-    Queue(Bio, Vec<(Run, Class)>),
-    Path(Path),
-    SyncBegin(Sync),
-    SyncEnd(Sync),
-    Issue(Request),
-    Complete(Request),
+/// Rows that are finished.
+#[derive(Debug, Default)]
+pub struct Finished {
+    pub requests: Vec<rows::Request>,
+    pub page_runs: Vec<rows::PageRun>,
 }
 
-/// What surrounds the records: the disk they are of.
-pub struct Surroundings<'a> {
-    /// Number of the whole disk; its name as in /sys/block.
-    pub disk: u32,
-    pub name: &'a str,
-    pub symbols: &'a Symbols,
-    pub layouts: &'a BTreeMap<u32, Layout>,
-}
-
-/// Decodes a sequence of (length u32, record) as the tracer collects them.
-///
-/// # Errors
-/// If a record is cut off, or is none that event.h knows.
-pub fn decode_all(bytes: &[u8]) -> Result<Vec<Record>, DecodeError> {
-    let mut records = Vec::new();
-    let mut rest = bytes;
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+/// The records of a sequence of (length u32, record) as the tracer collects them.
+pub fn decode_all(mut rest: &[u8]) -> impl Iterator<Item = Result<Record, DecodeError>> {
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*length) as usize;
         let Some((record, after)) = after.split_at_checked(length) else {
-            return Err(DecodeError::Short { kind: 0, actual: after.len(), expected: length });
+            rest = &[];
+            let short = DecodeError::Short { kind: 0, actual: after.len(), expected: length };
+            return Some(Err(short));
         };
-        records.push(decode(record)?);
         rest = after;
-    }
-    Ok(records)
+        Some(decode(record))
+    })
 }
 
-/// Device numbers of the partitions (or the whole disk) that bios went to.
-pub fn partitions(records: &[Record]) -> BTreeSet<u32> {
-    let partition = |record: &Record| match record {
-        Record::Bio(bio) => Some(bio.partition_device),
-        _ => None,
-    };
-    records.iter().filter_map(partition).collect()
+/// What a tracing under way has found so far.
+pub struct Assembler {
+    /// Runs whose bio did not come yet, by its serial.
+    pending: BTreeMap<u64, Vec<Run>>,
+    /// Runs whose bio never came.
+    orphans: u64,
+    /// By device: the disk or a partition of it.
+    layouts: BTreeMap<u32, Layout>,
+    read_layout: fn(u32) -> Layout,
+    files: Files,
+    read_mounts: fn() -> String,
+    causes: Causes,
+    joiner: Joiner,
 }
 
-/// Builds the tables.
-pub fn build(records: Vec<Record>, lost_events: u64, around: &Surroundings) -> Capture {
-    let filesystems = filesystems(&records, around.disk);
-    let (events, orphans) = gather(records, around);
-    let files = find_files(&events, &filesystems);
-    let mut calls = SyncCalls::new(around.disk, filesystems);
-    let mut joiner = Joiner::new(around.name, &files);
-    for event in events {
-        match event {
-            Event::Queue(bio, runs) => {
-                let asker = calls.asker(&bio, &runs);
-                joiner.queue(bio, runs, asker);
-            }
-            Event::SyncBegin(sync) => calls.begin(sync),
-            Event::SyncEnd(sync) => calls.end(sync.tid),
-            Event::Issue(request) => joiner.issue(&request),
-            Event::Complete(request) => joiner.complete(&request),
-            Event::Path(_) => {}
+impl Assembler {
+    /// Begins with disks by number and name. `read_layout` is asked for each device once, and
+    /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo. `settled_ns`: see Joiner::new.
+    pub fn new(
+        disks: &BTreeMap<u32, String>,
+        read_layout: fn(u32) -> Layout,
+        read_mounts: fn() -> String,
+        settled_ns: u64,
+    ) -> Self {
+        let mut causes = Causes::new(disks.keys().copied().collect());
+        causes.set_mounts(&read_mounts());
+        Assembler {
+            pending: BTreeMap::new(),
+            orphans: 0,
+            layouts: BTreeMap::new(),
+            read_layout,
+            files: Files::default(),
+            read_mounts,
+            causes,
+            joiner: Joiner::new(disks.clone(), settled_ns),
         }
     }
-    let (requests, page_runs, gaps) = joiner.finish();
-    let lost_events = lost_events + orphans;
-    Capture { requests, page_runs, files: files.rows(), lost_events, gaps }
-}
 
-/// Ties runs, which come first, to their bio, and says what they are. Also gives how many runs
-/// are left whose bio was lost.
-fn gather(records: Vec<Record>, around: &Surroundings) -> (Vec<Event>, u64) {
-    let no_layout = Layout::default();
-    let mut pending: BTreeMap<u64, Vec<Run>> = BTreeMap::new();
-    let mut events = Vec::with_capacity(records.len());
-    for record in records {
-        events.push(match record {
-            Record::Run(run) => {
-                pending.entry(run.serial).or_default().push(run);
-                continue;
+    /// Takes one record, in the order of the ring buffer.
+    pub fn feed(&mut self, record: Record, symbols: &Symbols) {
+        match record {
+            Record::Run(run) => self.keep(run),
+            Record::Bio(bio) => self.queue(bio, symbols),
+            Record::Path(path) => {
+                self.files.see_path(&path);
+                self.causes.see_path(&path);
             }
-            Record::Bio(bio) => {
-                let layout = around.layouts.get(&bio.partition_device).unwrap_or(&no_layout);
-                let runs = pending.remove(&bio.serial).unwrap_or_default();
-                let runs = fill_gaps(runs, bio.serial, bio.length_bytes);
-                let classify = |run: Run| {
-                    let class = classify(&bio, &run, around.symbols, layout);
-                    (run, class)
-                };
-                let runs = runs.into_iter().map(classify).collect();
-                Event::Queue(bio, runs)
+            Record::SyncBegin(sync) => {
+                let here = self.causes.is_here(&sync);
+                if sync.inode > 0 {
+                    self.files.see_sync(&sync, here);
+                }
+                if here && sync.filesystem > 0 {
+                    self.learn(sync.filesystem);
+                }
+                self.causes.begin(sync);
             }
-            Record::Path(path) => Event::Path(path),
-            Record::SyncBegin(sync) => Event::SyncBegin(sync),
-            Record::SyncEnd(sync) => Event::SyncEnd(sync),
-            Record::Issue(request) => Event::Issue(request),
-            Record::Complete(request) => Event::Complete(request),
-        });
+            Record::Change(change) => self.causes.change(&change),
+            Record::Name(name) => self.causes.name(&name),
+            Record::SyncEnd(sync) => self.causes.end(sync.tid),
+            Record::Issue(request) => self.joiner.issue(&request),
+            Record::Complete(request) => self.joiner.complete(&request),
+        }
     }
-    (events, pending.values().map(|runs| runs.len() as u64).sum())
+
+    fn keep(&mut self, run: Run) {
+        self.pending.entry(run.serial).or_default().push(run);
+        if self.pending.len() > PENDING_BIOS {
+            let (_, runs) = self.pending.pop_first().expect("there are many");
+            self.orphans += runs.len() as u64;
+        }
+    }
+
+    fn queue(&mut self, bio: Bio, symbols: &Symbols) {
+        let runs = self.pending.remove(&bio.serial).unwrap_or_default();
+        for run in &runs {
+            if run.inode > 0 && run.magic != BLOCK_DEVICE_MAGIC {
+                self.learn(run.filesystem);
+            }
+        }
+        let runs = fill_gaps(runs, bio.serial, bio.length_bytes);
+        let device = bio.partition_device;
+        let layout = self.layouts.entry(device).or_insert_with(|| (self.read_layout)(device));
+        let classify = |run: Run| {
+            let class = classify(&bio, &run, symbols, layout);
+            (run, class)
+        };
+        let runs: Vec<(Run, Class)> = runs.into_iter().map(classify).collect();
+        for (run, _) in runs.iter().filter(|(_, class)| class.owner == Owner::Inode) {
+            self.files.see_run(run, bio.time_ns);
+        }
+        let cause = self.causes.of(&bio, &runs);
+        self.joiner.queue(bio, runs, cause);
+    }
+
+    /// A filesystem is on a traced disk. What is new may have been made just now, so that the
+    /// layouts read before are another's.
+    fn learn(&mut self, filesystem: u32) {
+        if self.causes.learn(filesystem) {
+            self.files.see_filesystem(filesystem);
+            self.layouts.clear();
+            self.causes.set_mounts(&(self.read_mounts)());
+        }
+    }
+
+    /// No new bio will come: what was queued may still be issued and completed.
+    pub fn end(&mut self) {
+        self.joiner.end();
+    }
+
+    /// Every bio seen was issued and is complete.
+    pub fn is_idle(&self) -> bool {
+        self.joiner.is_idle()
+    }
+
+    /// Requests that are kept until they are complete and taken.
+    pub fn kept(&self) -> usize {
+        self.joiner.kept()
+    }
+
+    /// The rows that are finished; what began before `deadline_ns` is not waited for.
+    pub fn take(&mut self, deadline_ns: u64) -> Finished {
+        let mut finished = Finished::default();
+        for draft in self.joiner.take(deadline_ns) {
+            let (request, runs) = Draft::into_rows(draft, &self.files);
+            finished.requests.push(request);
+            finished.page_runs.extend(runs);
+        }
+        finished
+    }
+
+    /// The files seen.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// What was seen and not tied up, so far.
+    pub fn gaps(&self) -> Gaps {
+        self.joiner.gaps()
+    }
+
+    /// Runs whose bio was lost, so far.
+    pub fn orphans(&self) -> u64 {
+        self.orphans
+    }
+
+    /// Everything that is left, as whole tables.
+    pub fn finish(mut self, lost_events: u64) -> Capture {
+        let Finished { requests, page_runs } = self.take(NEVER_NS);
+        let left: usize = self.pending.values().map(Vec::len).sum();
+        let lost_events = lost_events + self.orphans + left as u64;
+        let files = self.files.rows();
+        Capture { requests, page_runs, files, lost_events, gaps: self.joiner.gaps() }
+    }
 }
 
 /// Runs in order that cover the whole bio; where one was lost, a run without facts stands in,
@@ -151,49 +234,6 @@ fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
         filled.push(gap(covered, length_bytes));
     }
     filled
-}
-
-/// s_dev of the filesystems on the disk: those whose pages went there, or that name it.
-fn filesystems(records: &[Record], disk: u32) -> BTreeSet<u32> {
-    let filesystem = |record: &Record| match record {
-        Record::Run(run) if run.inode > 0 && run.magic != BLOCK_DEVICE_MAGIC => {
-            Some(run.filesystem)
-        }
-        Record::Path(path) if path.disk == disk => Some(path.filesystem),
-        _ => None,
-    };
-    records.iter().filter_map(filesystem).collect()
-}
-
-/// The stories of the files that data, metadata or a sync call is about. An inode that only the
-/// filesystem knows (a table kept as a file) is none.
-fn find_files(events: &[Event], filesystems: &BTreeSet<u32>) -> Files {
-    let mut wanted = BTreeSet::new();
-    for event in events {
-        match event {
-            Event::Queue(_, runs) => wanted.extend(owners(runs).map(run_key)),
-            Event::SyncBegin(sync) if sync.inode > 0 => _ = wanted.insert(sync_key(sync)),
-            _ => {}
-        }
-    }
-    wanted.retain(|key| filesystems.contains(&key.filesystem));
-    let mut files = Files::default();
-    for event in events {
-        match event {
-            Event::Path(path) if wanted.contains(&path_key(path)) => files.see_path(path),
-            Event::SyncBegin(sync) if wanted.contains(&sync_key(sync)) => files.see_sync(sync),
-            Event::Queue(bio, runs) => {
-                let here = owners(runs).filter(|run| wanted.contains(&run_key(run)));
-                here.for_each(|run| files.see_run(run, bio.time_ns));
-            }
-            _ => {}
-        }
-    }
-    files
-}
-
-fn owners(runs: &[(Run, Class)]) -> impl Iterator<Item = &Run> {
-    runs.iter().filter(|(_, class)| class.owner == Owner::Inode).map(|(run, _)| run)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From hand-made records to rows: joining, flushes, askers, gaps.
 
+use super::super::record::{Request, Sync};
 use super::*;
 
 const DISK: u32 = 7 << 20;
@@ -8,10 +9,15 @@ const WRITE: u32 = 1;
 const FUA: u32 = 1 << 17;
 const PREFLUSH: u32 = 1 << 18;
 
+fn assembler(settled_ns: u64) -> Assembler {
+    let disks = BTreeMap::from([(DISK, "flash0".to_owned())]);
+    Assembler::new(&disks, |_| Layout::default(), String::new, settled_ns)
+}
+
 fn capture(records: Vec<Record>) -> Capture {
-    let (symbols, layouts) = (Symbols::default(), BTreeMap::new());
-    let around = Surroundings { disk: DISK, name: "flash0", symbols: &symbols, layouts: &layouts };
-    build(records, 0, &around)
+    let mut assembler = assembler(0);
+    records.into_iter().for_each(|record| assembler.feed(record, &Symbols::default()));
+    assembler.finish(0)
 }
 
 fn bio(serial: u64, sector: u64, length_bytes: u32, flags: u32, tid: u32) -> Record {
@@ -179,6 +185,62 @@ fn a_request_put_back_by_a_busy_driver_counts_once() {
 
 #[test]
 fn a_truncated_stream_is_an_error() {
-    assert!(decode_all(&[9, 0, 0, 0, 1, 2]).is_err());
-    assert_eq!(decode_all(&[]), Ok(vec![]));
+    let damaged: Vec<_> = decode_all(&[9, 0, 0, 0, 1, 2]).collect();
+    assert!(matches!(damaged.as_slice(), [Err(_)]));
+    assert_eq!(decode_all(&[]).count(), 0);
+}
+
+#[test]
+fn rows_are_taken_when_they_are_complete_and_in_order() {
+    let mut assembler = assembler(0);
+    let feed = |assembler: &mut Assembler, records: Vec<Record>| {
+        records.into_iter().for_each(|record| assembler.feed(record, &Symbols::default()));
+    };
+    feed(
+        &mut assembler,
+        vec![
+            run(0, 0, 4096, 12),
+            bio(0, 800, 4096, WRITE, 9),
+            run(1, 0, 4096, 12),
+            bio(1, 808, 4096, WRITE, 9),
+            issue(1, 800, 4096, WRITE, 2000),
+            issue(2, 808, 4096, WRITE, 2100),
+            complete(2, 4096, 2500),
+        ],
+    );
+    assert_eq!(assembler.take(0).requests, []);
+    feed(&mut assembler, vec![complete(1, 4096, 2600)]);
+    let ids = |rows: &[rows::Request]| rows.iter().map(|row| row.request_id).collect::<Vec<_>>();
+    assert_eq!(ids(&assembler.take(0).requests), [0, 1]);
+    assert!(assembler.is_idle());
+    feed(
+        &mut assembler,
+        vec![run(2, 0, 4096, 12), bio(2, 900, 4096, WRITE, 9), issue(3, 900, 4096, WRITE, 3000)],
+    );
+    // It never completes: after the deadline it is a row, and missed.
+    let late = assembler.take(3001);
+    assert_eq!((ids(&late.requests), late.page_runs.len()), (vec![2], 1));
+    assert_eq!(assembler.gaps().incomplete_requests, 1);
+    feed(&mut assembler, vec![complete(3, 4096, 9000)]);
+    assert_eq!(assembler.finish(0).gaps.incomplete_requests, 1);
+}
+
+#[test]
+fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
+    let mut assembler = assembler(1500);
+    let mut feed = |record| assembler.feed(record, &Symbols::default());
+    feed(issue(1, 800, 4096, WRITE, 1200));
+    feed(complete(1, 4096, 1300));
+    feed(flush(2, 1400));
+    feed(run(0, 0, 4096, 12));
+    feed(bio(0, 800, 4096, WRITE, 9));
+    assembler.end();
+    let mut feed = |record| assembler.feed(record, &Symbols::default());
+    feed(issue(1, 800, 4096, WRITE, 2200));
+    feed(issue(3, 1800, 4096, WRITE, 2300));
+    feed(flush(2, 2400));
+    feed(complete(1, 4096, 2500));
+    let capture = assembler.finish(0);
+    assert_eq!(capture.requests.len(), 1);
+    assert_eq!(capture.gaps, Gaps { edge_requests: 4, ..Gaps::default() });
 }

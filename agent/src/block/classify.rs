@@ -197,6 +197,10 @@ fn jbd2_subtype(block_type: u8) -> &'static str {
 
 /// Pages in no page cache.
 fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
+    if run.flags & record::RUN_COMPRESSED != 0 && run.inode != 0 {
+        // Bytes of the extent are not bytes of the file: there is no offset.
+        return Class::of(BlockType::Data, "compressed", Owner::Inode);
+    }
     let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
     let anonymous = run.flags & record::RUN_ANONYMOUS != 0;
     let synchronous = matches!(end_io, "bio_chain_endio" | "submit_bio_wait_endio");

@@ -1,14 +1,20 @@
-//! Block I/O of one disk, with an owner for every byte: loads the BPF program of kernel/block,
+//! Block I/O of disks, with an owner for every byte: loads the BPF program of kernel/block,
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
-//! tracer -> record -> classify -> (files, sync_calls, pieces -> requests) -> capture
+//! tracer -> record -> classify -> (files, causes, pieces -> requests -> drafts) -> capture
 
+mod calls;
 mod capture;
+mod causes;
+mod changes;
 mod classify;
+mod drafts;
 mod file_kind;
 mod files;
+mod gaps;
 mod kernel;
 mod layout;
+mod names;
 mod pieces;
 mod program;
 mod record;
@@ -17,5 +23,7 @@ mod symbols;
 mod sync_calls;
 mod tracer;
 
-pub use capture::Capture;
+pub use capture::{Capture, Finished};
+pub use files::Files;
+pub use gaps::Gaps;
 pub use tracer::Tracer;

@@ -26,8 +26,11 @@ pub enum Part {
     Unknown { sector: u64, sectors: u64 },
 }
 
-/// Orders pieces by operation, sector, and then age.
-type Place = (u32, u64, usize, usize);
+/// A disk's number, and an operation (kernel::OPERATION_*): only pieces of one lane can meet.
+pub type Lane = (u32, u32);
+
+/// Orders pieces by lane, sector, and then age.
+type Place = (Lane, u64, usize, usize);
 
 /// The pieces queued and not issued yet.
 #[derive(Debug, Default)]
@@ -38,22 +41,22 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// A piece was queued, for an operation (kernel::OPERATION_*).
-    pub fn add(&mut self, operation: u32, piece: Piece) {
+    /// A piece was queued.
+    pub fn add(&mut self, lane: Lane, piece: Piece) {
         if piece.sectors > 0 {
             self.longest_sectors = self.longest_sectors.max(piece.sectors);
-            self.waiting.insert((operation, piece.sector, piece.bio, piece.run), piece);
+            self.waiting.insert((lane, piece.sector, piece.bio, piece.run), piece);
         }
     }
 
     /// Removes what a request of this range is made of, in order of sectors.
-    pub fn take(&mut self, operation: u32, sector: u64, sectors: u64) -> Vec<Part> {
+    pub fn take(&mut self, lane: Lane, sector: u64, sectors: u64) -> Vec<Part> {
         let end = sector.saturating_add(sectors);
         let mut parts = Vec::new();
         let (mut cursor, mut last_bio) = (sector, None);
         while cursor < end {
-            let Some(place) = self.covering(operation, cursor, last_bio) else {
-                let next = self.next_begin(operation, cursor, end);
+            let Some(place) = self.covering(lane, cursor, last_bio) else {
+                let next = self.next_begin(lane, cursor, end);
                 parts.push(Part::Unknown { sector: cursor, sectors: next - cursor });
                 cursor = next;
                 continue;
@@ -66,27 +69,32 @@ impl Pieces {
         parts
     }
 
-    /// Bios with sectors that were never issued.
-    pub fn left(&self) -> std::collections::BTreeSet<usize> {
-        self.waiting.values().map(|piece| piece.bio).collect()
+    /// No piece waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Forgets what waits of the bios before one.
+    pub fn forget_before(&mut self, bio: usize) {
+        self.waiting.retain(|_, piece| piece.bio >= bio);
     }
 
     /// The piece to use at a sector: the same bio's next run, or else the oldest that covers it.
-    fn covering(&self, operation: u32, sector: u64, bio: Option<usize>) -> Option<Place> {
-        let here = (operation, sector, 0, 0)..=(operation, sector, usize::MAX, usize::MAX);
+    fn covering(&self, lane: Lane, sector: u64, bio: Option<usize>) -> Option<Place> {
+        let here = (lane, sector, 0, 0)..=(lane, sector, usize::MAX, usize::MAX);
         if let Some((place, _)) = self.waiting.range(here).find(|(_, piece)| Some(piece.bio) == bio)
         {
             return Some(*place);
         }
         let first = sector.saturating_sub(self.longest_sectors);
-        let reach = (operation, first, 0, 0)..=(operation, sector, usize::MAX, usize::MAX);
+        let reach = (lane, first, 0, 0)..=(lane, sector, usize::MAX, usize::MAX);
         let covers = |piece: &Piece| piece.sector + piece.sectors > sector;
         let candidates = self.waiting.range(reach).filter(|(_, piece)| covers(piece));
         candidates.map(|(place, _)| *place).min_by_key(|&(_, _, bio, run)| (bio, run))
     }
 
-    fn next_begin(&self, operation: u32, sector: u64, end: u64) -> u64 {
-        let after = (operation, sector + 1, 0, 0)..(operation, end, 0, 0);
+    fn next_begin(&self, lane: Lane, sector: u64, end: u64) -> u64 {
+        let after = (lane, sector + 1, 0, 0)..(lane, end, 0, 0);
         self.waiting.range(after).next().map_or(end, |(&(_, begin, _, _), _)| begin)
     }
 
@@ -110,6 +118,9 @@ impl Pieces {
 mod tests {
     use super::*;
 
+    const READS: Lane = (7, 0);
+    const WRITES: Lane = (7, 1);
+
     fn piece(bio: usize, run: usize, sector: u64, sectors: u64) -> Piece {
         Piece { bio, run, skipped_bytes: 0, sector, sectors }
     }
@@ -125,48 +136,58 @@ mod tests {
     #[test]
     fn merged_bios_come_in_order_of_sectors() {
         let mut pieces = Pieces::default();
-        pieces.add(1, piece(0, 0, 16, 8));
-        pieces.add(1, piece(1, 0, 8, 8));
-        assert_eq!(bios(&pieces.take(1, 8, 16)), [(Some(1), 8, 8), (Some(0), 16, 8)]);
-        assert!(pieces.left().is_empty());
+        pieces.add(WRITES, piece(0, 0, 16, 8));
+        pieces.add(WRITES, piece(1, 0, 8, 8));
+        assert_eq!(bios(&pieces.take(WRITES, 8, 16)), [(Some(1), 8, 8), (Some(0), 16, 8)]);
+        assert!(pieces.is_empty());
     }
 
     #[test]
     fn a_split_bio_serves_several_requests() {
         let mut pieces = Pieces::default();
-        pieces.add(1, piece(0, 0, 100, 64));
-        let parts = pieces.take(1, 132, 32);
+        pieces.add(WRITES, piece(0, 0, 100, 64));
+        let parts = pieces.take(WRITES, 132, 32);
         assert_eq!(parts, [Part::Known(Piece { skipped_bytes: 32 * 512, ..piece(0, 0, 132, 32) })]);
-        assert_eq!(bios(&pieces.take(1, 100, 32)), [(Some(0), 100, 32)]);
+        assert_eq!(bios(&pieces.take(WRITES, 100, 32)), [(Some(0), 100, 32)]);
     }
 
     #[test]
     fn equal_ranges_are_issued_in_the_order_queued() {
         let mut pieces = Pieces::default();
-        pieces.add(1, piece(0, 0, 8, 8));
-        pieces.add(1, piece(1, 0, 8, 8));
-        pieces.add(0, piece(2, 0, 8, 8));
-        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(0), 8, 8)]);
-        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(1), 8, 8)]);
-        assert_eq!(bios(&pieces.take(1, 8, 8)), [(None, 8, 8)]);
-        assert_eq!(bios(&pieces.take(0, 8, 8)), [(Some(2), 8, 8)]);
+        pieces.add(WRITES, piece(0, 0, 8, 8));
+        pieces.add(WRITES, piece(1, 0, 8, 8));
+        pieces.add(READS, piece(2, 0, 8, 8));
+        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(0), 8, 8)]);
+        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(None, 8, 8)]);
+        assert_eq!(bios(&pieces.take(READS, 8, 8)), [(Some(2), 8, 8)]);
+    }
+
+    #[test]
+    fn disks_do_not_meet_and_what_is_too_old_is_forgotten() {
+        let mut pieces = Pieces::default();
+        pieces.add(WRITES, piece(0, 0, 8, 8));
+        pieces.add((8, 1), piece(1, 0, 8, 8));
+        assert_eq!(bios(&pieces.take((8, 1), 8, 8)), [(Some(1), 8, 8)]);
+        pieces.forget_before(1);
+        assert!(pieces.is_empty());
     }
 
     #[test]
     fn a_request_stays_with_its_bio_when_an_older_one_overlaps() {
         let mut pieces = Pieces::default();
-        pieces.add(1, piece(0, 0, 8, 8));
-        pieces.add(1, piece(1, 0, 0, 8));
-        pieces.add(1, piece(1, 1, 8, 8));
-        assert_eq!(bios(&pieces.take(1, 0, 16)), [(Some(1), 0, 8), (Some(1), 8, 8)]);
-        assert_eq!(bios(&pieces.take(1, 8, 8)), [(Some(0), 8, 8)]);
+        pieces.add(WRITES, piece(0, 0, 8, 8));
+        pieces.add(WRITES, piece(1, 0, 0, 8));
+        pieces.add(WRITES, piece(1, 1, 8, 8));
+        assert_eq!(bios(&pieces.take(WRITES, 0, 16)), [(Some(1), 0, 8), (Some(1), 8, 8)]);
+        assert_eq!(bios(&pieces.take(WRITES, 8, 8)), [(Some(0), 8, 8)]);
     }
 
     #[test]
     fn sectors_nobody_queued_are_unknown() {
         let mut pieces = Pieces::default();
-        pieces.add(1, piece(0, 0, 8, 8));
-        let parts = pieces.take(1, 0, 32);
+        pieces.add(WRITES, piece(0, 0, 8, 8));
+        let parts = pieces.take(WRITES, 0, 32);
         assert_eq!(bios(&parts), [(None, 0, 8), (Some(0), 8, 8), (None, 16, 16)]);
     }
 
@@ -183,11 +204,11 @@ mod tests {
         let (mut queued, mut given) = (0, 0);
         for bio in 0..4001 {
             let (sector, sectors) = (random(64), 1 + random(16));
-            pieces.add(1, piece(bio, 0, sector, sectors));
+            pieces.add(WRITES, piece(bio, 0, sector, sectors));
             queued += sectors;
             let (sector, sectors) = (random(64), 1 + random(24));
             let mut cursor = sector;
-            for (bio, begin, length) in bios(&pieces.take(1, sector, sectors)) {
+            for (bio, begin, length) in bios(&pieces.take(WRITES, sector, sectors)) {
                 assert_eq!(begin, cursor);
                 cursor += length;
                 given += if bio.is_some() { length } else { 0 };

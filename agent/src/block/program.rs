@@ -18,17 +18,33 @@ pub enum ProgramError {
     Step { step: &'static str, source: io::Error, remedy: &'static str },
     #[error("the ring buffer cannot have {0} bytes: a power of two from 4096 on is needed")]
     RingSize(u32),
+    #[error("{0} disks at once: at most {DISKS_LIMIT} can be traced together")]
+    Disks(usize),
 }
+
+/// enum enabled of event.h.
+const OFF: u32 = 0;
+const ON: u32 = 1;
+const ENDING: u32 = 2;
+
+/// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
+pub const DISKS_LIMIT: usize = 8;
 
 /// struct control of kernel/block/event.h, mapped: the programs see every write at once.
 #[repr(C)]
 struct Control {
     enabled: u32,
-    device: u32,
+    unmounting: u32,
+    disks: [u32; DISKS_LIMIT],
     buffer_end_io: u64,
     direct_end_io: u64,
     xfs_buffer_end_io: u64,
     xfs_log_end_io: u64,
+    btrfs_simple_end_io: u64,
+    btrfs_first_end_io: u64,
+    btrfs_copy_end_io: u64,
+    btrfs_packed_write: u64,
+    btrfs_packed_read: u64,
     vmemmap_base: u64,
     page_offset_base: u64,
     bios: u64,
@@ -37,10 +53,11 @@ struct Control {
     lost_paths: u64,
     lost_syncs: u64,
     lost_requests: u64,
+    lost_changes: u64,
     session: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 112);
+const _: () = assert!(size_of::<Control>() == 192);
 
 /// What the ring buffer gave: (length u32, record) one after the other.
 #[derive(Default)]
@@ -71,8 +88,8 @@ impl Program {
         let records = object.map(c"records")?;
         // SAFETY: `records` is a map of the open object, which is not loaded yet.
         check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_bytes) })?;
-        // SAFETY: .rodata holds just the one bool of read.bpf.h, and is writable until loaded.
-        unsafe { object.value(c".rodata", 1)?.cast::<bool>().write(has_rdonly_cast) };
+        // SAFETY: the section holds just the one bool of read.bpf.h, and is writable until loaded.
+        unsafe { object.value(c".rodata.settings", 1)?.cast::<bool>().write(has_rdonly_cast) };
         // SAFETY: the object is open and not loaded.
         check("load", unsafe { bpf::bpf_object__load(object.0.as_ptr()) })?;
         let control = object.value(c".data.control", size_of::<Control>())?.cast();
@@ -93,27 +110,42 @@ impl Program {
             control.lost_paths,
             control.lost_syncs,
             control.lost_requests,
+            control.lost_changes,
         ];
         lost.iter().sum()
     }
 
-    /// Traces one disk (major << 20 | minor) from now on.
-    pub fn switch_on(&mut self, device: u32) {
+    /// Traces these disks (major << 20 | minor) from now on.
+    ///
+    /// # Errors
+    /// If there are more than `DISKS_LIMIT`.
+    pub fn switch_on(&mut self, disks: &[u32]) -> Result<(), ProgramError> {
         let control = self.control.as_ptr();
+        let mut places = [0; DISKS_LIMIT];
+        let first = places.get_mut(..disks.len()).ok_or(ProgramError::Disks(disks.len()))?;
+        first.copy_from_slice(disks);
         // SAFETY: the map stays mapped while the object lives. The fields are aligned, and written
         // by user space alone.
         unsafe {
-            (&raw mut (*control).device).write_volatile(device);
+            (&raw mut (*control).disks).write_volatile(places);
+            (&raw mut (*control).unmounting).write_volatile(0);
             let session = &raw mut (*control).session;
             session.write_volatile(session.read_volatile() + 1);
-            (&raw mut (*control).enabled).write_volatile(1);
+            (&raw mut (*control).enabled).write_volatile(ON);
         }
+        Ok(())
+    }
+
+    /// The programs tell of no new bio any more, but of the requests of those seen.
+    pub fn switch_to_ending(&mut self) {
+        // SAFETY: as in switch_on.
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(ENDING) }
     }
 
     /// The programs send nothing more.
     pub fn switch_off(&mut self) {
         // SAFETY: as in switch_on.
-        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(0) }
+        unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(OFF) }
     }
 
     /// Tells the programs where the kernel's functions are.
@@ -127,6 +159,11 @@ impl Program {
             set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
             set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
             set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
+            set(&raw mut (*control).btrfs_simple_end_io, "btrfs_simple_end_io");
+            set(&raw mut (*control).btrfs_first_end_io, "btrfs_orig_write_end_io");
+            set(&raw mut (*control).btrfs_copy_end_io, "btrfs_clone_write_end_io");
+            set(&raw mut (*control).btrfs_packed_write, "end_compressed_bio_write");
+            set(&raw mut (*control).btrfs_packed_read, "end_compressed_bio_read");
             set(&raw mut (*control).vmemmap_base, "vmemmap_base");
             set(&raw mut (*control).page_offset_base, "page_offset_base");
         }

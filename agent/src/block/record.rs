@@ -7,6 +7,8 @@ const RUN_BYTES: usize = 88;
 const PATH_BYTES: usize = 56;
 const SYNC_BYTES: usize = 64;
 const REQUEST_BYTES: usize = 48;
+const CHANGE_BYTES: usize = 48;
+const NAME_BYTES: usize = 48;
 
 /// enum run_flag of event.h, as far as the rules look at them.
 pub const RUN_UNMAPPED: u32 = 1;
@@ -14,6 +16,17 @@ pub const RUN_ANONYMOUS: u32 = 2;
 pub const RUN_DIRECT: u32 = 4;
 pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
+pub const RUN_COMPRESSED: u32 = 64;
+
+/// enum call_flag.
+pub const CALL_DIRECT: u32 = 1;
+pub const CALL_DSYNC: u32 = 2;
+pub const CALL_SYNC_ALL: u32 = 4;
+
+const NO_CALL: u32 = u32::MAX;
+
+const NAME_TRUNCATED: u32 = 1;
+const NAME_SECOND: u32 = 2;
 
 const PATH_NAMELESS: u32 = 1;
 const PATH_TRUNCATED: u32 = 2;
@@ -38,6 +51,8 @@ pub enum Record {
     SyncEnd(Sync),
     Issue(Request),
     Complete(Request),
+    Change(Change),
+    Name(Name),
 }
 
 /// struct bio_record.
@@ -59,6 +74,9 @@ pub struct Bio {
     pub tid: u32,
     pub comm: String,
     pub buffer_type: String,
+    /// Number of the system call; None in a kernel thread.
+    pub call: Option<u32>,
+    pub call_flags: u32,
     pub holder: String,
 }
 
@@ -109,6 +127,38 @@ pub struct Sync {
     pub pid: u32,
     pub tid: u32,
     pub comm: String,
+    pub flags: u32,
+}
+
+/// struct change_record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Change {
+    /// Bits of enum change (changes.rs).
+    pub changes: u32,
+    pub time_ns: u64,
+    pub inode: u64,
+    pub generation: u32,
+    pub filesystem: u32,
+    pub disk: u32,
+    pub pid: u32,
+    pub tid: u32,
+}
+
+/// struct name_record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Name {
+    pub call: u32,
+    pub time_ns: u64,
+    /// Of the directory that the name is relative to; 0 for an absolute one.
+    pub inode: u64,
+    pub generation: u32,
+    pub filesystem: u32,
+    pub pid: u32,
+    pub tid: u32,
+    /// The new name of a rename or link.
+    pub second: bool,
+    /// As the call was given it; empty where it could not be read.
+    pub name: String,
 }
 
 /// struct request_record.
@@ -140,6 +190,8 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         3 => PATH_BYTES,
         4 | 5 => SYNC_BYTES,
         6 | 7 => REQUEST_BYTES,
+        8 => CHANGE_BYTES,
+        9 => NAME_BYTES,
         _ => return Err(DecodeError::UnknownKind(kind)),
     };
     if bytes.len() < expected {
@@ -152,7 +204,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         4 => Record::SyncBegin(decode_sync(fields)),
         5 => Record::SyncEnd(decode_sync(fields)),
         6 => Record::Issue(decode_request(fields)),
-        _ => Record::Complete(decode_request(fields)),
+        7 => Record::Complete(decode_request(fields)),
+        8 => Record::Change(decode_change(fields)),
+        _ => Record::Name(decode_name(fields)?),
     })
 }
 
@@ -178,7 +232,9 @@ fn decode_bio(mut fields: Fields) -> Bio {
     bio.pid = fields.u32();
     bio.tid = fields.u32();
     bio.comm = fields.text(16);
-    bio.buffer_type = fields.text(24);
+    bio.buffer_type = fields.text(16);
+    bio.call = Some(fields.u32()).filter(|&call| call != NO_CALL);
+    bio.call_flags = fields.u32();
     bio.holder = fields.text(8);
     bio
 }
@@ -239,7 +295,47 @@ fn decode_sync(mut fields: Fields) -> Sync {
         pid: fields.u32(),
         tid: fields.u32(),
         comm: fields.text(16),
+        flags: fields.u32(),
     }
+}
+
+fn decode_change(mut fields: Fields) -> Change {
+    Change {
+        changes: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        disk: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+    }
+}
+
+fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
+    let mut name = Name {
+        call: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+        ..Name::default()
+    };
+    let flags = fields.u32();
+    name.second = flags & NAME_SECOND != 0;
+    let name_bytes = fields.u32() as usize;
+    let rest = fields.rest();
+    if rest.len() < name_bytes {
+        let (actual, expected) = (NAME_BYTES + rest.len(), NAME_BYTES + name_bytes);
+        return Err(DecodeError::Short { kind: 9, actual, expected });
+    }
+    if flags & NAME_TRUNCATED == 0 {
+        let text = rest[..name_bytes].split(|&byte| byte == 0).next().unwrap_or_default();
+        name.name = String::from_utf8_lossy(text).into_owned();
+    }
+    Ok(name)
 }
 
 fn decode_request(mut fields: Fields) -> Request {

@@ -71,7 +71,7 @@ fn names_come_from_the_file_up() {
 fn what_is_too_short_or_unknown_is_an_error() {
     let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
     assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
-    assert_eq!(decode(&bytes(8, 64, &[])), Err(DecodeError::UnknownKind(8)));
+    assert_eq!(decode(&bytes(10, 64, &[])), Err(DecodeError::UnknownKind(10)));
     let cut = bytes(3, PATH_BYTES, &[(48, 10)]);
     assert!(matches!(decode(&cut), Err(DecodeError::Short { kind: 3, .. })));
     assert!(decode(&[]).is_err());
@@ -89,9 +89,46 @@ fn random_bytes_never_panic() {
             record.extend_from_slice(&(seed >> 16).to_le_bytes()[..5]);
         }
         if record.len() >= 4 {
-            record[..4].copy_from_slice(&(round as u32 % 9).to_le_bytes());
+            record[..4].copy_from_slice(&(round as u32 % 11).to_le_bytes());
         }
         decoded += u32::from(decode(&record).is_ok());
     }
     assert!(decoded > 1000, "the generator reaches the decoders: {decoded}");
+}
+
+#[test]
+fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
+    let mut record = bytes(8, CHANGE_BYTES, &[(8, 1000), (16, 42)]);
+    for (offset, value) in [(4, 3u32), (24, 5), (28, 7), (32, 8), (36, 11), (40, 12)] {
+        record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let Ok(Record::Change(change)) = decode(&record) else { panic!("not a change") };
+    assert_eq!((change.changes, change.time_ns, change.inode), (3, 1000, 42));
+    assert_eq!((change.generation, change.filesystem, change.disk), (5, 7, 8));
+    assert_eq!((change.pid, change.tid), (11, 12));
+
+    let mut record = bytes(9, NAME_BYTES, &[(8, 1000), (16, 42)]);
+    let fields = [(4, 87u32), (24, 5), (28, 7), (32, 11), (36, 12), (40, 2), (44, 6)];
+    for (offset, value) in fields {
+        record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    record.extend_from_slice(b"a/b.c\0");
+    let Ok(Record::Name(name)) = decode(&record) else { panic!("not a name") };
+    assert_eq!((name.call, name.time_ns, name.inode), (87, 1000, 42));
+    assert_eq!((name.generation, name.filesystem, name.pid, name.tid), (5, 7, 11, 12));
+    assert_eq!((name.second, name.name.as_str()), (true, "a/b.c"));
+    record.pop();
+    assert!(matches!(decode(&record), Err(DecodeError::Short { kind: 9, .. })));
+}
+
+#[test]
+fn a_bio_says_which_call_its_submitter_is_in() {
+    let mut record = bytes(1, BIO_BYTES, &[]);
+    record[112..116].copy_from_slice(&18u32.to_le_bytes());
+    record[116..120].copy_from_slice(&CALL_DIRECT.to_le_bytes());
+    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    assert_eq!((bio.call, bio.call_flags), (Some(18), CALL_DIRECT));
+    record[112..116].copy_from_slice(&u32::MAX.to_le_bytes());
+    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    assert_eq!(bio.call, None);
 }

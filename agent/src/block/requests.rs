@@ -1,11 +1,16 @@
 //! Joins bios and their runs to the requests the driver got, and those to their completions.
-//! Reads records in the order of the ring buffer; produces the rows of requests and page_runs.
+//! Reads records in the order of the ring buffer; produces drafts of the rows of requests and
+//! page_runs. Keeps only what is under way, so that it may run for ever.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
-use super::classify::{BlockType, Class, Owner};
+use super::calls;
+use super::causes::Cause;
+use super::classify::{BlockType, Class};
+use super::drafts::{Draft, DraftRun, Subject};
 use super::file_kind;
-use super::files::{Files, run_key};
+use super::gaps::Gaps;
 use super::kernel::{
     FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
     OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
@@ -13,8 +18,10 @@ use super::kernel::{
 };
 use super::pieces::{Part, Piece, Pieces};
 use super::record::{Bio, Request, Run};
-use super::sync_calls::Asker;
 use crate::trace::rows;
+
+/// Flushes that may be asked for and not yet made; far more than any queue has.
+const FLUSH_ASKERS: usize = 4096;
 
 /// As schema/requests.toml spells it.
 fn operation_name(operation: u32) -> &'static str {
@@ -28,100 +35,101 @@ fn operation_name(operation: u32) -> &'static str {
     }
 }
 
-/// What was seen but not tied up.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Gaps {
-    /// Bytes of requests whose page runs are of block_type unknown.
-    pub unattributed_bytes: u64,
-    /// Flushes for which no bio that asked for one was pending.
-    pub unattributed_flushes: u64,
-    /// Bios of which a part was still queued at the end.
-    pub unissued_bios: u64,
-    /// Requests whose completion was not seen.
-    pub incomplete_requests: u64,
-    /// Requests that the device refused.
-    pub failed_requests: u64,
-}
-
 struct QueuedBio {
     bio: Bio,
     runs: Vec<(Run, Class)>,
-    asker: Option<Asker>,
+    cause: Cause,
+}
+
+/// A bio that the driver has not got whole.
+struct Waiting {
+    queued: Rc<QueuedBio>,
+    left_sectors: u64,
 }
 
 struct OpenRequest {
-    row: usize,
+    request_id: i64,
+    sector: u64,
+    length_bytes: u32,
     left_bytes: u64,
     /// The bio whose FUA the block layer replaces by a flush after this request.
-    flush_after: Option<usize>,
+    flush_after: Option<Rc<QueuedBio>>,
 }
 
-/// The join under way: what is queued, what the driver has, and the rows made so far.
-pub struct Joiner<'a> {
-    device: &'a str,
-    files: &'a Files,
-    kinds: Vec<&'static str>,
-    bios: Vec<QueuedBio>,
+/// Who waits for a flush of one disk.
+#[derive(Default)]
+struct FlushLine {
+    /// In the order in which they began to.
+    askers: VecDeque<Rc<QueuedBio>>,
+    /// The youngest bio of the flush before, if that served several.
+    served_with_others: Option<Rc<QueuedBio>>,
+}
+
+/// The join under way: what is queued, what the driver has, and the drafts made so far.
+#[derive(Default)]
+pub struct Joiner {
+    /// Names of the disks by their numbers.
+    names: BTreeMap<u32, String>,
+    bios: BTreeMap<usize, Waiting>,
+    bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
-    /// Bios that wait for a flush, in the order in which they began to.
-    flush_askers: VecDeque<usize>,
-    /// The youngest bio of the flush before, if that served several.
-    served_with_others: Option<usize>,
-    requests: Vec<rows::Request>,
-    runs: Vec<rows::PageRun>,
+    flushes: BTreeMap<u32, FlushLine>,
+    drafts: VecDeque<Draft>,
+    /// Of the first draft.
+    first_id: i64,
+    /// Requests issued before this time may be of bios that nobody saw, and are left out.
+    settled_ns: u64,
+    /// No new bio is told of; requests of unknown bios are left out.
+    ending: bool,
     gaps: Gaps,
 }
 
-impl<'a> Joiner<'a> {
-    /// Begins a join for the disk named `device`, whose files are all known.
-    pub fn new(device: &'a str, files: &'a Files) -> Self {
-        Joiner {
-            device,
-            files,
-            kinds: files.kinds(),
-            bios: Vec::new(),
-            pieces: Pieces::default(),
-            open: BTreeMap::new(),
-            flush_askers: VecDeque::new(),
-            served_with_others: None,
-            requests: Vec::new(),
-            runs: Vec::new(),
-            gaps: Gaps::default(),
-        }
+impl Joiner {
+    /// Begins a join for disks of these names. What is issued up to `settled_ns` may have been
+    /// queued before the tracing began.
+    pub fn new(names: BTreeMap<u32, String>, settled_ns: u64) -> Self {
+        Joiner { names, settled_ns, ..Self::default() }
     }
 
     /// A bio entered the block layer, with what its runs are and the call it serves.
-    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, asker: Option<Asker>) {
-        let number = self.bios.len();
-        let operation = bio.flags & OPERATION_MASK;
+    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, cause: Cause) {
+        let number = self.bios_seen;
+        self.bios_seen += 1;
+        let lane = (bio.device, bio.flags & OPERATION_MASK);
+        let mut left_sectors = 0;
         for (index, (run, _)) in runs.iter().enumerate() {
-            let piece = Piece {
-                bio: number,
-                run: index,
-                skipped_bytes: 0,
-                sector: bio.sector + u64::from(run.offset_bytes) / 512,
-                sectors: u64::from(run.length_bytes) / 512,
-            };
-            self.pieces.add(operation, piece);
+            let sectors = u64::from(run.length_bytes) / 512;
+            let sector = bio.sector + u64::from(run.offset_bytes) / 512;
+            let piece = Piece { bio: number, run: index, skipped_bytes: 0, sector, sectors };
+            self.pieces.add(lane, piece);
+            left_sectors += sectors;
         }
-        if bio.flags & FLAG_PREFLUSH != 0 {
-            self.flush_askers.push_back(number);
+        let queued = Rc::new(QueuedBio { bio, runs, cause });
+        if queued.bio.flags & FLAG_PREFLUSH != 0 {
+            let line = self.flushes.entry(lane.0).or_default();
+            line.askers.push_back(queued.clone());
+            if line.askers.len() > FLUSH_ASKERS {
+                line.askers.pop_front();
+            }
         }
-        self.bios.push(QueuedBio { bio, runs, asker });
+        if left_sectors > 0 {
+            self.bios.insert(number, Waiting { queued, left_sectors });
+        }
     }
 
     /// The driver got a request: a row, unless it is one that was put back.
     pub fn issue(&mut self, request: &Request) {
         let again = self.open.get(&request.request).filter(|open| {
-            let row = &self.requests[open.row];
             open.left_bytes > 0
-                && row.sector == Some(request.sector as i64)
-                && row.length_bytes == i64::from(request.length_bytes)
+                && open.sector == request.sector
+                && open.length_bytes == request.length_bytes
         });
-        if let Some(open) = again {
+        if let Some(open) = again
+            && let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize)
+        {
             // The driver was busy and the request was put back: it counts once, from now.
-            self.requests[open.row].issue_ns = request.time_ns as i64;
+            draft.row.issue_ns = request.time_ns as i64;
             return;
         }
         if request.flags & OPERATION_MASK == OPERATION_FLUSH {
@@ -130,53 +138,81 @@ impl<'a> Joiner<'a> {
         }
         let sectors = u64::from(request.length_bytes) / 512;
         let operation = request.flags & OPERATION_MASK;
-        let parts = self.pieces.take(operation, request.sector, sectors);
-        let mut bios: Vec<usize> = Vec::new();
-        for part in &parts {
-            if let Part::Known(piece) = part
-                && !bios.contains(&piece.bio)
-            {
-                bios.push(piece.bio);
-            }
+        let parts = self.pieces.take((request.device, operation), request.sector, sectors);
+        if self.is_of_others(request) && !parts.iter().any(|part| matches!(part, Part::Known(_))) {
+            self.gaps.edge_requests += 1;
+            return;
         }
-        let row = self.requests.len();
-        let runs = self.page_runs(row, &parts);
-        let mut new = self.new_request(request, &bios);
-        new.sector = Some(request.sector as i64);
-        summarise(&mut new, &runs);
-        let unknown = runs.iter().filter(|run| run.block_type == BlockType::Unknown.as_str());
-        self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes as u64).sum::<u64>();
-        self.requests.push(new);
-        self.runs.extend(runs);
+        let (bios, runs) = self.tie(&parts);
+        let unknown = runs.iter().filter(|run| run.block_type == BlockType::Unknown);
+        self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
 
         // A bio's own flush comes before its data: it cannot be waiting for that any more.
-        self.flush_askers.retain(|asker| !bios.contains(asker));
+        let line = self.flushes.entry(request.device).or_default();
+        if !line.askers.is_empty() {
+            line.askers.retain(|asker| !bios.iter().any(|bio| Rc::ptr_eq(bio, asker)));
+        }
         let stripped = request.flags & FLAG_FUA == 0 && operation == OPERATION_WRITE;
-        let wants_fua = |bio: &&usize| self.bios[**bio].bio.flags & FLAG_FUA != 0;
-        let flush_after = bios.iter().find(wants_fua).copied().filter(|_| stripped);
-        let left_bytes = u64::from(request.length_bytes);
-        self.open.insert(request.request, OpenRequest { row, left_bytes, flush_after });
+        let wants_fua = |queued: &&Rc<QueuedBio>| queued.bio.flags & FLAG_FUA != 0;
+        let flush_after = bios.iter().find(wants_fua).cloned().filter(|_| stripped);
+        let mut row = self.new_row(request, &bios);
+        row.sector = Some(request.sector as i64);
+        self.push(request, row, runs, bios, flush_after);
     }
 
     /// A flush that the block layer made has no bio, and a kworker issues it: it belongs to the
     /// bio that has waited longest for one, and serves all that wait then (block/blk-flush.c).
     fn issue_flush(&mut self, request: &Request) {
-        let asker = self.flush_askers.front().copied().or(self.served_with_others);
-        self.served_with_others =
-            self.flush_askers.back().copied().filter(|&last| Some(last) != asker);
-        self.flush_askers.clear();
+        let line = self.flushes.entry(request.device).or_default();
+        let asker = line.askers.front().cloned().or(line.served_with_others.take());
+        let last = line.askers.back().cloned();
+        line.served_with_others =
+            last.filter(|last| !asker.as_ref().is_some_and(|asker| Rc::ptr_eq(last, asker)));
+        line.askers.clear();
         if asker.is_none() {
+            if self.is_of_others(request) {
+                self.gaps.edge_requests += 1;
+                return;
+            }
             self.gaps.unattributed_flushes += 1;
         }
-        let bios: Vec<usize> = asker.into_iter().collect();
-        let row = self.requests.len();
-        let mut new = self.new_request(request, &bios);
-        new.queue_ns = new.issue_ns;
-        new.length_bytes = 0;
-        new.block_type = "flush".to_owned();
-        new.file_kind = file_kind::NONE.to_owned();
-        self.requests.push(new);
-        self.open.insert(request.request, OpenRequest { row, left_bytes: 0, flush_after: None });
+        let bios: Vec<Rc<QueuedBio>> = asker.into_iter().collect();
+        let mut row = self.new_row(request, &bios);
+        row.queue_ns = row.issue_ns;
+        row.length_bytes = 0;
+        row.block_type = "flush".to_owned();
+        row.file_kind = file_kind::NONE.to_owned();
+        self.push(request, row, Vec::new(), bios, None);
+    }
+
+    /// A request that may be of a bio queued before the tracing began, or after it ended.
+    fn is_of_others(&self, request: &Request) -> bool {
+        self.ending || request.time_ns < self.settled_ns
+    }
+
+    fn push(
+        &mut self,
+        request: &Request,
+        row: rows::Request,
+        runs: Vec<DraftRun>,
+        bios: Vec<Rc<QueuedBio>>,
+        flush_after: Option<Rc<QueuedBio>>,
+    ) {
+        let request_id = row.request_id;
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
+        let asker_file = asker.and_then(|asker| asker.file);
+        let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
+        self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
+        let (sector, length_bytes) = (request.sector, request.length_bytes);
+        let left_bytes = match request.flags & OPERATION_MASK {
+            OPERATION_FLUSH => 0,
+            _ => u64::from(length_bytes),
+        };
+        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, flush_after };
+        if let Some(lost) = self.open.insert(request.request, open) {
+            // Its address was used again: the completion in between was not seen.
+            self.give_up(lost.request_id);
+        }
     }
 
     /// The device was done with a request, or with a part of it.
@@ -189,31 +225,83 @@ impl<'a> Joiner<'a> {
         if open.left_bytes > 0 && request.error == 0 {
             return;
         }
-        self.requests[open.row].complete_ns = Some(request.time_ns as i64);
         self.gaps.failed_requests += u64::from(request.error != 0);
-        self.flush_askers.extend(open.flush_after);
-        self.open.remove(&request.request);
+        let Some(open) = self.open.remove(&request.request) else { return };
+        let line = self.flushes.entry(request.device).or_default();
+        line.askers.extend(open.flush_after);
+        if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
+            draft.row.complete_ns = Some(request.time_ns as i64);
+            draft.done = true;
+        }
     }
 
-    /// The rows, and what is missing from them.
-    pub fn finish(mut self) -> (Vec<rows::Request>, Vec<rows::PageRun>, Gaps) {
-        self.gaps.unissued_bios = self.pieces.left().len() as u64;
-        let incomplete = self.requests.iter().filter(|row| row.complete_ns.is_none());
-        self.gaps.incomplete_requests = incomplete.count() as u64;
-        (self.requests, self.runs, self.gaps)
+    fn give_up(&mut self, request_id: i64) {
+        if let Some(draft) = self.drafts.get_mut((request_id - self.first_id) as usize) {
+            draft.done = true;
+            self.gaps.incomplete_requests += 1;
+        }
+    }
+
+    /// No new bio will be told of: the tracing is ending.
+    pub fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Every bio seen was issued, and every request is complete.
+    pub fn is_idle(&self) -> bool {
+        self.pieces.is_empty() && self.open.is_empty()
+    }
+
+    /// Requests that are kept.
+    pub fn kept(&self) -> usize {
+        self.drafts.len()
+    }
+
+    /// The drafts up to the first request that is under way. One that was issued before
+    /// `deadline_ns`, and bios queued before it, are not waited for any longer.
+    pub fn take(&mut self, deadline_ns: u64) -> Vec<Draft> {
+        self.forget_bios(deadline_ns);
+        let late = |draft: &Draft| draft.row.issue_ns < deadline_ns as i64;
+        let ready = self.drafts.iter().take_while(|draft| draft.done || late(draft)).count();
+        let taken: Vec<Draft> = self.drafts.drain(..ready).collect();
+        self.first_id += ready as i64;
+        let given_up = taken.iter().filter(|draft| !draft.done).count();
+        if given_up > 0 {
+            self.gaps.incomplete_requests += given_up as u64;
+            self.open.retain(|_, open| open.request_id >= self.first_id);
+        }
+        taken
+    }
+
+    fn forget_bios(&mut self, deadline_ns: u64) {
+        let late = |waiting: &Waiting| waiting.queued.bio.time_ns < deadline_ns;
+        let mut forgotten = None;
+        while let Some(first) = self.bios.first_entry().filter(|first| late(first.get())) {
+            forgotten = Some(*first.key());
+            first.remove();
+            self.gaps.unissued_bios += 1;
+        }
+        if let Some(last) = forgotten {
+            self.pieces.forget_before(last + 1);
+        }
+    }
+
+    /// What was seen and not tied up, so far.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
     }
 
     /// What a request's flags and its bios tell of it.
-    fn new_request(&self, request: &Request, bios: &[usize]) -> rows::Request {
-        let bios: Vec<&QueuedBio> = bios.iter().map(|&bio| &self.bios[bio]).collect();
+    fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
-        let first = bios.first().map(|queued| queued.bio.clone()).unwrap_or_default();
-        let asker = bios.iter().find_map(|queued| queued.asker.as_ref());
+        let none = Bio::default();
+        let first = bios.first().map_or(&none, |queued| &queued.bio);
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
         let any = |flag: u32| bios.iter().any(|queued| queued.bio.flags & flag != 0);
         let has = |flag: u32| request.flags & flag != 0;
         rows::Request {
-            request_id: self.requests.len() as i64,
-            device: self.device.to_owned(),
+            request_id: self.first_id + self.drafts.len() as i64,
+            device: self.names.get(&request.device).cloned().unwrap_or_default(),
             queue_ns: queue_ns.unwrap_or(request.time_ns) as i64,
             issue_ns: request.time_ns as i64,
             length_bytes: i64::from(request.length_bytes),
@@ -228,98 +316,57 @@ impl<'a> Joiner<'a> {
             bio_count: i64::from(request.bio_count),
             submitter_pid: i64::from(first.pid),
             submitter_tid: i64::from(first.tid),
-            submitter_comm: first.comm,
+            submitter_comm: first.comm.clone(),
+            submitter_call: first.call.map(calls::name),
             asker_pid: asker.map(|asker| i64::from(asker.pid)),
             asker_tid: asker.map(|asker| i64::from(asker.tid)),
             asker_comm: asker.map(|asker| asker.comm.clone()),
             asker_call: asker.map(|asker| asker.call.to_owned()),
-            asker_file_id: asker.and_then(|asker| self.files.id(asker.file?)),
+            asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
             ..rows::Request::default()
         }
     }
 
-    /// The page runs of a request; neighbours of one owner become one.
-    fn page_runs(&self, row: usize, parts: &[Part]) -> Vec<rows::PageRun> {
-        let mut runs: Vec<rows::PageRun> = Vec::new();
+    /// The bios of a request's parts in order of sectors, and its page runs.
+    fn tie(&mut self, parts: &[Part]) -> (Vec<Rc<QueuedBio>>, Vec<DraftRun>) {
+        let (mut bios, mut runs) = (Vec::<Rc<QueuedBio>>::new(), Vec::new());
         for part in parts {
-            let mut run = match *part {
-                Part::Known(piece) => self.known_run(&piece),
-                Part::Unknown { sector, sectors } => unknown_run(sector, sectors),
+            let piece = match part {
+                Part::Known(piece) => piece,
+                Part::Unknown { sector, sectors } => {
+                    DraftRun::unknown(*sector, *sectors).push_onto(&mut runs);
+                    continue;
+                }
             };
-            run.request_id = row as i64;
-            match runs.last_mut() {
-                Some(last) if continues(last, &run) => last.length_bytes += run.length_bytes,
-                _ => runs.push(run),
+            let waiting = self.bios.get_mut(&piece.bio).expect("a piece's bio waits");
+            let queued = waiting.queued.clone();
+            waiting.left_sectors -= piece.sectors;
+            if waiting.left_sectors == 0 {
+                self.bios.remove(&piece.bio);
+            }
+            known_run(&queued, piece).push_onto(&mut runs);
+            if !bios.iter().any(|bio| Rc::ptr_eq(bio, &queued)) {
+                bios.push(queued);
             }
         }
-        runs
-    }
-
-    fn known_run(&self, piece: &Piece) -> rows::PageRun {
-        let queued = &self.bios[piece.bio];
-        let (run, class) = &queued.runs[piece.run];
-        let file_id = match class.owner {
-            Owner::None => None,
-            Owner::Inode => self.files.id(run_key(run)),
-            Owner::Number(inode) => {
-                self.files.id_by_number(run.filesystem, inode, queued.bio.time_ns)
-            }
-        };
-        let kind = file_id.map_or(file_kind::NONE, |id| self.kinds[id as usize]);
-        let offset = (run.file_offset_bytes + piece.skipped_bytes) as i64;
-        let home = class.home_bytes.map(|bytes| {
-            (queued.bio.partition_sector + (bytes + piece.skipped_bytes) / 512) as i64
-        });
-        rows::PageRun {
-            request_id: 0,
-            sector: piece.sector as i64,
-            length_bytes: (piece.sectors * 512) as i64,
-            block_type: class.block_type.as_str().to_owned(),
-            block_subtype: class.subtype.clone(),
-            file_id,
-            file_offset_bytes: class.has_offset.then_some(offset),
-            file_kind: kind.to_owned(),
-            home_sector: home,
-        }
+        (bios, runs)
     }
 }
 
-fn unknown_run(sector: u64, sectors: u64) -> rows::PageRun {
-    rows::PageRun {
-        sector: sector as i64,
-        length_bytes: (sectors * 512) as i64,
-        block_type: BlockType::Unknown.as_str().to_owned(),
-        file_kind: file_kind::NONE.to_owned(),
-        ..rows::PageRun::default()
-    }
-}
-
-fn continues(last: &rows::PageRun, next: &rows::PageRun) -> bool {
-    let follows = |last_begin: Option<i64>, next_begin: Option<i64>, length: i64| {
-        next_begin == last_begin.map(|begin| begin + length)
-    };
-    last.block_type == next.block_type
-        && last.block_subtype == next.block_subtype
-        && last.file_id == next.file_id
-        && follows(last.file_offset_bytes, next.file_offset_bytes, last.length_bytes)
-        && follows(last.home_sector, next.home_sector, last.length_bytes / 512)
-}
-
-/// What a request's runs agree on; "mixed" where they do not.
-fn summarise(request: &mut rows::Request, runs: &[rows::PageRun]) {
-    let agree = |field: fn(&rows::PageRun) -> &str| match runs {
-        [] => String::new(),
-        [first, rest @ ..] if rest.iter().all(|run| field(run) == field(first)) => {
-            field(first).to_owned()
-        }
-        _ => "mixed".to_owned(),
-    };
-    request.block_type = agree(|run| &run.block_type);
-    request.block_subtype = agree(|run| &run.block_subtype);
-    request.file_kind = agree(|run| &run.file_kind);
-    let file_id = runs.first().and_then(|run| run.file_id);
-    if runs.iter().all(|run| run.file_id == file_id) {
-        request.file_id = file_id;
-        request.file_offset_bytes = runs.first().and_then(|run| run.file_offset_bytes);
+fn known_run(queued: &QueuedBio, piece: &Piece) -> DraftRun {
+    let (run, class) = &queued.runs[piece.run];
+    let offset = (run.file_offset_bytes + piece.skipped_bytes) as i64;
+    let home = class
+        .home_bytes
+        .map(|bytes| (queued.bio.partition_sector + (bytes + piece.skipped_bytes) / 512) as i64);
+    DraftRun {
+        sector: piece.sector,
+        length_bytes: piece.sectors * 512,
+        block_type: class.block_type,
+        subtype: class.subtype.clone(),
+        subject: Subject::of(run, class),
+        file_offset_bytes: class.has_offset.then_some(offset),
+        home_sector: home,
+        time_ns: queued.bio.time_ns,
     }
 }

@@ -21,6 +21,11 @@ const WANTED: &[&str] = &[
     "xlog_bio_end_io",
     // Btrfs, NILFS2.
     "btrfs_end_super_write",
+    "btrfs_simple_end_io",
+    "btrfs_orig_write_end_io",
+    "btrfs_clone_write_end_io",
+    "end_compressed_bio_write",
+    "end_compressed_bio_read",
     "nilfs_end_bio_write",
     "nilfs_buffer_cache_aops",
     // Swap.

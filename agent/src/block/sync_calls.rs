@@ -2,29 +2,17 @@
 //! their end, and answers which one a bio serves.
 //!
 //! A kernel thread does most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not
-//! the answer; the call that is going on on the same filesystem is.
+//! the answer; a call that is going on on the same filesystem is. Where several are, one commit
+//! serves them together: it is the asking of the one that began first and got none yet, and the
+//! others are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::classify::Class;
+use super::calls::{MSYNC, UMOUNT2, sync_name};
+use super::classify::{BlockType, Class};
 use super::files::{Key, run_key, sync_key};
 use super::kernel::{OPERATION_MASK, OPERATION_READ};
-use super::record::{Bio, Run, Sync};
-
-/// The name of a sync call by its system call's number on x86_64.
-pub fn call_name(number: u32) -> &'static str {
-    match number {
-        // The one ioctl that the program tells of: F2FS_IOC_COMMIT_ATOMIC_WRITE.
-        16 => "f2fs-commit-atomic-write",
-        26 => "msync",
-        74 => "fsync",
-        75 => "fdatasync",
-        162 => "sync",
-        277 => "sync_file_range",
-        306 => "syncfs",
-        _ => "",
-    }
-}
+use super::record::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
 
 /// The call a bio serves.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,144 +21,161 @@ pub struct Asker {
     pub tid: u32,
     pub comm: String,
     pub call: &'static str,
-    /// None for sync and msync, which name no file.
+    /// None for a call that names no file: sync, umount.
     pub file: Option<Key>,
+    /// Calls that the bio may serve: 1 where it is certain.
+    pub waiting: u32,
+    /// Number of the call, in the order in which calls began; None for direct I/O, which waits for
+    /// nothing but its own bios.
+    pub number: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Call {
+    number: u64,
+    sync: Sync,
+    /// A commit of its filesystem was finished since it began.
+    served: bool,
 }
 
 /// The calls that are going on.
 #[derive(Debug)]
 pub struct SyncCalls {
-    /// By thread, with the order in which they began.
-    active: BTreeMap<u32, (u64, Sync)>,
+    /// By thread.
+    active: BTreeMap<u32, Call>,
     begun: u64,
-    disk: u32,
-    /// s_dev of the filesystems that are on the disk.
+    disks: BTreeSet<u32>,
+    /// s_dev of the filesystems that are known to be on the disks.
     filesystems: BTreeSet<u32>,
 }
 
 impl SyncCalls {
-    /// No call is going on. `disk` is the traced disk's number, `filesystems` the s_dev on it.
-    pub fn new(disk: u32, filesystems: BTreeSet<u32>) -> Self {
-        SyncCalls { active: BTreeMap::new(), begun: 0, disk, filesystems }
+    /// No call is going on. `disks` are the numbers of the traced disks.
+    pub fn new(disks: BTreeSet<u32>) -> Self {
+        SyncCalls { active: BTreeMap::new(), begun: 0, disks, filesystems: BTreeSet::new() }
     }
 
-    /// A call began; one on another disk's filesystem is left out.
+    /// A filesystem (s_dev) is on a traced disk; true if that is news.
+    pub fn learn(&mut self, filesystem: u32) -> bool {
+        self.filesystems.insert(filesystem)
+    }
+
+    /// A filesystem is known to be on a traced disk.
+    pub fn is_known(&self, filesystem: u32) -> bool {
+        self.filesystems.contains(&filesystem)
+    }
+
+    /// A call began. Whether it is on a traced disk may come out only later (Btrfs has no device
+    /// of its own).
     pub fn begin(&mut self, sync: Sync) {
-        let everywhere = sync.filesystem == 0;
-        let here = sync.disk == self.disk || self.filesystems.contains(&sync.filesystem);
-        if everywhere || here {
-            self.active.insert(sync.tid, (self.begun, sync));
-            self.begun += 1;
+        self.active.insert(sync.tid, Call { number: self.begun, sync, served: false });
+        self.begun += 1;
+    }
+
+    /// The call is about everything, or about a filesystem on a traced disk as far as is known.
+    pub fn is_here(&self, sync: &Sync) -> bool {
+        sync.filesystem == 0
+            || self.disks.contains(&sync.disk)
+            || self.filesystems.contains(&sync.filesystem)
+    }
+
+    /// The call that a thread was in, if any, ended; its number.
+    pub fn end(&mut self, tid: u32) -> Option<u64> {
+        self.active.remove(&tid).map(|call| call.number)
+    }
+
+    /// A commit of the filesystem is finished: it was for the calls that are going on.
+    pub fn serve(&mut self, filesystem: u32) {
+        for call in self.active.values_mut() {
+            call.served |= call.sync.filesystem == filesystem || call.sync.filesystem == 0;
         }
     }
 
-    /// The call that a thread was in, if any, ended.
-    pub fn end(&mut self, tid: u32) {
-        self.active.remove(&tid);
+    /// The filesystem of the call that began first; for bios that tell of none.
+    pub fn oldest_filesystem(&self) -> Option<u32> {
+        let named = self.active.values().filter(|call| call.sync.filesystem > 0);
+        let here = named.filter(|call| self.is_here(&call.sync));
+        here.min_by_key(|call| call.number).map(|call| call.sync.filesystem)
     }
 
-    /// The submitter itself if it is in such a call; else the call on the file that a run is of;
-    /// else the one begun first. What somebody else reads meanwhile serves nobody's sync.
-    pub fn asker(&self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
-        if let Some((_, own)) = self.active.get(&bio.tid) {
-            return Some(asker(own));
+    /// The submitter itself if it is in such a call, or in direct I/O; else the call on the file
+    /// that a run is of; else the one of those on the filesystem that began first and that no
+    /// commit has served. What somebody else reads meanwhile serves nobody's sync.
+    pub fn asker(&mut self, bio: &Bio, runs: &[(Run, Class)], filesystem: u32) -> Option<Asker> {
+        if let Some(own) = self.own(bio, runs) {
+            return Some(own);
         }
-        if bio.flags & OPERATION_MASK == OPERATION_READ {
+        let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
+        if let Some((run, _)) = runs.iter().find(|(run, _)| run.flags & RUN_DIRECT != 0) {
+            return Some(direct(bio, reads, Some(run_key(run))));
+        }
+        if bio.call_flags & CALL_DIRECT != 0 {
+            return Some(direct(bio, reads, file_of(runs)));
+        }
+        if reads {
             return None;
         }
         let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();
         let of_file = |sync: &Sync| sync.inode != 0 && keys.contains(&sync_key(sync));
-        let calls = self.active.values();
-        let (_, call) = calls.min_by_key(|(begun, sync)| (!of_file(sync), *begun))?;
-        Some(asker(call))
+        let about = |sync: &Sync| sync.filesystem == 0 || sync.filesystem == filesystem;
+        let calls: Vec<&Call> = self
+            .active
+            .values()
+            .filter(|call| self.is_here(&call.sync) && about(&call.sync))
+            .collect();
+        // umount names no filesystem here: one of those that do is likelier.
+        let rank = |call: &Call| {
+            (!of_file(&call.sync), call.served, call.sync.call == UMOUNT2, call.number)
+        };
+        let call = calls.iter().min_by_key(|call| rank(call))?;
+        let certain = of_file(&call.sync);
+        let waiting = if certain { 1 } else { calls.len() as u32 };
+        Some(asker(call, waiting))
+    }
+
+    fn own(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
+        if !self.active.get(&bio.tid).is_some_and(|own| self.is_here(&own.sync)) {
+            return None;
+        }
+        let own = self.active.get_mut(&bio.tid)?;
+        if own.sync.call == MSYNC
+            && own.sync.inode == 0
+            && let Some(key) = file_of(runs)
+        {
+            // msync names an address: what it writes tells the file.
+            own.sync.inode = key.inode;
+            own.sync.generation = key.generation;
+            own.sync.filesystem = key.filesystem;
+        }
+        Some(asker(own, 1))
     }
 }
 
-fn asker(sync: &Sync) -> Asker {
+/// The file whose data the runs are.
+fn file_of(runs: &[(Run, Class)]) -> Option<Key> {
+    let data = runs.iter().find(|(_, class)| class.block_type == BlockType::Data);
+    data.filter(|(run, _)| run.inode != 0).map(|(run, _)| run_key(run))
+}
+
+fn direct(bio: &Bio, reads: bool, file: Option<Key>) -> Asker {
+    let call = if reads { "O_DIRECT read" } else { "O_DIRECT write" };
+    let comm = bio.comm.clone();
+    Asker { pid: bio.pid, tid: bio.tid, comm, call, file, waiting: 1, number: None }
+}
+
+fn asker(call: &Call, waiting: u32) -> Asker {
+    let sync = &call.sync;
     Asker {
         pid: sync.pid,
         tid: sync.tid,
         comm: sync.comm.clone(),
-        call: call_name(sync.call),
+        call: sync_name(sync.call, sync.flags),
         file: (sync.inode != 0).then(|| sync_key(sync)),
+        waiting,
+        number: Some(call.number),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::classify::classify;
-    use super::super::layout::Layout;
-    use super::super::symbols::Symbols;
-    use super::*;
-
-    fn call(tid: u32, number: u32, inode: u64, disk: u32) -> Sync {
-        let filesystem = if inode == 0 { 0 } else { disk };
-        Sync { tid, pid: tid, call: number, inode, disk, filesystem, ..Sync::default() }
-    }
-
-    fn calls() -> SyncCalls {
-        SyncCalls::new(9, BTreeSet::new())
-    }
-
-    fn write_by(tid: u32) -> Bio {
-        Bio { tid, flags: 1, ..Bio::default() }
-    }
-
-    fn run_of(inode: u64) -> Vec<(Run, Class)> {
-        let run = Run { inode, filesystem: 9, ..Run::default() };
-        let class = classify(&Bio::default(), &run, &Symbols::default(), &Layout::default());
-        vec![(run, class)]
-    }
-
-    #[test]
-    fn the_submitter_itself_comes_first() {
-        let mut calls = calls();
-        calls.begin(call(1, 74, 11, 9));
-        calls.begin(call(2, 75, 12, 9));
-        assert_eq!(calls.asker(&write_by(2), &run_of(11)).unwrap().call, "fdatasync");
-    }
-
-    #[test]
-    fn then_whose_file_it_is_then_who_began_first() {
-        let mut calls = calls();
-        calls.begin(call(5, 74, 11, 9));
-        calls.begin(call(2, 74, 12, 9));
-        assert_eq!(calls.asker(&write_by(77), &run_of(12)).unwrap().tid, 2);
-        assert_eq!(calls.asker(&write_by(77), &run_of(99)).unwrap().tid, 5);
-        calls.end(5);
-        assert_eq!(calls.asker(&write_by(77), &run_of(99)).unwrap().tid, 2);
-        calls.end(2);
-        assert_eq!(calls.asker(&write_by(77), &[]), None);
-    }
-
-    #[test]
-    fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
-        let mut calls = calls();
-        calls.begin(call(3, 16, 11, 9));
-        let asker = calls.asker(&write_by(77), &run_of(99)).unwrap();
-        assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
-        assert_eq!(asker.file, Some(Key { filesystem: 9, inode: 11, generation: 0 }));
-        calls.end(3);
-        assert_eq!(calls.asker(&write_by(77), &run_of(11)), None);
-    }
-
-    #[test]
-    fn other_filesystems_and_other_readers_are_not_served() {
-        let mut calls = calls();
-        calls.begin(call(1, 74, 11, 8));
-        assert_eq!(calls.asker(&write_by(1), &[]), None);
-        calls.begin(call(1, 162, 0, 0));
-        assert_eq!(calls.asker(&write_by(2), &[]).unwrap().file, None);
-        let read = Bio { tid: 2, flags: 0, ..Bio::default() };
-        assert_eq!(calls.asker(&read, &[]), None);
-    }
-
-    #[test]
-    fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
-        let mut calls = SyncCalls::new(9, BTreeSet::from([39]));
-        calls.begin(Sync { disk: 0, filesystem: 39, ..call(1, 74, 11, 0) });
-        calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
-        assert_eq!(calls.asker(&write_by(3), &[]).unwrap().tid, 1);
-        assert_eq!(calls.asker(&write_by(2), &[]).unwrap().tid, 1);
-    }
-}
+#[path = "sync_calls_test.rs"]
+mod tests;

@@ -1,18 +1,23 @@
-//! Traces one disk. Steers the programs and turns what they sent into tables; has no thread of
-//! its own, so somebody calls `drain` when the ring buffer may be getting full.
+//! Traces disks. Steers the programs and turns what they sent into tables; has no thread of its
+//! own, so somebody calls `drain` (whole tables at the end) or `digest` and `take` (rows as they
+//! come, for ever) before the ring buffer is full.
 //!
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
-use super::capture::{self, Capture, Surroundings};
+use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
+use super::files::Files;
+use super::gaps::Gaps;
 use super::layout::Layout;
 use super::program::{Program, ProgramError};
 use super::record::DecodeError;
 use super::symbols::{Symbols, SymbolsError};
 use crate::device::number;
+use crate::trace::rows;
 
 /// Why a disk cannot be traced.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +32,18 @@ pub enum TracerError {
     Disk { path: String, source: std::io::Error },
 }
 
+/// What is still queued when a tracing ends, or not yet complete, is waited for this long.
+const REST: Duration = Duration::from_secs(2);
+
+/// Requests issued this soon after the begin may be of bios queued before it.
+const SETTLED_NS: u64 = 2_000_000_000;
+
+/// What is not issued or complete after this time has got lost.
+const LATE_NS: u64 = 60_000_000_000;
+
+/// Files that are kept in memory: some 60 MB.
+const FILES_KEPT: usize = 131_072;
+
 /// The programs in the kernel, and what is needed to make tables of what they send.
 pub struct Tracer {
     program: Program,
@@ -34,7 +51,9 @@ pub struct Tracer {
     symbols: Symbols,
     /// /proc/modules when the symbols were read.
     modules: String,
-    disk: u32,
+    /// Of the tracing under way.
+    assembler: Option<Assembler>,
+    given_up: bool,
     /// Records lost up to the last `finish`.
     lost_before: u64,
 }
@@ -51,33 +70,59 @@ impl Tracer {
         let mut program = Program::load(ring_bytes, has_rdonly_cast)?;
         program.set_addresses(&symbols);
         let ring_bytes = ring_bytes as usize;
-        Ok(Tracer { program, ring_bytes, symbols, modules, disk: 0, lost_before: 0 })
+        let (assembler, given_up, lost_before) = (None, false, 0);
+        Ok(Tracer { program, ring_bytes, symbols, modules, assembler, given_up, lost_before })
     }
 
-    /// Begins to trace a disk: the number of the whole disk, not of a partition.
+    /// Begins to trace disks at rest: the numbers of whole disks, not of partitions.
     ///
     /// # Errors
-    /// If a module came since, and the kernel's addresses cannot be read again.
-    pub fn start(&mut self, disk: u32) -> Result<(), TracerError> {
-        self.disk = disk;
-        if loaded_modules() != self.modules {
-            self.resolve_symbols()?;
-        }
-        self.program.switch_on(disk);
+    /// If there is no such disk, or a module came since, and the kernel's addresses cannot be
+    /// read again.
+    pub fn start(&mut self, disks: &[u32]) -> Result<(), TracerError> {
+        self.start_at(disks, 0)
+    }
+
+    /// Begins to trace disks that others use.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_live(&mut self, disks: &[u32]) -> Result<(), TracerError> {
+        self.start_at(disks, now_ns() + SETTLED_NS)
+    }
+
+    fn start_at(&mut self, disks: &[u32], settled_ns: u64) -> Result<(), TracerError> {
+        let name = |disk: &u32| Ok((*disk, disk_name(*disk)?));
+        let names: BTreeMap<u32, String> =
+            disks.iter().map(name).collect::<Result<_, TracerError>>()?;
+        self.notice_modules()?;
+        self.assembler = Some(Assembler::new(&names, read_layout, read_mounts, settled_ns));
+        self.program.switch_on(disks)?;
         Ok(())
     }
 
-    /// Looks the kernel's functions up again.
-    fn resolve_symbols(&mut self) -> Result<(), TracerError> {
-        self.modules = loaded_modules();
-        self.symbols = Symbols::read()?;
-        self.program.set_addresses(&self.symbols);
+    /// Looks the kernel's functions up again if a module came or went.
+    ///
+    /// # Errors
+    /// If the kernel's addresses cannot be read again.
+    pub fn notice_modules(&mut self) -> Result<(), TracerError> {
+        let modules = loaded_modules();
+        if modules != self.modules {
+            self.modules = modules;
+            self.symbols = Symbols::read()?;
+            self.program.set_addresses(&self.symbols);
+        }
         Ok(())
     }
 
     /// More than half of the ring buffer is full: `drain` before the next piece of work.
     pub fn is_half_full(&self) -> bool {
         self.program.waiting_bytes() > self.ring_bytes / 2
+    }
+
+    /// The part of the ring buffer that is full, from 0 to 1.
+    pub fn fill(&self) -> f64 {
+        self.program.waiting_bytes() as f64 / self.ring_bytes as f64
     }
 
     /// Moves the records out of the ring buffer.
@@ -88,27 +133,90 @@ impl Tracer {
         Ok(self.program.collect()?)
     }
 
+    /// Moves the records out of the ring buffer, and ties them up; gives how many requests wait
+    /// to be taken.
+    ///
+    /// # Errors
+    /// If the ring cannot be read, or a record is damaged.
+    pub fn digest(&mut self) -> Result<usize, TracerError> {
+        self.drain()?;
+        let bytes = self.program.take();
+        let Some(assembler) = &mut self.assembler else { return Ok(0) };
+        for record in capture::decode_all(&bytes) {
+            assembler.feed(record?, &self.symbols);
+        }
+        Ok(assembler.kept())
+    }
+
+    /// The rows that are finished, and those of files that are forgotten now.
+    pub fn take(&mut self) -> (Finished, Vec<rows::File>) {
+        let Some(assembler) = &mut self.assembler else { return Default::default() };
+        let late_ns = now_ns().saturating_sub(LATE_NS);
+        let finished = assembler.take(if self.given_up { NEVER_NS } else { late_ns });
+        let crowded = assembler.files().kept() > FILES_KEPT;
+        let gone = if crowded { assembler.files().let_go() } else { Vec::new() };
+        (finished, gone)
+    }
+
+    /// What is still under way will not be waited for: the next `take` takes everything.
+    pub fn give_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// The files of the tables that are in memory.
+    pub fn files(&mut self) -> Option<&Files> {
+        self.assembler.as_mut().map(|assembler| &*assembler.files())
+    }
+
+    /// Events lost, and other gaps, of the tracing under way so far.
+    pub fn missing(&self) -> (u64, Gaps) {
+        let lost = self.program.lost_records() - self.lost_before;
+        match &self.assembler {
+            Some(assembler) => (lost + assembler.orphans(), assembler.gaps()),
+            None => (lost, Gaps::default()),
+        }
+    }
+
     /// Ends the tracing; what was recorded stays to be read.
     pub fn stop(&mut self) {
         self.program.switch_off();
     }
 
-    /// Stops, and makes tables of all that was recorded since the last `finish`.
+    /// Takes no new bio, and waits for those under way to be complete.
     ///
     /// # Errors
-    /// If a record is damaged, or the disk is gone.
+    /// As `digest`.
+    pub fn rest(&mut self) -> Result<(), TracerError> {
+        self.program.switch_to_ending();
+        self.digest()?;
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        assembler.end();
+        let begin = Instant::now();
+        while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
+            std::thread::sleep(Duration::from_millis(5));
+            self.digest()?;
+        }
+        Ok(())
+    }
+
+    /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.
+    ///
+    /// # Errors
+    /// If a record is damaged.
     pub fn finish(&mut self) -> Result<Capture, TracerError> {
         self.stop();
-        self.drain()?;
-        let records = capture::decode_all(&self.program.take())?;
-        let name = disk_name(self.disk)?;
-        let layouts = read_layouts(capture::partitions(&records));
+        self.digest()?;
         let lost = self.program.lost_records();
         let lost_events = lost - std::mem::replace(&mut self.lost_before, lost);
-        let (disk, symbols) = (self.disk, &self.symbols);
-        let around = Surroundings { disk, name: &name, symbols, layouts: &layouts };
-        Ok(capture::build(records, lost_events, &around))
+        let assembler = self.assembler.take();
+        Ok(assembler.map(|assembler| assembler.finish(lost_events)).unwrap_or_default())
     }
+}
+
+/// The clock of the records.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec) as u64
 }
 
 /// Empty in a kernel without modules.
@@ -123,12 +231,14 @@ fn disk_name(disk: u32) -> Result<String, TracerError> {
     Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
 }
 
-/// Layouts of the filesystems on these devices. Subtypes of metadata are all they are for: a
-/// device that cannot be read, because it is gone, leaves them empty.
-fn read_layouts(devices: impl IntoIterator<Item = u32>) -> BTreeMap<u32, Layout> {
-    let read = |device: u32| {
-        let path = format!("/dev/{}", disk_name(device).ok()?);
-        Some((device, Layout::read(&fs::File::open(path).ok()?).ok()?))
-    };
-    devices.into_iter().filter_map(read).collect()
+/// Layout of the filesystem on a device. Subtypes of metadata are all it is for: a device that
+/// cannot be read, because it is gone, has none.
+fn read_layout(device: u32) -> Layout {
+    let open = |device| fs::File::open(format!("/dev/{}", disk_name(device).ok()?)).ok();
+    open(device).and_then(|file| Layout::read(&file).ok()).unwrap_or_default()
+}
+
+/// Where what is mounted, for this process.
+fn read_mounts() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
 }

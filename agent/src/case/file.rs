@@ -1,6 +1,8 @@
 //! The fields of a case whose workload is one of plain files: a struct for each workload, and the
 //! words its fields may have.
 
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Switch, words};
@@ -16,12 +18,16 @@ words! {
 pub struct FileWriteSettings {
     pub workload: FileWorkload,
     pub transactions: u64,
+    pub duration_ms: u64,
     pub warmup_transactions: u64,
+    pub threads: NonZeroU64,
     pub access: Access,
+    pub overlap_percent: u64,
     pub record_bytes: u64,
     pub file_bytes: u64,
     pub sync_mode: SyncMode,
     pub sync_every: u64,
+    pub read_percent: u64,
 }
 
 /// As above, of reads.
@@ -30,8 +36,11 @@ pub struct FileWriteSettings {
 pub struct FileReadSettings {
     pub workload: FileWorkload,
     pub transactions: u64,
+    pub duration_ms: u64,
     pub warmup_transactions: u64,
+    pub threads: NonZeroU64,
     pub access: Access,
+    pub overlap_percent: u64,
     pub record_bytes: u64,
     pub file_bytes: u64,
     pub read_mode: ReadMode,
@@ -43,7 +52,9 @@ pub struct FileReadSettings {
 pub struct FileMetadataSettings {
     pub workload: FileWorkload,
     pub transactions: u64,
+    pub duration_ms: u64,
     pub warmup_transactions: u64,
+    pub threads: NonZeroU64,
     pub metadata_operation: MetadataOperation,
     pub sync_file: Switch,
     pub sync_directory: Switch,
@@ -52,7 +63,8 @@ pub struct FileMetadataSettings {
 words! {
     /// Which record of the file comes next.
     Access {
-        Sequential = "sequential", Random = "random", Append = "append", Rewrite = "rewrite",
+        Sequential = "sequential", Random = "random", Shuffled = "shuffled", Append = "append",
+        Rewrite = "rewrite",
     }
 }
 words! {
@@ -109,12 +121,16 @@ pub(crate) mod tests {
         FileWriteSettings {
             workload: FileWorkload::Write,
             transactions: 7,
+            duration_ms: 0,
             warmup_transactions: 2,
+            threads: NonZeroU64::MIN,
             access: Access::Random,
+            overlap_percent: 0,
             record_bytes: 4096,
             file_bytes: 16 * 4096,
             sync_mode: SyncMode::Fsync,
             sync_every: 1,
+            read_percent: 0,
         }
     }
 
@@ -123,8 +139,11 @@ pub(crate) mod tests {
         FileReadSettings {
             workload: FileWorkload::Read,
             transactions: 7,
+            duration_ms: 0,
             warmup_transactions: 2,
+            threads: NonZeroU64::MIN,
             access: Access::Random,
+            overlap_percent: 0,
             record_bytes: 4096,
             file_bytes: 16 * 4096,
             read_mode: ReadMode::Buffered,
@@ -136,7 +155,9 @@ pub(crate) mod tests {
         FileMetadataSettings {
             workload: FileWorkload::Metadata,
             transactions: 7,
+            duration_ms: 0,
             warmup_transactions: 2,
+            threads: NonZeroU64::MIN,
             metadata_operation: MetadataOperation::Create,
             sync_file: Switch::On,
             sync_directory: Switch::Off,

@@ -11,17 +11,12 @@ use crate::block::Tracer;
 use crate::device::counters::Reading;
 use crate::device::flash::{Disk, Flash};
 use crate::workload::Observer;
+use crate::workload::clock::now_ns;
 
 /// Pause between looks at a device that is still busy.
 const SETTLE: Duration = Duration::from_millis(1);
 /// Looks before a device that never rests is given up: 60 s.
 const SETTLE_LOOKS: u32 = 60_000;
-
-/// The time on the clock that the tracer stamps its events with (CLOCK_MONOTONIC), in ns.
-pub fn now_ns() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
 
 /// Sources of the disks' counters, in the order of the disks.
 pub const SOURCES: [&str; 2] = ["device", "journal-device"];
@@ -47,7 +42,7 @@ impl<'a> Observation<'a> {
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(flash)?;
             if at_rest(&before) {
-                tracer.start(disks[0])?;
+                tracer.start(&disks)?;
                 let after = statistics(flash)?;
                 if before == after {
                     let begin = Reading::take(&after)?;
@@ -105,17 +100,11 @@ impl Observer for Observation<'_> {
         Ok(())
     }
 
-    fn between_transactions(&mut self) -> anyhow::Result<()> {
-        if !self.tracer.is_half_full() {
-            return Ok(());
-        }
-        let end_ns = now_ns();
-        let phase = self.timeline.leave(end_ns, &Reading::take(&statistics(self.flash)?)?);
-        self.tracer.drain().context("reading the tracer's events")?;
-        self.enter(phase)
+    fn is_pause_due(&self) -> bool {
+        self.tracer.is_half_full()
     }
 
-    fn now_ns(&self) -> i64 {
-        now_ns()
+    fn pause(&mut self) -> anyhow::Result<()> {
+        self.tracer.drain().context("reading the tracer's events")
     }
 }

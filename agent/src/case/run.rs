@@ -91,23 +91,6 @@ fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyho
     Ok(configuration)
 }
 
-/// What the tracer knows that it does not know, in words.
-fn missing(capture: &Capture) -> impl Iterator<Item = String> + use<> {
-    let gaps = &capture.gaps;
-    let counts = [
-        (capture.lost_events, "events of the tracer were lost"),
-        (gaps.unattributed_bytes, "bytes have no known owner"),
-        (gaps.unattributed_flushes, "flushes were asked for by nobody known"),
-        (gaps.unissued_bios, "bios were queued and never issued"),
-        (gaps.incomplete_requests, "requests were never seen to complete"),
-        (gaps.failed_requests, "requests were refused by the device"),
-    ];
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-}
-
 /// The journal's device, as the manifest has it; null where there is none.
 fn journal_device(case: &Case) -> Value {
     let describe = |model| json!({ "name": case.case.journal_device, "model": model });
@@ -123,11 +106,10 @@ fn write_tables(
     disks: &[(&str, &str)],
     output: &Path,
 ) -> anyhow::Result<()> {
-    let pid = i64::from(std::process::id());
-    annotate(&mut capture.requests, timeline, &finished.transactions, pid);
+    annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
     let mut reasons = agreement::differences(&capture.requests, &counters, disks);
-    reasons.extend(missing(&capture));
+    reasons.extend(capture.gaps.reasons(capture.lost_events));
     let kernel = rustix::system::uname();
     let manifest = [
         ("schema_version", json!(1)),

@@ -12,7 +12,10 @@ use super::words;
 pub struct SqliteSettings {
     pub workload: SqliteWorkload,
     pub transactions: u64,
+    pub duration_ms: u64,
     pub warmup_transactions: u64,
+    pub connections: NonZeroU64,
+    pub sharing: Sharing,
     pub initial_rows: u64,
     pub value_bytes: u64,
     pub key_order: KeyOrder,
@@ -39,6 +42,10 @@ words! {
     SqliteWorkload {
         Insert = "sqlite-insert", Update = "sqlite-update", Delete = "sqlite-delete",
     }
+}
+words! {
+    /// Whether each connection has databases of its own, or all have the same.
+    Sharing { Own = "own", Shared = "shared" }
 }
 words! {
     /// Order in which keys are inserted, updated or deleted.
@@ -87,17 +94,6 @@ words! {
     SyncCall { Fsync = "fsync", Fdatasync = "fdatasync" }
 }
 
-impl SqliteWorkload {
-    /// The verb of its transactions, as in the transactions table.
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
-}
-
 /// For settings whose PRAGMA takes a word and reads back a number: words are listed in its order.
 macro_rules! levels {
     ($($name:ident),+) => {
@@ -132,7 +128,10 @@ pub(crate) mod tests {
         SqliteSettings {
             workload: SqliteWorkload::Insert,
             transactions: 7,
+            duration_ms: 0,
             warmup_transactions: 2,
+            connections: NonZeroU64::MIN,
+            sharing: Sharing::Own,
             initial_rows: 0,
             value_bytes: 100,
             key_order: KeyOrder::Sequential,

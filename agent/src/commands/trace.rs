@@ -1,123 +1,264 @@
-//! `joj-agent trace --device DEVICE -- COMMAND`: runs a command, and tells what the disk was sent
-//! meanwhile and on whose behalf. Prints a table, or with --json everything that was recorded.
+//! `joj-agent trace -- COMMAND`: traces the disks behind a device or a directory while a command
+//! runs, or a process, or for a time; writes the tables of schema/ as they come, and tells at the
+//! end what the disks were sent and on whose behalf.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::block::{Capture, Tracer};
+use crate::block::Tracer;
+use crate::device::disks::{self, Disks};
 use crate::device::number;
+use crate::errors::WrongUse;
+use crate::tracing::output::Output;
+use crate::tracing::summary::Summary;
+use crate::tracing::until::{End, Until};
+
+/// Something is missing from the tables, though the command went well.
+const INCOMPLETE: u8 = 4;
+
+/// Rows are written when so many requests wait, or after this time.
+const ROUND_REQUESTS: usize = 32_768;
+const ROUND: Duration = Duration::from_secs(10);
+
+/// How long records may wait in the ring: long when nothing comes, short when it fills.
+const SHORT: Duration = Duration::from_millis(2);
+const USUAL: Duration = Duration::from_millis(20);
+const LONG: Duration = Duration::from_millis(100);
+const FILLING: f64 = 0.1;
 
 /// The command line of `trace`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Disk to trace, such as /dev/sda: the whole disk, not a partition
+    /// Trace the disk that is this block device, or has it as a partition
+    #[arg(long, conflicts_with = "directory")]
+    device: Option<PathBuf>,
+    /// Trace the disks of the filesystem that this directory is on [default: the current one]
     #[arg(long)]
-    device: PathBuf,
-    /// Size of the ring buffer in MiB
+    directory: Option<PathBuf>,
+    /// Write the tables into this new folder
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Trace until this process ends
+    #[arg(long, conflicts_with = "command")]
+    pid: Option<i32>,
+    /// Trace for this many seconds at most
+    #[arg(long, value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Size of the ring buffer in MiB, a power of two
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,
-    /// Print requests, page runs and files as JSON
+    /// Print what was seen as JSON on standard output
     #[arg(long)]
     json: bool,
-    /// Command to run
-    #[arg(last = true, required = true)]
+    /// Command to run, as the user that runs this
+    #[arg(last = true)]
     command: Vec<String>,
 }
 
-/// Runs the command under the tracer and prints what was seen.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text}: no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
+}
+
+/// Traces, prints what was seen, and gives the exit code: the command's, or 4 where the tables
+/// are incomplete.
 ///
 /// # Errors
-/// If the disk cannot be traced, or the command cannot be run or fails.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let disk = device_number(&arguments.device)?;
-    let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
-    tracer.start(disk)?;
-    let mut child = Command::new(&arguments.command[0])
-        .args(&arguments.command[1..])
-        .spawn()
-        .with_context(|| format!("cannot run {}", arguments.command[0]))?;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+/// If the disks cannot be traced, or the command cannot be run.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let endless = arguments.command.is_empty() && arguments.pid.is_none();
+    if endless && arguments.duration.is_none() {
+        return Err(WrongUse("name a command after --, a --pid or a --duration".into()).into());
+    }
+    let disks = match &arguments.device {
+        Some(device) => Disks::of_device(device)?,
+        None => {
+            let here = Path::new(".").to_owned();
+            Disks::of_directory(arguments.directory.as_ref().unwrap_or(&here))?
         }
-        if tracer.is_half_full() {
-            tracer.drain()?;
-        }
-        std::thread::sleep(Duration::from_millis(20));
     };
-    let capture = tracer.finish()?;
-    if arguments.json {
-        println!("{}", to_json(&capture));
-    } else {
-        print_table(&capture);
-    }
-    ensure!(status.success(), "the command failed: {status}");
-    Ok(())
-}
-
-/// The kernel's number of a whole disk.
-fn device_number(path: &Path) -> anyhow::Result<u32> {
-    let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
-    ensure!(metadata.file_type().is_block_device(), "{}: no block device", path.display());
-    let device = number::of_node(metadata.rdev());
-    if Path::new(&format!("/sys/dev/block/{}/partition", number::text(device))).exists() {
-        bail!("{}: a partition; name the whole disk", path.display());
-    }
-    Ok(device)
-}
-
-/// Requests and bytes by what they are: operation, type, kind and file.
-fn print_table(capture: &Capture) {
-    let path = |id: Option<i64>| id.map_or("", |id| capture.files[id as usize].path.as_str());
-    let mut lines: BTreeMap<[&str; 5], (u64, i64)> = BTreeMap::new();
-    for request in capture.requests.iter().filter(|request| request.block_type == "flush") {
-        lines.entry([&request.operation, "flush", "", "none", ""]).or_default().0 += 1;
-    }
-    for run in &capture.page_runs {
-        let operation = capture.requests[run.request_id as usize].operation.as_str();
-        let [kind, subtype] = [run.file_kind.as_str(), run.block_subtype.as_str()];
-        let line = [operation, run.block_type.as_str(), subtype, kind, path(run.file_id)];
-        let sum = lines.entry(line).or_default();
-        sum.0 += 1;
-        sum.1 += run.length_bytes;
-    }
-    println!("operation type         subtype           file_kind    runs        bytes  file");
-    for ([operation, block_type, subtype, kind, path], (runs, bytes)) in lines {
-        println!(
-            "{operation:9} {block_type:12} {subtype:17} {kind:10} {runs:6} {bytes:12}  {path}"
+    for unknown in &disks.unknown_types {
+        eprintln!(
+            "joj-agent: {unknown}: a filesystem whose metadata the tracer does not know; \
+             what it cannot tell will be of type unknown"
         );
     }
-    let gaps = &capture.gaps;
-    println!(
-        "{} requests; {} events lost, {} bytes and {} flushes unattributed, {} bios unissued, \
-         {} requests incomplete, {} failed",
-        capture.requests.len(),
-        capture.lost_events,
-        gaps.unattributed_bytes,
-        gaps.unattributed_flushes,
-        gaps.unissued_bios,
-        gaps.incomplete_requests,
-        gaps.failed_requests
-    );
+    let numbers: Vec<u32> = disks.numbers.iter().copied().collect();
+    let lives: BTreeMap<u32, Option<String>> =
+        numbers.iter().map(|&disk| (disk, disks::life(disk))).collect();
+    let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
+    let mut until = Until::new(arguments.pid, arguments.duration)?;
+    let output = arguments.output.as_ref().map(|folder| open(folder, arguments, &disks));
+    let mut session = Session { output: output.transpose()?, summary: Summary::default() };
+    let begun = tracer.start_live(&numbers).map_err(Into::into);
+    if let Err(error) = begun.and_then(|()| until.run(&arguments.command)) {
+        session.output.into_iter().for_each(Output::abandon);
+        return Err(error);
+    }
+    let end = session.watch(&mut tracer, &mut until)?;
+    tracer.rest()?;
+    let reasons = session.finish(&mut tracer, &lives)?;
+    session.print(arguments.json, &mut tracer, &reasons);
+    Ok(exit_code(end, !reasons.is_empty()))
 }
 
-fn to_json(capture: &Capture) -> Value {
-    let gaps = &capture.gaps;
-    json!({
-        "requests": capture.requests,
-        "page_runs": capture.page_runs,
-        "files": capture.files,
-        "lost_events": capture.lost_events,
-        "unattributed_bytes": gaps.unattributed_bytes,
-        "unattributed_flushes": gaps.unattributed_flushes,
-        "unissued_bios": gaps.unissued_bios,
-        "incomplete_requests": gaps.incomplete_requests,
-        "failed_requests": gaps.failed_requests,
-    })
+/// What collects the rows of one tracing.
+struct Session {
+    output: Option<Output>,
+    summary: Summary,
+}
+
+impl Session {
+    /// Empties the ring until the end comes.
+    fn watch(&mut self, tracer: &mut Tracer, until: &mut Until) -> anyhow::Result<End> {
+        let mut round = Instant::now();
+        let mut pause = USUAL;
+        loop {
+            if let Some(end) = until.wait(pause)? {
+                return Ok(end);
+            }
+            let fill = tracer.fill();
+            pause = match fill {
+                fill if fill > FILLING => SHORT,
+                fill if fill > 0.0 => USUAL,
+                _ => LONG.min(pause * 2),
+            };
+            let kept = tracer.digest()?;
+            if kept >= ROUND_REQUESTS || round.elapsed() >= ROUND {
+                tracer.notice_modules()?;
+                self.write(tracer)?;
+                round = Instant::now();
+            }
+        }
+    }
+
+    /// Takes the rows that are finished, and writes them.
+    fn write(&mut self, tracer: &mut Tracer) -> anyhow::Result<()> {
+        let (mut rows, gone) = tracer.take();
+        let Some(files) = tracer.files() else { return Ok(()) };
+        self.summary.add(&rows, files, own_pid());
+        match &mut self.output {
+            Some(output) if !rows.requests.is_empty() || !gone.is_empty() => {
+                output.add(&mut rows, &gone, &files.rows())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is left, and says why the tables are incomplete; not at all if nothing is.
+    fn finish(
+        &mut self,
+        tracer: &mut Tracer,
+        lives: &BTreeMap<u32, Option<String>>,
+    ) -> anyhow::Result<Vec<String>> {
+        self.write(tracer)?;
+        tracer.give_up();
+        self.write(tracer)?;
+        let (lost_events, gaps) = tracer.missing();
+        let mut reasons = gaps.reasons(lost_events);
+        for (disk, life) in lives.iter().filter(|(disk, life)| disks::life(**disk) != **life) {
+            let what = if life.is_some() { "went away or became another" } else { "had no size" };
+            reasons.push(format!("disk {} {what} while it was traced", number::text(*disk)));
+        }
+        if let Some(output) = &mut self.output {
+            let (own_requests, own_bytes) = (self.summary.own_requests, self.summary.own_bytes);
+            output.note("own_requests", json!(own_requests));
+            output.note("own_bytes", json!(own_bytes));
+            output.manifest(lost_events, &gaps, &reasons)?;
+        }
+        Ok(reasons)
+    }
+
+    /// The table goes where messages go: standard output is the command's.
+    fn print(&self, as_json: bool, tracer: &mut Tracer, reasons: &[String]) {
+        tracer.stop();
+        let (lost_events, gaps) = tracer.missing();
+        if as_json {
+            let mut json = self.summary.json(lost_events, &gaps);
+            json["incomplete_reasons"] = json!(reasons);
+            println!("{json}");
+            return;
+        }
+        eprint!("{}", self.summary.text(lost_events, &gaps));
+        for reason in reasons {
+            eprintln!("incomplete: {reason}");
+        }
+        if let Some(output) = &self.output {
+            eprintln!("tables in {}", output.directory().display());
+        }
+    }
+}
+
+fn own_pid() -> i64 {
+    i64::from(std::process::id())
+}
+
+/// The folder for the tables, with what the manifest is to say of this tracing.
+fn open(folder: &Path, arguments: &Arguments, disks: &Disks) -> anyhow::Result<Output> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let numbers: Vec<String> = disks.numbers.iter().map(|&disk| number::text(disk)).collect();
+    let kernel = rustix::system::uname();
+    let facts: Vec<(&'static str, Value)> = vec![
+        ("schema_version", json!(1)),
+        ("case", json!({ "command": arguments.command })),
+        ("seed", json!(0)),
+        ("clock", json!("wall")),
+        ("began_unix_ns", json!(now.as_nanos() as u64)),
+        ("tracer_pid", json!(own_pid())),
+        (
+            "kernel",
+            json!({
+                "release": kernel.release().to_string_lossy(),
+                "version": kernel.version().to_string_lossy(),
+            }),
+        ),
+        ("device", json!({ "disks": numbers })),
+        ("configuration", json!({ "mounts": disks.mounts })),
+    ];
+    let output = Output::create(folder, facts)?;
+    let own = Disks::of_directory(folder);
+    if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
+        eprintln!(
+            "joj-agent: {}: on a traced disk; what the tracer writes there is traced too, and \
+             counted apart",
+            folder.display()
+        );
+    }
+    Ok(output)
+}
+
+/// The command's own, as a shell gives it.
+fn exit_code(end: End, incomplete: bool) -> ExitCode {
+    let code = match end {
+        End::Command(status) => {
+            let signalled = || status.signal().map_or(1, |signal| 128 + signal);
+            status.code().unwrap_or_else(signalled) as u8
+        }
+        End::Signal(signal) => (128 + signal) as u8,
+        End::Process | End::Time => 0,
+    };
+    ExitCode::from(if code == 0 && incomplete { INCOMPLETE } else { code })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_exit_code_comes_before_ours() {
+        let ended = |status| End::Command(std::process::ExitStatus::from_raw(status));
+        let code = |end, incomplete| format!("{:?}", exit_code(end, incomplete));
+        let is = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(code(ended(0), false), is(0));
+        assert_eq!(code(ended(0), true), is(INCOMPLETE));
+        assert_eq!(code(ended(7 << 8), true), is(7));
+        assert_eq!(code(ended(9), false), is(137));
+        assert_eq!(code(End::Signal(2), false), is(130));
+        assert_eq!(code(End::Time, true), is(INCOMPLETE));
+    }
 }

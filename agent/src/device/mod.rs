@@ -1,5 +1,6 @@
 //! The device under test, and what is counted around it.
 
 pub mod counters;
+pub mod disks;
 pub mod flash;
 pub mod number;

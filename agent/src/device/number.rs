@@ -11,6 +11,13 @@ pub fn text(number: u32) -> String {
     format!("{}:{}", number >> 20, number & 0xfffff)
 }
 
+/// The number of MAJOR:MINOR.
+pub fn parse(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(':')?;
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +28,7 @@ mod tests {
         let st_rdev = rustix::fs::makedev(259, 0x12345);
         assert_eq!(of_node(st_rdev), 259 << 20 | 0x12345);
         assert_eq!(text(of_node(st_rdev)), "259:74565");
+        assert_eq!(parse("259:74565"), Some(of_node(st_rdev)));
+        assert_eq!((parse("259"), parse("4096:0"), parse("1:x")), (None, None, None));
     }
 }

@@ -2,10 +2,10 @@
 //! disk count in each phase. Tells on standard output which phase it has come to.
 
 use super::place::Place;
-use crate::case::observation::now_ns;
 use crate::case::timeline::Timeline;
 use crate::device::counters::Reading;
-use crate::workload::Observer;
+use crate::workload::clock::now_ns;
+use crate::workload::conduct::Observer;
 
 /// A workload being watched.
 pub struct Observation<'a> {
@@ -59,11 +59,11 @@ impl Observer for Observation<'_> {
         Ok(())
     }
 
-    fn between_transactions(&mut self) -> anyhow::Result<()> {
-        Ok(())
+    fn is_pause_due(&self) -> bool {
+        false
     }
 
-    fn now_ns(&self) -> i64 {
-        now_ns()
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::case::{Access, SqliteWorkload, WorkloadSettings};
+use crate::case::sqlite::Sharing;
+use crate::case::{Access, SqliteSettings, SqliteWorkload, WorkloadSettings};
 use crate::workload::WorkloadError;
 
 /// Bytes of a row of SQLite's beside its value: record header, key and cell pointer, at the least
@@ -20,34 +21,46 @@ pub struct Need {
 }
 
 impl Need {
-    /// Of a case.
+    /// Of a case; where a time decides how much is done, of what there is at first alone.
     pub fn of(settings: &WorkloadSettings) -> Self {
         match settings {
             WorkloadSettings::FileWrite(settings) => {
-                let operations = settings.warmup_transactions + settings.transactions;
-                let appended = operations.saturating_mul(settings.record_bytes);
+                let appended = settings.plan().count().unwrap_or(0);
+                let each = settings.file_bytes.saturating_mul(settings.threads.get());
                 let append = settings.access == Access::Append;
-                Self { bytes: if append { appended } else { settings.file_bytes }, files: 1 }
+                let bytes =
+                    if append { appended.saturating_mul(settings.record_bytes) } else { each };
+                Self { bytes, files: settings.threads.get() }
             }
-            WorkloadSettings::FileRead(settings) => Self { bytes: settings.file_bytes, files: 1 },
+            WorkloadSettings::FileRead(settings) => Self {
+                bytes: settings.file_bytes.saturating_mul(settings.threads.get()),
+                files: settings.threads.get(),
+            },
             WorkloadSettings::FileMetadata(settings) => {
-                Self { bytes: 0, files: settings.warmup_transactions + settings.transactions }
+                Self { bytes: 0, files: settings.plan().count().unwrap_or(0) }
             }
-            WorkloadSettings::Sqlite(settings) => {
-                let initial = settings.initial_rows.saturating_mul(settings.tables.get());
-                let transactions = settings.warmup_transactions + settings.transactions;
-                let inserted = match settings.workload {
-                    SqliteWorkload::Insert => {
-                        transactions.saturating_mul(settings.statements.get())
-                    }
-                    _ => 0,
-                };
-                let rows = initial.saturating_add(inserted);
-                let bytes = rows.saturating_mul(settings.value_bytes + ROW_BYTES);
-                let databases = settings.databases.get();
-                Self { bytes: bytes.saturating_mul(databases), files: 2 * databases }
-            }
+            WorkloadSettings::Sqlite(settings) => Self::of_databases(settings),
         }
+    }
+
+    fn of_databases(settings: &SqliteSettings) -> Self {
+        let sets = match settings.sharing {
+            Sharing::Own => settings.connections.get(),
+            Sharing::Shared => 1,
+        };
+        let databases = sets.saturating_mul(settings.databases.get());
+        let initial = settings.initial_rows.saturating_mul(settings.tables.get());
+        let initial = initial.saturating_mul(databases);
+        let inserted = match settings.workload {
+            SqliteWorkload::Insert => settings.plan().count().unwrap_or(0),
+            _ => 0,
+        };
+        let inserted = inserted
+            .saturating_mul(settings.statements.get())
+            .saturating_mul(settings.databases.get());
+        let rows = initial.saturating_add(inserted);
+        let bytes = rows.saturating_mul(settings.value_bytes + ROW_BYTES);
+        Self { bytes, files: databases }
     }
 
     /// Refuses a filesystem that has less to give, to a user without privileges.

@@ -1,32 +1,33 @@
 //! Puts requests into the case's story: reads the timeline and the transactions; fills in each
 //! request's phase and transaction.
 
+use std::collections::BTreeMap;
+
 use super::rows::{Request, Transaction};
 use crate::case::timeline::Timeline;
 
 /// Fills `phase` (by issue time) and `transaction_id` of every request. A request belongs to the
-/// transaction it was queued in, if the process that ran the transaction submitted it or waited
-/// for it; background writeback that merely happens at the same time does not.
-pub fn annotate(
-    requests: &mut [Request],
-    timeline: &Timeline,
-    transactions: &[Transaction],
-    workload_pid: i64,
-) {
+/// transaction that the thread which waited for it, or else the one that submitted it, had open
+/// when it was queued; background writeback that merely happens at the same time does not.
+pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[Transaction]) {
+    let mut threads: BTreeMap<i64, Vec<&Transaction>> = BTreeMap::new();
+    for transaction in transactions {
+        threads.entry(transaction.tid).or_default().push(transaction);
+    }
     for request in requests {
         request.phase = timeline.phase_at(request.issue_ns).into();
-        let own = request.submitter_pid == workload_pid || request.asker_pid == Some(workload_pid);
-        request.transaction_id = transaction_at(transactions, request.queue_ns)
-            .filter(|_| own)
-            .map(|transaction| transaction.transaction_id);
+        let of = |tid: i64| transaction_at(threads.get(&tid)?, request.queue_ns);
+        request.transaction_id =
+            request.asker_tid.and_then(of).or_else(|| of(request.submitter_tid));
     }
 }
 
-/// The transaction whose interval holds a time; transactions are in order and do not overlap.
-fn transaction_at(transactions: &[Transaction], time_ns: i64) -> Option<&Transaction> {
+/// The transaction whose interval holds a time, of one thread's, which are in order and do not
+/// overlap.
+fn transaction_at(transactions: &[&Transaction], time_ns: i64) -> Option<i64> {
     let after = transactions.partition_point(|transaction| transaction.begin_ns <= time_ns);
-    let transaction = &transactions[after.checked_sub(1)?];
-    (time_ns <= transaction.return_ns).then_some(transaction)
+    let transaction = transactions[after.checked_sub(1)?];
+    (time_ns <= transaction.return_ns).then_some(transaction.transaction_id)
 }
 
 #[cfg(test)]
@@ -39,30 +40,34 @@ mod tests {
         let mut timeline = Timeline::default();
         timeline.enter("commit", Reading::default(), 100);
         timeline.leave(200, &Reading::default());
-        let transactions = [
-            Transaction { begin_ns: 110, return_ns: 140, ..Transaction::default() },
-            Transaction {
-                transaction_id: 1,
-                begin_ns: 150,
-                return_ns: 190,
-                ..Transaction::default()
-            },
-        ];
-        let request = |queue_ns, submitter_pid, asker_pid| Request {
+        let transaction = |transaction_id, tid, begin_ns, return_ns| Transaction {
+            transaction_id,
+            tid,
+            begin_ns,
+            return_ns,
+            ..Transaction::default()
+        };
+        // The second thread's lies over both of the first.
+        let transactions =
+            [transaction(0, 1, 110, 140), transaction(1, 2, 120, 170), transaction(2, 1, 150, 190)];
+        let request = |queue_ns, submitter_tid, asker_tid| Request {
             queue_ns,
             issue_ns: queue_ns + 2,
-            submitter_pid,
-            asker_pid,
+            submitter_tid,
+            asker_tid,
             ..Request::default()
         };
         let mut requests = [
             request(120, 1, None),
             request(145, 1, None),
+            request(145, 2, None),
             request(160, 77, Some(1)),
+            request(160, 1, Some(2)),
+            request(160, 1, Some(78)),
             request(161, 77, None),
             request(199, 1, None),
         ];
-        annotate(&mut requests, &timeline, &transactions, 1);
+        annotate(&mut requests, &timeline, &transactions);
         let found: Vec<_> = requests.iter().map(|r| (r.phase.as_str(), r.transaction_id)).collect();
         assert_eq!(
             found,
@@ -70,6 +75,9 @@ mod tests {
                 ("commit", Some(0)),
                 ("commit", None),
                 ("commit", Some(1)),
+                ("commit", Some(2)),
+                ("commit", Some(1)),
+                ("commit", Some(2)),
                 ("commit", None),
                 ("pause", None)
             ]

@@ -2,4 +2,5 @@
 
 pub mod annotate;
 pub mod rows;
+pub mod segments;
 pub mod write;

@@ -32,11 +32,14 @@ pub struct Request {
     pub submitter_pid: i64,
     pub submitter_tid: i64,
     pub submitter_comm: String,
+    pub submitter_call: Option<String>,
     pub asker_pid: Option<i64>,
     pub asker_tid: Option<i64>,
     pub asker_comm: Option<String>,
     pub asker_call: Option<String>,
     pub asker_file_id: Option<i64>,
+    pub asker_count: i64,
+    pub reason: Option<String>,
 }
 
 /// A stretch of one request with one owner (schema/page_runs.toml).
@@ -73,6 +76,8 @@ pub struct File {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Transaction {
     pub transaction_id: i64,
+    pub thread: i64,
+    pub tid: i64,
     pub phase: String,
     pub kind: String,
     pub databases: i64,
@@ -81,6 +86,7 @@ pub struct Transaction {
     pub return_ns: i64,
     pub sync_calls: i64,
     pub wal_frames: i64,
+    pub busy_retries: i64,
 }
 
 /// One counter's increase over one phase (schema/counters.toml).

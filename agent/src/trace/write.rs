@@ -111,11 +111,14 @@ table!(
         submitter_pid,
         submitter_tid,
         submitter_comm,
+        submitter_call,
         asker_pid,
         asker_tid,
         asker_comm,
         asker_call,
         asker_file_id,
+        asker_count,
+        reason,
     }
 );
 table!(
@@ -152,6 +155,8 @@ table!(
     "transactions",
     Transaction {
         transaction_id,
+        thread,
+        tid,
         phase,
         kind,
         databases,
@@ -160,6 +165,7 @@ table!(
         return_ns,
         sync_calls,
         wal_frames,
+        busy_retries,
     }
 );
 table!("counters", Counter { phase, source, name, value });
@@ -177,14 +183,21 @@ table!("manifest", Entry { key, value });
 /// # Errors
 /// With the file's name, when it cannot be created or written.
 pub fn write<Row: Table>(directory: &Path, rows: &[Row]) -> Result<(), WriteError> {
-    let path = directory.join(format!("{}.parquet", Row::NAME));
-    let parquet = |source| WriteError::Parquet { path: path.clone(), source };
+    write_file(&directory.join(format!("{}.parquet", Row::NAME)), rows)
+}
+
+/// Writes `rows` to a file.
+///
+/// # Errors
+/// With the file's name, when it cannot be created or written.
+pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
+    let parquet = |source| WriteError::Parquet { path: path.to_owned(), source };
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = Row::columns(rows).into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let batch =
         RecordBatch::try_new(schema.clone(), arrays).map_err(|error| parquet(error.into()))?;
-    let file = OutputFile::create(&path)
-        .map_err(|source| WriteError::File { path: path.clone(), source })?;
+    let file = OutputFile::create(path)
+        .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(parquet)?;
     writer.write(&batch).map_err(parquet)?;

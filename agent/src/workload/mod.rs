@@ -1,17 +1,23 @@
 //! Seeded workload generators. The same seed gives the same operations, in any place.
 
 pub mod batch_atomic_write;
+pub mod clock;
+pub mod conduct;
+mod crew;
+mod draw;
 pub mod file;
-pub mod operations;
+mod ledger;
 pub mod sqlite;
 pub mod sync_call;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::case::WorkloadSettings;
 use crate::trace::rows::Transaction;
+pub use conduct::Observer;
 use file::FileOperations;
 use sqlite::Sqlite;
 
@@ -85,7 +91,7 @@ impl Workload {
     pub fn close(self) -> Result<Finished, WorkloadError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.close(),
-            Self::File(file) => Ok(file.close()),
+            Self::File(file) => file.close(),
         }
     }
 }
@@ -94,7 +100,7 @@ impl Workload {
 pub struct Finished {
     /// The table transactions, in order.
     pub transactions: Vec<Transaction>,
-    /// Of the whole stream, see `Operations`.
+    /// SHA-256 over what was performed, in hexadecimal; of several threads over their hashes.
     pub operation_hash: String,
     /// What the workload alone adds to the manifest.
     pub manifest: Vec<(&'static str, Value)>,
@@ -103,8 +109,8 @@ pub struct Finished {
 
 /// What there is to check once nothing is measured any more.
 enum Remains {
-    Sqlite(sqlite::Remains),
-    File(Box<dyn file::Check>),
+    Sqlite(Vec<sqlite::Remains>),
+    File(Vec<Box<dyn file::Check>>),
 }
 
 impl Finished {
@@ -114,22 +120,22 @@ impl Finished {
     /// If they cannot be read, are damaged, or hold something else.
     pub fn check(&self) -> Result<(), WorkloadError> {
         match &self.remains {
-            Remains::Sqlite(remains) => remains.check(),
-            Remains::File(remains) => remains.check(),
+            Remains::Sqlite(remains) => remains.iter().try_for_each(sqlite::Remains::check),
+            Remains::File(remains) => remains.iter().try_for_each(|remains| remains.check()),
         }
     }
 }
 
-/// Who watches a workload: told of every phase and asked between transactions.
-pub trait Observer {
-    /// A phase begins now.
-    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()>;
-    /// The phase ends now.
-    fn leave(&mut self) -> anyhow::Result<()>;
-    /// No transaction is open: the observer may pause the phase to empty its buffers.
-    fn between_transactions(&mut self) -> anyhow::Result<()>;
-    /// The clock that all times are taken from, in ns.
-    fn now_ns(&self) -> i64;
+/// The hash of all threads' streams: of one, its own; of several, over their hashes in order.
+fn hash_of(threads: Vec<Sha256>) -> String {
+    let mut digests = threads.into_iter().map(Sha256::finalize);
+    let digest = match (digests.next(), digests.len()) {
+        (Some(only), 0) => only,
+        (first, _) => {
+            first.into_iter().chain(digests).fold(Sha256::new(), Sha256::chain_update).finalize()
+        }
+    };
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What can go wrong in a workload.
@@ -144,6 +150,8 @@ pub enum WorkloadError {
     Mismatch { database: String, pragma: String, wanted: String, found: String },
     #[error("{rows} initial rows in each table, {needed} needed to select, update or delete")]
     TooFewRows { rows: u64, needed: u64 },
+    #[error("{what} ran out after {performed} operations, before duration_ms had passed; {remedy}")]
+    RanOut { what: &'static str, performed: u64, remedy: &'static str },
     #[error("{path}: {table} holds {found} rows at the end where {wanted} were due")]
     Rows { path: PathBuf, table: String, found: i64, wanted: i64 },
     #[error("{path} fails SQLite's integrity_check: {report}")]
@@ -159,6 +167,12 @@ pub enum WorkloadError {
 impl WorkloadError {
     /// Whether the case asks for something impossible, rather than the machine failing.
     pub fn is_wrong_use(&self) -> bool {
-        matches!(self, Self::Mismatch { .. } | Self::TooFewRows { .. } | Self::Refused(_))
+        matches!(
+            self,
+            Self::Mismatch { .. }
+                | Self::TooFewRows { .. }
+                | Self::RanOut { .. }
+                | Self::Refused(_)
+        )
     }
 }

@@ -12,7 +12,7 @@ use crate::case::sqlite::SyncCall;
 static FDATASYNC: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static CALLS: Cell<i64> = const { Cell::new(0) };
+    static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Chooses the call for every later sync of this process.
@@ -21,7 +21,7 @@ pub fn choose(call: SyncCall) {
 }
 
 /// Syncs SQLite has made in this thread so far, of files and directories alike.
-pub fn count() -> i64 {
+pub fn count() -> u32 {
     CALLS.get()
 }
 

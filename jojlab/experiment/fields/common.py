@@ -46,8 +46,26 @@ COMMON_FIELDS: tuple[Field, ...] = (
         WORKLOADS,
         place=("workload", "kind"),
     ),
-    Field("transactions", "measured transactions", 200, lowest=1, highest=1_000_000),
     Field(
-        "warmup_transactions", "transactions before the measured ones", 5, lowest=0, highest=100_000
+        "transactions",
+        "measured transactions, over all threads or connections; 0 where duration_ms decides",
+        200,
+        lowest=0,
+        highest=1_000_000,
+    ),
+    Field(
+        "duration_ms",
+        "instead of a number of transactions: each thread ends with the first one that returns "
+        "after so much measured time, in which checkpoints are not counted; 0: transactions decide",
+        0,
+        lowest=0,
+        highest=3_600_000,
+    ),
+    Field(
+        "warmup_transactions",
+        "transactions before the measured ones, over all",
+        5,
+        lowest=0,
+        highest=100_000,
     ),
 )

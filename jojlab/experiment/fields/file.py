@@ -23,11 +23,28 @@ SYNC_MODES = (
 
 FILE_FIELDS: tuple[Field, ...] = (
     Field(
+        "threads",
+        "threads, each on a file or directory of its own; transactions are shared out among them",
+        1,
+        lowest=1,
+        highest=100,
+        workloads=FILES,
+    ),
+    Field(
         "access",
-        "records in order and round again, at random, after the file's end (which file-read has "
-        "not), or the first one again and again",
+        "records in order and round again, at random, shuffled (each once in random order before "
+        "any comes again), after the file's end (which file-read has not), or the first one again "
+        "and again",
         "random",
-        ("sequential", "random", "append", "rewrite"),
+        ("sequential", "random", "shuffled", "append", "rewrite"),
+        workloads=RECORDS,
+    ),
+    Field(
+        "overlap_percent",
+        "of access shuffled, the share of operations that are on a record that came before",
+        0,
+        lowest=0,
+        highest=100,
         workloads=RECORDS,
     ),
     Field(
@@ -40,8 +57,8 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "file_bytes",
-        "bytes of the file before the first operation, cut to whole records; for append the most "
-        "it may grow to. The guest's memory holds the device, hence the limit",
+        "bytes of each thread's file before the first operation, cut to whole records; for append "
+        "the most it may grow to. The guest's memory holds the device, hence the limit",
         16 << 20,
         lowest=1,
         highest=256 << 20,
@@ -63,6 +80,15 @@ FILE_FIELDS: tuple[Field, ...] = (
         1,
         lowest=1,
         highest=1_000_000,
+        workloads=("file-write",),
+    ),
+    Field(
+        "read_percent",
+        "share of operations that read a record instead, by the same access; exact in every "
+        "hundred. The page cache is empty at first",
+        0,
+        lowest=0,
+        highest=99,
         workloads=("file-write",),
     ),
     Field(

@@ -79,6 +79,22 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         workloads=SQLITE,
     ),
     Field(
+        "connections",
+        "connections to SQLite, a thread each; transactions are shared out among them",
+        1,
+        lowest=1,
+        highest=100,
+        workloads=SQLITE,
+    ),
+    Field(
+        "sharing",
+        "whether each connection has databases of its own, or all have the same; then each waits "
+        "while another writes, which busy_retries counts",
+        "own",
+        ("own", "shared"),
+        workloads=SQLITE,
+    ),
+    Field(
         "databases",
         "databases attached, each changed in every transaction; over several, delete, truncate and "
         "persist join them by a super-journal, and the others are not atomic across them",

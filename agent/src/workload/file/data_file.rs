@@ -7,23 +7,21 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::stream::{INITIAL, Shape, Stream};
-use super::{Check, failed};
+use super::{Check, failed, own_name};
 use crate::workload::WorkloadError;
 
-/// The file's name in the filesystem's root.
-const NAME: &str = "data";
 /// Bytes that one write of the preparation has, or one record where that is longer.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Makes the file, of `records` records that no operation wrote.
+/// Makes a thread's file, of `records` records that no operation wrote.
 pub fn make(
     directory: &Path,
+    thread: u64,
     stream: &Stream,
     shape: Shape,
     records: u64,
 ) -> Result<PathBuf, WorkloadError> {
-    refuse_large(directory, shape.file_bytes)?;
-    let path = directory.join(NAME);
+    let path = directory.join(own_name("data", thread));
     let mut file = File::create(&path).map_err(failed("create", &path))?;
     let mut record = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
     stream.fill(&mut record, INITIAL);
@@ -39,15 +37,15 @@ pub fn make(
     Ok(path)
 }
 
-/// Refuses a file that takes more than three quarters of its filesystem: the rest is for the
+/// Refuses files that take more than three quarters of their filesystem: the rest is for the
 /// filesystem's own, and what a log-structured one needs in order to clean.
-fn refuse_large(directory: &Path, file_bytes: u64) -> Result<(), WorkloadError> {
+pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(), WorkloadError> {
     let space = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
     let most = space.f_blocks * space.f_frsize / 4 * 3;
-    if file_bytes > most {
+    if file_bytes.saturating_mul(files) > most {
         return Err(WorkloadError::Refused(format!(
-            "a file of {file_bytes} bytes takes more than three quarters of {}, {most} bytes; \
-             lower file_bytes",
+            "{files} x {file_bytes} bytes of files take more than three quarters of {}, {most} \
+             bytes; lower file_bytes or threads",
             directory.display()
         )));
     }
@@ -59,23 +57,15 @@ pub struct Contents {
     path: PathBuf,
     stream: Stream,
     record_bytes: u64,
-    /// The last operation on each record that was written.
-    writers: BTreeMap<u64, u64>,
+    /// Records that were made before the first operation.
     records: u64,
+    performed: u64,
 }
 
 impl Contents {
-    /// Of a file of which `records` records were made, and `written` says which were written.
-    pub fn new(path: PathBuf, stream: Stream, shape: Shape, records: u64, written: bool) -> Self {
-        let mut writers = BTreeMap::new();
-        if written {
-            for (index, &record) in stream.records.iter().enumerate() {
-                writers.insert(record, index as u64);
-            }
-        }
-        let grown = writers.last_key_value().map_or(0, |(&record, _)| record + 1);
-        let records = records.max(grown);
-        Self { path, stream, record_bytes: shape.record_bytes, writers, records }
+    /// Of a file of which `records` records were made before `performed` operations of `stream`.
+    pub fn new(path: PathBuf, stream: Stream, shape: Shape, records: u64, performed: u64) -> Self {
+        Self { path, stream, record_bytes: shape.record_bytes, records, performed }
     }
 }
 
@@ -83,9 +73,14 @@ impl Check for Contents {
     fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
         let read_back = |source: std::io::Error| failed("read back", &self.path)(source);
+        // The last operation that wrote each record.
+        let writes = (0..).zip(self.stream.again(self.performed)?).filter(|(_, it)| !it.is_read);
+        let writers: BTreeMap<u64, u64> = writes.map(|(index, it)| (it.record, index)).collect();
+        let grown = writers.last_key_value().map_or(0, |(&record, _)| record + 1);
+        let records = self.records.max(grown);
         let file = File::open(&self.path).map_err(read_back)?;
         let found = file.metadata().map_err(read_back)?.len();
-        let due = self.records * self.record_bytes;
+        let due = records * self.record_bytes;
         if found != due {
             return Err(wrong(format!("is {found} bytes long where {due} were due")));
         }
@@ -93,8 +88,8 @@ impl Check for Contents {
         let mut wanted = vec![0; usize::try_from(self.record_bytes).unwrap_or(usize::MAX)];
         let mut found = wanted.clone();
         self.stream.fill(&mut wanted, INITIAL);
-        for record in 0..self.records {
-            Stream::stamp(&mut wanted, self.writers.get(&record).copied().unwrap_or(INITIAL));
+        for record in 0..records {
+            Stream::stamp(&mut wanted, writers.get(&record).copied().unwrap_or(INITIAL));
             file.read_exact(&mut found).map_err(read_back)?;
             if found != wanted {
                 return Err(wrong(format!("record {record} does not hold what was written last")));

@@ -1,7 +1,8 @@
 //! Real files on this machine: what the workloads promise, without a guest. Bytes and calls are
 //! compared with the kernel's own count of them, and with strace's where it is installed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::process::Command;
 
 use super::*;
@@ -22,15 +23,15 @@ const SYNC_MODES: [SyncMode; 12] = [
     SyncMode::SyncFileRange,
     SyncMode::RwfDsync,
 ];
-const ACCESSES: [Access; 4] = [Access::Sequential, Access::Random, Access::Append, Access::Rewrite];
+const ACCESSES: [Access; 5] =
+    [Access::Sequential, Access::Random, Access::Shuffled, Access::Append, Access::Rewrite];
 /// Warm-up and measured ones of the settings for tests.
 const OPERATIONS: u64 = 9;
 
-/// Notes the phases and counts time in steps of its own.
+/// Notes the phases.
 #[derive(Default)]
 struct Notes {
     phases: Vec<&'static str>,
-    time_ns: std::cell::Cell<i64>,
 }
 
 impl Observer for Notes {
@@ -41,12 +42,11 @@ impl Observer for Notes {
     fn leave(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
-    fn between_transactions(&mut self) -> anyhow::Result<()> {
-        Ok(())
+    fn is_pause_due(&self) -> bool {
+        false
     }
-    fn now_ns(&self) -> i64 {
-        self.time_ns.set(self.time_ns.get() + 1);
-        self.time_ns.get()
+    fn pause(&mut self) -> anyhow::Result<()> {
+        unreachable!("no pause is due")
     }
 }
 
@@ -67,7 +67,7 @@ fn run(mut operations: FileOperations) -> (Finished, BTreeMap<String, u64>) {
         *value -= before[name];
     }
     assert_eq!(notes.phases, ["warm-up", "commit"]);
-    let finished = operations.close();
+    let finished = operations.close().unwrap();
     finished.check().unwrap();
     (finished, increase)
 }
@@ -96,8 +96,8 @@ fn every_way_of_writing_writes_each_record_once() {
             let due = if sync_mode.has_call() { OPERATIONS } else { 0 };
             assert_eq!(sync_calls(&finished), due.cast_signed(), "{sync_mode}");
             assert!(finished.transactions.iter().all(|row| row.kind == "write"
-                && row.begin_ns < row.commit_ns
-                && row.commit_ns < row.return_ns));
+                && row.begin_ns <= row.commit_ns
+                && row.commit_ns <= row.return_ns));
         }
     }
 }
@@ -134,7 +134,7 @@ fn a_write_that_is_lost_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let mut operations = FileOperations::write(directory.path(), &write_settings(), 5).unwrap();
     operations.run(&mut Notes::default()).unwrap();
-    let finished = operations.close();
+    let finished = operations.close().unwrap();
     finished.check().unwrap();
     let path = directory.path().join("data");
     let mut contents = std::fs::read(&path).unwrap();
@@ -207,29 +207,35 @@ fn what_would_measure_something_else_is_refused() {
     assert!(refusal(FileOperations::read(directory.path(), &read, 1)).contains("append"));
 }
 
-/// What strace(1) shows of one sync mode: the words of the calls on the file, with their count.
-fn straced(sync_mode: SyncMode) -> Option<BTreeMap<String, u64>> {
-    let log = tempfile::NamedTempFile::new().unwrap();
+/// What strace(1) shows of a case: the words of the calls on its files, with their count.
+fn straced(settings: &FileWriteSettings) -> Option<BTreeMap<String, u64>> {
+    let logs = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
+    // -ff: a log for each thread, in which no line is broken by another's.
     let status = Command::new("strace")
-        .args(["-f", "-y", "-qq", "-o"])
-        .arg(log.path())
+        .args(["-ff", "-y", "-qq", "-o"])
+        .arg(logs.path().join("log"))
         .arg("-e")
-        .arg("trace=pwrite64,pwritev2,fsync,fdatasync,msync,sync_file_range")
+        .arg("trace=pread64,pwrite64,pwritev2,fsync,fdatasync,msync,sync_file_range")
         .arg(program)
         .args(["--exact", "workload::file::tests::child_of_strace", "--ignored"])
-        .env("JOJ_TEST_SYNC_MODE", sync_mode.word())
+        .env("JOJ_TEST_SETTINGS", serde_json::to_string(settings).unwrap())
         .stdout(std::process::Stdio::null())
         .status();
     if !status.ok()?.success() {
         return None;
     }
     let mut calls = BTreeMap::new();
-    for line in std::fs::read_to_string(log.path()).unwrap().lines() {
-        let call = line.split_whitespace().nth(1).and_then(|call| call.split('(').next());
-        *calls.entry(call.unwrap_or_default().to_owned()).or_default() += 1;
-        if line.contains("pwrite") {
-            assert!(line.ends_with("= 4096"), "{line}");
+    for log in std::fs::read_dir(logs.path()).unwrap() {
+        for line in std::fs::read_to_string(log.unwrap().path()).unwrap().lines() {
+            let call = line.split('(').next().unwrap();
+            // msync names no file.
+            if call == "msync" || line.contains("/data") {
+                *calls.entry(call.to_owned()).or_default() += 1;
+            }
+            if call.starts_with("pwrite") || (call == "pread64" && line.contains("/data")) {
+                assert!(line.ends_with("= 4096"), "{line}");
+            }
         }
     }
     Some(calls)
@@ -238,16 +244,15 @@ fn straced(sync_mode: SyncMode) -> Option<BTreeMap<String, u64>> {
 #[test]
 #[ignore = "strace runs it, from the test below"]
 fn child_of_strace() {
-    let word = std::env::var("JOJ_TEST_SYNC_MODE").unwrap();
-    let sync_mode = SyncMode::from_word(&word).unwrap();
+    let settings = std::env::var("JOJ_TEST_SETTINGS").unwrap();
+    let settings: FileWriteSettings = serde_json::from_str(&settings).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let settings = FileWriteSettings { sync_mode, ..write_settings() };
     run(FileOperations::write(directory.path(), &settings, 5).unwrap());
 }
 
 #[test]
-fn strace_sees_the_calls_that_the_sync_mode_names() {
-    if straced(SyncMode::None).is_none() {
+fn strace_sees_the_calls_that_the_case_names() {
+    if straced(&write_settings()).is_none() {
         eprintln!("skipped: strace is not installed, or may not trace here");
         return;
     }
@@ -264,11 +269,121 @@ fn strace_sees_the_calls_that_the_sync_mode_names() {
             _ if sync_mode.is_mapped() => "",
             _ => "pwrite64",
         };
-        let wanted: BTreeMap<String, u64> = [sync, write]
-            .into_iter()
-            .filter(|call| !call.is_empty())
-            .map(|call| (call.to_owned(), OPERATIONS))
-            .collect();
-        assert_eq!(straced(sync_mode), Some(wanted), "{sync_mode}");
+        let read = if sync_mode.is_mapped() { "" } else { "pread64" };
+        // Of each of three threads' hundred operations 30 are reads.
+        for (threads, transactions, read_percent, reads) in [(1, 7, 0, 0), (3, 297, 30, 90)] {
+            let threads = NonZeroU64::new(threads).unwrap();
+            let settings = FileWriteSettings {
+                sync_mode,
+                threads,
+                warmup_transactions: 3,
+                transactions,
+                read_percent,
+                ..write_settings()
+            };
+            let writes = settings.warmup_transactions + transactions - reads;
+            let wanted: BTreeMap<String, u64> = [(sync, writes), (write, writes), (read, reads)]
+                .into_iter()
+                .filter(|(call, count)| !call.is_empty() && *count > 0)
+                .map(|(call, count)| (call.to_owned(), count))
+                .collect();
+            assert_eq!(straced(&settings), Some(wanted), "{sync_mode} {threads}");
+        }
+    }
+}
+
+#[test]
+fn threads_share_the_operations_out_on_files_of_their_own() {
+    let threads = NonZeroU64::new(4).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let settings = FileWriteSettings { threads, ..write_settings() };
+    let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+    let (finished, _) = run(operations);
+    let of = |thread, phase: &str| {
+        let mut rows = finished.transactions.iter();
+        rows.by_ref().filter(|row| row.thread == thread && row.phase == phase).count()
+    };
+    // 2 of warm-up, 7 measured: the first threads have the rest.
+    assert_eq!([0, 1, 2, 3].map(|thread| of(thread, "warm-up")), [1, 1, 0, 0]);
+    assert_eq!([0, 1, 2, 3].map(|thread| of(thread, "commit")), [2, 2, 2, 1]);
+    let tids: BTreeSet<i64> = finished.transactions.iter().map(|row| row.tid).collect();
+    assert_eq!(tids.len(), 4);
+    assert!(finished.transactions.is_sorted_by_key(|row| row.begin_ns));
+    let files = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(files, 4);
+    let metadata = FileMetadataSettings { threads, ..metadata_settings() };
+    run(FileOperations::metadata(directory.path(), &metadata).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let read = FileReadSettings { threads, ..read_settings() };
+    run(FileOperations::read(directory.path(), &read, 5).unwrap());
+}
+
+#[test]
+fn reads_among_writes_find_what_was_written_last() {
+    for sync_mode in SYNC_MODES {
+        for access in [Access::Sequential, Access::Random, Access::Shuffled, Access::Rewrite] {
+            let directory = tempfile::tempdir().unwrap();
+            let settings = FileWriteSettings {
+                sync_mode,
+                access,
+                overlap_percent: if access == Access::Shuffled { 30 } else { 0 },
+                read_percent: 40,
+                warmup_transactions: 50,
+                transactions: 150,
+                ..write_settings()
+            };
+            let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+            assert!(operations.needs_cold_cache());
+            let (finished, increase) = run(operations);
+            let reads = finished.transactions.iter().filter(|row| row.kind == "read").count();
+            assert_eq!(reads, 80, "{sync_mode} {access}");
+            let calls = if sync_mode.is_mapped() { 0 } else { 120 };
+            assert_eq!(increase["wchar"], calls * 4096, "{sync_mode} {access}");
+        }
+    }
+}
+
+#[test]
+fn a_time_ends_each_thread_s_operations() {
+    for threads in [1, 3] {
+        let threads = NonZeroU64::new(threads).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (transactions, duration_ms) = (0, 5);
+        let settings = FileWriteSettings { transactions, duration_ms, threads, ..write_settings() };
+        let operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+        let (finished, _) = run(operations);
+        let measured = finished.transactions.iter().filter(|row| row.phase == "commit");
+        let (mut last, mut before_last) = (i64::MAX, i64::MIN);
+        for thread in 0..threads.get().cast_signed() {
+            let mut own = measured.clone().filter(|row| row.thread == thread).rev();
+            last = last.min(own.next().unwrap().return_ns);
+            before_last = before_last.max(own.next().map_or(i64::MIN, |row| row.return_ns));
+        }
+        // One deadline for all, past which each thread's last one alone returns.
+        assert!(before_last < last, "{before_last} {last}");
+        let warmup = finished.transactions.iter().filter(|row| row.phase == "warm-up").count();
+        assert_eq!(warmup, 2);
+    }
+}
+
+#[test]
+fn what_a_time_may_outlast_ends_in_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let (transactions, duration_ms) = (0, 60_000);
+    let settings =
+        FileWriteSettings { transactions, duration_ms, access: Access::Append, ..write_settings() };
+    let mut operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
+    let error = operations.run(&mut Notes::default()).unwrap_err().to_string();
+    assert!(error.contains("file_bytes ran out after 16 operations"), "{error}");
+    for metadata_operation in [MetadataOperation::Unlink, MetadataOperation::Rename] {
+        let settings = FileMetadataSettings {
+            transactions,
+            duration_ms,
+            metadata_operation,
+            ..metadata_settings()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let error = refusal(FileOperations::metadata(directory.path(), &settings));
+        assert!(error.contains("needs its files made before"), "{error}");
     }
 }

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Check, Performed, Step, failed};
+use super::{Check, FileTask, failed, own_name};
 use crate::case::{FileMetadataSettings, MetadataOperation, Switch};
 use crate::workload::WorkloadError;
+use crate::workload::clock::now_ns;
+use crate::workload::conduct::{Length, Plan, Task};
+use crate::workload::ledger::{Done, Verb};
 
 /// The directory of the names, in the filesystem's root.
 const DIRECTORY: &str = "names";
@@ -21,18 +24,33 @@ pub struct Metadata {
     directory: File,
     /// The file that the next operation is about, where it must be open before.
     file: Option<File>,
-    operations: u64,
+    /// The number of the next operation.
+    index: u64,
+}
+
+impl FileMetadataSettings {
+    /// What there is to do, over all threads.
+    pub fn plan(&self) -> Plan {
+        let measured = Length::new(self.transactions, self.duration_ms);
+        Plan { warmup: self.warmup_transactions, measured }
+    }
+
+    /// Whether it is to find the kernel's caches empty: a look-up in them would cost nothing.
+    pub fn needs_cold_cache(&self) -> bool {
+        self.metadata_operation == MetadataOperation::Stat
+    }
 }
 
 impl Metadata {
-    /// Makes the directory, and the files that there must be; gives the stream's hash beside.
+    /// Makes the thread's directory, and the files that there must be.
     ///
     /// # Errors
     /// If a setting is impossible, or a step fails.
     pub fn prepare(
         directory: &Path,
         settings: &FileMetadataSettings,
-    ) -> Result<(Self, String), WorkloadError> {
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
         let operation = settings.metadata_operation;
         let syncs = [settings.sync_file, settings.sync_directory].contains(&Switch::On);
         if operation == MetadataOperation::Stat && syncs {
@@ -42,24 +60,32 @@ impl Metadata {
                 .into(),
             ));
         }
-        let path = directory.join(DIRECTORY);
+        let path = directory.join(own_name(DIRECTORY, thread));
         std::fs::create_dir(&path).map_err(failed("mkdir", &path))?;
-        let operations = settings.warmup_transactions + settings.transactions;
         if operation.needs_files() {
+            let plan = settings.plan().share(thread, settings.threads.get());
+            let operations = plan.count().ok_or_else(|| {
+                let what = format!("{operation} needs its files made before: give transactions");
+                WorkloadError::Refused(format!("{what}, not duration_ms"))
+            })?;
             for index in 0..operations {
                 let file = path.join(name(index));
                 File::create(&file).map_err(failed("create", &file))?;
             }
         }
         let opened = File::open(&path).map_err(failed("open", &path))?;
-        let hash = hash(operation, operations);
         let settings = settings.clone();
-        Ok((Self { settings, path, directory: opened, file: None, operations }, hash))
+        Ok(Self { settings, path, directory: opened, file: None, index: 0 })
     }
 
-    /// Whether it is to find the kernel's caches empty: a look-up in them would cost nothing.
-    pub fn needs_cold_cache(&self) -> bool {
-        self.settings.metadata_operation == MetadataOperation::Stat
+    /// Opens the file that the next operation is about, if it will have no name to be synced by.
+    fn open_before(&mut self) -> Result<(), WorkloadError> {
+        let operation = self.settings.metadata_operation;
+        if operation.needs_files() && self.settings.sync_file == Switch::On {
+            let path = self.path.join(name(self.index));
+            self.file = Some(File::open(&path).map_err(failed("open", &path))?);
+        }
+        Ok(())
     }
 
     /// The change itself; gives the file to sync where there is one by then.
@@ -96,29 +122,24 @@ impl MetadataOperation {
     fn needs_files(self) -> bool {
         matches!(self, Self::Unlink | Self::Rename | Self::Stat)
     }
+
+    fn verb(self) -> Verb {
+        match self {
+            Self::Create => Verb::Create,
+            Self::Unlink => Verb::Unlink,
+            Self::Rename => Verb::Rename,
+            Self::Mkdir => Verb::Mkdir,
+            Self::Stat => Verb::Stat,
+        }
+    }
 }
 
-impl Step for Metadata {
-    fn verb(&self) -> &'static str {
-        self.settings.metadata_operation.word()
-    }
-
-    fn get_ready(&mut self, index: u64) -> Result<(), WorkloadError> {
-        let operation = self.settings.metadata_operation;
-        if operation.needs_files() && self.settings.sync_file == Switch::On {
-            // A file without a name can be synced only by who has it open.
-            let path = self.path.join(name(index));
-            self.file = Some(File::open(&path).map_err(failed("open", &path))?);
-        }
-        Ok(())
-    }
-
-    fn perform(
-        &mut self,
-        index: u64,
-        now_ns: &dyn Fn() -> i64,
-    ) -> Result<Performed, WorkloadError> {
-        let file = self.change(index)?;
+impl Task for Metadata {
+    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        self.open_before()?;
+        let begin_ns = now_ns();
+        let file = self.change(self.index)?;
+        self.index += 1;
         let commit_ns = now_ns();
         let mut sync_calls = 0;
         if self.settings.sync_file == Switch::On
@@ -132,17 +153,33 @@ impl Step for Metadata {
             self.directory.sync_all().map_err(failed("fsync", &self.path))?;
             sync_calls += 1;
         }
-        Ok(Performed { commit_ns, sync_calls })
+        Ok(Done {
+            verb: self.settings.metadata_operation.verb(),
+            databases: 0,
+            sync_calls,
+            busy_retries: 0,
+            wal_frames: 0,
+            begin_ns,
+            commit_ns,
+            return_ns: now_ns(),
+        })
     }
+}
 
+impl FileTask for Metadata {
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let found = names_in(&self.path)?.len();
         Ok(json!({ "names_before": found }))
     }
 
-    fn close(self: Box<Self>) -> Box<dyn Check> {
-        let Self { settings, path, operations, .. } = *self;
-        Box::new(Names { path, operation: settings.metadata_operation, operations })
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        Ok(hash(self.settings.metadata_operation, performed))
+    }
+
+    fn close(self, performed: u64) -> Box<dyn Check> {
+        let Self { settings, path, .. } = self;
+        let operation = settings.metadata_operation;
+        Box::new(Names { path, operation, operations: performed })
     }
 }
 
@@ -195,12 +232,12 @@ fn new_name(index: u64) -> String {
     format!("renamed-{index:07}")
 }
 
-/// SHA-256 over the operation and its names in order, in hexadecimal.
-fn hash(operation: MetadataOperation, operations: u64) -> String {
+/// SHA-256 over the operation and its names in order.
+fn hash(operation: MetadataOperation, operations: u64) -> Sha256 {
     let mut hasher = Sha256::new();
     hasher.update(operation.word());
     for index in 0..operations {
         hasher.update(name(index));
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hasher
 }

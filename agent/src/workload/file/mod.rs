@@ -1,5 +1,5 @@
 //! Workloads of plain files: writes, reads and changes of names. One operation, with what makes it
-//! durable, is one transaction. This file drives them: phases, times, and the transactions table.
+//! durable, is one transaction. Each thread has a file, or a directory of names, of its own.
 //!
 //! stream -> write, read (through data_file); metadata
 
@@ -13,36 +13,37 @@ mod write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sha2::Sha256;
 
-use super::{Finished, Observer, Remains, WorkloadError};
+use super::conduct::{self, Observer, Plan, Task, Worker};
+use super::ledger::{self, Ledger};
+use super::{Finished, Remains, WorkloadError, hash_of};
 use crate::case::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
-use crate::trace::rows::Transaction;
+use metadata::Metadata;
+use read::Read;
+use write::Write;
 
-/// What one operation tells of itself.
-struct Performed {
-    /// When the change was made and the wait for its durability began.
-    commit_ns: i64,
-    /// Calls that made something durable.
-    sync_calls: i64,
-}
-
-/// One sort of operation, and what it works on.
-trait Step {
-    /// Its word in the transactions table.
-    fn verb(&self) -> &'static str;
-
-    /// Gets ready what operation `index` needs; no part of its time.
-    fn get_ready(&mut self, index: u64) -> Result<(), WorkloadError>;
-
-    /// Does operation `index`. `now_ns` is the clock.
-    fn perform(&mut self, index: u64, now_ns: &dyn Fn() -> i64)
-    -> Result<Performed, WorkloadError>;
-
+/// One thread's operations, and what they work on.
+trait FileTask: Task + Send {
     /// What is really in force, as the kernel reads it back; an object.
     fn configuration(&self) -> Result<Value, WorkloadError>;
 
-    /// Closes its files, and says what they shall hold.
-    fn close(self: Box<Self>) -> Box<dyn Check>;
+    /// The hash of its first `performed` operations, not yet finalized.
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError>;
+
+    /// Closes its files, and says what they shall hold after so many operations.
+    fn close(self, performed: u64) -> Box<dyn Check>;
+}
+
+impl<T: FileTask> Worker for T {
+    type Task<'a>
+        = &'a mut T
+    where
+        T: 'a;
+
+    fn start(&mut self) -> Result<&mut T, WorkloadError> {
+        Ok(self)
+    }
 }
 
 /// What there is to check once nothing is measured any more.
@@ -54,18 +55,23 @@ pub trait Check {
     fn check(&self) -> Result<(), WorkloadError>;
 }
 
+/// A worker for each thread, all of one sort.
+enum Workers {
+    Write(Vec<Write>),
+    Read(Vec<Read>),
+    Metadata(Vec<Metadata>),
+}
+
 /// A prepared workload of files.
 pub struct FileOperations {
-    step: Box<dyn Step>,
-    warmup: u64,
-    operations: u64,
-    operation_hash: String,
+    workers: Workers,
+    plan: Plan,
     cold_cache: bool,
-    transactions: Vec<Transaction>,
+    ledgers: Vec<Ledger>,
 }
 
 impl FileOperations {
-    /// Makes in `directory` the file to write to.
+    /// Makes in `directory` the files to write to.
     ///
     /// # Errors
     /// If a setting is impossible, or a step fails.
@@ -74,18 +80,14 @@ impl FileOperations {
         settings: &FileWriteSettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        let (step, operation_hash) = write::Write::prepare(directory, settings, seed)?;
-        Ok(Self {
-            step: Box::new(step),
-            warmup: settings.warmup_transactions,
-            operations: settings.warmup_transactions + settings.transactions,
-            operation_hash,
-            cold_cache: false,
-            transactions: Vec::new(),
-        })
+        data_file::refuse_large(directory, settings.file_bytes, settings.threads.get())?;
+        let worker = |thread| Write::prepare(directory, settings, seed, thread);
+        let workers = (0..settings.threads.get()).map(worker).collect::<Result<_, _>>()?;
+        let cold_cache = settings.read_percent > 0;
+        Ok(Self::new(Workers::Write(workers), settings.plan(), cold_cache))
     }
 
-    /// Makes in `directory` the file to read from.
+    /// Makes in `directory` the files to read from.
     ///
     /// # Errors
     /// If a setting is impossible, or a step fails.
@@ -94,15 +96,10 @@ impl FileOperations {
         settings: &FileReadSettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        let (step, operation_hash) = read::Read::prepare(directory, settings, seed)?;
-        Ok(Self {
-            step: Box::new(step),
-            warmup: settings.warmup_transactions,
-            operations: settings.warmup_transactions + settings.transactions,
-            operation_hash,
-            cold_cache: true,
-            transactions: Vec::new(),
-        })
+        data_file::refuse_large(directory, settings.file_bytes, settings.threads.get())?;
+        let worker = |thread| Read::prepare(directory, settings, seed, thread);
+        let workers = (0..settings.threads.get()).map(worker).collect::<Result<_, _>>()?;
+        Ok(Self::new(Workers::Read(workers), settings.plan(), true))
     }
 
     /// Makes in `directory` the names to change.
@@ -113,16 +110,14 @@ impl FileOperations {
         directory: &Path,
         settings: &FileMetadataSettings,
     ) -> Result<Self, WorkloadError> {
-        let (step, operation_hash) = metadata::Metadata::prepare(directory, settings)?;
-        let cold_cache = step.needs_cold_cache();
-        Ok(Self {
-            step: Box::new(step),
-            warmup: settings.warmup_transactions,
-            operations: settings.warmup_transactions + settings.transactions,
-            operation_hash,
-            cold_cache,
-            transactions: Vec::new(),
-        })
+        let worker = |thread| Metadata::prepare(directory, settings, thread);
+        let workers = (0..settings.threads.get()).map(worker).collect::<Result<_, _>>()?;
+        let cold_cache = settings.needs_cold_cache();
+        Ok(Self::new(Workers::Metadata(workers), settings.plan(), cold_cache))
+    }
+
+    fn new(workers: Workers, plan: Plan, cold_cache: bool) -> Self {
+        Self { workers, plan, cold_cache, ledgers: Vec::new() }
     }
 
     /// Whether it is to find the kernel's caches empty.
@@ -130,12 +125,16 @@ impl FileOperations {
         self.cold_cache
     }
 
-    /// What is really in force.
+    /// What is really in force, of the first thread; the others have the same.
     ///
     /// # Errors
     /// If the kernel does not tell.
     pub fn configuration(&self) -> Result<Value, WorkloadError> {
-        self.step.configuration()
+        match &self.workers {
+            Workers::Write(workers) => workers[0].configuration(),
+            Workers::Read(workers) => workers[0].configuration(),
+            Workers::Metadata(workers) => workers[0].configuration(),
+        }
     }
 
     /// Runs warm-up and measured operations; leaves no phase open.
@@ -143,50 +142,51 @@ impl FileOperations {
     /// # Errors
     /// If an operation or the observer fails.
     pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
-        self.run_phase("warm-up", 0..self.warmup, observer)?;
-        self.run_phase("commit", self.warmup..self.operations, observer)
-    }
-
-    fn run_phase(
-        &mut self,
-        phase: &'static str,
-        operations: std::ops::Range<u64>,
-        observer: &mut impl Observer,
-    ) -> anyhow::Result<()> {
-        if operations.is_empty() {
-            return Ok(());
-        }
-        observer.enter(phase)?;
-        for index in operations {
-            self.step.get_ready(index)?;
-            let now_ns = || observer.now_ns();
-            let begin_ns = now_ns();
-            let performed = self.step.perform(index, &now_ns)?;
-            let return_ns = now_ns();
-            self.transactions.push(Transaction {
-                transaction_id: index.cast_signed(),
-                phase: phase.into(),
-                kind: self.step.verb().into(),
-                begin_ns,
-                commit_ns: performed.commit_ns,
-                return_ns,
-                sync_calls: performed.sync_calls,
-                ..Transaction::default()
-            });
-            observer.between_transactions()?;
-        }
-        observer.leave()
+        self.ledgers = match &mut self.workers {
+            Workers::Write(workers) => conduct::run(workers, self.plan, observer),
+            Workers::Read(workers) => conduct::run(workers, self.plan, observer),
+            Workers::Metadata(workers) => conduct::run(workers, self.plan, observer),
+        }?;
+        Ok(())
     }
 
     /// Closes its files; gives the rows of the transactions table and what to check later.
-    pub fn close(self) -> Finished {
-        Finished {
-            transactions: self.transactions,
-            operation_hash: self.operation_hash,
+    ///
+    /// # Errors
+    /// Never, as settings that have no stream are refused before.
+    pub fn close(self) -> Result<Finished, WorkloadError> {
+        let (operation_hash, checks) = match self.workers {
+            Workers::Write(workers) => close_all(workers, &self.ledgers),
+            Workers::Read(workers) => close_all(workers, &self.ledgers),
+            Workers::Metadata(workers) => close_all(workers, &self.ledgers),
+        }?;
+        Ok(Finished {
+            transactions: ledger::rows(&self.ledgers),
+            operation_hash,
             manifest: Vec::new(),
-            remains: Remains::File(self.step.close()),
-        }
+            remains: Remains::File(checks),
+        })
     }
+}
+
+/// The hash of all that was performed, and what there is to check.
+fn close_all<T: FileTask>(
+    workers: Vec<T>,
+    ledgers: &[Ledger],
+) -> Result<(String, Vec<Box<dyn Check>>), WorkloadError> {
+    let mut hashes = Vec::with_capacity(workers.len());
+    let mut checks = Vec::with_capacity(workers.len());
+    for (worker, ledger) in workers.into_iter().zip(ledgers) {
+        let performed = ledger.performed();
+        hashes.push(worker.hash(performed)?);
+        checks.push(worker.close(performed));
+    }
+    Ok((hash_of(hashes), checks))
+}
+
+/// The name of what a thread has alone: the first thread's is the plain one.
+fn own_name(name: &str, thread: u64) -> String {
+    if thread == 0 { name.into() } else { format!("{name}-{thread}") }
 }
 
 /// Makes an error of a failed step.

@@ -126,6 +126,18 @@ impl Mapping {
         unsafe { self.address.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
+    /// Loads the bytes at an offset, which must lie within the file.
+    ///
+    /// # Panics
+    /// If they do not lie within the mapping.
+    pub fn load(&self, offset: usize, bytes: &mut [u8]) {
+        let end = offset.checked_add(bytes.len());
+        assert!(end.is_some_and(|end| end <= self.length), "a load beyond the mapping");
+        // SAFETY: the range was just checked to be in the mapping, which is ours alone and alive;
+        // `bytes` cannot overlap it, as no slice of it is ever lent.
+        unsafe { self.address.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
     /// msync(2) of all of it.
     ///
     /// # Errors
@@ -136,6 +148,9 @@ impl Mapping {
         result.map_err(failed("msync", path))
     }
 }
+
+// SAFETY: the mapping belongs to its one owner, whichever thread that is in; no slice is lent.
+unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {

@@ -7,17 +7,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 use super::data_file::{self, Contents};
 use super::open_file::{self, AlignedBuffer};
 use super::stream::{INITIAL, Shape, Stream};
-use super::{Check, Performed, Step, failed};
-use crate::case::{Access, FileReadSettings, ReadMode};
+use super::{Check, FileTask, failed};
+use crate::case::{FileReadSettings, ReadMode};
 use crate::workload::WorkloadError;
+use crate::workload::clock::now_ns;
+use crate::workload::conduct::Task;
+use crate::workload::ledger::{Done, Verb};
 
-/// A file being read.
+/// A thread's file being read.
 pub struct Read {
     settings: FileReadSettings,
+    shape: Shape,
     stream: Stream,
     path: PathBuf,
     file: File,
@@ -25,7 +30,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// Makes the file and opens it; gives the stream's hash beside.
+    /// Makes the thread's file and opens it.
     ///
     /// # Errors
     /// If a setting is impossible, or a step fails.
@@ -33,66 +38,66 @@ impl Read {
         directory: &Path,
         settings: &FileReadSettings,
         seed: u64,
-    ) -> Result<(Self, String), WorkloadError> {
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
         let mut flags = OFlags::empty();
         if settings.read_mode == ReadMode::ODirect {
             open_file::refuse_unaligned(settings.record_bytes)?;
             flags = OFlags::DIRECT;
         }
-        if settings.access == Access::Append {
-            return Err(WorkloadError::Refused("access append is for writes alone".into()));
-        }
-        let shape = Shape::from(settings);
-        let stream = Stream::new(settings.workload.word(), shape, seed)?;
-        let path = data_file::make(directory, &stream, shape, shape.records())?;
+        let shape =
+            Shape::of_reads(settings, settings.plan().share(thread, settings.threads.get()));
+        let stream = Stream::new(shape, seed, thread)?;
+        let path = data_file::make(directory, thread, &stream, shape, shape.records())?;
         let file = open_file::open(&path, false, flags)?;
-        let buffer =
-            AlignedBuffer::new(usize::try_from(settings.record_bytes).unwrap_or(usize::MAX));
-        let hash = stream.hash.clone();
-        Ok((Self { settings: settings.clone(), stream, path, file, buffer }, hash))
+        let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let buffer = AlignedBuffer::new(record_bytes);
+        Ok(Self { settings: settings.clone(), shape, stream, path, file, buffer })
     }
 }
 
-impl Step for Read {
-    fn verb(&self) -> &'static str {
-        "read"
-    }
-
-    fn get_ready(&mut self, _: u64) -> Result<(), WorkloadError> {
-        // What the last operation read shall not pass for what this one reads.
-        Stream::stamp(self.buffer.bytes(), !INITIAL);
-        Ok(())
-    }
-
-    fn perform(
-        &mut self,
-        index: u64,
-        now_ns: &dyn Fn() -> i64,
-    ) -> Result<Performed, WorkloadError> {
-        let record = self.stream.records[usize::try_from(index).unwrap_or(usize::MAX)];
+impl Task for Read {
+    #[inline]
+    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+        let record = self.stream.draw().record;
         let offset = record * self.settings.record_bytes;
-        let commit_ns = now_ns();
         let bytes = self.buffer.bytes();
+        // What the last operation read shall not pass for what this one reads.
+        Stream::stamp(bytes, !INITIAL);
         let found = self.file.read_at(bytes, offset).map_err(failed("pread", &self.path))?;
-        let stamp = INITIAL.to_le_bytes();
-        let compared = bytes.len().min(stamp.len());
-        if found < bytes.len() || bytes[..compared] != stamp[..compared] {
+        let return_ns = now_ns();
+        if found < bytes.len() || !Stream::is_stamped(bytes, INITIAL) {
             let what = format!("gave {found} bytes of record {record}, not those put there");
             return Err(WorkloadError::Contents { path: self.path.clone(), what });
         }
-        Ok(Performed { commit_ns, sync_calls: 0 })
+        Ok(Done {
+            verb: Verb::Read,
+            databases: 0,
+            sync_calls: 0,
+            busy_retries: 0,
+            wal_frames: 0,
+            begin_ns: last_ns,
+            commit_ns: last_ns,
+            return_ns,
+        })
     }
+}
 
+impl FileTask for Read {
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
         Ok(json!({
             "open_flags": open_file::names(flags),
-            "records": Shape::from(&self.settings).records(),
+            "records": self.shape.records(),
         }))
     }
 
-    fn close(self: Box<Self>) -> Box<dyn Check> {
-        let shape = Shape::from(&self.settings);
-        Box::new(Contents::new(self.path, self.stream, shape, shape.records(), false))
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        self.stream.hash(self.settings.workload.word(), performed)
+    }
+
+    fn close(self, performed: u64) -> Box<dyn Check> {
+        let records = self.shape.records();
+        Box::new(Contents::new(self.path, self.stream, self.shape, records, performed))
     }
 }

@@ -2,46 +2,74 @@
 //! each operation is on, what it holds, and the hash by which two streams can be told apart.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::rand_core::RngCore;
 use sha2::{Digest, Sha256};
 
 use crate::case::{Access, FileReadSettings, FileWriteSettings};
 use crate::workload::WorkloadError;
-use crate::workload::operations::below;
+use crate::workload::conduct::{Length, Plan};
+use crate::workload::draw::{Share, Shuffle, below, generator};
 
 /// The number stamped into records that no operation wrote.
 pub const INITIAL: u64 = u64::MAX;
 /// Each stretch of this length carries its operation's number: the least a device writes.
 const STAMP_EVERY_BYTES: usize = 512;
 
-/// What a stream is made from.
+/// Most records that an order without repeats is kept in memory for.
+const MOST_SHUFFLED: u64 = 1 << 24;
+
+/// What a thread's stream is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub access: Access,
+    pub overlap_percent: u64,
+    /// Share of reads; all or nothing where the workload does one of them alone.
+    pub read_percent: u64,
     pub record_bytes: u64,
     pub file_bytes: u64,
-    pub operations: u64,
+    /// The thread's operations; none where a time decides.
+    pub operations: Option<u64>,
 }
 
-impl From<&FileWriteSettings> for Shape {
-    fn from(settings: &FileWriteSettings) -> Self {
+impl Shape {
+    /// Of the writes, and the reads between them, of one thread.
+    pub fn of_writes(settings: &FileWriteSettings, plan: Plan) -> Self {
         Self {
             access: settings.access,
+            overlap_percent: settings.overlap_percent,
+            read_percent: settings.read_percent,
             record_bytes: settings.record_bytes,
             file_bytes: settings.file_bytes,
-            operations: settings.warmup_transactions + settings.transactions,
+            operations: plan.count(),
+        }
+    }
+
+    /// Of the reads of one thread.
+    pub fn of_reads(settings: &FileReadSettings, plan: Plan) -> Self {
+        Self {
+            access: settings.access,
+            overlap_percent: settings.overlap_percent,
+            read_percent: 100,
+            record_bytes: settings.record_bytes,
+            file_bytes: settings.file_bytes,
+            operations: plan.count(),
         }
     }
 }
 
-impl From<&FileReadSettings> for Shape {
-    fn from(settings: &FileReadSettings) -> Self {
-        Self {
-            access: settings.access,
-            record_bytes: settings.record_bytes,
-            file_bytes: settings.file_bytes,
-            operations: settings.warmup_transactions + settings.transactions,
-        }
+impl FileWriteSettings {
+    /// What there is to do, over all threads.
+    pub fn plan(&self) -> Plan {
+        let measured = Length::new(self.transactions, self.duration_ms);
+        Plan { warmup: self.warmup_transactions, measured }
+    }
+}
+
+impl FileReadSettings {
+    /// What there is to do, over all threads.
+    pub fn plan(&self) -> Plan {
+        let measured = Length::new(self.transactions, self.duration_ms);
+        Plan { warmup: self.warmup_transactions, measured }
     }
 }
 
@@ -59,55 +87,115 @@ impl Shape {
                  raise file_bytes"
             )));
         }
-        if self.access == Access::Append && operations > self.records() {
+        if self.access == Access::Append
+            && let Some(operations) = operations
+            && operations > self.records()
+        {
             return Err(WorkloadError::Refused(format!(
                 "{operations} records of {record_bytes} bytes appended are more than a file of \
                  {file_bytes} bytes; raise file_bytes"
             )));
         }
+        let refuse = |what: &str| Err(WorkloadError::Refused(what.into()));
+        if self.overlap_percent > 0 && self.access != Access::Shuffled {
+            return refuse("overlap_percent is for access shuffled alone");
+        }
+        if self.access == Access::Shuffled && self.records() > MOST_SHUFFLED {
+            return refuse("access shuffled has at most 16777216 records; raise record_bytes");
+        }
+        if self.access == Access::Append && self.read_percent > 0 {
+            return refuse("access append is for writes alone");
+        }
         Ok(())
     }
 }
 
-/// The operations of one case.
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    pub record: u64,
+    pub is_read: bool,
+}
+
+/// The operations of one thread, drawn as they go.
 #[derive(Debug)]
 pub struct Stream {
-    /// The record that each operation is on, warm-up first.
-    pub records: Vec<u64>,
+    shape: Shape,
+    seed: u64,
+    thread: u64,
+    random: ChaCha8Rng,
+    reads: Share,
+    /// Whole records that fit in the file.
+    limit: u64,
+    /// Of sequential access and append, the record that comes next.
+    next: u64,
+    shuffle: Option<Shuffle>,
     /// What a record holds besides its stamps.
     filling: Vec<u8>,
-    /// SHA-256 over workload, filling and records in order, in hexadecimal.
-    pub hash: String,
 }
 
 impl Stream {
-    /// Draws the whole stream. `word` is the workload's, for the hash.
+    /// At its beginning.
     ///
     /// # Errors
-    /// If the records do not fit in the file.
-    pub fn new(word: &str, shape: Shape, seed: u64) -> Result<Self, WorkloadError> {
+    /// If the records do not fit in the file, or fields exclude one another.
+    pub fn new(shape: Shape, seed: u64, thread: u64) -> Result<Self, WorkloadError> {
         shape.check()?;
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut random = generator(seed, thread);
         let mut filling = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
         random.fill_bytes(&mut filling);
         let limit = shape.records();
-        let records: Vec<u64> = (0..shape.operations)
-            .map(|index| match shape.access {
-                Access::Sequential => index % limit,
-                Access::Random => below(&mut random, limit),
-                Access::Append => index,
-                Access::Rewrite => 0,
-            })
-            .collect();
+        let shuffle = (shape.access == Access::Shuffled)
+            .then(|| Shuffle::new(u32::try_from(limit).unwrap_or(u32::MAX), shape.overlap_percent));
+        let reads = Share::new(shape.read_percent);
+        Ok(Self { shape, seed, thread, random, reads, limit, next: 0, shuffle, filling })
+    }
+
+    /// The next operation. Append never comes to an end here: who performs it sees to that.
+    #[inline]
+    pub fn draw(&mut self) -> Operation {
+        let record = match self.shape.access {
+            Access::Sequential => {
+                let record = self.next;
+                self.next = if record + 1 < self.limit { record + 1 } else { 0 };
+                record
+            }
+            Access::Append => {
+                self.next += 1;
+                self.next - 1
+            }
+            Access::Rewrite => 0,
+            Access::Random => below(&mut self.random, self.limit),
+            Access::Shuffled => {
+                self.shuffle.as_mut().map_or(0, |shuffle| shuffle.draw(&mut self.random))
+            }
+        };
+        Operation { record, is_read: self.reads.draw(&mut self.random) }
+    }
+
+    /// The first `operations` operations again: the stream is a pure function.
+    ///
+    /// # Errors
+    /// Never, as the shape has been checked.
+    pub fn again(&self, operations: u64) -> Result<impl Iterator<Item = Operation>, WorkloadError> {
+        let mut stream = Self::new(self.shape, self.seed, self.thread)?;
+        Ok((0..operations).map(move |_| stream.draw()))
+    }
+
+    /// SHA-256 over workload, filling and the first `operations` operations, in order.
+    ///
+    /// # Errors
+    /// Never, as `again`.
+    pub fn hash(&self, word: &str, operations: u64) -> Result<Sha256, WorkloadError> {
         let mut hasher = Sha256::new();
         hasher.update(word);
-        hasher.update(shape.record_bytes.to_le_bytes());
-        hasher.update(&filling);
-        for record in &records {
-            hasher.update(record.to_le_bytes());
+        hasher.update(self.shape.record_bytes.to_le_bytes());
+        hasher.update(&self.filling);
+        for Operation { record, is_read } in self.again(operations)? {
+            let reads_among_writes = is_read && self.shape.read_percent < 100;
+            hasher.update((record | u64::from(reads_among_writes) << 63).to_le_bytes());
         }
-        let hash = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { records, filling, hash })
+        Ok(hasher)
     }
 
     /// Puts into `buffer`, of a record's length, what operation `index` writes. Only the stamps
@@ -119,6 +207,20 @@ impl Stream {
         }
     }
 
+    /// Whether every sector of a record carries that number.
+    pub fn is_stamped(buffer: &[u8], index: u64) -> bool {
+        let stamp = index.to_le_bytes();
+        buffer.chunks(STAMP_EVERY_BYTES).all(|sector| {
+            let length = sector.len().min(stamp.len());
+            sector[..length] == stamp[..length]
+        })
+    }
+
+    /// Whole records that fit in the file.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Puts the whole of what operation `index` writes into `buffer`, of a record's length.
     pub fn fill(&self, buffer: &mut [u8], index: u64) {
         buffer.copy_from_slice(&self.filling);
@@ -128,27 +230,40 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::case::file::tests::write_settings;
+    use crate::workload::hash_of;
 
     fn shape() -> Shape {
-        Shape::from(&write_settings())
+        Shape::of_writes(&write_settings(), write_settings().plan())
+    }
+
+    fn hash(word: &str, seed: u64, thread: u64) -> String {
+        let stream = Stream::new(shape(), seed, thread).unwrap();
+        hash_of(vec![stream.hash(word, 9).unwrap()])
     }
 
     #[test]
     fn the_stream_of_a_seed_never_changes() {
-        let stream = Stream::new("file-write", shape(), 42).unwrap();
         // Golden: another value means that every cached result and published seed is void.
-        assert_eq!(stream.hash, "08c2820075fa45e4efd304c8af9c58c7402a9e5e12fbe2e983b35999d10ddd1a");
-        assert_ne!(stream.hash, Stream::new("file-write", shape(), 43).unwrap().hash);
-        assert_ne!(stream.hash, Stream::new("file-read", shape(), 42).unwrap().hash);
+        assert_eq!(
+            hash("file-write", 42, 0),
+            "08c2820075fa45e4efd304c8af9c58c7402a9e5e12fbe2e983b35999d10ddd1a"
+        );
+        let others = [("file-write", 43, 0), ("file-read", 42, 0), ("file-write", 42, 1)];
+        let hashes: BTreeSet<String> =
+            others.into_iter().map(|(word, seed, thread)| hash(word, seed, thread)).collect();
+        assert_eq!(hashes.len(), 3);
+        assert!(!hashes.contains(&hash("file-write", 42, 0)));
     }
 
     #[test]
     fn every_sector_of_a_record_tells_who_wrote_it() {
-        let stream = Stream::new("file-write", Shape { record_bytes: 1030, ..shape() }, 1).unwrap();
+        let stream = Stream::new(Shape { record_bytes: 1030, ..shape() }, 1, 0).unwrap();
         let mut record = vec![0; 1030];
         stream.fill(&mut record, 7);
         assert_eq!(record[..8], 7_u64.to_le_bytes());
@@ -161,29 +276,42 @@ mod tests {
     }
 
     #[test]
-    fn records_that_do_not_fit_are_refused() {
-        let refusal = |shape| Stream::new("file-write", shape, 1).unwrap_err().to_string();
+    fn what_cannot_be_is_refused() {
+        let refusal = |shape| Stream::new(shape, 1, 0).unwrap_err().to_string();
         assert!(refusal(Shape { record_bytes: 70_000, ..shape() }).contains("does not fit"));
         assert!(refusal(Shape { record_bytes: 0, ..shape() }).contains("does not fit"));
-        let append = Shape { access: Access::Append, operations: 17, ..shape() };
+        let append = Shape { access: Access::Append, operations: Some(17), ..shape() };
         assert!(refusal(append).contains("17 records of 4096 bytes"));
+        let append = Shape { access: Access::Append, read_percent: 1, ..shape() };
+        assert!(refusal(append).contains("writes alone"));
+        assert!(refusal(Shape { overlap_percent: 5, ..shape() }).contains("shuffled alone"));
     }
 
     proptest! {
         #[test]
         fn every_operation_is_on_a_record_of_the_file(
-            access in 0..4_usize, record_bytes in 1..3000_u64, records in 1..40_u64,
-            operations in 0..40_u64, seed: u64,
+            access in 0..5_usize, record_bytes in 1..3000_u64, records in 1..40_u64,
+            operations in 0..40_u64, read_percent in 0..101_u64, seed: u64, thread in 0..100_u64,
         ) {
-            let accesses = [Access::Sequential, Access::Random, Access::Rewrite, Access::Append];
-            let access = accesses[access];
+            let access = [
+                Access::Sequential, Access::Random, Access::Rewrite, Access::Append,
+                Access::Shuffled,
+            ][access];
             let append = access == Access::Append;
             let operations = if append { operations % records } else { operations };
-            let file_bytes = records * record_bytes;
-            let shape = Shape { access, record_bytes, file_bytes, operations };
-            let stream = Stream::new("file-write", shape, seed).unwrap();
-            prop_assert_eq!(stream.records.len() as u64, operations);
-            prop_assert!(stream.records.iter().all(|&record| record < records));
+            let shape = Shape {
+                access,
+                overlap_percent: 0,
+                read_percent: if append { 0 } else { read_percent },
+                record_bytes,
+                file_bytes: records * record_bytes,
+                operations: Some(operations),
+            };
+            let mut stream = Stream::new(shape, seed, thread).unwrap();
+            let drawn: Vec<Operation> = (0..operations).map(|_| stream.draw()).collect();
+            prop_assert!(drawn.iter().all(|operation| operation.record < records));
+            let again: Vec<Operation> = stream.again(operations).unwrap().collect();
+            prop_assert_eq!(drawn, again);
         }
     }
 }

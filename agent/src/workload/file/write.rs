@@ -1,5 +1,6 @@
-//! Writes: reads settings and a seed; writes one record an operation, and makes it durable in the
-//! way the case names.
+//! Writes, and reads between them: reads settings and a seed; writes or reads one record an
+//! operation, makes a write durable in the way the case names, and makes sure that a read gives
+//! what was written last.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -10,28 +11,42 @@ use rustix::fs::OFlags;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::MsyncFlags;
 use serde_json::{Value, json};
+use sha2::Sha256;
 
 use super::data_file::{self, Contents};
 use super::open_file::{self, AlignedBuffer, Mapping};
-use super::stream::{Shape, Stream};
-use super::{Check, Performed, Step, failed};
+use super::stream::{INITIAL, Operation, Shape, Stream};
+use super::{Check, FileTask, failed};
 use crate::case::{Access, FileWriteSettings, SyncMode};
 use crate::workload::WorkloadError;
+use crate::workload::clock::now_ns;
+use crate::workload::conduct::Task;
+use crate::workload::ledger::{Done, Verb};
 
-/// A file being written to.
+/// Records longer than this take a while to be stamped, which is no part of the operation.
+const LONG_RECORD_BYTES: u64 = 64 << 10;
+
+/// A thread's file being written to.
 pub struct Write {
     settings: FileWriteSettings,
+    shape: Shape,
     stream: Stream,
     path: PathBuf,
     file: File,
     mapping: Option<Mapping>,
     buffer: AlignedBuffer,
+    /// Where reads go.
+    read_buffer: AlignedBuffer,
     /// Records that the file had before the first operation.
     records: u64,
+    /// The number of the next operation.
+    index: u64,
+    /// The last operation that wrote each record; empty where nothing is read.
+    writers: Vec<u64>,
 }
 
 impl Write {
-    /// Makes the file and opens it; gives the stream's hash beside.
+    /// Makes the thread's file and opens it.
     ///
     /// # Errors
     /// If a setting is impossible, or a step fails.
@@ -39,12 +54,14 @@ impl Write {
         directory: &Path,
         settings: &FileWriteSettings,
         seed: u64,
-    ) -> Result<(Self, String), WorkloadError> {
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
         refuse(settings)?;
-        let shape = Shape::from(settings);
-        let stream = Stream::new(settings.workload.word(), shape, seed)?;
+        let shape =
+            Shape::of_writes(settings, settings.plan().share(thread, settings.threads.get()));
+        let stream = Stream::new(shape, seed, thread)?;
         let records = if settings.access == Access::Append { 0 } else { shape.records() };
-        let path = data_file::make(directory, &stream, shape, records)?;
+        let path = data_file::make(directory, thread, &stream, shape, records)?;
         let file = open_file::open(&path, true, open_flags(settings.sync_mode))?;
         let length = usize::try_from(shape.records() * shape.record_bytes).unwrap_or(usize::MAX);
         let mapped = settings.sync_mode.is_mapped();
@@ -52,9 +69,21 @@ impl Write {
         let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut buffer = AlignedBuffer::new(record_bytes);
         stream.fill(buffer.bytes(), 0);
-        let hash = stream.hash.clone();
-        let settings = settings.clone();
-        Ok((Self { settings, stream, path, file, mapping, buffer, records }, hash))
+        let reads = settings.read_percent > 0;
+        let written = if reads { usize::try_from(records).unwrap_or(usize::MAX) } else { 0 };
+        Ok(Self {
+            settings: settings.clone(),
+            shape,
+            stream,
+            path,
+            file,
+            mapping,
+            buffer,
+            read_buffer: AlignedBuffer::new(if reads { record_bytes } else { 0 }),
+            records,
+            index: 0,
+            writers: vec![INITIAL; written],
+        })
     }
 
     fn write(&mut self, record: u64) -> Result<(), WorkloadError> {
@@ -82,6 +111,24 @@ impl Write {
         }
         // A second call for the rest would be another operation than the one asked for.
         let what = format!("took {written} of the {} bytes of record {record}", bytes.len());
+        Err(WorkloadError::Contents { path: self.path.clone(), what })
+    }
+
+    /// Reads a record, and makes sure that it is the one written last.
+    fn read(&mut self, record: u64) -> Result<(), WorkloadError> {
+        let offset = record * self.settings.record_bytes;
+        let bytes = self.read_buffer.bytes();
+        let found = if let Some(mapping) = &self.mapping {
+            mapping.load(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
+            bytes.len()
+        } else {
+            self.file.read_at(bytes, offset).map_err(failed("pread", &self.path))?
+        };
+        let writer = self.writers[usize::try_from(record).unwrap_or(usize::MAX)];
+        if found == bytes.len() && Stream::is_stamped(bytes, writer) {
+            return Ok(());
+        }
+        let what = format!("gave {found} bytes of record {record}, not those written last");
         Err(WorkloadError::Contents { path: self.path.clone(), what })
     }
 
@@ -126,36 +173,57 @@ fn open_flags(sync_mode: SyncMode) -> OFlags {
     }
 }
 
-impl Step for Write {
-    fn verb(&self) -> &'static str {
-        "write"
-    }
-
-    fn get_ready(&mut self, index: u64) -> Result<(), WorkloadError> {
-        Stream::stamp(self.buffer.bytes(), index);
-        Ok(())
-    }
-
-    fn perform(
-        &mut self,
-        index: u64,
-        now_ns: &dyn Fn() -> i64,
-    ) -> Result<Performed, WorkloadError> {
-        let record = self.stream.records[usize::try_from(index).unwrap_or(usize::MAX)];
-        let begin_ns = now_ns();
-        self.write(record)?;
-        if self.settings.sync_mode.is_in_write() {
-            return Ok(Performed { commit_ns: begin_ns, sync_calls: 0 });
+impl Task for Write {
+    #[inline]
+    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+        let Operation { record, is_read } = self.stream.draw();
+        let index = self.index;
+        self.index += 1;
+        let mut done = Done {
+            verb: Verb::Write,
+            databases: 0,
+            sync_calls: 0,
+            busy_retries: 0,
+            wal_frames: 0,
+            begin_ns: last_ns,
+            commit_ns: last_ns,
+            return_ns: 0,
+        };
+        if is_read {
+            self.read(record)?;
+            done.verb = Verb::Read;
+            done.return_ns = now_ns();
+            return Ok(done);
         }
-        let commit_ns = now_ns();
+        Stream::stamp(self.buffer.bytes(), index);
+        if self.settings.record_bytes > LONG_RECORD_BYTES {
+            done.begin_ns = now_ns();
+            done.commit_ns = done.begin_ns;
+        }
+        if self.settings.access == Access::Append && record >= self.stream.limit() {
+            let (what, remedy) = ("file_bytes", "raise file_bytes or lower duration_ms");
+            return Err(WorkloadError::RanOut { what, performed: index, remedy });
+        }
+        self.write(record)?;
+        if let Some(writer) = self.writers.get_mut(usize::try_from(record).unwrap_or(usize::MAX)) {
+            *writer = index;
+        }
         let due = self.settings.sync_mode.has_call()
             && (index + 1).is_multiple_of(self.settings.sync_every);
         if due {
+            done.commit_ns = now_ns();
             self.sync()?;
+            done.sync_calls = 1;
         }
-        Ok(Performed { commit_ns, sync_calls: due.into() })
+        done.return_ns = now_ns();
+        if !due && !self.settings.sync_mode.is_in_write() {
+            done.commit_ns = done.return_ns;
+        }
+        Ok(done)
     }
+}
 
+impl FileTask for Write {
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
         Ok(json!({
@@ -165,8 +233,11 @@ impl Step for Write {
         }))
     }
 
-    fn close(self: Box<Self>) -> Box<dyn Check> {
-        let shape = Shape::from(&self.settings);
-        Box::new(Contents::new(self.path, self.stream, shape, self.records, true))
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        self.stream.hash(self.settings.workload.word(), performed)
+    }
+
+    fn close(self, performed: u64) -> Box<dyn Check> {
+        Box::new(Contents::new(self.path, self.stream, self.shape, self.records, performed))
     }
 }

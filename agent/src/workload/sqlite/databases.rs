@@ -1,15 +1,17 @@
-//! One connection and its databases: opens main.db, attaches db2.db and so on, sets the case's
+//! One connection and its databases, which others may have open too: opens main.db, attaches db2.db and so on, sets the case's
 //! PRAGMAs in each and reads them back, and knows how long each WAL is.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Statement, ffi};
 use serde_json::{Map, Value, json};
 
 use super::super::WorkloadError;
+use super::busy;
 use crate::case::SqliteSettings;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
@@ -26,13 +28,13 @@ const READ_BACK: [&str; 9] = [
 ];
 
 /// One database of the connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Database {
     /// The name that SQL knows it by: main, db2, db3 ...
     pub name: String,
     pub path: PathBuf,
-    /// Frames in its WAL after the last commit; written by SQLite's WAL hook.
-    wal_frames: AtomicI64,
+    /// Frames in its WAL after the last commit of any connection; written by SQLite's WAL hook.
+    wal_frames: Arc<AtomicU32>,
 }
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
@@ -45,21 +47,39 @@ pub struct Databases {
 }
 
 impl Databases {
-    /// Creates the databases in `directory`, with their settings and without tables.
+    /// Creates a thread's databases in `directory`, with their settings and without tables.
     ///
     /// # Errors
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
-    pub fn create(directory: &Path, case: &SqliteSettings) -> Result<Self, WorkloadError> {
-        let databases: Vec<Database> = (1..=case.databases.get())
+    pub fn create(
+        directory: &Path,
+        case: &SqliteSettings,
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
+        let suffix = if thread == 0 { String::new() } else { format!("-{thread}") };
+        let databases = (1..=case.databases.get())
             .map(|number| if number == 1 { "main".into() } else { format!("db{number}") })
             .map(|name| Database {
-                path: directory.join(format!("{name}.db")),
+                path: directory.join(format!("{name}{suffix}.db")),
                 name,
-                wal_frames: AtomicI64::new(0),
+                wal_frames: Arc::default(),
             })
             .collect();
+        Self::open(databases, case)
+    }
+
+    /// One more connection to the same databases.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub fn share(&self, case: &SqliteSettings) -> Result<Self, WorkloadError> {
+        Self::open(self.databases.to_vec(), case)
+    }
+
+    fn open(databases: Vec<Database>, case: &SqliteSettings) -> Result<Self, WorkloadError> {
         let path = &databases[0].path;
-        let connection = Connection::open(path).map_err(failed("open", path))?;
+        let mut connection = Connection::open(path).map_err(failed("open", path))?;
+        connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
         for Database { name, path, .. } in &databases[1..] {
             connection
                 .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
@@ -138,16 +158,16 @@ impl Databases {
     ///
     /// # Errors
     /// If SQLite fails, or leaves frames: PASSIVE does so for a reader, and says so by this alone.
-    pub fn checkpoint(&self, database: &Database, mode: &str) -> anyhow::Result<i64> {
+    pub fn checkpoint(&self, database: &Database, mode: &str) -> Result<u32, WorkloadError> {
         let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
         let (busy, frames, copied): (i64, i64, i64) = self
             .connection
             .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(failed(&sql, &database.path))?;
-        anyhow::ensure!(
-            busy == 0 && copied == frames,
-            "{sql} copied {copied} of {frames} frames, with one connection open"
-        );
+        if busy != 0 || copied != frames {
+            let what = format!("{sql} copied {copied} of {frames} frames, with nobody reading");
+            return Err(WorkloadError::Contents { path: database.path.clone(), what });
+        }
         // Not `frames`: TRUNCATE reads back 0 of 0.
         Ok(database.wal_frames.swap(0, Ordering::Relaxed))
     }
@@ -200,7 +220,7 @@ impl Databases {
 
 impl Database {
     /// Frames in its WAL after the last commit; 0 in other journal modes.
-    pub fn wal_frames(&self) -> i64 {
+    pub fn wal_frames(&self) -> u32 {
         self.wal_frames.load(Ordering::Relaxed)
     }
 }
@@ -217,7 +237,7 @@ unsafe extern "C" fn note_wal_frames(
     // SAFETY: SQLite gives the database's name as a C string that outlives the call.
     let name = unsafe { CStr::from_ptr(name) };
     if let Some(database) = databases.iter().find(|d| d.name.as_bytes() == name.to_bytes()) {
-        database.wal_frames.store(frames.into(), Ordering::Relaxed);
+        database.wal_frames.store(frames.unsigned_abs(), Ordering::Relaxed);
     }
     ffi::SQLITE_OK
 }

@@ -1,7 +1,10 @@
-//! SQLite transactions: reads settings and a seed; prepares databases, runs the transactions, and
-//! gives their times. One transaction changes rows in every database.
+//! SQLite transactions: reads settings and a seed; prepares databases, runs the transactions over
+//! one connection or several, a thread each, and gives their times. One transaction changes rows in
+//! every database of its connection.
 
+mod busy;
 mod databases;
+mod operations;
 mod randomness;
 mod remains;
 mod transactions;
@@ -11,20 +14,37 @@ use std::path::Path;
 use rusqlite::params;
 use serde_json::Value;
 
-use super::operations::{Operation, Operations};
-use super::{Finished, Observer, WorkloadError, batch_atomic_write, sync_call};
-use crate::case::sqlite::{JournalMode, SqliteSettings, Switch};
-use crate::trace::rows::Transaction;
+use super::conduct::{self, Observer, Worker};
+use super::ledger::{self, Ledger};
+use super::{Finished, WorkloadError, batch_atomic_write, hash_of, sync_call};
+use crate::case::sqlite::{JournalMode, Sharing, SqliteSettings, Switch};
 use databases::{Database, Databases, failed};
+use operations::{Operation, Operations, final_rows, initial_rows};
 pub use remains::Remains;
 use transactions::Runner;
 
-/// Prepared databases with their stream of operations.
+/// Connections to prepared databases, each with its stream of operations.
 pub struct Sqlite {
-    databases: Databases,
     settings: SqliteSettings,
+    connections: Vec<Connection>,
+    ledgers: Vec<Ledger>,
+}
+
+/// What one thread has.
+struct Connection {
+    settings: SqliteSettings,
+    databases: Databases,
     operations: Operations,
-    transactions: Vec<Transaction>,
+    batch_atomic_commits: i64,
+}
+
+impl Worker for Connection {
+    type Task<'a> = Runner<'a>;
+
+    fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
+        let Self { settings, databases, operations, batch_atomic_commits } = self;
+        Runner::new(databases, settings, operations, batch_atomic_commits)
+    }
 }
 
 /// The name of a table, by its number from 0.
@@ -33,49 +53,36 @@ fn table_name(number: u64) -> String {
 }
 
 impl Sqlite {
-    /// Creates main.db, db2.db and so on in `directory`, with their settings and initial rows.
+    /// Creates main.db, db2.db and so on in `directory`, with their settings and initial rows; for
+    /// each further connection main-1.db and so on, unless it shares the first one's.
     ///
     /// # Errors
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
-    pub fn prepare(directory: &Path, case: &SqliteSettings, seed: u64) -> anyhow::Result<Self> {
+    pub fn prepare(
+        directory: &Path,
+        case: &SqliteSettings,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
         sync_call::choose(case.sync_call);
         batch_atomic_write::choose(case.batch_atomic_write == Switch::On);
         randomness::seed(seed);
-        let operations = Operations::new(case, seed)?;
-        let databases = Databases::create(directory, case)?;
-        let sqlite = Self { databases, settings: case.clone(), operations, transactions: vec![] };
-        for database in sqlite.databases.all() {
-            sqlite.populate(database)?;
+        let mut connections: Vec<Connection> = Vec::new();
+        for thread in 0..case.connections.get() {
+            let operations = Operations::new(case, seed, thread)?;
+            let databases = match connections.first() {
+                Some(first) if case.sharing == Sharing::Shared => first.databases.share(case)?,
+                _ => {
+                    let databases = Databases::create(directory, case, thread)?;
+                    for database in databases.all() {
+                        populate(&databases, database, case, seed, thread)?;
+                    }
+                    databases
+                }
+            };
+            let (settings, batch_atomic_commits) = (case.clone(), 0);
+            connections.push(Connection { settings, databases, operations, batch_atomic_commits });
         }
-        Ok(sqlite)
-    }
-
-    fn populate(&self, database: &Database) -> anyhow::Result<()> {
-        let tables: Vec<String> = (0..self.settings.tables.get())
-            .map(|number| format!("{}.{}", database.name, table_name(number)))
-            .collect();
-        for table in &tables {
-            let columns = "(key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
-            self.databases.batch(&format!("CREATE TABLE {table} {columns}"), database)?;
-        }
-        self.databases.batch("BEGIN", database)?;
-        {
-            let mut inserts = tables
-                .iter()
-                .map(|table| format!("INSERT INTO {table} VALUES (?1, ?2)"))
-                .map(|sql| self.databases.statement(&sql, database))
-                .collect::<Result<Vec<_>, _>>()?;
-            for Operation { table, key, value } in &self.operations.initial {
-                inserts[*table]
-                    .execute(params![key, value])
-                    .map_err(failed("populate", &database.path))?;
-            }
-        }
-        self.databases.batch("COMMIT", database)?;
-        if self.settings.journal_mode == JournalMode::Wal {
-            self.databases.checkpoint(database, "truncate")?;
-        }
-        Ok(())
+        Ok(Self { settings: case.clone(), connections, ledgers: Vec::new() })
     }
 
     /// Runs warm-up and measured transactions; leaves no phase open.
@@ -83,19 +90,18 @@ impl Sqlite {
     /// # Errors
     /// If SQLite fails at a step, a checkpoint is not whole, or the observer fails.
     pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
-        let runner = Runner::new(&self.databases, &self.settings)?;
-        self.transactions = runner.run(&self.operations.transactions, observer)?;
+        self.ledgers = conduct::run(&mut self.connections, self.settings.plan(), observer)?;
         Ok(())
     }
 
     /// The configuration in force: PRAGMAs read back, what the agent itself chose, and SQLite's
-    /// version and build.
+    /// version and build. Of the first connection; the others have the same.
     ///
     /// # Errors
     /// If SQLite does not answer.
     pub fn configuration(&self) -> Result<Value, WorkloadError> {
         let case = &self.settings;
-        let mut configuration = self.databases.configuration()?;
+        let mut configuration = self.connections[0].databases.configuration()?;
         configuration["wal_autocheckpoint_pages"] = case.wal_autocheckpoint_pages.into();
         configuration["sync_call"] = case.sync_call.word().into();
         configuration["batch_atomic_write"] = case.batch_atomic_write.word().into();
@@ -108,15 +114,67 @@ impl Sqlite {
     /// # Errors
     /// If SQLite cannot close them.
     pub fn close(self) -> Result<Finished, WorkloadError> {
-        let Self { databases, transactions, operations, .. } = self;
-        let Operations { rows, hash, .. } = operations;
+        let Self { settings, connections, ledgers } = self;
+        let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
+        let mut hashes = Vec::with_capacity(connections.len());
+        let mut remains: Vec<Remains> = Vec::new();
+        let mut batch_atomic_commits = 0;
+        for (thread, connection) in connections.into_iter().enumerate() {
+            hashes.push(connection.operations.hash(performed[thread])?);
+            batch_atomic_commits += connection.batch_atomic_commits;
+            let paths = connection.databases.close()?;
+            match settings.sharing {
+                Sharing::Own => {
+                    let rows = final_rows(&settings, &performed[thread..=thread]);
+                    remains.push(Remains { paths, rows });
+                }
+                Sharing::Shared if thread == 0 => {
+                    remains.push(Remains { paths, rows: final_rows(&settings, &performed) });
+                }
+                Sharing::Shared => {}
+            }
+        }
         Ok(Finished {
-            transactions,
-            operation_hash: hash,
-            remains: super::Remains::Sqlite(Remains { paths: databases.close()?, rows }),
-            manifest: vec![("batch_atomic_commits", batch_atomic_write::commits().into())],
+            transactions: ledger::rows(&ledgers),
+            operation_hash: hash_of(hashes),
+            remains: super::Remains::Sqlite(remains),
+            manifest: vec![("batch_atomic_commits", batch_atomic_commits.into())],
         })
     }
+}
+
+/// Makes the tables of one database, with the rows they start with.
+fn populate(
+    databases: &Databases,
+    database: &Database,
+    case: &SqliteSettings,
+    seed: u64,
+    thread: u64,
+) -> Result<(), WorkloadError> {
+    let tables: Vec<String> = (0..case.tables.get())
+        .map(|number| format!("{}.{}", database.name, table_name(number)))
+        .collect();
+    for table in &tables {
+        let columns = "(key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
+        databases.batch(&format!("CREATE TABLE {table} {columns}"), database)?;
+    }
+    databases.batch("BEGIN", database)?;
+    {
+        let mut inserts = tables
+            .iter()
+            .map(|table| format!("INSERT INTO {table} VALUES (?1, ?2)"))
+            .map(|sql| databases.statement(&sql, database))
+            .collect::<Result<Vec<_>, _>>()?;
+        initial_rows(case, seed, thread, |Operation { table, key, value }| {
+            let inserted = inserts[*table].execute(params![key, value]);
+            inserted.map(drop).map_err(failed("populate", &database.path))
+        })?;
+    }
+    databases.batch("COMMIT", database)?;
+    if case.journal_mode == JournalMode::Wal {
+        databases.checkpoint(database, "truncate")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

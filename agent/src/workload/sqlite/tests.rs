@@ -10,13 +10,13 @@ use crate::case::sqlite::{
     AutoVacuum, CheckpointMode, KeyOrder, LockingMode, SecureDelete, SqliteWorkload, Synchronous,
     TempStore,
 };
+use crate::trace::rows::Transaction;
 
-/// Notes the phases and counts time in steps of its own.
+/// Notes the phases.
 #[derive(Default)]
 struct Notes {
     phases: Vec<&'static str>,
     open: bool,
-    time_ns: std::cell::Cell<i64>,
 }
 
 impl Observer for Notes {
@@ -31,13 +31,11 @@ impl Observer for Notes {
         self.open = false;
         Ok(())
     }
-    fn between_transactions(&mut self) -> anyhow::Result<()> {
-        assert!(self.open);
-        Ok(())
+    fn is_pause_due(&self) -> bool {
+        false
     }
-    fn now_ns(&self) -> i64 {
-        self.time_ns.set(self.time_ns.get() + 1);
-        self.time_ns.get()
+    fn pause(&mut self) -> anyhow::Result<()> {
+        unreachable!("no pause is due")
     }
 }
 
@@ -65,7 +63,8 @@ fn every_mode_and_operation_leaves_a_sound_database() {
                     ..settings()
                 };
                 let (_, finished) = run(&settings);
-                let changes = finished.transactions.iter().filter(|t| t.kind == workload.verb());
+                let changes =
+                    finished.transactions.iter().filter(|t| t.kind == workload.verb().word());
                 assert_eq!(changes.count(), 9, "{journal_mode} {workload} {key_order}");
             }
         }
@@ -296,4 +295,61 @@ fn the_interval_is_spent_between_transactions() {
     run(&settings);
     // 9 transactions in two phases; a sleep is never shorter than asked for (nanosleep(2)).
     assert!(begin.elapsed() >= std::time::Duration::from_micros(7 * 2_000));
+}
+
+#[test]
+fn connections_share_the_transactions_out() {
+    use JournalMode::{Delete, Memory, Persist, Truncate, Wal};
+    for journal_mode in [Delete, Truncate, Persist, Memory, Wal] {
+        for sharing in [Sharing::Own, Sharing::Shared] {
+            for workload in [SqliteWorkload::Insert, SqliteWorkload::Delete] {
+                let (_, finished) = run(&SqliteSettings {
+                    workload,
+                    journal_mode,
+                    sharing,
+                    connections: number(3),
+                    databases: number(2),
+                    selects: 1,
+                    initial_rows: 100,
+                    key_order: KeyOrder::Random,
+                    wal_autocheckpoint_pages: 5,
+                    ..settings()
+                });
+                let what = format!("{journal_mode} {sharing} {workload}");
+                let rows = &finished.transactions;
+                let commits = rows.iter().filter(|row| row.kind != "checkpoint");
+                let of = |thread| commits.clone().filter(|row| row.thread == thread).count();
+                // 2 of warm-up, 7 measured: the first threads have the rest.
+                assert_eq!([of(0), of(1), of(2)], [1 + 3, 1 + 2, 2], "{what}");
+                assert!(rows.is_sorted_by_key(|row| row.begin_ns), "{what}");
+                assert!(rows.iter().zip(0..).all(|(row, id)| row.transaction_id == id));
+                let checkpoints = rows.iter().filter(|row| row.kind == "checkpoint").count();
+                assert_eq!(checkpoints > 0, journal_mode == Wal, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn waiting_for_another_connection_is_counted() {
+    let (_, finished) = run(&SqliteSettings {
+        sharing: Sharing::Shared,
+        connections: number(4),
+        // Many looks keep the lock for long enough that others meet it.
+        selects: 1000,
+        initial_rows: 1000,
+        transactions: 100,
+        ..settings()
+    });
+    let retries: i64 = finished.transactions.iter().map(|row| row.busy_retries).sum();
+    assert!(retries > 0);
+}
+
+#[test]
+fn alone_nobody_waits_and_a_time_ends_the_transactions() {
+    let settings = SqliteSettings { transactions: 0, duration_ms: 5, ..settings() };
+    let (notes, finished) = run(&settings);
+    assert_eq!(notes.phases, ["warm-up", "commit"]);
+    assert!(finished.transactions.iter().all(|row| row.busy_retries == 0));
+    assert!(finished.transactions.iter().any(|row| row.phase == "commit"));
 }

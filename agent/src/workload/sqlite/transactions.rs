@@ -1,16 +1,19 @@
-//! Runs planned transactions through prepared statements, with checkpoints and idle time between
-//! them, tells the observer of the phases, and notes the times of each.
+//! Runs transactions through prepared statements, draws each before it begins, and makes the
+//! checkpoints that come due between them.
 
 use std::time::Duration;
 
 use rusqlite::{Statement, params};
 
-use super::super::operations::{Operation, Planned};
-use super::super::{Observer, WorkloadError, sync_call};
+use super::super::{WorkloadError, batch_atomic_write, sync_call};
 use super::databases::{Database, Databases, failed};
-use super::table_name;
+use super::operations::{Operation, Operations, Planned};
+use super::{busy, table_name};
+use crate::case::sqlite::Sharing;
 use crate::case::{SqliteSettings, SqliteWorkload};
-use crate::trace::rows::Transaction;
+use crate::workload::clock::now_ns;
+use crate::workload::conduct::Task;
+use crate::workload::ledger::{Done, Verb};
 
 /// The statements of a transaction, prepared once.
 struct Statements<'a> {
@@ -34,7 +37,7 @@ impl<'a> Statements<'a> {
             databases.all().iter().map(of_tables).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
-            begin: databases.statement("BEGIN", main)?,
+            begin: databases.statement(begin(case), main)?,
             commit: databases.statement("COMMIT", main)?,
             selects: in_each(|table| format!("SELECT value FROM {table} WHERE key = ?1"))?,
             changes: in_each(match case.workload {
@@ -48,13 +51,35 @@ impl<'a> Statements<'a> {
     }
 }
 
-/// Runs transactions and keeps their rows.
+/// Connections that share databases ask for the write lock at once: where a reader asks for it
+/// later and another has it, SQLite fails without calling the busy handler, as waiting would never
+/// end (sqlite.org/c3ref/busy_handler.html).
+fn begin(case: &SqliteSettings) -> &'static str {
+    match case.sharing {
+        Sharing::Shared if case.connections.get() > 1 => "BEGIN IMMEDIATE",
+        _ => "BEGIN",
+    }
+}
+
+impl SqliteWorkload {
+    /// The verb of its transactions, as in the transactions table.
+    pub fn verb(self) -> Verb {
+        match self {
+            Self::Insert => Verb::Insert,
+            Self::Update => Verb::Update,
+            Self::Delete => Verb::Delete,
+        }
+    }
+}
+
+/// One connection's transactions.
 pub struct Runner<'a> {
     databases: &'a Databases,
     case: &'a SqliteSettings,
+    operations: &'a mut Operations,
+    batch_atomic_commits: &'a mut i64,
     statements: Statements<'a>,
-    /// Of the table transactions, in order.
-    rows: Vec<Transaction>,
+    planned: Planned,
 }
 
 impl<'a> Runner<'a> {
@@ -62,125 +87,96 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// If SQLite fails.
-    pub fn new(databases: &'a Databases, case: &'a SqliteSettings) -> Result<Self, WorkloadError> {
+    pub fn new(
+        databases: &'a Databases,
+        case: &'a SqliteSettings,
+        operations: &'a mut Operations,
+        batch_atomic_commits: &'a mut i64,
+    ) -> Result<Self, WorkloadError> {
         let statements = Statements::prepare(databases, case)?;
-        Ok(Self { databases, case, statements, rows: Vec::new() })
+        let planned = Planned::default();
+        Ok(Self { databases, case, operations, batch_atomic_commits, statements, planned })
     }
 
-    /// Runs warm-up and measured transactions; leaves no phase open.
-    ///
-    /// # Errors
-    /// If SQLite fails at a step, a checkpoint is not whole, or the observer fails.
-    pub fn run(
-        mut self,
-        transactions: &[Planned],
-        observer: &mut impl Observer,
-    ) -> anyhow::Result<Vec<Transaction>> {
-        let warmup = usize::try_from(self.case.warmup_transactions)?.min(transactions.len());
-        let (warmup, measured) = transactions.split_at(warmup);
-        self.phase("warm-up", warmup, observer)?;
-        self.phase("commit", measured, observer)?;
-        // What is left in a WAL is a debt of the transactions.
-        if self.is_checkpoint_due(1) {
-            self.checkpoint(1, observer)?;
-        }
-        Ok(self.rows)
+    /// Frames in a WAL that make a checkpoint due; none where none ever does.
+    fn frame_limit(&self, at_end: bool) -> Option<u32> {
+        let limit = if at_end { 1 } else { self.case.wal_autocheckpoint_pages };
+        u32::try_from(limit).ok().filter(|limit| *limit > 0)
     }
 
-    fn phase(
-        &mut self,
-        phase: &'static str,
-        transactions: &[Planned],
-        observer: &mut impl Observer,
-    ) -> anyhow::Result<()> {
-        if transactions.is_empty() {
-            return Ok(());
-        }
-        let limit = i64::try_from(self.case.wal_autocheckpoint_pages)?;
-        observer.enter(phase)?;
-        for (index, planned) in transactions.iter().enumerate() {
-            if index > 0 && self.case.interval_us > 0 {
-                std::thread::sleep(Duration::from_micros(self.case.interval_us));
-            }
-            self.transaction(phase, planned, observer)?;
-            if limit > 0 && self.is_checkpoint_due(limit) {
-                observer.leave()?;
-                self.checkpoint(limit, observer)?;
-                observer.enter(phase)?;
-            }
-            observer.between_transactions()?;
-        }
-        observer.leave()
+    fn due(&self, at_end: bool) -> impl Iterator<Item = &'a Database> + use<'a> {
+        let limit = self.frame_limit(at_end).unwrap_or(u32::MAX);
+        let databases = self.databases.all().iter();
+        databases.filter(move |database| database.wal_frames() >= limit)
     }
+}
 
-    fn transaction(
-        &mut self,
-        phase: &str,
-        planned: &Planned,
-        observer: &impl Observer,
-    ) -> Result<(), WorkloadError> {
-        let path = &self.databases.all()[0].path;
-        let sync_calls = sync_call::count();
-        let begin_ns = observer.now_ns();
+impl Task for Runner<'_> {
+    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        self.operations.draw(&mut self.planned)?;
+        let databases = self.databases.all();
+        let path = &databases[0].path;
+        let (sync_calls, retries) = (sync_call::count(), busy::retries());
+        let batch_atomic_commits = batch_atomic_write::commits();
+        let begin_ns = now_ns();
         self.statements.begin.execute([]).map_err(failed("BEGIN", path))?;
-        for (index, database) in self.databases.all().iter().enumerate() {
-            look(&mut self.statements.selects[index], &planned.selects)
+        for (index, database) in databases.iter().enumerate() {
+            look(&mut self.statements.selects[index], &self.planned.selects)
                 .map_err(failed("SELECT", &database.path))?;
         }
-        for (index, database) in self.databases.all().iter().enumerate() {
-            change(&mut self.statements.changes[index], self.case.workload, &planned.changes)
-                .map_err(failed(self.case.workload.verb(), &database.path))?;
+        let verb = self.case.workload.verb();
+        for (index, database) in databases.iter().enumerate() {
+            change(&mut self.statements.changes[index], verb, &self.planned.changes)
+                .map_err(failed(verb.word(), &database.path))?;
         }
-        let commit_ns = observer.now_ns();
+        let commit_ns = now_ns();
         self.statements.commit.execute([]).map_err(failed("COMMIT", path))?;
-        let return_ns = observer.now_ns();
-        self.rows.push(Transaction {
-            transaction_id: self.next_transaction(),
-            phase: phase.into(),
-            kind: self.case.workload.verb().into(),
-            databases: count(self.databases.all().len()),
+        let return_ns = now_ns();
+        *self.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
+        Ok(Done {
+            verb,
+            databases: count(databases.len()),
+            sync_calls: sync_call::count() - sync_calls,
+            busy_retries: busy::retries() - retries,
+            wal_frames: databases.iter().map(Database::wal_frames).sum(),
             begin_ns,
             commit_ns,
             return_ns,
-            sync_calls: sync_call::count() - sync_calls,
-            wal_frames: self.databases.all().iter().map(Database::wal_frames).sum(),
-        });
-        Ok(())
+        })
     }
 
-    fn is_checkpoint_due(&self, limit: i64) -> bool {
-        self.databases.all().iter().any(|database| database.wal_frames() >= limit)
+    fn rest(&self) {
+        if self.case.interval_us > 0 {
+            std::thread::sleep(Duration::from_micros(self.case.interval_us));
+        }
     }
 
-    /// Copies every WAL of at least `limit` frames back, as a phase and a row of its own.
-    fn checkpoint(&mut self, limit: i64, observer: &mut impl Observer) -> anyhow::Result<()> {
-        observer.enter("checkpoint")?;
-        let due = self.databases.all().iter().filter(|database| database.wal_frames() >= limit);
-        let due: Vec<&Database> = due.collect();
-        let sync_calls = sync_call::count();
-        let begin_ns = observer.now_ns();
+    fn is_checkpoint_due(&self, at_end: bool) -> bool {
+        self.due(at_end).next().is_some()
+    }
+
+    /// Copies every WAL that is due back, as a row of its own.
+    fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+        let due: Vec<&Database> = self.due(at_end).collect();
+        if due.is_empty() {
+            return Ok(None);
+        }
+        let (sync_calls, retries) = (sync_call::count(), busy::retries());
+        let begin_ns = now_ns();
         let mut wal_frames = 0;
         for database in &due {
-            let mode = self.case.checkpoint_mode.word();
-            wal_frames += self.databases.checkpoint(database, mode)?;
+            wal_frames += self.databases.checkpoint(database, self.case.checkpoint_mode.word())?;
         }
-        let return_ns = observer.now_ns();
-        self.rows.push(Transaction {
-            transaction_id: self.next_transaction(),
-            phase: "checkpoint".into(),
-            kind: "checkpoint".into(),
+        Ok(Some(Done {
+            verb: Verb::Checkpoint,
             databases: count(due.len()),
+            sync_calls: sync_call::count() - sync_calls,
+            busy_retries: busy::retries() - retries,
+            wal_frames,
             begin_ns,
             commit_ns: begin_ns,
-            return_ns,
-            sync_calls: sync_call::count() - sync_calls,
-            wal_frames,
-        });
-        observer.leave()
-    }
-
-    fn next_transaction(&self) -> i64 {
-        count(self.rows.len())
+            return_ns: now_ns(),
+        }))
     }
 }
 
@@ -198,12 +194,12 @@ fn look(statements: &mut [Statement<'_>], selects: &[Operation]) -> rusqlite::Re
 /// Changes each row, and makes sure that it was one.
 fn change(
     statements: &mut [Statement<'_>],
-    workload: SqliteWorkload,
+    verb: Verb,
     changes: &[Operation],
 ) -> rusqlite::Result<()> {
     for Operation { table, key, value } in changes {
-        let changed = match workload {
-            SqliteWorkload::Delete => statements[*table].execute([key])?,
+        let changed = match verb {
+            Verb::Delete => statements[*table].execute([key])?,
             _ => statements[*table].execute(params![key, value])?,
         };
         if changed != 1 {
@@ -214,6 +210,6 @@ fn change(
 }
 
 /// A length as a column has it.
-fn count(length: usize) -> i64 {
-    i64::try_from(length).unwrap_or(i64::MAX)
+fn count(length: usize) -> u16 {
+    u16::try_from(length).unwrap_or(u16::MAX)
 }

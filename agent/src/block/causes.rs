@@ -1,0 +1,177 @@
+//! Why a bio is there: which call it serves, and which changes to files a filesystem's commit
+//! carries. Reads the records of calls, changes and names in order, together with the bios.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::changes::{self, Changed, Changes, Reason, Scope};
+use super::classify::{BlockType, Class, Owner};
+use super::files::Key;
+use super::kernel::{
+    BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
+};
+use super::names::Names;
+use super::record::{Bio, Change, Name, Path, Run, Sync};
+use super::sync_calls::{Asker, SyncCalls};
+
+/// h_blocktype of a commit block (include/linux/jbd2.h).
+const JBD2_COMMIT: u8 = 2;
+
+/// The cause of one bio.
+#[derive(Debug, Clone, Default)]
+pub struct Cause {
+    pub asker: Option<Asker>,
+    /// None for what carries no changes: data, a table that is brought up to date in place.
+    pub reason: Option<Rc<Reason>>,
+}
+
+/// What is going on, and what is still to be committed.
+#[derive(Debug)]
+pub struct Causes {
+    calls: SyncCalls,
+    changes: Changes,
+    names: Names,
+    /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
+    behind: BTreeMap<u32, u32>,
+}
+
+impl Causes {
+    /// Nothing is going on. `disks` are the numbers of the traced disks.
+    pub fn new(disks: BTreeSet<u32>) -> Self {
+        Causes {
+            calls: SyncCalls::new(disks),
+            changes: Changes::default(),
+            names: Names::default(),
+            behind: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the mounts from the text of /proc/self/mountinfo.
+    pub fn set_mounts(&mut self, mountinfo: &str) {
+        self.names.set_mounts(mountinfo);
+    }
+
+    /// A filesystem (s_dev) is on a traced disk; true if that is news.
+    pub fn learn(&mut self, filesystem: u32) -> bool {
+        self.calls.learn(filesystem)
+    }
+
+    /// The call is about everything, or about a filesystem on a traced disk as far as is known.
+    pub fn is_here(&self, sync: &Sync) -> bool {
+        self.calls.is_here(sync)
+    }
+
+    /// A call that waits began.
+    pub fn begin(&mut self, sync: Sync) {
+        self.calls.begin(sync);
+    }
+
+    /// The call that a thread was in ended.
+    pub fn end(&mut self, tid: u32) {
+        if let Some(number) = self.calls.end(tid) {
+            self.changes.end_call(number);
+        }
+    }
+
+    /// The kernel told the path of a file.
+    pub fn see_path(&mut self, path: &Path) {
+        self.names.see_path(path);
+    }
+
+    /// A file was changed.
+    pub fn change(&mut self, change: &Change) {
+        let Change { filesystem, inode, generation, .. } = *change;
+        let file = Changed::File(Key { filesystem, inode, generation });
+        self.changes.add(filesystem, &file, change.changes, change.time_ns);
+    }
+
+    /// A call changed a name.
+    pub fn name(&mut self, name: &Name) {
+        let Some((filesystem, changed)) = self.names.find(name) else { return };
+        let bits = match name.call {
+            // truncate: the one that changes no name.
+            76 => changes::SHRANK,
+            82 | 264 | 316 if name.second => changes::REPLACED,
+            82 | 264 | 316 => changes::RENAMED,
+            86 | 265 if name.second => changes::CREATED,
+            86 | 265 => changes::LINKED,
+            84 | 87 | 263 => changes::UNLINKED,
+            _ => changes::CREATED,
+        };
+        if bits == changes::REPLACED && matches!(changed, Changed::Named(_)) {
+            // Nothing had that name before.
+            return;
+        }
+        self.changes.add(filesystem, &changed, bits, name.time_ns);
+    }
+
+    /// Why the bio is there.
+    pub fn of(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Cause {
+        let filesystem = self.filesystem_of(bio, runs);
+        let asker = self.calls.asker(bio, runs, filesystem);
+        let is_last = bio.journal_block_type == JBD2_COMMIT;
+        let reason = self.scope(bio, runs, asker.as_ref()).map(|scope| {
+            let call = asker.as_ref().and_then(|asker| asker.number);
+            self.changes.reason(filesystem, scope, call, bio.time_ns, is_last)
+        });
+        if is_last {
+            self.calls.serve(filesystem);
+        }
+        Cause { asker, reason }
+    }
+
+    /// s_dev of the filesystem that the bio is of.
+    fn filesystem_of(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> u32 {
+        let device = bio.partition_device;
+        let mapped = |run: &&Run| run.inode > 0 && run.filesystem != device;
+        if let Some(run) = runs.iter().map(|(run, _)| run).find(mapped)
+            && (run.magic != BLOCK_DEVICE_MAGIC || self.calls.is_known(run.filesystem))
+        {
+            // A filesystem without a device of its own, or a copy in a journal on another disk.
+            self.behind.insert(device, run.filesystem);
+            return run.filesystem;
+        }
+        if let Some(filesystem) = self.behind.get(&device) {
+            return *filesystem;
+        }
+        let log = runs.iter().any(|(_, class)| class.block_type == BlockType::FsJournal);
+        if log && !self.calls.is_known(device) {
+            // A log on a disk of its own, before anything told whose.
+            return self.calls.oldest_filesystem().unwrap_or(device);
+        }
+        device
+    }
+
+    /// Which changes the bio may carry; None if it is not the way they are made to last.
+    fn scope(&self, bio: &Bio, runs: &[(Run, Class)], asker: Option<&Asker>) -> Option<Scope> {
+        if bio.flags & OPERATION_MASK != OPERATION_WRITE {
+            return None;
+        }
+        let on_btrfs =
+            |run: &Run| run.magic == BTRFS_MAGIC || self.behind.contains_key(&bio.partition_device);
+        let asked = || {
+            let file = asker.and_then(|asker| asker.file);
+            file.map_or(Scope::All, |key| Scope::Inode(key.inode))
+        };
+        let of_run = |(run, class): &(Run, Class)| match (class.block_type, run.magic) {
+            (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(asked()),
+            (BlockType::FsJournal, _) => Some(Scope::All),
+            (BlockType::FsMetadata, F2FS_MAGIC) => match class.owner {
+                Owner::None => Some(Scope::All),
+                Owner::Number(inode) => Some(Scope::Inode(inode)),
+                Owner::Inode => Some(Scope::Inode(run.inode)),
+            },
+            (BlockType::FsMetadata, NILFS_MAGIC) => Some(Scope::All),
+            (BlockType::FsMetadata, _) if class.subtype == "superblock" && on_btrfs(run) => {
+                Some(asked())
+            }
+            (BlockType::FsMetadata, BTRFS_MAGIC) => Some(Scope::All),
+            _ => None,
+        };
+        runs.iter().find_map(of_run)
+    }
+}
+
+#[cfg(test)]
+#[path = "causes_test.rs"]
+mod tests;

@@ -1,0 +1,149 @@
+//! Rows under way. A request is known when it is issued, but not yet when it completes, nor every
+//! name of its files; a draft keeps the keys of files, and becomes rows of requests and page_runs
+//! when it is written.
+
+use std::rc::Rc;
+
+use super::changes::Reason;
+use super::classify::{BlockType, Class, Owner};
+use super::file_kind;
+use super::files::{Files, Key, run_key};
+use super::record::Run;
+use crate::trace::rows;
+
+/// The file that a run is of, or about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    None,
+    File(Key),
+    /// A file of which only filesystem and inode number are known.
+    Number(u32, u64),
+}
+
+impl Subject {
+    /// What the rules said of a run.
+    pub fn of(run: &Run, class: &Class) -> Self {
+        match class.owner {
+            Owner::None => Self::None,
+            Owner::Inode => Self::File(run_key(run)),
+            Owner::Number(inode) => Self::Number(run.filesystem, inode),
+        }
+    }
+
+    fn id(self, files: &Files, time_ns: u64) -> Option<i64> {
+        match self {
+            Self::None => None,
+            Self::File(key) => files.id(key),
+            Self::Number(filesystem, inode) => files.id_by_number(filesystem, inode, time_ns),
+        }
+    }
+}
+
+/// A row of page_runs to be.
+#[derive(Debug, Clone)]
+pub struct DraftRun {
+    pub sector: u64,
+    pub length_bytes: u64,
+    pub block_type: BlockType,
+    pub subtype: String,
+    pub subject: Subject,
+    pub file_offset_bytes: Option<i64>,
+    pub home_sector: Option<i64>,
+    /// When its bio was queued.
+    pub time_ns: u64,
+}
+
+impl DraftRun {
+    /// Sectors that no bio was seen for.
+    pub fn unknown(sector: u64, sectors: u64) -> Self {
+        DraftRun {
+            sector,
+            length_bytes: sectors * 512,
+            block_type: BlockType::Unknown,
+            subtype: String::new(),
+            subject: Subject::None,
+            file_offset_bytes: None,
+            home_sector: None,
+            time_ns: 0,
+        }
+    }
+
+    /// Adds a run to those of its request; neighbours of one owner become one.
+    pub fn push_onto(self, runs: &mut Vec<DraftRun>) {
+        match runs.last_mut() {
+            Some(last) if continues(last, &self) => last.length_bytes += self.length_bytes,
+            _ => runs.push(self),
+        }
+    }
+}
+
+fn continues(last: &DraftRun, next: &DraftRun) -> bool {
+    let follows = |last_begin: Option<i64>, next_begin: Option<i64>, length: u64| {
+        next_begin == last_begin.map(|begin| begin + length as i64)
+    };
+    last.block_type == next.block_type
+        && last.subtype == next.subtype
+        && last.subject == next.subject
+        && follows(last.file_offset_bytes, next.file_offset_bytes, last.length_bytes)
+        && follows(last.home_sector, next.home_sector, last.length_bytes / 512)
+}
+
+/// A request whose names are not filled in.
+#[derive(Debug)]
+pub struct Draft {
+    /// All but phase, files and what the page runs agree on.
+    pub row: rows::Request,
+    pub runs: Vec<DraftRun>,
+    pub asker_file: Option<Key>,
+    /// Of its bios that carry changes to files.
+    pub reasons: Vec<Rc<Reason>>,
+    /// Nothing more will be heard of it.
+    pub done: bool,
+}
+
+impl Draft {
+    /// The rows, with the files as they are known by now.
+    pub fn into_rows(self, files: &Files) -> (rows::Request, Vec<rows::PageRun>) {
+        let Draft { mut row, runs, asker_file, reasons, .. } = self;
+        let request_id = row.request_id;
+        let page_run = |run: DraftRun| {
+            let file_id = run.subject.id(files, run.time_ns);
+            rows::PageRun {
+                request_id,
+                sector: run.sector as i64,
+                length_bytes: run.length_bytes as i64,
+                block_type: run.block_type.as_str().to_owned(),
+                block_subtype: run.subtype,
+                file_id,
+                file_offset_bytes: run.file_offset_bytes,
+                file_kind: file_id.map_or(file_kind::NONE, |id| files.kind(id)).to_owned(),
+                home_sector: run.home_sector,
+            }
+        };
+        let runs: Vec<rows::PageRun> = runs.into_iter().map(page_run).collect();
+        row.asker_file_id = asker_file.and_then(|key| files.id(key));
+        row.reason = Reason::text_of_all(&reasons, |key| files.path_of(key));
+        if !runs.is_empty() {
+            summarise(&mut row, &runs);
+        }
+        (row, runs)
+    }
+}
+
+/// What a request's runs agree on; "mixed" where they do not.
+fn summarise(request: &mut rows::Request, runs: &[rows::PageRun]) {
+    let agree = |field: fn(&rows::PageRun) -> &str| match runs {
+        [first, rest @ ..] if rest.iter().all(|run| field(run) == field(first)) => {
+            field(first).to_owned()
+        }
+        _ => "mixed".to_owned(),
+    };
+    request.block_type = agree(|run| &run.block_type);
+    request.block_subtype = agree(|run| &run.block_subtype);
+    request.file_kind = agree(|run| &run.file_kind);
+    let file_id = runs.first().and_then(|run| run.file_id);
+    if runs.iter().all(|run| run.file_id == file_id) {
+        request.file_id = file_id;
+        request.file_offset_bytes = runs.first().and_then(|run| run.file_offset_bytes);
+    }
+}

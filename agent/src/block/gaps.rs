@@ -1,0 +1,34 @@
+//! What a tracing knows that it does not know, in numbers and in words.
+
+/// What was seen but not tied up.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Gaps {
+    /// Bytes of requests whose page runs are of block_type unknown.
+    pub unattributed_bytes: u64,
+    /// Flushes for which no bio that asked for one was pending.
+    pub unattributed_flushes: u64,
+    /// Bios of which a part was still queued at the end, or never came out of the queue.
+    pub unissued_bios: u64,
+    /// Requests whose completion was not seen.
+    pub incomplete_requests: u64,
+    /// Requests that the device refused.
+    pub failed_requests: u64,
+    /// Requests of bios queued before the tracing began or after it ended: no part of it.
+    pub edge_requests: u64,
+}
+
+impl Gaps {
+    /// Why the tables are incomplete; none where nothing is missing.
+    pub fn reasons(&self, lost_events: u64) -> Vec<String> {
+        let counts = [
+            (lost_events, "events of the tracer were lost"),
+            (self.unattributed_bytes, "bytes have no known owner"),
+            (self.unattributed_flushes, "flushes were asked for by nobody known"),
+            (self.unissued_bios, "bios were queued and never issued"),
+            (self.incomplete_requests, "requests were never seen to complete"),
+            (self.failed_requests, "requests were refused by the device"),
+        ];
+        let missing = counts.into_iter().filter(|(count, _)| *count > 0);
+        missing.map(|(count, what)| format!("{count} {what}")).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! Who is served, with one caller and with several.
+
+use super::super::classify::classify;
+use super::super::layout::Layout;
+use super::super::symbols::Symbols;
+use super::*;
+
+const DISK: u32 = 9;
+
+fn call(tid: u32, number: u32, inode: u64, disk: u32) -> Sync {
+    let filesystem = if inode == 0 { 0 } else { disk };
+    Sync { tid, pid: tid, call: number, inode, disk, filesystem, ..Sync::default() }
+}
+
+fn calls() -> SyncCalls {
+    SyncCalls::new(BTreeSet::from([DISK]))
+}
+
+fn write_by(tid: u32) -> Bio {
+    Bio { tid, flags: 1, ..Bio::default() }
+}
+
+fn run_of(inode: u64) -> Vec<(Run, Class)> {
+    let (filesystem, mode, magic) = (DISK, 0o100644, 0xef53);
+    let run = Run { inode, filesystem, mode, magic, ..Run::default() };
+    let class = classify(&Bio::default(), &run, &Symbols::default(), &Layout::default());
+    vec![(run, class)]
+}
+
+#[test]
+fn the_submitter_itself_comes_first() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    calls.begin(call(2, 75, 12, DISK));
+    let asker = calls.asker(&write_by(2), &run_of(11), DISK).unwrap();
+    assert_eq!((asker.call, asker.waiting), ("fdatasync", 1));
+}
+
+#[test]
+fn then_whose_file_it_is_then_who_began_first() {
+    let mut calls = calls();
+    calls.begin(call(5, 74, 11, DISK));
+    calls.begin(call(2, 74, 12, DISK));
+    let asker = |calls: &mut SyncCalls, inode| {
+        let asker = calls.asker(&write_by(77), &run_of(inode), DISK);
+        asker.map(|asker| (asker.tid, asker.waiting))
+    };
+    assert_eq!(asker(&mut calls, 12), Some((2, 1)));
+    assert_eq!(asker(&mut calls, 99), Some((5, 2)));
+    assert_eq!(calls.end(5), Some(0));
+    assert_eq!(asker(&mut calls, 99), Some((2, 1)));
+    calls.end(2);
+    assert_eq!(asker(&mut calls, 99), None);
+}
+
+/// A commit serves whoever waits; the next one is for who came after.
+#[test]
+fn who_was_served_does_not_ask_again() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    calls.begin(call(2, 74, 12, DISK));
+    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().tid, 1);
+    calls.serve(DISK);
+    calls.begin(call(3, 74, 13, DISK));
+    let asker = calls.asker(&write_by(77), &[], DISK).unwrap();
+    assert_eq!((asker.tid, asker.waiting), (3, 3));
+}
+
+#[test]
+fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
+    let mut calls = calls();
+    calls.begin(call(3, 16, 11, DISK));
+    let asker = calls.asker(&write_by(77), &run_of(99), DISK).unwrap();
+    assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
+    assert_eq!(asker.file, Some(Key { filesystem: DISK, inode: 11, generation: 0 }));
+    calls.end(3);
+    assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK), None);
+}
+
+#[test]
+fn other_filesystems_and_other_readers_are_not_served() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, 8));
+    assert_eq!(calls.asker(&write_by(1), &[], DISK), None);
+    calls.learn(8);
+    assert_eq!(calls.asker(&write_by(2), &[], DISK), None);
+    calls.begin(call(1, 162, 0, 0));
+    assert_eq!(calls.asker(&write_by(2), &[], DISK).unwrap().file, None);
+    let read = Bio { tid: 2, flags: 0, ..Bio::default() };
+    assert_eq!(calls.asker(&read, &[], DISK), None);
+}
+
+#[test]
+fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
+    let mut calls = calls();
+    calls.learn(39);
+    calls.begin(Sync { disk: 0, filesystem: 39, ..call(1, 74, 11, 0) });
+    calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
+    assert_eq!(calls.asker(&write_by(3), &[], 39).unwrap().tid, 1);
+    assert_eq!(calls.asker(&write_by(2), &[], 39).unwrap().tid, 1);
+    assert_eq!(calls.oldest_filesystem(), Some(39));
+}
+
+#[test]
+fn direct_io_asks_for_itself() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    let mut runs = run_of(12);
+    runs[0].0.flags = RUN_DIRECT;
+    let asker = calls.asker(&write_by(2), &runs, DISK).unwrap();
+    assert_eq!((asker.tid, asker.call, asker.number), (2, "O_DIRECT write", None));
+    assert_eq!(asker.file.unwrap().inode, 12);
+    let read = Bio { call_flags: CALL_DIRECT, ..Bio::default() };
+    assert_eq!(calls.asker(&read, &[], DISK).unwrap().call, "O_DIRECT read");
+}
+
+#[test]
+fn what_msync_writes_tells_its_file() {
+    let mut calls = calls();
+    calls.learn(DISK);
+    calls.begin(call(1, MSYNC, 0, 0));
+    assert_eq!(calls.asker(&write_by(1), &[], DISK).unwrap().file, None);
+    assert_eq!(calls.asker(&write_by(1), &run_of(12), DISK).unwrap().file.unwrap().inode, 12);
+    // And so for what others write for it then.
+    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().file.unwrap().inode, 12);
+}

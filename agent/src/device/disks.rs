@@ -1,0 +1,218 @@
+//! Which disks something is on. Reads /proc/self/mountinfo and /sys; gives the whole disks behind a
+//! block device or a directory, because requests are those of disks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::number;
+use crate::errors::WrongUse;
+
+/// The filesystems whose blocks the tracer can tell apart.
+const KNOWN: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "nilfs2", "xfs"];
+
+/// Disks that are to be traced, and what is known to be on them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disks {
+    /// Kernel numbers of whole disks.
+    pub numbers: BTreeSet<u32>,
+    /// Mounts from these disks, as mountinfo tells: "DEVICE MOUNT-POINT TYPE OPTIONS".
+    pub mounts: Vec<String>,
+    /// Types of mounted filesystems whose metadata the tracer does not know.
+    pub unknown_types: BTreeSet<String>,
+}
+
+/// One line of mountinfo (proc_pid_mountinfo(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mount {
+    device: String,
+    mount_point: PathBuf,
+    filesystem: String,
+    source: String,
+    options: String,
+}
+
+impl Disks {
+    /// The disk that a node of /dev is, or is a partition of.
+    ///
+    /// # Errors
+    /// If it is no block device, or not one that requests are made for.
+    pub fn of_device(path: &Path) -> anyhow::Result<Self> {
+        let numbers = BTreeSet::from([disk_of_node(path)?]);
+        with_mounts(numbers, &mounts()?)
+    }
+
+    /// The disks of the filesystem that a directory is on.
+    ///
+    /// # Errors
+    /// If the directory is not there, or not on a disk.
+    pub fn of_directory(path: &Path) -> anyhow::Result<Self> {
+        let cannot = |error| WrongUse(format!("{}: {error}", path.display()));
+        let directory = fs::canonicalize(path).map_err(cannot)?;
+        let mounts = mounts()?;
+        let mount = mount_of(&mounts, &directory)
+            .ok_or_else(|| WrongUse(format!("{}: on no mount", path.display())))?;
+        with_mounts(disks_of_mount(mount)?, &mounts)
+    }
+}
+
+fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks> {
+    let mut disks = Disks { numbers, ..Disks::default() };
+    for mount in mounts {
+        if !disks_of_mount(mount).is_ok_and(|on| !on.is_disjoint(&disks.numbers)) {
+            continue;
+        }
+        let Mount { source, mount_point, filesystem, options, .. } = mount;
+        disks.mounts.push(format!("{source} {} {filesystem} {options}", mount_point.display()));
+        if !KNOWN.contains(&filesystem.as_str()) {
+            disks.unknown_types.insert(filesystem.clone());
+        }
+    }
+    Ok(disks)
+}
+
+fn mounts() -> anyhow::Result<Vec<Mount>> {
+    let path = "/proc/self/mountinfo";
+    let text = fs::read_to_string(path).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+    Ok(text.lines().filter_map(parse_mount).collect())
+}
+
+/// "ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [FIELDS...] - TYPE SOURCE SUPER-OPTIONS".
+fn parse_mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let fields: Vec<&str> = before.split(' ').collect();
+    let [_, _, device, _, mount_point, _, ..] = fields.as_slice() else { return None };
+    let mut rest = after.splitn(3, ' ');
+    Some(Mount {
+        device: (*device).to_owned(),
+        mount_point: PathBuf::from(unescape(mount_point)),
+        filesystem: rest.next()?.to_owned(),
+        source: unescape(rest.next()?),
+        options: rest.next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Space, tab, newline and backslash are there as \040 and so on.
+fn unescape(text: &str) -> String {
+    let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    codes.iter().fold(text.to_owned(), |text, (code, sign)| text.replace(code, sign))
+}
+
+/// The mount with the longest mount point above a path; of equal ones the last, which hides them.
+fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+    above.max_by_key(|mount| mount.mount_point.components().count())
+}
+
+fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
+    if mount.filesystem == "btrfs" {
+        // Its device number is of no device: it may be on several.
+        return btrfs_disks(mount);
+    }
+    if mount.device.starts_with("0:") {
+        let Mount { mount_point, filesystem, .. } = mount;
+        let place = mount_point.display();
+        let message = format!("{place}: {filesystem} is on no block device; name a --device");
+        return Err(WrongUse(message).into());
+    }
+    Ok(BTreeSet::from([whole_disk(&mount.device)?]))
+}
+
+fn btrfs_disks(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
+    let source = fs::canonicalize(&mount.source)?;
+    let name = source.file_name().unwrap_or_default();
+    for filesystem in fs::read_dir("/sys/fs/btrfs")?.flatten() {
+        let devices = filesystem.path().join("devices");
+        if devices.join(name).exists() {
+            let numbers = fs::read_dir(devices)?
+                .flatten()
+                .map(|device| whole_disk(fs::read_to_string(device.path().join("dev"))?.trim()));
+            return numbers.collect();
+        }
+    }
+    Ok(BTreeSet::from([disk_of_node(&source)?]))
+}
+
+fn disk_of_node(path: &Path) -> anyhow::Result<u32> {
+    let cannot = |what: String| WrongUse(format!("{}: {what}", path.display()));
+    let metadata = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
+    if !metadata.file_type().is_block_device() {
+        return Err(cannot("no block device; name one of lsblk's".to_owned()).into());
+    }
+    whole_disk(&number::text(number::of_node(metadata.rdev())))
+}
+
+/// The disk that MAJOR:MINOR is, or is a partition of.
+fn whole_disk(device: &str) -> anyhow::Result<u32> {
+    let node = PathBuf::from(format!("/sys/dev/block/{device}"));
+    let mut place = fs::canonicalize(&node)
+        .map_err(|error| WrongUse(format!("{}: {error}: no such disk", node.display())))?;
+    if place.join("partition").exists() {
+        place.pop();
+    }
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if place.join("dm").exists() || place.join("md").exists() {
+        let below = fs::read_dir(place.join("slaves")).into_iter().flatten().flatten();
+        let below: Vec<String> =
+            below.map(|disk| format!("/dev/{}", disk.file_name().to_string_lossy())).collect();
+        let below = below.join(", ");
+        let message = format!(
+            "{name}: made of other disks by device mapper or md, which the tracer does not follow; \
+             name the disk below: {below}"
+        );
+        return Err(WrongUse(message).into());
+    }
+    let path = place.join("dev");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+    number::parse(text.trim()).ok_or_else(|| anyhow::anyhow!("{}: {text}", path.display()))
+}
+
+/// What tells one life of a disk from the next: a loop device that is detached and used again
+/// gets another (Documentation/ABI/stable/sysfs-block, diskseq). None once the disk is gone.
+pub fn life(disk: u32) -> Option<String> {
+    let place = PathBuf::from(format!("/sys/dev/block/{}", number::text(disk)));
+    let sequence = fs::read_to_string(place.join("diskseq")).unwrap_or_default();
+    let size = fs::read_to_string(place.join("size")).ok()?;
+    (size.trim() != "0").then(|| sequence.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTINFO: &str = r"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:26 / /run rw - tmpfs tmpfs rw,size=5g
+31 22 7:0 / /mnt/a\040b rw,noatime - xfs /dev/loop0 rw,attr2
+32 22 7:1 / /mnt/a\040b rw - ext4 /dev/loop1 rw";
+
+    fn mounts() -> Vec<Mount> {
+        MOUNTINFO.lines().filter_map(parse_mount).collect()
+    }
+
+    #[test]
+    fn the_nearest_and_latest_mount_holds_a_directory() {
+        let mounts = mounts();
+        let device = |path| mount_of(&mounts, Path::new(path)).unwrap().device.as_str();
+        assert_eq!(device("/home/x"), "8:1");
+        assert_eq!(device("/running"), "8:1");
+        assert_eq!(device("/run/user"), "0:26");
+        assert_eq!(device("/mnt/a b/c"), "7:1");
+    }
+
+    #[test]
+    fn a_directory_without_a_disk_is_told_so() {
+        let error = disks_of_mount(&mounts()[1]).unwrap_err();
+        assert!(error.is::<WrongUse>());
+        assert!(error.to_string().contains("tmpfs is on no block device"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_block_device_is_named() {
+        for path in ["/dev/null", "/no/such/node"] {
+            let error = Disks::of_device(Path::new(path)).unwrap_err();
+            assert!(error.is::<WrongUse>() && error.to_string().starts_with(path), "{error}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! A tracing on a running machine: what ends it, and where its tables go as they come.
+
+pub mod output;
+pub mod summary;
+pub mod until;

@@ -1,0 +1,125 @@
+//! What each thread notes of its transactions while they run: numbers alone, so that noting costs
+//! next to nothing. Rows of the transactions table are made of them afterwards.
+
+use serde::{Deserialize, Serialize};
+
+use crate::case::words;
+use crate::trace::rows::Transaction;
+
+words! {
+    /// What a transaction was, as in the transactions table.
+    Verb {
+        Insert = "insert", Update = "update", Delete = "delete", Checkpoint = "checkpoint",
+        Write = "write", Read = "read", Create = "create", Unlink = "unlink", Rename = "rename",
+        Mkdir = "mkdir", Stat = "stat",
+    }
+}
+
+/// One transaction or checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub verb: Verb,
+    pub databases: u16,
+    pub sync_calls: u32,
+    pub busy_retries: u32,
+    pub wal_frames: u32,
+    pub begin_ns: i64,
+    pub commit_ns: i64,
+    pub return_ns: i64,
+}
+
+/// One thread's transactions in order: those of the warm-up first.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The kernel's number of the thread.
+    pub tid: i64,
+    pub entries: Vec<Done>,
+    /// How many entries the warm-up has.
+    pub warmup: usize,
+}
+
+impl Ledger {
+    /// Transactions in it, warm-up and measured, without checkpoints.
+    pub fn performed(&self) -> u64 {
+        self.entries.iter().filter(|done| done.verb != Verb::Checkpoint).count() as u64
+    }
+}
+
+/// The transactions table: every thread's entries in the order in which they began.
+pub fn rows(ledgers: &[Ledger]) -> Vec<Transaction> {
+    let mut rows: Vec<Transaction> = Vec::new();
+    for (thread, ledger) in (0..).zip(ledgers) {
+        rows.extend(ledger.entries.iter().enumerate().map(|(index, done)| Transaction {
+            transaction_id: 0,
+            thread,
+            tid: ledger.tid,
+            phase: phase(done.verb, index < ledger.warmup).into(),
+            kind: done.verb.word().into(),
+            databases: done.databases.into(),
+            begin_ns: done.begin_ns,
+            commit_ns: done.commit_ns,
+            return_ns: done.return_ns,
+            sync_calls: done.sync_calls.into(),
+            wal_frames: done.wal_frames.into(),
+            busy_retries: done.busy_retries.into(),
+        }));
+    }
+    // Stable: one thread's own stay in order even if the clock stood still.
+    rows.sort_by_key(|row| (row.begin_ns, row.thread));
+    for (id, row) in (0..).zip(&mut rows) {
+        row.transaction_id = id;
+    }
+    rows
+}
+
+fn phase(verb: Verb, warmup: bool) -> &'static str {
+    match verb {
+        Verb::Checkpoint => "checkpoint",
+        _ if warmup => "warm-up",
+        _ => "commit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(verb: Verb, begin_ns: i64) -> Done {
+        let (databases, sync_calls, busy_retries, wal_frames) = (1, 2, 3, 4);
+        let (commit_ns, return_ns) = (begin_ns + 1, begin_ns + 5);
+        Done {
+            verb,
+            databases,
+            sync_calls,
+            busy_retries,
+            wal_frames,
+            begin_ns,
+            commit_ns,
+            return_ns,
+        }
+    }
+
+    #[test]
+    fn rows_are_in_order_of_their_beginning_over_all_threads() {
+        let first = vec![done(Verb::Insert, 10), done(Verb::Insert, 20)];
+        let second =
+            vec![done(Verb::Insert, 10), done(Verb::Insert, 15), done(Verb::Checkpoint, 30)];
+        let ledgers = [
+            Ledger { tid: 70, entries: first, warmup: 1 },
+            Ledger { tid: 71, entries: second, warmup: 1 },
+        ];
+        assert_eq!(ledgers[1].performed(), 2);
+        let found: Vec<_> = rows(&ledgers)
+            .into_iter()
+            .map(|row| (row.transaction_id, row.thread, row.tid, row.begin_ns, row.phase))
+            .collect();
+        let wanted = [
+            (0, 0, 70, 10, "warm-up"),
+            (1, 1, 71, 10, "warm-up"),
+            (2, 1, 71, 15, "commit"),
+            (3, 0, 70, 20, "commit"),
+            (4, 1, 71, 30, "checkpoint"),
+        ];
+        assert_eq!(found, wanted.map(|(id, n, tid, ns, phase)| (id, n, tid, ns, phase.into())));
+    }
+}

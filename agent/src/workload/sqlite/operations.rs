@@ -1,0 +1,283 @@
+//! The stream of operations: a pure function of settings, seed and thread. Produces the rows that
+//! the databases start with, keys and values of each transaction as they go, and the hash by which
+//! two streams can be told apart.
+
+use std::collections::BTreeSet;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::RngCore;
+use sha2::{Digest, Sha256};
+
+use crate::case::sqlite::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
+use crate::workload::WorkloadError;
+use crate::workload::conduct::{Length, Plan};
+use crate::workload::draw::{below, generator};
+
+/// One row's change, or a look at one row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// Number of the table, from 0.
+    pub table: usize,
+    /// The row's INTEGER PRIMARY KEY.
+    pub key: i64,
+    /// The new value; empty for a delete and a look.
+    pub value: String,
+}
+
+/// What one transaction does in every database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// Rows to look at before the changes.
+    pub selects: Vec<Operation>,
+    pub changes: Vec<Operation>,
+}
+
+/// Random keys are drawn below 2^40: wide enough to be sparse. As row ids they are varints, nearly
+/// all of 6 bytes (sqlite.org/fileformat2.html, "A variable-length integer").
+const RANDOM_KEY_LIMIT: u64 = 1 << 40;
+/// The generator's streams of initial rows are apart from those of transactions.
+const ROWS_STREAM: u64 = 1 << 32;
+
+impl SqliteSettings {
+    /// What there is to do, over all connections.
+    pub fn plan(&self) -> Plan {
+        let measured = Length::new(self.transactions, self.duration_ms);
+        Plan { warmup: self.warmup_transactions, measured }
+    }
+
+    /// Threads that change the same databases.
+    fn sharers(&self) -> u64 {
+        match self.sharing {
+            Sharing::Own => 1,
+            Sharing::Shared => self.connections.get(),
+        }
+    }
+}
+
+/// The keys of one table that a thread may change: its own, where several change the same table.
+#[derive(Debug)]
+struct Keys {
+    order: KeyOrder,
+    workload: SqliteWorkload,
+    rows: u64,
+    /// Of `step` sharers this is number `offset`: it has every `step`th key.
+    offset: u64,
+    step: u64,
+    drawn: u64,
+    /// Random keys inserted so far.
+    used: BTreeSet<u64>,
+    /// The keys to delete in random order; those drawn come first.
+    left: Vec<u64>,
+}
+
+impl Keys {
+    fn new(settings: &SqliteSettings, thread: u64) -> Self {
+        let (rows, step) = (settings.initial_rows, settings.sharers());
+        let offset = thread % step;
+        let (order, workload) = (settings.key_order, settings.workload);
+        let shuffled = (workload, order) == (SqliteWorkload::Delete, KeyOrder::Random);
+        let left = if shuffled {
+            (offset + 1..=rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect()
+        } else {
+            Vec::new()
+        };
+        Self { order, workload, rows, offset, step, drawn: 0, used: BTreeSet::new(), left }
+    }
+
+    /// The next key; none when all rows are deleted.
+    fn draw(&mut self, random: &mut ChaCha8Rng) -> Option<i64> {
+        let Self { rows, offset, step, drawn, .. } = *self;
+        self.drawn += 1;
+        let nth = offset + step * drawn;
+        let key = match (self.workload, self.order) {
+            (SqliteWorkload::Insert, KeyOrder::Sequential) => rows + 1 + nth,
+            (SqliteWorkload::Insert, KeyOrder::Random) => loop {
+                let key = rows + 1 + offset + step * below(random, RANDOM_KEY_LIMIT / step);
+                if self.used.insert(key) {
+                    break key;
+                }
+            },
+            (SqliteWorkload::Update, KeyOrder::Sequential) => nth % rows + 1,
+            (SqliteWorkload::Update, KeyOrder::Random) => below(random, rows) + 1,
+            (SqliteWorkload::Delete, KeyOrder::Sequential) => (nth < rows).then_some(nth + 1)?,
+            (SqliteWorkload::Delete, KeyOrder::Random) => {
+                let first = usize::try_from(drawn).ok()?;
+                let left = self.left.len().checked_sub(first).filter(|left| *left > 0)?;
+                let other = first + usize::try_from(below(random, left as u64)).ok()?;
+                self.left.swap(first, other);
+                self.left[first]
+            }
+        };
+        Some(key.cast_signed())
+    }
+}
+
+/// The transactions of one thread, drawn as they go. Every database gets the same. Changes go
+/// round the tables, and so do looks.
+#[derive(Debug)]
+pub struct Operations {
+    settings: SqliteSettings,
+    seed: u64,
+    thread: u64,
+    random: ChaCha8Rng,
+    keys: Vec<Keys>,
+    change_table: usize,
+    select_table: usize,
+    performed: u64,
+}
+
+impl Operations {
+    /// At their beginning.
+    ///
+    /// # Errors
+    /// If a table has fewer rows than are deleted from it, or none to update or look at.
+    pub fn new(settings: &SqliteSettings, seed: u64, thread: u64) -> Result<Self, WorkloadError> {
+        let connections = settings.connections.get();
+        let rows = settings.initial_rows;
+        let needed = match (settings.workload, settings.plan().share(thread, connections).count()) {
+            (SqliteWorkload::Insert, _) => 0,
+            (SqliteWorkload::Delete, Some(transactions)) => {
+                changes(settings, transactions, 0).saturating_mul(settings.sharers())
+            }
+            _ => 1,
+        };
+        let needed = needed.max(settings.selects.min(1));
+        if rows < needed {
+            return Err(WorkloadError::TooFewRows { rows, needed });
+        }
+        let keys = (0..settings.tables.get()).map(|_| Keys::new(settings, thread)).collect();
+        let (random, settings) = (generator(seed, thread), settings.clone());
+        let (change_table, select_table, performed) = (0, 0, 0);
+        Ok(Self { settings, seed, thread, random, keys, change_table, select_table, performed })
+    }
+
+    /// Draws the next transaction into `planned`, whose memory is used again.
+    ///
+    /// # Errors
+    /// If all rows have been deleted.
+    pub fn draw(&mut self, planned: &mut Planned) -> Result<(), WorkloadError> {
+        let Planned { selects, changes } = planned;
+        selects.resize_with(size(self.settings.selects), Operation::default);
+        changes.resize_with(size(self.settings.statements.get()), Operation::default);
+        let tables = self.keys.len();
+        let value_bytes = match self.settings.workload {
+            SqliteWorkload::Delete => 0,
+            _ => size(self.settings.value_bytes),
+        };
+        for select in selects {
+            select.table = self.select_table;
+            select.key = (below(&mut self.random, self.settings.initial_rows) + 1).cast_signed();
+            self.select_table = (self.select_table + 1) % tables;
+        }
+        for change in changes {
+            change.table = self.change_table;
+            change.key = self.keys[self.change_table].draw(&mut self.random).ok_or(
+                WorkloadError::RanOut {
+                    what: "rows to delete",
+                    performed: self.performed,
+                    remedy: "raise initial_rows or lower duration_ms",
+                },
+            )?;
+            draw_text(&mut self.random, value_bytes, &mut change.value);
+            self.change_table = (self.change_table + 1) % tables;
+        }
+        self.performed += 1;
+        Ok(())
+    }
+
+    /// SHA-256 over workload, initial rows and the first `performed` transactions: tables, keys and
+    /// values in order. Lengths are hashed too, so that no two streams run together.
+    ///
+    /// # Errors
+    /// Never, if so many have been drawn.
+    pub fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        let mut hasher = Sha256::new();
+        hasher.update(self.settings.workload.word());
+        if self.settings.sharing == Sharing::Own || self.thread == 0 {
+            let rows = self.settings.initial_rows * self.settings.tables.get();
+            hasher.update(rows.to_le_bytes());
+            initial_rows(&self.settings, self.seed, self.thread, |row| {
+                add(&mut hasher, row);
+                Ok(())
+            })?;
+        }
+        let mut again = Self::new(&self.settings, self.seed, self.thread)?;
+        let mut planned = Planned::default();
+        for _ in 0..performed {
+            again.draw(&mut planned)?;
+            for operations in [&planned.selects, &planned.changes] {
+                hasher.update((operations.len() as u64).to_le_bytes());
+                operations.iter().for_each(|operation| add(&mut hasher, operation));
+            }
+        }
+        Ok(hasher)
+    }
+}
+
+fn add(hasher: &mut Sha256, operation: &Operation) {
+    hasher.update((operation.table as u64).to_le_bytes());
+    hasher.update(operation.key.to_le_bytes());
+    hasher.update((operation.value.len() as u64).to_le_bytes());
+    hasher.update(&operation.value);
+}
+
+/// Gives every row that a thread's databases start with, table by table.
+///
+/// # Errors
+/// Of `take`, which gets each row.
+pub fn initial_rows<E>(
+    settings: &SqliteSettings,
+    seed: u64,
+    thread: u64,
+    mut take: impl FnMut(&Operation) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut random = generator(seed, ROWS_STREAM + thread);
+    let mut row = Operation::default();
+    for table in 0..size(settings.tables.get()) {
+        row.table = table;
+        for key in 1..=settings.initial_rows {
+            row.key = key.cast_signed();
+            draw_text(&mut random, size(settings.value_bytes), &mut row.value);
+            take(&row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes that a thread's `transactions` make in one table, for changes go round the tables.
+fn changes(settings: &SqliteSettings, transactions: u64, table: u64) -> u64 {
+    let (tables, statements) = (settings.tables.get(), settings.statements.get());
+    (transactions.saturating_mul(statements).saturating_add(tables - 1 - table)) / tables
+}
+
+/// Rows of each table in the end, after the transactions of each of its threads.
+pub fn final_rows(settings: &SqliteSettings, performed: &[u64]) -> Vec<i64> {
+    let initial = settings.initial_rows.cast_signed();
+    let end = |table| {
+        let change: u64 = performed.iter().map(|count| changes(settings, *count, table)).sum();
+        match settings.workload {
+            SqliteWorkload::Insert => initial + change.cast_signed(),
+            SqliteWorkload::Update => initial,
+            SqliteWorkload::Delete => initial - change.cast_signed(),
+        }
+    };
+    (0..settings.tables.get()).map(end).collect()
+}
+
+/// A count as an index may be.
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Makes `text` of `length` lower-case letters, in the memory it has.
+fn draw_text(random: &mut ChaCha8Rng, length: usize, text: &mut String) {
+    let mut bytes = std::mem::take(text).into_bytes();
+    bytes.resize(length, 0);
+    random.fill_bytes(&mut bytes);
+    bytes.iter_mut().for_each(|byte| *byte = b'a' + *byte % 26);
+    *text = String::from_utf8(bytes).unwrap_or_default();
+}
+
+#[cfg(test)]
+#[path = "operations_test.rs"]
+mod tests;

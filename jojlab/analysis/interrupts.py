@@ -1,0 +1,51 @@
+"""How busy was each device, and how many interrupts came? Over the whole traced part of a case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jojlab.trace.run_tables import RunTables, rows_of
+
+MACHINE = "machine"
+
+
+@dataclass(frozen=True)
+class DeviceLoad:
+    """Requests of one device, and its interrupts where they were counted (None where not).
+
+    The row of device `machine` has the interrupts of all devices, timers among them; the modelled
+    device completes by a timer and has none of its own.
+    """
+
+    device: str
+    requests: int | None
+    bytes: int | None
+    interrupts: int | None
+
+
+def device_loads(tables: RunTables) -> dict[str, tuple[DeviceLoad, ...]]:
+    """Return every device of each case, by name, over all seeds; the machine stands last.
+
+    Interrupts are the counters `interrupts` of phase all: of source kernel for the whole machine
+    (/proc/stat, intr), of a source that has a disk's name for that disk (/proc/interrupts).
+    """
+    counted: dict[tuple[str, str], int] = {}
+    counters = tables.counters
+    counters = counters.filter(counters.phase == "all", counters["name"] == "interrupts")
+    sums = counters.group_by("case_id", "source").agg(n=counters["value"].sum().cast("int64"))
+    for row in rows_of(sums):
+        device = MACHINE if row["source"] == "kernel" else row["source"]
+        counted[row["case_id"], device] = row["n"]
+    requests = tables.requests
+    loads = requests.group_by("case_id", "device").agg(
+        n=requests.count(), total=requests.length_bytes.sum().cast("int64")
+    )
+    result: dict[str, list[DeviceLoad]] = {}
+    for row in rows_of(loads.order_by("case_id", "device")):
+        own = counted.get((row["case_id"], row["device"]))
+        load = DeviceLoad(row["device"], row["n"], row["total"], own)
+        result.setdefault(row["case_id"], []).append(load)
+    for case_id, found in result.items():
+        if (case_id, MACHINE) in counted:
+            found.append(DeviceLoad(MACHINE, None, None, counted[case_id, MACHINE]))
+    return {case_id: tuple(found) for case_id, found in result.items()}

@@ -1,0 +1,66 @@
+"""joj import: makes a run of a block trace that another tool recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import FINE, INCOMPLETE, UseError
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="Text that blkparse or MOST printed.")],
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="blkparse or most; else guessed.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="Run folder; by default runs/NAME."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was counted.")] = False,
+) -> None:
+    """Make a run of an old trace, so that show, report, query and export work on it.
+
+    blkparse's default output tells no owners: its blocks are of type unknown. MOST's has block
+    types and file names. Neither tells transactions, so there is no bill.
+
+    \b
+    Examples:
+      blktrace -d /dev/sda -o - | blkparse -i - > sda.txt; joj import sda.txt -o runs/sda
+      joj import result.po --format most -o runs/most
+      joj show runs/most
+
+    Exit code 2 when the file is of no known format, 4 when a line is bad or something is lacking,
+    such as owners, or the completions of what the trace's end cut off.
+    """
+    import json
+
+    from jojlab.commands.run import free_folder
+    from jojlab.experiment.fields import nearest
+    from jojlab.trace.imports.trace_file import FORMATS, import_trace
+
+    if format_name and format_name not in FORMATS:
+        raise UseError(
+            f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
+            f"one of: {', '.join(FORMATS)}",
+        )
+    if not file.is_file():
+        raise UseError(f"{file}: no such file, or none that can be read twice", "name a file")
+    folder = out or free_folder(Path("runs") / (file.stem or "trace"))
+    try:
+        _, imported = import_trace(file, folder, format_name)
+    except BaseException:
+        if out is None:
+            folder.rmdir()  # a bad line leaves it empty
+        raise
+    if as_json:
+        print(json.dumps({"run": str(folder), **vars(imported)}, indent=1, ensure_ascii=False))
+    else:
+        counts = [f"{n} {name.replace('_', ' ')}" for name, n in imported.counts.items() if n]
+        print(f"{imported.lines} lines of {imported.format}: {imported.requests} requests")
+        print("\n".join([", ".join(counts), f"run  {folder}"]).lstrip())
+        for reason in imported.reasons:
+            print(f"incomplete: {reason}")
+    raise typer.Exit(INCOMPLETE if imported.reasons else FINE)

@@ -1,0 +1,35 @@
+"""Says in words why a filesystem had to commit; computes nothing.
+
+56 KiB of fs-journal: 28 KiB forced by fsync of a.db-journal (created, grew), ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+from jojlab.analysis.commit_bill import Bill
+from jojlab.report import text
+
+# Reasons that are spelled out for one block type; the others are counted.
+_SPELLED = 8
+
+
+def sentences(bill: Bill, part: str) -> Iterator[str]:
+    """Yield one sentence for each block type that has reasons."""
+    shares = [share for share in bill.reasons if share.part == part]
+    for block_type, group in groupby(shares, lambda share: share.block_type):
+        ours = list(group)
+        spelled = [
+            f"{text.kib(bill.per_commit(share.bytes))} KiB {_forced(share.cause)} ({share.changes})"
+            for share in islice(ours, _SPELLED)
+        ]
+        if len(ours) > _SPELLED:
+            spelled.append(f"{len(ours) - _SPELLED} more reasons")
+        whole = sum(row.bytes for row in bill.part(part) if row.block_type == block_type)
+        yield f"{text.kib(bill.per_commit(whole))} KiB of {block_type}: {', '.join(spelled)}"
+
+
+def _forced(cause: str) -> str:
+    """A call forces a commit; writeback merely makes one."""
+    return f"forced by {cause}" if " of " in cause else cause

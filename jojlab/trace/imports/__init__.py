@@ -1,0 +1,1 @@
+"""Old traces of other tools, read into the tables of schema/."""

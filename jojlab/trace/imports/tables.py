@@ -1,0 +1,165 @@
+"""Writes imported requests as the tables of schema/, a chunk at a time.
+
+Memory is bounded: rows leave as Parquet row groups; only one row per file is kept to the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jojlab.trace.imports.file_kind import file_kind
+from jojlab.trace.imports.requests import Request
+from jojlab.trace.schema import TABLES, table_schema
+
+SECTOR_BYTES = 512
+PHASE = "trace"  # the whole of an imported trace is one
+_CHUNK_ROWS = 16_384
+
+
+class TableWriter:
+    """Takes requests in issue order; the tables are whole once finish() was called."""
+
+    def __init__(self, folder: Path, paths: Collection[str]) -> None:
+        self._folder, self._paths = folder, paths
+        self._files: dict[str, dict[str, Any]] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = {"requests": [], "page_runs": []}
+        self.requests = 0
+        self.unattributed_bytes = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self._writers = {
+            table: pq.ParquetWriter(
+                folder / f"{table}.parquet", _schema(table), write_page_checksum=True
+            )
+            for table in self._rows
+        }
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+    def add(self, request: Request) -> None:
+        """Write one request and its page runs."""
+        moves = request.operation in ("read", "write")
+        runs = request.runs if moves else []
+        run_rows = [self._run_row(request, *run) for run in runs]
+        types = {row["block_type"] for row in run_rows}
+        kinds = {row["file_kind"] for row in run_rows}
+        owners = {row["file_id"] for row in run_rows}
+        flush = request.operation == "flush"
+        self._rows["requests"].append(
+            {
+                "request_id": self.requests,
+                "device": request.device,
+                "phase": PHASE,
+                "queue_ns": request.queue_ns,
+                "issue_ns": request.issue_ns,
+                "complete_ns": request.complete_ns,
+                "sector": None if flush else request.sector,
+                "length_bytes": request.sectors * SECTOR_BYTES,
+                "operation": request.operation,
+                "sync": request.flags.sync,
+                "meta": request.flags.meta,
+                "prio": False,
+                "fua": request.flags.fua,
+                "preflush": request.preflush,
+                "readahead": request.flags.readahead and request.operation == "read",
+                "idle": False,
+                "bio_count": request.bio_count,
+                "block_type": _one(types, "flush" if flush else "unknown"),
+                "block_subtype": "",
+                "file_id": owners.pop() if len(owners) == 1 else None,
+                "file_kind": _one(kinds, "none"),
+                "submitter_pid": request.pid,
+                "submitter_tid": request.pid,
+                "submitter_comm": request.comm,
+            }
+        )
+        self._rows["page_runs"] += run_rows
+        self.requests += 1
+        for table, rows in self._rows.items():
+            if len(rows) >= _CHUNK_ROWS:
+                self._flush(table)
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Write what is left, and the tables that have no rows or few."""
+        small: dict[str, Iterable[dict[str, Any]]] = {
+            "files": self._files.values(),
+            "transactions": [],
+            "counters": [],
+            "manifest": [{"key": k, "value": json.dumps(v)} for k, v in manifest.items()],
+        }
+        for table in TABLES:
+            if table in self._rows:
+                self._flush(table)
+            else:
+                pq.write_table(_table(table, small[table]), self._folder / f"{table}.parquet")
+
+    def _run_row(
+        self, request: Request, sector: int, sectors: int, block_type: str, path: str
+    ) -> dict[str, Any]:
+        owner = self._file(path, request) if path else None
+        if not block_type:
+            self.unattributed_bytes += sectors * SECTOR_BYTES
+        return {
+            "request_id": self.requests,
+            "sector": sector,
+            "length_bytes": sectors * SECTOR_BYTES,
+            "block_type": block_type or "unknown",
+            "block_subtype": "",
+            "file_id": owner["file_id"] if owner else None,
+            "file_kind": owner["file_kind"] if owner else "none",
+        }
+
+    def _file(self, path: str, request: Request) -> dict[str, Any]:
+        row = self._files.get(path)
+        if row is None:
+            row = self._files[path] = {
+                "file_id": len(self._files),
+                "device": request.device,
+                "inode": 0,
+                "generation": 0,
+                "path": path,
+                "path_history": json.dumps([{"path": path, "from_ns": request.queue_ns}]),
+                "file_kind": file_kind(path, self._paths),
+                "first_seen_ns": request.queue_ns,
+                "unlinked": False,
+                "size_bytes": 0,
+            }
+        row["last_seen_ns"] = request.issue_ns
+        return row
+
+    def _flush(self, table: str) -> None:
+        self._writers[table].write_table(_table(table, self._rows[table]))
+        self._rows[table].clear()
+
+
+def _schema(table: str) -> pa.Schema:
+    return table_schema(table).arrow()
+
+
+def _table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as the schema has them; a column that no row names is null."""
+    schema, rows = _schema(table), list(rows)
+    columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _one(values: set[str], none: str) -> str:
+    if not values:
+        return none
+    return next(iter(values)) if len(values) == 1 else "mixed"

@@ -1,0 +1,234 @@
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jojlab.trace.imports import requests as module
+from jojlab.trace.imports.event import Event, flags_of
+from jojlab.trace.imports.requests import Joiner, Request
+
+
+def event(
+    time: int,
+    action: str,
+    sector: int = 0,
+    sectors: int = 0,
+    *,
+    rwbs: str = "WS",
+    comm: str = "writer",
+    device: str = "8:0",
+    block_type: str = "",
+    path: str = "",
+    to_sector: int = 0,
+    error: int = 0,
+) -> Event:
+    flags = flags_of(rwbs)
+    return Event(
+        time, device, action, flags, sector, sectors, 7, comm, block_type, path, to_sector, error
+    )
+
+
+def joined(events: Iterable[Event], *, issued: bool = True) -> tuple[list[Request], Joiner]:
+    joiner = Joiner(flushes_are_issued=issued)
+    for one in events:
+        joiner.add(one)
+    return list(joiner.ready(at_end=True)), joiner
+
+
+def lacking(joiner: Joiner) -> dict[str, int]:
+    return {name: joiner.counts[name] for name in module.LACKS if joiner.counts[name]}
+
+
+def test_merged_bios_are_one_request_of_the_first_submitter() -> None:
+    [request], joiner = joined(
+        [
+            event(10, "Q", 108, 8, comm="second"),
+            event(5, "Q", 100, 8, comm="first", rwbs="WM"),
+            event(12, "M", 108, 8),
+            event(20, "D", 100, 16, comm="kworker/0:1"),
+            event(90, "C", 100, 16, comm=""),
+        ]
+    )
+    assert (request.sector, request.sectors, request.bio_count) == (100, 16, 2)
+    assert (request.queue_ns, request.issue_ns, request.complete_ns) == (5, 20, 90)
+    assert request.comm == "first" and request.flags.meta
+    assert lacking(joiner) == {"out_of_order": 1}
+    assert joiner.counts["back_merges"] == 1
+
+
+def test_owners_are_runs() -> None:
+    [request], _ = joined(
+        [
+            event(1, "Q", 0, 8, block_type="fs-journal"),
+            event(2, "Q", 8, 8, block_type="fs-journal"),
+            event(3, "Q", 16, 8, block_type="data", path="/a.db"),
+            event(4, "D", 0, 24),
+            event(5, "C", 0, 24),
+        ]
+    )
+    assert request.runs == [(0, 16, "fs-journal", ""), (16, 8, "data", "/a.db")]
+
+
+def test_a_requeued_request_is_one_with_its_last_issue() -> None:
+    for between in ([event(3, "R", 0, 8)], []):
+        [request], joiner = joined(
+            [
+                event(1, "Q", 0, 8),
+                event(2, "D", 0, 8),
+                *between,
+                event(9, "D", 0, 8),
+                event(11, "C", 0, 8),
+            ]
+        )
+        assert (request.queue_ns, request.issue_ns, request.complete_ns) == (1, 9, 11)
+        assert joiner.counts["requeues"] == 1 and not lacking(joiner)
+
+
+def test_a_split_bio_is_two_requests() -> None:
+    for again in ([event(3, "Q", 8, 16)], []):
+        requests, joiner = joined(
+            [
+                event(1, "Q", 0, 24),
+                event(2, "X", 0, to_sector=8),
+                *again,
+                event(4, "D", 0, 8),
+                event(5, "D", 8, 16),
+                event(6, "C", 8, 16),
+                event(7, "C", 0, 8),
+            ]
+        )
+        assert [(r.sector, r.sectors, r.bio_count) for r in requests] == [(0, 8, 1), (8, 16, 1)]
+        assert not lacking(joiner)
+
+
+def test_a_request_may_complete_in_parts() -> None:
+    [request], joiner = joined(
+        [
+            event(1, "Q", 0, 16),
+            event(2, "D", 0, 16),
+            event(5, "C", 0, 8),
+            event(8, "C", 8, 8),
+        ]
+    )
+    assert request.complete_ns == 8 and not lacking(joiner)
+
+
+def test_bios_of_a_stacked_device_are_no_requests() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "Q", 0, 8, device="253:0"),
+            event(2, "A", 500, 8),
+            event(2, "Q", 500, 8),
+            event(3, "D", 500, 8),
+            event(4, "C", 500, 8),
+            event(5, "C", 0, 8, device="253:0"),
+        ]
+    )
+    assert [(r.device, r.sector) for r in requests] == [("8:0", 500)]
+    assert joiner.counts["stacked"] == 1 and not lacking(joiner)
+
+
+def test_flushes_that_are_issued() -> None:
+    [flush, write], joiner = joined(
+        [
+            event(1, "Q", rwbs="FWS", comm="jbd2"),
+            event(2, "D", rwbs="FN", comm="kworker"),
+            event(6, "C", rwbs="FN"),
+            event(7, "Q", 0, 8, rwbs="FWFS"),
+            event(8, "D", 0, 8, rwbs="WFS"),
+            event(9, "C", 0, 8, rwbs="WFS"),
+        ]
+    )
+    assert (flush.operation, flush.comm, flush.queue_ns, flush.complete_ns) == (
+        "flush",
+        "jbd2",
+        1,
+        6,
+    )
+    assert (write.operation, write.preflush, write.flags.fua) == ("write", True, True)
+    assert not lacking(joiner)
+
+
+def test_flushes_that_are_only_queued_and_completed() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "Q", rwbs="WBS"),
+            event(4, "C", rwbs="WS"),
+            event(5, "Q", 64, 8, rwbs="WBS"),
+            event(6, "D", 64, 8),
+            event(9, "C", 64, 8),
+            event(12, "C", 64, 0),
+        ],
+        issued=False,
+    )
+    times = [(r.operation, r.issue_ns, r.complete_ns) for r in requests]
+    assert times == [("flush", 1, 4), ("write", 6, 9), ("flush", 9, 12)]
+    assert requests[1].preflush and not lacking(joiner)
+
+
+def test_what_has_no_partner_is_counted() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "C", 0, 8),
+            event(2, "D", 8, 8),
+            event(3, "Q", 16, 8),
+            event(4, "C", 8, 8, error=-5),
+            event(5, "Q", 32, 8),
+            event(6, "D", 32, 8),
+        ]
+    )
+    assert [r.complete_ns for r in requests] == [4, None]
+    assert lacking(joiner) == {
+        "unknown_completions": 1,
+        "issued_unqueued": 1,
+        "unissued": 1,
+        "unfinished": 1,
+        "errors": 1,
+    }
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPEN_BIOS", 400)
+    monkeypatch.setattr(module, "MOST_OPEN_REQUESTS", 100)
+    joiner = Joiner(flushes_are_issued=True)
+    given = 0
+    for number in range(3 * module.MOST_OPEN_BIOS):
+        joiner.add(event(number, "Q", 8 * number, 8))
+        if number % 2:
+            joiner.add(event(number, "D", 8 * number, 8))
+        given += sum(1 for _ in joiner.ready())
+        assert len(joiner._open) <= module.MOST_OPEN_REQUESTS
+        assert joiner._bios <= module.MOST_OPEN_BIOS
+    given += sum(1 for _ in joiner.ready(at_end=True))
+    assert given == joiner.counts["unfinished"] == 3 * module.MOST_OPEN_BIOS // 2
+    assert joiner.counts["unissued"] == 3 * module.MOST_OPEN_BIOS // 2
+
+
+EVENTS = st.lists(
+    st.builds(
+        event,
+        st.integers(0, 50),
+        st.sampled_from("QDCRXAMF"),
+        st.integers(0, 40),
+        st.sampled_from([0, 1, 8, 16]),
+        rwbs=st.sampled_from(["W", "R", "FWS", "FN", "D", "N", "WBS"]),
+        to_sector=st.integers(0, 60),
+        device=st.sampled_from(["8:0", "8:16"]),
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS, st.booleans())
+def test_whatever_comes_every_issue_is_a_request(events: list[Event], issued: bool) -> None:
+    requests, joiner = joined(events, issued=issued)
+    moved = [r for r in requests if r.operation != "flush"]
+    for request in moved:
+        assert request.queue_ns <= request.issue_ns or joiner.counts["out_of_order"]
+        if request.runs:
+            assert sum(sectors for _, sectors, _, _ in request.runs) == request.sectors
+            assert request.runs[0][0] == request.sector
+    issues = sum(e.action == "D" for e in events)
+    assert len([r for r in requests if r.sectors]) <= issues
+    assert joiner._bios == 0
