@@ -24,24 +24,78 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "capacity_bytes": (1 << 20, 1 << 40),
         "queue_depth": (1, 1024),
+        "half_duplex": (0, 1),
+        "packed_writes": (1, 64),
         "command_overhead_ns": (0, 10**9),
+        "read_command_ns": (0, 10**9),
+        "write_command_ns": (0, 10**9),
         "read_access_ns": (0, 10**9),
         "read_bandwidth_bytes_per_s": (1000, 10**12),
         "write_access_ns": (0, 10**9),
         "write_bandwidth_bytes_per_s": (1000, 10**12),
-        "program_unit_bytes": (512, 1 << 24),
+        "channels": (1, 32),
+        "dies_per_channel": (1, 32),
+        "channel_bandwidth_bytes_per_s": (1000, 10**12),
+        "program_unit_bytes": (4096, 262144),
+        "units_per_erase_block": (2, 8192),
+        "page_read_ns": (1, 10**9),
         "program_ns": (1, 10**9),
+        "erase_ns": (1, 10**9),
         "mapping_program_ns": (0, 10**9),
+        "mapping_cache_bytes": (0, 1 << 30),
+        "over_provisioning_percent": (1, 400),
+        "gc_policy": (0, 1),
+        "wear_spread_max": (0, 1000000),
         "cache_bytes": (0, 1 << 30),
+        "power_loss_protection": (0, 1),
         "drain_delay_ns": (0, 10**12),
         "flush_overhead_ns": (0, 10**9),
         "fua": (0, 1),
+        "fua_overhead_ns": (0, 10**9),
         "discard_ns": (0, 10**9),
         "zeroes_ns": (0, 10**9),
+        "preload_percent": (0, 100),
+        "overwrite_percent": (0, 1000),
+        "ageing_seed": (0, 2**32 - 1),
     }
 )
 CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 10)})
-BLOCK_BYTES = 4096
+
+# What a benchmark measures of a device (kernel/flash/figures/figures.c); a profile states some of
+# them, with their sources, and a test compares.
+FIGURES: Mapping[str, str] = MappingProxyType(
+    {
+        "sequential_read_bytes_per_s": "reads of 512 KiB in order, queue full",
+        "sequential_write_bytes_per_s": "writes of 512 KiB in order, queue full, sustained",
+        "random_read_iops": "reads of 4 KiB within 128 MiB, queue full",
+        "random_write_iops": "writes of 4 KiB within 128 MiB, queue full, sustained",
+        "wide_random_read_iops": "reads of 4 KiB within half of the disk, queue full",
+        "wide_random_write_iops": "writes of 4 KiB within half of the disk, queue full, sustained",
+        "random_read_latency_ns": "a read of 4 KiB, one at a time",
+        "random_write_latency_ns": "a write of 4 KiB that the cache takes, one at a time",
+        "flush_empty_ns": "a flush of an empty cache",
+        "flush_dirty_ns": "a flush of one write of 4 KiB",
+        "write_and_flush_ns": "a write of 4 KiB and its flush",
+        "fua_write_ns": "a write of 4 KiB with FUA",
+        "aged_random_write_iops": "as wide, on a disk 90 % full and wholly overwritten",
+        "aged_ftl_wa_percent": "NAND bytes / block bytes of those, in per cent",
+        "model_memory_bytes": "what the model's tables take in the guest",
+    }
+)
+
+# Of the geometry, as in kernel/flash/model/geometry.h.
+SLOT_BYTES = 4096
+ENTRIES_PER_SLOT = 1024
+SPARE_ROWS = 6
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES."""
+
+    figure: str
+    value: int
+    source: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +105,7 @@ class Profile:
     `icount_shift`: an instruction takes 2**icount_shift ns.
     `model`: the flash module's parameters by name, in the module's order.
     `sources`: where each number is from.
+    `stated`: figures that the device is known by.
     """
 
     name: str
@@ -58,6 +113,7 @@ class Profile:
     icount_shift: int
     model: Mapping[str, int]
     sources: Mapping[str, str]
+    stated: tuple[Stated, ...]
 
 
 def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
@@ -67,7 +123,7 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     """
     path = Path(name) if str(name).endswith(".toml") else devices / f"{name}.toml"
     document = _read_toml(path, str(name), devices)
-    _check_keys(path, "the file", document, ("name", "title", "cpu", "model", "sources"))
+    _check_keys(path, "the file", document, ("name", "title", "cpu", "model", "sources", "stated"))
     title = _string(path, "title", document["title"])
     if _string(path, "name", document["name"]) != path.stem:
         raise UseError(
@@ -87,6 +143,7 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
         icount_shift=cpu["icount_shift"],
         model=MappingProxyType(model),
         sources=MappingProxyType({key: sources[key] for key in (*CPU_LIMITS, *LIMITS)}),
+        stated=_stated(path, document["stated"]),
     )
 
 
@@ -153,14 +210,49 @@ def _integers(
     return {key: table[key] for key in limits}
 
 
+def _stated(path: Path, rows: object) -> tuple[Stated, ...]:
+    if not isinstance(rows, list):
+        raise UseError(f"{path}: stated is not a list of tables", "write each as [[stated]]")
+    found = []
+    for row in rows:
+        table = _table(path, "stated", row)
+        _check_keys(path, "[[stated]]", table, ("figure", "value", "source"))
+        figure = _string(path, "stated.figure", table["figure"])
+        if figure not in FIGURES:
+            remedy = _nearest(figure, FIGURES) or f"known are {', '.join(FIGURES)}"
+            raise UseError(f"{path}: stated.figure is {figure!r}", remedy)
+        if type(table["value"]) is not int or table["value"] <= 0:
+            raise UseError(
+                f"{path}: stated.value of {figure} is {table['value']!r}", "give a whole number"
+            )
+        source = _string(path, f"stated.source of {figure}", table["source"])
+        found.append(Stated(figure, table["value"], source))
+    return tuple(found)
+
+
 def _check_together(path: Path, model: Mapping[str, int]) -> None:
-    if model["capacity_bytes"] % BLOCK_BYTES:
-        raise UseError(
-            f"{path}: model.capacity_bytes is {model['capacity_bytes']}",
-            f"give a multiple of {BLOCK_BYTES}",
-        )
+    """Refuse what no device can have; flash_geometry_derive() of the model has the same rules."""
+
+    def wrong(key: str, remedy: str) -> UseError:
+        return UseError(f"{path}: model.{key} is {model[key]}", remedy)
+
+    for key in ("capacity_bytes", "program_unit_bytes"):
+        if model[key] % SLOT_BYTES:
+            raise wrong(key, f"give a multiple of {SLOT_BYTES}")
     if 0 < model["cache_bytes"] < model["program_unit_bytes"]:
-        raise UseError(
-            f"{path}: model.cache_bytes is {model['cache_bytes']}",
-            "give 0 (no cache) or at least program_unit_bytes",
+        raise wrong("cache_bytes", "give 0 (no cache) or at least program_unit_bytes")
+    if 0 < model["mapping_cache_bytes"] < SLOT_BYTES:
+        raise wrong("mapping_cache_bytes", f"give 0 (the whole table) or at least {SLOT_BYTES}")
+    slots = model["capacity_bytes"] // SLOT_BYTES
+    unit_slots = model["program_unit_bytes"] // SLOT_BYTES
+    dies = model["channels"] * model["dies_per_channel"]
+    row_slots = dies * model["units_per_erase_block"] * unit_slots
+    physical_slots = -(-slots * (100 + model["over_provisioning_percent"]) // 100)
+    rows = -(-physical_slots // row_slots)
+    valid = slots - (-slots // ENTRIES_PER_SLOT)
+    if rows * row_slots < valid + SPARE_ROWS * row_slots + rows * unit_slots:
+        raise wrong(
+            "over_provisioning_percent",
+            "give more, or less units_per_erase_block: garbage collection needs 6 erase blocks of "
+            f"each die, here {SPARE_ROWS * row_slots * SLOT_BYTES >> 20} MiB, to spare",
         )

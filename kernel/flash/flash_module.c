@@ -14,8 +14,11 @@
 #include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/sysfs.h>
+#include <linux/vmalloc.h>
 
 #include "model/flash_model.h"
 #include "parameters.h"
@@ -42,15 +45,26 @@ struct flash {
 	struct flash_model model;
 	u64 in_flight;
 	u64 failed_requests;
+	void *tables;			/* the model's */
 };
 
 static struct flash disks[FLASH_DISKS_MAX];
 static unsigned int disk_count;
 
+/* Ageing holds the lock for so many slots at a time. */
+#define FLASH_AGEING_SLOTS 4096
+
+/* 32-bit kernels have no 64-bit division of their own; the model asks for it by this name. */
+flash_u64 flash_divide(flash_u64 dividend, flash_u64 divisor)
+{
+	return div64_u64(dividend, divisor);
+}
+
 static bool flash_request(struct request *rq, struct flash_request *request)
 {
 	request->fua = !!(rq->cmd_flags & REQ_FUA);
 	request->length_bytes = blk_rq_bytes(rq);
+	request->offset_bytes = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
 		request->operation = FLASH_READ;
@@ -60,6 +74,7 @@ static bool flash_request(struct request *rq, struct flash_request *request)
 		return true;
 	case REQ_OP_FLUSH:
 		request->operation = FLASH_FLUSH;
+		request->offset_bytes = 0;
 		return true;
 	case REQ_OP_DISCARD:
 		request->operation = FLASH_DISCARD;
@@ -174,31 +189,73 @@ static ssize_t flash_statistics_show(struct device *device, struct device_attrib
 				     char *buffer)
 {
 	struct flash *flash = dev_to_disk(device)->private_data;
-	struct flash_statistics statistics;
+	struct flash_statistics *statistics;
 	u64 in_flight, failed_requests, stored_bytes;
+	unsigned int wear_spread;
 	unsigned long flags;
 	int length = 0;
 
+	statistics = kmalloc(sizeof(*statistics), GFP_KERNEL);
+	if (!statistics)
+		return -ENOMEM;
+
 	spin_lock_irqsave(&flash->lock, flags);
 	flash_model_advance(&flash->model, ktime_get_ns());
-	statistics = flash->model.statistics;
+	*statistics = flash->model.statistics;
+	wear_spread = flash_rows_wear_spread(&flash->model);
 	in_flight = flash->in_flight;
 	failed_requests = flash->failed_requests;
 	spin_unlock_irqrestore(&flash->lock, flags);
 	stored_bytes = (u64)READ_ONCE(flash->store.page_count) << PAGE_SHIFT;
 
 #define FLASH_SHOW(name) \
-	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics.name);
-	FLASH_STATISTICS(FLASH_SHOW)
+	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->name);
+	FLASH_COMMAND_STATISTICS(FLASH_SHOW)
+#define FLASH_SHOW_NAND(name, field) \
+	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->field);
+	FLASH_NAND_STATISTICS(FLASH_SHOW_NAND)
+	length += sysfs_emit_at(buffer, length, "erase_count_spread %u\n", wear_spread);
 	length += sysfs_emit_at(buffer, length, "in_flight %llu\n", in_flight);
 	length += sysfs_emit_at(buffer, length, "failed_requests %llu\n", failed_requests);
 	length += sysfs_emit_at(buffer, length, "stored_bytes %llu\n", stored_bytes);
+	kfree(statistics);
 	return length;
 }
 static DEVICE_ATTR_RO(flash_statistics);
 
+/*
+ * Writing anything gives the device the past that its parameters ask for (model/ageing.h): not when
+ * the module is inserted, as mkfs discards the disk. The disk must be at rest.
+ */
+static ssize_t flash_age_store(struct device *device, struct device_attribute *attribute,
+			       const char *buffer, size_t length)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+	unsigned long flags;
+	int more;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	more = !flash->in_flight;
+	if (more)
+		flash_ageing_begin(&flash->model);
+	spin_unlock_irqrestore(&flash->lock, flags);
+	if (!more)
+		return -EBUSY;
+	while (more) {
+		spin_lock_irqsave(&flash->lock, flags);
+		more = flash_ageing_continue(&flash->model, FLASH_AGEING_SLOTS);
+		if (!more)
+			flash_ageing_end(&flash->model, ktime_get_ns());
+		spin_unlock_irqrestore(&flash->lock, flags);
+		cond_resched();
+	}
+	return length;
+}
+static DEVICE_ATTR_WO(flash_age);
+
 static struct attribute *flash_attrs[] = {
 	&dev_attr_flash_statistics.attr,
+	&dev_attr_flash_age.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(flash);
@@ -224,15 +281,34 @@ static int flash_wait_for_timers(void)
 static void flash_set_limits(struct request_queue *queue, const struct flash_config *config)
 {
 	blk_queue_logical_block_size(queue, SECTOR_SIZE);
-	blk_queue_physical_block_size(queue, FLASH_BLOCK_BYTES);
+	blk_queue_physical_block_size(queue, FLASH_SLOT_BYTES);
 	blk_queue_max_hw_sectors(queue, FLASH_REQUEST_BYTES_MAX >> SECTOR_SHIFT);
 	blk_queue_max_discard_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
 	blk_queue_max_write_zeroes_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
-	queue->limits.discard_granularity = FLASH_BLOCK_BYTES;
-	/* Without a cache every write is durable when it completes: nothing to flush or force. */
-	blk_queue_write_cache(queue, config->cache_bytes, config->cache_bytes && config->fua);
+	queue->limits.discard_granularity = FLASH_SLOT_BYTES;
+	/* Every write is durable when it completes: nothing to flush or force. */
+	if (!config->cache_bytes || config->power_loss_protection)
+		blk_queue_write_cache(queue, false, false);
+	else
+		blk_queue_write_cache(queue, true, config->fua);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
+}
+
+/* Memory for the model's tables: what most limits the capacity. */
+static int flash_init_model(struct flash *flash)
+{
+	u64 bytes = flash_model_memory_bytes(&flash->config);
+
+	if (bytes <= (u64)totalram_pages() << PAGE_SHIFT >> 1)
+		flash->tables = vmalloc(bytes);
+	if (!flash->tables) {
+		pr_err("parameter capacity_bytes is %llu: its mapping tables take %llu MiB, "
+		       "more than half of the memory\n", flash->config.capacity_bytes, bytes >> 20);
+		return -ENOMEM;
+	}
+	flash_model_init(&flash->model, &flash->config, flash->tables);
+	return 0;
 }
 
 static int flash_add(struct flash *flash, unsigned int index)
@@ -243,17 +319,20 @@ static int flash_add(struct flash *flash, unsigned int index)
 
 	spin_lock_init(&flash->lock);
 	flash_store_init(&flash->store);
-	flash_model_init(&flash->model, &flash->config);
+	error = flash_init_model(flash);
+	if (error)
+		return error;
 
 	tag_set->ops = &flash_mq_ops;
 	tag_set->nr_hw_queues = 1;
-	tag_set->queue_depth = flash->config.queue_depth;
+	/* The host packs the writes that wait for the command of depth one; see model/flash_model.c. */
+	tag_set->queue_depth = max(flash->config.queue_depth, flash->config.packed_writes);
 	tag_set->numa_node = NUMA_NO_NODE;
 	tag_set->cmd_size = sizeof(struct flash_command);
 	tag_set->flags = BLK_MQ_F_SHOULD_MERGE;
 	error = blk_mq_alloc_tag_set(tag_set);
 	if (error)
-		return error;
+		goto free_tables;
 	disk = blk_mq_alloc_disk(tag_set, flash);
 	if (IS_ERR(disk)) {
 		error = PTR_ERR(disk);
@@ -274,6 +353,8 @@ put_disk:
 	put_disk(disk);
 free_tag_set:
 	blk_mq_free_tag_set(tag_set);
+free_tables:
+	vfree(flash->tables);
 	return error;
 }
 
@@ -283,6 +364,7 @@ static void flash_remove(struct flash *flash)
 	put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);
 	flash_store_free(&flash->store);
+	vfree(flash->tables);
 }
 
 static void flash_exit(void)

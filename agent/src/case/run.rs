@@ -52,6 +52,7 @@ pub fn run(
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
+    flash.disks().iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
         drop_caches()?;
     }

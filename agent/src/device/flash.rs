@@ -33,6 +33,8 @@ pub enum FlashError {
     Node { node: PathBuf, source: io::Error },
     #[error("cannot read the queue setting {path}: {source}")]
     Setting { path: PathBuf, source: io::Error },
+    #[error("cannot age the flash device by {path}: {source}")]
+    Ageing { path: PathBuf, source: io::Error },
     #[error("cannot read the flash statistics {path}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("flash statistics, line {line}: \"{text}\" is not \"name value\"")]
@@ -127,6 +129,16 @@ impl Disk {
         let text =
             fs::read_to_string(&path).map_err(|source| FlashError::Setting { path, source })?;
         Ok(text.trim_end().to_owned())
+    }
+
+    /// Gives the device the past its parameters ask for: filled and overwritten, beside what the
+    /// host has written. The disk must be at rest.
+    ///
+    /// # Errors
+    /// If requests are under way.
+    pub fn age(&self) -> Result<(), FlashError> {
+        let path = self.folder.join("flash_age");
+        fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
     }
 
     /// What it counted, all of one instant; the names are in kernel/flash/model/.

@@ -4,8 +4,7 @@
  * parameter that is wrong and what it must be. Pure C, no kernel header.
  */
 #include "flash_config.h"
-
-#define FLASH_NULL ((void *)0)
+#include "geometry.h"
 
 struct flash_limit {
 	const char *name;
@@ -29,6 +28,7 @@ static flash_u64 flash_value(const struct flash_config *config, const struct fla
 struct flash_complaint flash_model_check(const struct flash_config *config)
 {
 	struct flash_complaint complaint = { FLASH_NULL, 0, 0, 0, FLASH_NULL };
+	struct flash_geometry geometry;
 	unsigned long i;
 
 	for (i = 0; i < sizeof(flash_limits) / sizeof(flash_limits[0]); i++) {
@@ -43,14 +43,5 @@ struct flash_complaint flash_model_check(const struct flash_config *config)
 		complaint.maximum = limit->maximum;
 		return complaint;
 	}
-	if (config->capacity_bytes % FLASH_BLOCK_BYTES) {
-		complaint.name = "capacity_bytes";
-		complaint.value = config->capacity_bytes;
-		complaint.rule = "a multiple of 4096";
-	} else if (config->cache_bytes && config->cache_bytes < config->program_unit_bytes) {
-		complaint.name = "cache_bytes";
-		complaint.value = config->cache_bytes;
-		complaint.rule = "0 (no cache) or at least program_unit_bytes";
-	}
-	return complaint;
+	return flash_geometry_derive(config, &geometry);
 }

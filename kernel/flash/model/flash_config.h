@@ -8,27 +8,45 @@
 #ifndef FLASH_CONFIG_H
 #define FLASH_CONFIG_H
 
-/* At least 64 bits by the C standard, and what the kernel's "ullong" parameters are made of. */
-typedef unsigned long long flash_u64;
+#include "arithmetic.h"
 
 /*                           name                minimum        maximum */
 #define FLASH_PARAMETERS(P) \
 	P(capacity_bytes,              1048576, 1099511627776) \
 	P(queue_depth,                       1,          1024) \
+	P(half_duplex,                       0,             1) \
+	P(packed_writes,                     1,            64) \
 	P(command_overhead_ns,               0,    1000000000) \
+	P(read_command_ns,                   0,    1000000000) \
+	P(write_command_ns,                  0,    1000000000) \
 	P(read_access_ns,                    0,    1000000000) \
 	P(read_bandwidth_bytes_per_s,     1000, 1000000000000) \
 	P(write_access_ns,                   0,    1000000000) \
 	P(write_bandwidth_bytes_per_s,    1000, 1000000000000) \
-	P(program_unit_bytes,              512,      16777216) \
+	P(channels,                          1,            32) \
+	P(dies_per_channel,                  1,            32) \
+	P(channel_bandwidth_bytes_per_s,  1000, 1000000000000) \
+	P(program_unit_bytes,             4096,        262144) \
+	P(units_per_erase_block,             2,          8192) \
+	P(page_read_ns,                      1,    1000000000) \
 	P(program_ns,                        1,    1000000000) \
+	P(erase_ns,                          1,    1000000000) \
 	P(mapping_program_ns,                0,    1000000000) \
+	P(mapping_cache_bytes,               0,    1073741824) \
+	P(over_provisioning_percent,         1,           400) \
+	P(gc_policy,                         0,             1) \
+	P(wear_spread_max,                   0,       1000000) \
 	P(cache_bytes,                       0,    1073741824) \
+	P(power_loss_protection,             0,             1) \
 	P(drain_delay_ns,                    0, 1000000000000) \
 	P(flush_overhead_ns,                 0,    1000000000) \
 	P(fua,                               0,             1) \
+	P(fua_overhead_ns,                   0,    1000000000) \
 	P(discard_ns,                        0,    1000000000) \
-	P(zeroes_ns,                         0,    1000000000)
+	P(zeroes_ns,                         0,    1000000000) \
+	P(preload_percent,                   0,           100) \
+	P(overwrite_percent,                 0,          1000) \
+	P(ageing_seed,                       0,    4294967295)
 
 struct flash_config {
 #define FLASH_FIELD(name, minimum, maximum) flash_u64 name;
@@ -39,8 +57,10 @@ struct flash_config {
 /* The value of a parameter that was not given; outside every parameter's limits. */
 #define FLASH_NOT_GIVEN (~0ULL)
 
-/* The capacity is a whole number of these. */
-#define FLASH_BLOCK_BYTES 4096ULL
+enum flash_gc_policy {
+	FLASH_GC_GREEDY,
+	FLASH_GC_COST_BENEFIT,
+};
 
 /* What is wrong with a configuration: `name` is null when nothing is. */
 struct flash_complaint {

@@ -1,245 +1,341 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The timing model of a flash device (see flash_model.h). Reads requests and the times at which
- * they arrive; produces the times at which they complete, and statistics. Pure C, no kernel header.
+ * The commands of a flash device (see flash_model.h). Reads requests and the times at which they
+ * arrive; produces the times at which they complete, and statistics. Pure C, no kernel header.
  */
 #include "flash_model.h"
 
-#define NS_PER_S 1000000000ULL
+/* A command under way. */
+struct flash_command_state {
+	flash_u64 start_ns;	/* when its firmware time is over */
+	flash_u64 link_ns;	/* when its last transfer over the link ends */
+};
 
-static flash_u64 minimum(flash_u64 a, flash_u64 b)
+void flash_model_place(struct flash_model *model, void *memory)
 {
-	return a < b ? a : b;
+	const struct flash_geometry *geometry = &model->geometry;
+
+	model->channel_used_ns = memory;
+	model->dies = (void *)(model->channel_used_ns + model->config.channels);
+	model->row = (void *)(model->dies + geometry->dies);
+	model->cached = (void *)(model->row + geometry->rows);
+	model->parts = (void *)(model->cached + geometry->cache_slots);
+	model->map = (void *)(model->parts + geometry->mapping_slots);
+	model->reverse = model->map + geometry->disk_slots + geometry->mapping_slots;
 }
 
-static flash_u64 maximum(flash_u64 a, flash_u64 b)
+flash_u64 flash_model_memory_bytes(const struct flash_config *config)
 {
-	return a > b ? a : b;
+	struct flash_geometry geometry;
+
+	flash_geometry_derive(config, &geometry);
+	return config->channels * sizeof(flash_u64) +
+	       geometry.dies * sizeof(struct flash_die) +
+	       geometry.rows * sizeof(struct flash_row) +
+	       geometry.cache_slots * sizeof(struct flash_cached) +
+	       geometry.mapping_slots * sizeof(struct flash_part) +
+	       ((flash_u64)geometry.disk_slots + geometry.mapping_slots +
+		(flash_u64)geometry.rows * geometry.row_slots) * sizeof(flash_u32);
 }
 
-static flash_u64 divide_up(flash_u64 a, flash_u64 b)
-{
-	return a / b + (a % b != 0);
-}
-
-/* No overflow: a length is below 2^32, and NS_PER_S below 2^30. */
-static flash_u64 transfer_ns(flash_u64 length_bytes, flash_u64 bandwidth_bytes_per_s)
-{
-	return divide_up(length_bytes * NS_PER_S, bandwidth_bytes_per_s);
-}
-
-void flash_model_init(struct flash_model *model, const struct flash_config *config)
+void flash_model_init(struct flash_model *model, const struct flash_config *config, void *memory)
 {
 	static const struct flash_model idle;
+	static const struct flash_die rested;
+	flash_u32 i;
 
 	*model = idle;
 	model->config = *config;
-}
-
-static void count_programs(struct flash_model *model, flash_u64 programs, flash_u64 length_bytes)
-{
-	model->statistics.programs += programs;
-	model->statistics.programmed_bytes += length_bytes;
-}
-
-/* Takes the program's data out of the cache if it has ended by now_ns. */
-static void end_program(struct flash_model *model, flash_u64 now_ns)
-{
-	if (!model->programming_bytes || model->nand_free_ns > now_ns)
-		return;
-	model->statistics.dirty_bytes -= model->programming_bytes;
-	count_programs(model, 1, model->programming_bytes);
-	model->programming_bytes = 0;
-}
-
-/* Begins to program what is in the cache, a unit at most. The array must be free at start_ns. */
-static void begin_program(struct flash_model *model, flash_u64 start_ns)
-{
-	model->programming_bytes = minimum(model->statistics.dirty_bytes,
-					   model->config.program_unit_bytes);
-	model->nand_free_ns = start_ns + model->config.program_ns;
-}
-
-/*
- * Runs the programs of full units that begin before now_ns: one after the other since the array
- * was free and the data there. Those that have ended are counted at once, without a loop.
- */
-static void drain_full_units(struct flash_model *model, flash_u64 now_ns)
-{
-	const struct flash_config *config = &model->config;
-	flash_u64 ready_ns, begun, ended_bytes;
-
-	end_program(model, now_ns);
-	ready_ns = maximum(model->nand_free_ns, model->cached_ns);
-	if (ready_ns >= now_ns)		/* so too while a program runs */
-		return;
-	begun = minimum(model->statistics.dirty_bytes / config->program_unit_bytes,
-			divide_up(now_ns - ready_ns, config->program_ns));
-	if (!begun)
-		return;
-	ended_bytes = (begun - 1) * config->program_unit_bytes;
-	model->statistics.dirty_bytes -= ended_bytes;
-	count_programs(model, begun - 1, ended_bytes);
-	begin_program(model, ready_ns + (begun - 1) * config->program_ns);
-	end_program(model, now_ns);
+	flash_geometry_derive(config, &model->geometry);
+	flash_model_place(model, memory);
+	for (i = 0; i < config->channels; i++)
+		model->channel_used_ns[i] = 0;
+	for (i = 0; i < model->geometry.dies; i++)
+		model->dies[i] = rested;
+	flash_rows_init(model);
+	flash_mapping_init(model);
+	flash_cache_init(model);
+	flash_gc_init(model);
 }
 
 void flash_model_advance(struct flash_model *model, flash_u64 now_ns)
 {
-	flash_u64 start_ns;
-
-	drain_full_units(model, now_ns);
-	if (model->programming_bytes || !model->statistics.dirty_bytes ||
-	    model->statistics.dirty_bytes >= model->config.program_unit_bytes)
-		return;
-	start_ns = maximum(model->nand_free_ns, model->free_ns + model->config.drain_delay_ns);
-	if (start_ns >= now_ns)
-		return;
-	begin_program(model, start_ns);
-	end_program(model, now_ns);
-}
-
-/* When a command that is at now_ns has the array to itself. */
-static flash_u64 wait_for_nand(struct flash_model *model, flash_u64 now_ns)
-{
-	now_ns = maximum(now_ns, model->nand_free_ns);
-	end_program(model, now_ns);
-	return now_ns;
-}
-
-/* When `length_bytes`, a unit at most, fit in the cache. */
-static flash_u64 wait_for_room(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
-{
-	drain_full_units(model, now_ns);
-	while (model->statistics.dirty_bytes + length_bytes > model->config.cache_bytes) {
-		if (!model->programming_bytes)
-			begin_program(model, maximum(now_ns, model->nand_free_ns));
-		now_ns = wait_for_nand(model, now_ns);
-	}
-	return now_ns;
-}
-
-static flash_u64 program_mapping(struct flash_model *model, flash_u64 now_ns)
-{
-	model->statistics.mapping_programs++;
-	return now_ns + model->config.mapping_program_ns;
-}
-
-static flash_u64 read(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
-{
-	const struct flash_config *config = &model->config;
-
-	now_ns = wait_for_nand(model, now_ns + config->command_overhead_ns);
-	now_ns += config->read_access_ns;
-	now_ns += transfer_ns(length_bytes, config->read_bandwidth_bytes_per_s);
-	model->nand_free_ns = now_ns;
-	return now_ns;
-}
-
-/* Unit by unit, so that the array programs one while the next is transferred. */
-static flash_u64 write_cached(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
-{
-	const struct flash_config *config = &model->config;
-
-	now_ns += config->command_overhead_ns + config->write_access_ns;
-	while (length_bytes) {
-		flash_u64 part_bytes = minimum(length_bytes, config->program_unit_bytes);
-
-		now_ns = wait_for_room(model, part_bytes, now_ns);
-		now_ns += transfer_ns(part_bytes, config->write_bandwidth_bytes_per_s);
-		drain_full_units(model, now_ns);
-		model->statistics.dirty_bytes += part_bytes;
-		model->cached_ns = now_ns;
-		length_bytes -= part_bytes;
-	}
-	model->mapping_dirty = 1;
-	return now_ns;
+	flash_cache_drain(model, now_ns);
 }
 
 /*
- * Past the cache, which keeps what it holds: the data and their mapping are programmed. The
- * transfer is unit by unit as well, so that the rounding is the same as of a cached write.
+ * A transfer over the link of data that are there at ready_ns. Those of one command follow each
+ * other; those of several share the link's capacity, used up in the order of arrival. Answers how
+ * long it takes by itself.
  */
-static flash_u64 write_through(struct flash_model *model, flash_u64 length_bytes, flash_u64 now_ns)
+static flash_u64 transfer(struct flash_model *model, struct flash_command_state *command,
+		     enum flash_operation operation, flash_u64 length_bytes, flash_u64 ready_ns)
 {
 	const struct flash_config *config = &model->config;
-	flash_u64 programs = divide_up(length_bytes, config->program_unit_bytes);
-	flash_u64 units = length_bytes / config->program_unit_bytes;
-	flash_u64 rest_bytes = length_bytes % config->program_unit_bytes;
+	int write = operation == FLASH_WRITE;
+	flash_u64 duration_ns = flash_transfer_ns(length_bytes, write ?
+						  config->write_bandwidth_bytes_per_s :
+						  config->read_bandwidth_bytes_per_s);
+	flash_u64 *used_ns = &model->link_used_ns[write && !config->half_duplex];
 
-	now_ns += config->command_overhead_ns + config->write_access_ns;
-	now_ns = wait_for_nand(model, now_ns);
-	now_ns += units * transfer_ns(config->program_unit_bytes,
-				      config->write_bandwidth_bytes_per_s);
-	now_ns += transfer_ns(rest_bytes, config->write_bandwidth_bytes_per_s);
-	now_ns += programs * config->program_ns;
-	count_programs(model, programs, length_bytes);
-	now_ns = program_mapping(model, now_ns);
-	model->nand_free_ns = now_ns;
-	return now_ns;
+	*used_ns = flash_max(*used_ns, command->start_ns) + duration_ns;
+	command->link_ns = flash_max(command->link_ns, ready_ns) + duration_ns;
+	command->link_ns = flash_max(command->link_ns, *used_ns);
+	return duration_ns;
+}
+
+/* The bytes of a request in the slot that holds offset_bytes. */
+static flash_u32 part_bytes(flash_u64 offset_bytes, flash_u64 end_bytes)
+{
+	flash_u64 slot_end = offset_bytes - offset_bytes % FLASH_SLOT_BYTES + FLASH_SLOT_BYTES;
+
+	return flash_min(slot_end, end_bytes) - offset_bytes;
+}
+
+static flash_u64 read(struct flash_model *model, const struct flash_request *request,
+		      struct flash_command_state *command)
+{
+	flash_u64 offset_bytes = request->offset_bytes, ready_ns = command->start_ns;
+	flash_u64 end_bytes = offset_bytes + request->length_bytes;
+	flash_u32 unit = FLASH_NONE;
+
+	while (offset_bytes < end_bytes) {
+		flash_u32 logical = offset_bytes / FLASH_SLOT_BYTES;
+		flash_u32 length_bytes = part_bytes(offset_bytes, end_bytes);
+		flash_u32 physical = model->map[logical];
+		flash_u64 mapped_ns;
+
+		if (flash_mapping_in_cache(model, logical) != FLASH_NONE) {
+			model->statistics.cache_read_bytes += length_bytes;
+		} else {
+			mapped_ns = flash_mapping_use(model, logical, 0, command->start_ns);
+			model->statistics.mapping_wait_ns += mapped_ns - command->start_ns;
+			ready_ns = flash_max(ready_ns, mapped_ns);
+			if (physical != FLASH_NONE &&
+			    flash_unit_of(&model->geometry, physical) != unit) {
+				unit = flash_unit_of(&model->geometry, physical);
+				ready_ns = flash_max(ready_ns,
+					flash_nand_read(model, FLASH_FOR_HOST, physical,
+							length_bytes, mapped_ns));
+			}
+		}
+		transfer(model, command, FLASH_READ, length_bytes, ready_ns);
+		offset_bytes += length_bytes;
+	}
+	return command->link_ns;
+}
+
+/* What is written in part is read first: the NAND has no smaller copy of a slot. */
+static flash_u64 fetch_rest(struct flash_model *model, flash_u32 logical, flash_u32 length_bytes,
+			    flash_u64 now_ns)
+{
+	flash_u32 physical = model->map[logical];
+
+	if (length_bytes == FLASH_SLOT_BYTES || physical == FLASH_NONE || physical & FLASH_IN_CACHE)
+		return now_ns;
+	now_ns = flash_mapping_use(model, logical, 0, now_ns);
+	return flash_nand_read(model, FLASH_FOR_HOST, physical, FLASH_SLOT_BYTES, now_ns);
+}
+
+static flash_u64 write_cached(struct flash_model *model, const struct flash_request *request,
+			      struct flash_command_state *command)
+{
+	flash_u64 offset_bytes = request->offset_bytes;
+	flash_u64 end_bytes = offset_bytes + request->length_bytes;
+
+	while (offset_bytes < end_bytes) {
+		flash_u32 logical = offset_bytes / FLASH_SLOT_BYTES;
+		flash_u32 length_bytes = part_bytes(offset_bytes, end_bytes);
+		flash_u64 duration_ns;
+
+		fetch_rest(model, logical, length_bytes, command->start_ns);
+		duration_ns = transfer(model, command, FLASH_WRITE, length_bytes,
+				       command->start_ns);
+		command->link_ns = flash_cache_write(model, logical, duration_ns,
+						     command->link_ns - duration_ns);
+		offset_bytes += length_bytes;
+	}
+	return command->link_ns;
+}
+
+/* Past the cache: a unit is programmed as soon as it is there. Answers when the last one is. */
+static flash_u64 write_through(struct flash_model *model, const struct flash_request *request,
+			       struct flash_command_state *command)
+{
+	flash_u64 offset_bytes = request->offset_bytes, end_ns = command->start_ns;
+	flash_u64 end_bytes = offset_bytes + request->length_bytes;
+	flash_u32 units[FLASH_UNIT_SLOTS_MAX], count = 0;
+
+	while (offset_bytes < end_bytes) {
+		flash_u32 logical = offset_bytes / FLASH_SLOT_BYTES;
+		flash_u32 length_bytes = part_bytes(offset_bytes, end_bytes);
+		flash_u64 ready_ns = fetch_rest(model, logical, length_bytes, command->start_ns);
+
+		transfer(model, command, FLASH_WRITE, length_bytes, command->start_ns);
+		command->link_ns = flash_max(command->link_ns, ready_ns);
+		if (flash_cache_remove(model, logical))
+			model->statistics.cache_overwritten_bytes += FLASH_SLOT_BYTES;
+		model->statistics.mapped_write_bytes += FLASH_SLOT_BYTES;
+		if (model->observer)
+			model->observer->accepted(model->observer, logical);
+		units[count++] = logical;
+		offset_bytes += length_bytes;
+		if (count < model->geometry.unit_slots && offset_bytes < end_bytes)
+			continue;
+		end_ns = flash_max(end_ns,
+				   flash_cache_program(model, units, count, command->link_ns));
+		count = 0;
+	}
+	return end_ns;
+}
+
+static flash_u64 write(struct flash_model *model, const struct flash_request *request,
+		       struct flash_command_state *command)
+{
+	const struct flash_config *config = &model->config;
+
+	if (config->cache_bytes && (!request->fua || config->power_loss_protection))
+		return write_cached(model, request, command);
+	if (request->fua)
+		command->start_ns = command->link_ns = command->start_ns + config->fua_overhead_ns;
+	return flash_mapping_commit(model, write_through(model, request, command));
 }
 
 static flash_u64 flush(struct flash_model *model, flash_u64 now_ns)
 {
-	const struct flash_config *config = &model->config;
-	flash_u64 programs;
+	flash_u64 end_ns = now_ns + model->config.flush_overhead_ns;
 
-	now_ns = wait_for_nand(model, now_ns + config->flush_overhead_ns);
-	programs = divide_up(model->statistics.dirty_bytes, config->program_unit_bytes);
-	now_ns += programs * config->program_ns;
-	count_programs(model, programs, model->statistics.dirty_bytes);
-	model->statistics.dirty_bytes = 0;
-	if (model->mapping_dirty)
-		now_ns = program_mapping(model, now_ns);
-	model->mapping_dirty = 0;
-	model->nand_free_ns = now_ns;
-	return now_ns;
+	if (model->config.power_loss_protection)
+		return end_ns;
+	return flash_mapping_commit(model, flash_cache_flush(model, end_ns));
 }
 
-/* Discard and write zeroes move no data: they change the mapping table. */
-static flash_u64 unmap(struct flash_model *model, flash_u64 service_time_ns, unsigned int fua,
-		       flash_u64 now_ns)
+/* Discard and write zeroes move no data: they change the mapping table, slot by slot. */
+static void unmap(struct flash_model *model, const struct flash_request *request, flash_u64 now_ns)
 {
-	now_ns += model->config.command_overhead_ns + service_time_ns;
-	if (!fua) {
-		model->mapping_dirty = 1;
-		return now_ns;
+	flash_u64 end_bytes = request->offset_bytes + request->length_bytes;
+	flash_u32 logical = flash_divide_up(request->offset_bytes, FLASH_SLOT_BYTES);
+	flash_u32 end = end_bytes / FLASH_SLOT_BYTES, used_part = FLASH_NONE;
+
+	for (; logical < end; logical++) {
+		if (model->map[logical] == FLASH_NONE)
+			continue;
+		if (flash_cache_remove(model, logical))
+			model->statistics.cache_discarded_bytes += FLASH_SLOT_BYTES;
+		if (!flash_mapping_unmap(model, logical, now_ns))
+			continue;
+		if (logical / FLASH_ENTRIES_PER_SLOT == used_part)
+			continue;
+		used_part = logical / FLASH_ENTRIES_PER_SLOT;
+		flash_mapping_use(model, logical, 1, now_ns);
 	}
-	now_ns = program_mapping(model, wait_for_nand(model, now_ns));
-	model->nand_free_ns = now_ns;
+}
+
+static flash_u64 zeroes(struct flash_model *model, const struct flash_request *request,
+			flash_u64 now_ns)
+{
+	now_ns += model->config.zeroes_ns;
+	unmap(model, request, now_ns);
+	if (request->fua && !model->config.power_loss_protection)
+		now_ns = flash_mapping_commit(model, now_ns);
 	return now_ns;
 }
 
-static flash_u64 serve(struct flash_model *model, const struct flash_request *request,
-		       flash_u64 now_ns)
+static void count(struct flash_statistics *statistics, const struct flash_request *request)
 {
-	struct flash_statistics *statistics = &model->statistics;
 	flash_u64 length_bytes = request->length_bytes;
 
 	switch (request->operation) {
 	case FLASH_READ:
 		statistics->read_requests++;
 		statistics->read_bytes += length_bytes;
-		return read(model, length_bytes, now_ns);
+		break;
 	case FLASH_WRITE:
 		statistics->write_requests++;
 		statistics->fua_requests += request->fua;
 		statistics->write_bytes += length_bytes;
-		if (request->fua || !model->config.cache_bytes)
-			return write_through(model, length_bytes, now_ns);
-		return write_cached(model, length_bytes, now_ns);
+		break;
 	case FLASH_FLUSH:
 		statistics->flush_requests++;
-		return flush(model, now_ns);
+		break;
 	case FLASH_DISCARD:
 		statistics->discard_requests++;
 		statistics->discard_bytes += length_bytes;
-		return unmap(model, model->config.discard_ns, 0, now_ns);
+		break;
 	case FLASH_ZEROES:
 		statistics->zeroes_requests++;
 		statistics->fua_requests += request->fua;
 		statistics->zeroes_bytes += length_bytes;
-		return unmap(model, model->config.zeroes_ns, request->fua, now_ns);
+		break;
+	}
+}
+
+/* Whether the host puts the write into the command of the one before, which it waits for. */
+static int packs(struct flash_model *model, const struct flash_request *request, flash_u64 now_ns)
+{
+	unsigned int write = request->operation == FLASH_WRITE && !request->fua;
+	unsigned int packed = write && model->pack_length && now_ns < model->busy_until_ns &&
+		     model->pack_length < model->config.packed_writes;
+
+	model->pack_length = packed ? model->pack_length + 1 : write;
+	model->statistics.packed_requests += packed;
+	return packed;
+}
+
+/* How long a command takes the controller's processor; a flush has an overhead of its own. */
+static flash_u64 processor_ns(const struct flash_model *model, enum flash_operation operation)
+{
+	const struct flash_config *config = &model->config;
+
+	switch (operation) {
+	case FLASH_READ:
+		return config->command_overhead_ns + config->read_command_ns;
+	case FLASH_WRITE:
+		return config->command_overhead_ns + config->write_command_ns;
+	case FLASH_FLUSH:
+		return 0;
+	default:
+		return config->command_overhead_ns;
+	}
+}
+
+/* Waits for the controller's processor, and takes it. */
+static flash_u64 begin(struct flash_model *model, const struct flash_request *request,
+		       flash_u64 now_ns)
+{
+	int packed = packs(model, request, now_ns);
+
+	if (model->config.queue_depth == 1)
+		now_ns = flash_max(now_ns, model->busy_until_ns);
+	now_ns = flash_max(now_ns, model->controller_free_ns);
+	flash_cache_drain(model, now_ns);
+	model->serving = 1;
+	if (!packed)
+		now_ns += processor_ns(model, request->operation);
+	model->controller_free_ns = now_ns;
+	return now_ns;
+}
+
+static flash_u64 serve(struct flash_model *model, const struct flash_request *request,
+		       flash_u64 now_ns)
+{
+	struct flash_command_state command = { now_ns, now_ns };
+
+	switch (request->operation) {
+	case FLASH_READ:
+		command.start_ns = command.link_ns = now_ns + model->config.read_access_ns;
+		return read(model, request, &command);
+	case FLASH_WRITE:
+		command.start_ns = command.link_ns = now_ns + model->config.write_access_ns;
+		return write(model, request, &command);
+	case FLASH_FLUSH:
+		return flush(model, now_ns);
+	case FLASH_DISCARD:
+		now_ns += model->config.discard_ns;
+		unmap(model, request, now_ns);
+		return now_ns;
+	case FLASH_ZEROES:
+		return zeroes(model, request, now_ns);
 	}
 	return now_ns;
 }
@@ -247,10 +343,17 @@ static flash_u64 serve(struct flash_model *model, const struct flash_request *re
 flash_u64 flash_model_submit(struct flash_model *model, const struct flash_request *request,
 			     flash_u64 now_ns)
 {
-	flash_u64 start_ns = maximum(now_ns, model->free_ns);
+	struct flash_statistics *statistics = &model->statistics;
+	flash_u64 begin_ns = flash_max(now_ns, model->busy_until_ns), completion_ns;
 
-	flash_model_advance(model, start_ns);
-	model->free_ns = serve(model, request, start_ns);
-	model->statistics.busy_ns += model->free_ns - start_ns;
-	return model->free_ns;
+	count(statistics, request);
+	completion_ns = serve(model, request, begin(model, request, now_ns));
+	model->serving = 0;
+	if (request->operation == FLASH_FLUSH)
+		statistics->flush_ns += completion_ns - now_ns;
+	if (completion_ns > begin_ns) {
+		statistics->busy_ns += completion_ns - begin_ns;
+		model->busy_until_ns = completion_ns;
+	}
+	return completion_ns;
 }

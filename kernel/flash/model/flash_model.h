@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The timing model of a flash device: (model, request, now_ns) -> completion_ns.
+ * The model of a flash device: a function (model, request, now_ns) -> completion_ns. No clock,
+ * allocation or randomness of its own; memory for its tables is handed in.
  *
- * It has no clock, no allocation and no randomness of its own, and knows nothing of the data: the
- * same configuration and the same requests at the same times give the same completions.
+ *   flash_model.c          commands: the controller, the link to the host, what each command does
+ *   cache.c                the volatile write cache
+ *   mapping.c              the FTL's mapping table, of which a part is in memory
+ *   garbage_collection.c   freeing rows of erase blocks, and wear levelling
+ *   rows.c                 the rows: free, open, full; how worn
+ *   nand.c                 dies and channels
+ *   geometry.c             how many of each there are
+ *   ageing.c               a device that has been in use
  *
- * The device has two parts that take time. The controller serves one command at a time, in the
- * order of arrival, whatever the queue depth (eMMC: one outstanding command, half duplex). The
- * NAND array does one thing at a time: it reads, or it programs up to program_unit_bytes.
- *
- * A cached write is complete when its data are in the volatile cache. The cache is drained in the
- * background: a full program unit as soon as the array is free, what is less than a unit once no
- * command has been in service for drain_delay_ns. A program that has begun is not interrupted, so
- * a command that needs the array may wait for it; a command goes before the programs not begun.
+ * The controller's processor takes commands one at a time, for command_overhead_ns each and more
+ * for reads and writes; what follows overlaps with other commands as far as link, channels, dies
+ * and cache allow. A device of queue depth 1 serves a command to its end before the next. Requests
+ * must be handed in in the order of time; they may complete in another order.
  */
 #ifndef FLASH_MODEL_H
 #define FLASH_MODEL_H
 
+#include "ageing.h"
+#include "cache.h"
 #include "flash_config.h"
+#include "garbage_collection.h"
+#include "geometry.h"
+#include "mapping.h"
+#include "nand.h"
+#include "rows.h"
+#include "statistics.h"
 
 enum flash_operation {
 	FLASH_READ,
@@ -31,48 +42,56 @@ struct flash_request {
 	enum flash_operation operation;
 	unsigned int fua;		/* 1: durable before it completes; writes and zeroes only */
 	unsigned int length_bytes;
+	flash_u64 offset_bytes;		/* range within the disk; of a flush: 0, 0 */
 };
 
-/* Requests and bytes the host asked for; programs are what the array was made to do for writes. */
-#define FLASH_STATISTICS(S) \
-	S(read_requests) \
-	S(write_requests) \
-	S(fua_requests) \
-	S(flush_requests) \
-	S(discard_requests) \
-	S(zeroes_requests) \
-	S(read_bytes) \
-	S(write_bytes) \
-	S(discard_bytes) \
-	S(zeroes_bytes) \
-	S(programs) \
-	S(mapping_programs) \
-	S(programmed_bytes) \
-	S(dirty_bytes) \
-	S(busy_ns)
-
-/*
- * fua_requests are among write_requests and zeroes_requests. programmed_bytes + dirty_bytes is
- * always write_bytes. busy_ns is the time with a command in service; draining is not in it.
- */
-struct flash_statistics {
-#define FLASH_FIELD(name) flash_u64 name;
-	FLASH_STATISTICS(FLASH_FIELD)
-#undef FLASH_FIELD
+/* Told what happens to data, for tests that keep the data themselves. */
+struct flash_observer {
+	/* The host's data of a slot are in the cache, or on their way past it. */
+	void (*accepted)(const struct flash_observer *observer, flash_u32 logical);
+	/* A slot's data are programmed: the accepted ones (for the host), or the newest copy's. */
+	void (*programmed)(const struct flash_observer *observer, flash_u32 logical,
+			   flash_u32 physical, enum flash_cause cause, flash_u64 end_ns);
+	void (*erased)(const struct flash_observer *observer, flash_u32 row, flash_u64 begin_ns);
 };
 
 struct flash_model {
 	struct flash_config config;
+	struct flash_geometry geometry;
 	struct flash_statistics statistics;
-	flash_u64 free_ns;		/* when the controller is done with what it was given */
-	flash_u64 nand_free_ns;		/* when the array is done with what it has begun */
-	flash_u64 cached_ns;		/* when data last entered the cache */
-	flash_u64 programming_bytes;	/* leave the cache at nand_free_ns; 0: no program runs */
-	unsigned int mapping_dirty;	/* the mapping table changed since it was last programmed */
+	struct flash_statistics before_ageing;
+	const struct flash_observer *observer;	/* null but in tests */
+
+	flash_u64 controller_free_ns;
+	flash_u64 link_used_ns[2];	/* to the host, from it; half duplex: the first alone */
+	flash_u64 busy_until_ns;	/* when the last command to complete does */
+	unsigned int serving;		/* a command is being computed */
+	unsigned int pack_length;	/* writes in the command before; 0: it was no write */
+
+	struct flash_cache cache;
+	struct flash_mapping mapping;
+	struct flash_rows rows;
+	struct flash_gc gc;
+	struct flash_ageing ageing;
+
+	/* Tables, in the memory handed in. */
+	flash_u64 *channel_used_ns;
+	struct flash_die *dies;
+	struct flash_row *row;
+	struct flash_cached *cached;
+	struct flash_part *parts;
+	flash_u32 *map;			/* logical to physical slot, or FLASH_IN_CACHE | place */
+	flash_u32 *reverse;		/* physical to logical slot; FLASH_NONE: not valid */
 };
 
-/* `config` must have passed flash_model_check(). The device is idle and its cache empty. */
-void flash_model_init(struct flash_model *model, const struct flash_config *config);
+/* What the tables take. `config` must have passed flash_model_check(), here and below. */
+flash_u64 flash_model_memory_bytes(const struct flash_config *config);
+
+/* The device is idle, its cache empty and nothing mapped. `memory` is aligned to 8 bytes. */
+void flash_model_init(struct flash_model *model, const struct flash_config *config, void *memory);
+
+/* Points the tables at a copy of the memory. */
+void flash_model_place(struct flash_model *model, void *memory);
 
 /* Hands a request in at now_ns; answers when it completes. Times are in nanoseconds, below 2^62. */
 flash_u64 flash_model_submit(struct flash_model *model, const struct flash_request *request,

@@ -61,16 +61,25 @@ flash_u64 random_below(flash_u64 *state, flash_u64 limit)
 struct flash_config plain_config(void)
 {
 	return (struct flash_config) {
-		.capacity_bytes = 1 << 30,
+		.capacity_bytes = 8 << 20,
 		.queue_depth = 1,
+		.half_duplex = 1,
+		.packed_writes = 1,
 		.command_overhead_ns = 100,
 		.read_access_ns = 1000,
 		.read_bandwidth_bytes_per_s = 1000000000,	/* 1 byte a ns */
 		.write_access_ns = 10,
 		.write_bandwidth_bytes_per_s = 1000000000,
+		.channels = 1,
+		.dies_per_channel = 2,
+		.channel_bandwidth_bytes_per_s = 512000000000,	/* 8 ns a slot */
 		.program_unit_bytes = 8192,
+		.units_per_erase_block = 8,
+		.page_read_ns = 20000,
 		.program_ns = 1000000,
+		.erase_ns = 5000000,
 		.mapping_program_ns = 3000000,
+		.over_provisioning_percent = 25,
 		.cache_bytes = 65536,
 		.drain_delay_ns = 50000000,
 		.flush_overhead_ns = 70,

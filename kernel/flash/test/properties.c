@@ -1,9 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Properties of the timing model, checked request by request: for the random sequences of
+ * Properties of the model, checked request by request: for the random sequences of
  * test_properties.c and for the byte strings of fuzz_model.c.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "properties.h"
+
+/* How often the whole disk is looked at, in requests. */
+#define CHECK_ALL_PERIOD 256
+
+void sequence_start(struct sequence *sequence, const struct flash_config *config)
+{
+	size_t bytes = flash_model_memory_bytes(config);
+
+	memset(sequence, 0, sizeof(*sequence));
+	sequence->memory = malloc(bytes);
+	sequence->copy = malloc(bytes);
+	flash_model_init(&sequence->model, config, sequence->memory);
+	shadow_start(&sequence->shadow, &sequence->model);
+	flash_ageing_begin(&sequence->model);
+	while (flash_ageing_continue(&sequence->model, 64))
+		;
+	flash_ageing_end(&sequence->model, 0);
+	shadow_aged(&sequence->shadow);
+}
+
+void sequence_end(struct sequence *sequence)
+{
+	shadow_check_all(&sequence->shadow);
+	shadow_end(&sequence->shadow);
+	free(sequence->memory);
+	free(sequence->copy);
+}
+
+/* The same device in memory of its own, which nobody observes. */
+static struct flash_model copy_of(struct sequence *sequence)
+{
+	struct flash_model copy = sequence->model;
+
+	memcpy(sequence->copy, sequence->memory, flash_model_memory_bytes(&copy.config));
+	flash_model_place(&copy, sequence->copy);
+	copy.observer = NULL;
+	return copy;
+}
 
 static void count(struct flash_statistics *submitted, const struct flash_request *request)
 {
@@ -31,14 +72,47 @@ static void count(struct flash_statistics *submitted, const struct flash_request
 static void submit(struct sequence *sequence, const struct flash_request *request,
 		   flash_u64 gap_ns)
 {
+	const struct flash_config *config = &sequence->model.config;
+
 	sequence->now_ns += gap_ns;
+	if (request->operation == FLASH_DISCARD || request->operation == FLASH_ZEROES)
+		shadow_discard(&sequence->shadow, request);
 	sequence->completion_ns = flash_model_submit(&sequence->model, request, sequence->now_ns);
 	count(&sequence->submitted, request);
+	if (!config->power_loss_protection && request->operation == FLASH_FLUSH)
+		shadow_flushed(&sequence->shadow);
+	if (!config->power_loss_protection && request->operation == FLASH_WRITE &&
+	    (request->fua || !config->cache_bytes))
+		shadow_forced(&sequence->shadow, request);
+	if (++sequence->operations % CHECK_ALL_PERIOD == 0)
+		shadow_check_all(&sequence->shadow);
+}
+
+static void check_nand(const struct flash_model *model)
+{
+	const struct flash_statistics *statistics = &model->statistics;
+	flash_u64 programs = 0;
+	int cause;
+
+	for (cause = 0; cause < FLASH_CAUSES; cause++)
+		programs += statistics->programs[cause];
+	CHECK(statistics->nand_write_bytes, ==, programs * model->config.program_unit_bytes);
+	CHECK(statistics->programs[FLASH_FOR_HOST] * model->config.program_unit_bytes, >=,
+	      statistics->host_programmed_bytes);
+	CHECK(statistics->host_programmed_bytes + statistics->cache_overwritten_bytes +
+	      statistics->cache_discarded_bytes + statistics->dirty_bytes, ==,
+	      statistics->mapped_write_bytes);
+	CHECK(statistics->mapped_write_bytes, >=, statistics->write_bytes);
+	CHECK(statistics->dirty_bytes, ==,
+	      (flash_u64)model->cache.waiting_slots * FLASH_SLOT_BYTES);
+	CHECK(model->cache.waiting_slots + model->cache.leaving_slots, <=,
+	      model->geometry.cache_slots);
 }
 
 void check_accounts(struct sequence *sequence, const struct flash_request *request,
 		    flash_u64 gap_ns, flash_u64 random)
 {
+	const struct flash_config *config = &sequence->model.config;
 	const struct flash_statistics *statistics = &sequence->model.statistics;
 	const struct flash_statistics *submitted = &sequence->submitted;
 	flash_u64 before_ns = sequence->completion_ns;
@@ -46,16 +120,14 @@ void check_accounts(struct sequence *sequence, const struct flash_request *reque
 	(void)random;
 	submit(sequence, request, gap_ns);
 	CHECK(sequence->completion_ns, >=, sequence->now_ns);
-	CHECK(sequence->completion_ns, >=, before_ns);
-	CHECK(statistics->busy_ns, <=, sequence->completion_ns);
-	CHECK(statistics->dirty_bytes, <=, sequence->model.config.cache_bytes);
-	CHECK(statistics->programmed_bytes + statistics->dirty_bytes, ==, submitted->write_bytes);
-	CHECK(statistics->programs * sequence->model.config.program_unit_bytes, >=,
-	      statistics->programmed_bytes);
-	if (request->operation == FLASH_FLUSH) {
+	if (config->queue_depth == 1)
+		CHECK(sequence->completion_ns, >=, before_ns);
+	CHECK(statistics->busy_ns, <=, sequence->model.busy_until_ns);
+	check_nand(&sequence->model);
+	if (request->operation != FLASH_FLUSH)
+		shadow_check_range(&sequence->shadow, request);
+	else if (!config->power_loss_protection)
 		CHECK(statistics->dirty_bytes, ==, 0);
-		CHECK(sequence->model.nand_free_ns, <=, sequence->completion_ns);
-	}
 #define SAME(name) CHECK(statistics->name, ==, submitted->name)
 	SAME(read_requests);
 	SAME(write_requests);
@@ -69,77 +141,54 @@ void check_accounts(struct sequence *sequence, const struct flash_request *reque
 	SAME(zeroes_bytes);
 }
 
+static void check_equal(const struct flash_model *a, const struct flash_model *b)
+{
+#define EQUAL(name) CHECK(a->statistics.name, ==, b->statistics.name);
+	FLASH_COMMAND_STATISTICS(EQUAL)
+#define EQUAL_NAND(name, field) CHECK(a->statistics.field, ==, b->statistics.field);
+	FLASH_NAND_STATISTICS(EQUAL_NAND)
+	CHECK(a->cache.waiting_slots, ==, b->cache.waiting_slots);
+	CHECK(a->cache.leaving_slots, ==, b->cache.leaving_slots);
+}
+
 void check_repeatable(struct sequence *sequence, const struct flash_request *request,
 		      flash_u64 gap_ns, flash_u64 random)
 {
-	struct sequence again = *sequence;
-	flash_u64 end_ns;
+	struct flash_model again = copy_of(sequence);
+	flash_u64 end_ns, completion_ns;
 
-	flash_model_advance(&again.model, again.now_ns + random % (gap_ns + 1));
-	submit(&again, request, gap_ns);
+	flash_model_advance(&again, sequence->now_ns + random % (gap_ns + 1));
+	completion_ns = flash_model_submit(&again, request, sequence->now_ns + gap_ns);
 	submit(sequence, request, gap_ns);
-	CHECK(again.completion_ns, ==, sequence->completion_ns);
+	CHECK(completion_ns, ==, sequence->completion_ns);
 
-	end_ns = sequence->completion_ns + random % (4 * sequence->model.config.program_ns);
-	flash_model_advance(&again.model, sequence->now_ns);
-	flash_model_advance(&again.model, end_ns);
-	flash_model_advance(&again.model, end_ns);
+	end_ns = sequence->now_ns + random % (4 * sequence->model.config.program_ns);
+	flash_model_advance(&again, sequence->now_ns);
+	flash_model_advance(&again, end_ns);
+	flash_model_advance(&again, end_ns);
 	flash_model_advance(&sequence->model, end_ns);
 	sequence->now_ns = end_ns;
-#define EQUAL(name) CHECK(again.model.statistics.name, ==, sequence->model.statistics.name);
-	FLASH_STATISTICS(EQUAL)
-	CHECK(again.model.programming_bytes, ==, sequence->model.programming_bytes);
-	if (sequence->model.programming_bytes)
-		CHECK(again.model.nand_free_ns, ==, sequence->model.nand_free_ns);
+	check_equal(&again, &sequence->model);
 }
 
-void check_durability_costs(struct sequence *sequence, const struct flash_request *request,
-			    flash_u64 gap_ns, flash_u64 random)
+void check_flush_is_whole(struct sequence *sequence, const struct flash_request *request,
+			  flash_u64 gap_ns, flash_u64 random)
 {
-	struct flash_model cached = sequence->model, durable = sequence->model;
-	struct flash_request write = { FLASH_WRITE, 0, request->length_bytes };
-	flash_u64 now_ns = sequence->now_ns + gap_ns, cached_ns, durable_ns;
+	struct flash_request flush = { FLASH_FLUSH, 0, 0, 0 };
+	struct flash_model copy;
+	flash_u64 flushed_ns;
+	flash_u32 die;
 
 	(void)random;
-	cached_ns = flash_model_submit(&cached, &write, now_ns);
-	write.fua = 1;
-	durable_ns = flash_model_submit(&durable, &write, now_ns);
-	CHECK(durable_ns, >=, cached_ns);
 	submit(sequence, request, gap_ns);
-}
-
-/* Makes the device slower in one parameter, which `random` chooses. */
-static void slow_down(struct flash_config *config, flash_u64 random)
-{
-	flash_u64 *times[] = {
-		&config->command_overhead_ns, &config->read_access_ns, &config->write_access_ns,
-		&config->program_ns, &config->mapping_program_ns, &config->flush_overhead_ns,
-		&config->discard_ns, &config->zeroes_ns,
-	};
-	flash_u64 which = random % 10, amount = random >> 32;
-
-	if (which < 8)
-		*times[which] += amount;
-	else if (which == 8)
-		config->read_bandwidth_bytes_per_s -= amount % config->read_bandwidth_bytes_per_s;
-	else
-		config->write_bandwidth_bytes_per_s -= amount % config->write_bandwidth_bytes_per_s;
-}
-
-/*
- * Of one request, in one state. Of a whole sequence it does not hold, and should not: a slower
- * program may begin later, and so be over or not have begun when the next command comes.
- */
-void check_slower_is_later(struct sequence *sequence, const struct flash_request *request,
-			   flash_u64 gap_ns, flash_u64 random)
-{
-	struct flash_model slower;
-	flash_u64 now_ns = sequence->now_ns + gap_ns, start_ns;
-
-	start_ns = now_ns > sequence->model.free_ns ? now_ns : sequence->model.free_ns;
-	flash_model_advance(&sequence->model, start_ns);
-	slower = sequence->model;
-	slow_down(&slower.config, random);
-	submit(sequence, request, gap_ns);
-	CHECK(flash_model_submit(&slower, request, now_ns), >=, sequence->completion_ns);
+	copy = copy_of(sequence);
+	flushed_ns = flash_model_submit(&copy, &flush, sequence->now_ns);
+	if (copy.config.power_loss_protection)
+		return;
+	CHECK(copy.cache.waiting_slots, ==, 0);
+	for (die = 0; die < copy.geometry.dies; die++)
+		if (copy.dies[die].program_slots)
+			CHECK(copy.dies[die].program_end_ns, <=, flushed_ns);
+	CHECK(flash_model_submit(&copy, &flush, flushed_ns), ==,
+	      flushed_ns + copy.config.flush_overhead_ns);
 }

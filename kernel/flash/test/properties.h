@@ -3,19 +3,29 @@
 #ifndef FLASH_TEST_PROPERTIES_H
 #define FLASH_TEST_PROPERTIES_H
 
-#include "harness.h"
+#include "shadow.h"
 
-/* A device under way, what it was given, and when. Start from all zero but the model. */
+/* A device under way, what it was given, and when. */
 struct sequence {
 	struct flash_model model;
+	struct shadow shadow;
 	struct flash_statistics submitted;	/* requests and bytes, counted by the test */
 	flash_u64 now_ns;
 	flash_u64 completion_ns;
+	flash_u64 operations;
+	void *memory;
+	void *copy;				/* room for a second device's tables */
 };
+
+void sequence_start(struct sequence *sequence, const struct flash_config *config);
+void sequence_end(struct sequence *sequence);
 
 /* Each hands the request in, gap_ns after the one before, and checks one family of properties. */
 
-/* Time goes forward, nothing is lost: bytes, requests, the cache's size, the busy time. */
+/*
+ * Time goes forward, nothing is lost: requests, bytes, data; what was flushed survives power loss;
+ * NAND bytes are accounted for.
+ */
 void check_accounts(struct sequence *sequence, const struct flash_request *request,
 		    flash_u64 gap_ns, flash_u64 random);
 
@@ -23,12 +33,8 @@ void check_accounts(struct sequence *sequence, const struct flash_request *reque
 void check_repeatable(struct sequence *sequence, const struct flash_request *request,
 		      flash_u64 gap_ns, flash_u64 random);
 
-/* In any state, a durable write takes at least as long as a cached one. */
-void check_durability_costs(struct sequence *sequence, const struct flash_request *request,
-			    flash_u64 gap_ns, flash_u64 random);
-
-/* In any state, the request completes no earlier on a device that is slower in one parameter. */
-void check_slower_is_later(struct sequence *sequence, const struct flash_request *request,
-			   flash_u64 gap_ns, flash_u64 random);
+/* A second flush right after the first has nothing to do; one write after that, little. */
+void check_flush_is_whole(struct sequence *sequence, const struct flash_request *request,
+			  flash_u64 gap_ns, flash_u64 random);
 
 #endif

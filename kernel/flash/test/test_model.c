@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Unit tests of the timing model: each adds the terms up by hand, on a device of round numbers. */
+/*
+ * Unit tests of the model's commands: each adds the terms up by hand, on a device of round numbers
+ * (harness.c). A slot of 4096 bytes takes 4096 ns over the link and 8 ns over the channel.
+ */
 #include <string.h>
 
-#include "harness.h"
+#include "device.h"
 
-static struct flash_model model;
-
-static flash_u64 submit(enum flash_operation operation, unsigned int fua,
-			unsigned int length_bytes, flash_u64 now_ns)
-{
-	struct flash_request request = { operation, fua, length_bytes };
-
-	return flash_model_submit(&model, &request, now_ns);
-}
-
-static void start(struct flash_config config)
-{
-	CHECK(flash_model_check(&config).name == NULL, ==, 1);
-	flash_model_init(&model, &config);
-}
+#define READ (100 + 1000 + 4096)	/* of what is not on the NAND */
+#define NAND (20000 + 8)		/* more, of what is */
+#define WRITE (100 + 10 + 4096)
+#define UNIT 16				/* a unit of two slots over the channel */
+#define PROGRAM (UNIT + 1000000)
+#define MAPPING (UNIT + 3000000)
 
 static void read_is_overhead_access_and_transfer(void)
 {
 	start(plain_config());
-	CHECK(submit(FLASH_READ, 0, 4096, 5000), ==, 5000 + 100 + 1000 + 4096);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 5000), ==, 5000 + READ);
 	CHECK(model.statistics.read_requests, ==, 1);
 	CHECK(model.statistics.read_bytes, ==, 4096);
-	CHECK(model.statistics.busy_ns, ==, 5196);
+	CHECK(model.statistics.busy_ns, ==, READ);
+	CHECK(model.statistics.page_reads[FLASH_FOR_HOST], ==, 0);
 }
 
 static void transfer_is_rounded_up(void)
@@ -35,167 +30,128 @@ static void transfer_is_rounded_up(void)
 
 	config.read_bandwidth_bytes_per_s = 3000000000;
 	start(config);
-	CHECK(submit(FLASH_READ, 0, 4096, 0), ==, 100 + 1000 + 1366);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 0), ==, 100 + 1000 + 1366);
 }
 
-static void commands_are_served_one_at_a_time(void)
+static void reading_what_was_programmed_takes_a_page_read(void)
 {
 	start(plain_config());
-	CHECK(submit(FLASH_READ, 0, 4096, 0), ==, 5196);
-	CHECK(submit(FLASH_READ, 0, 4096, 10), ==, 2 * 5196);
-	CHECK(submit(FLASH_READ, 0, 4096, 20000), ==, 20000 + 5196);
-	CHECK(model.statistics.busy_ns, ==, 3 * 5196);
+	fill(0, 4);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, now_ns), ==, now_ns + READ + NAND);
+	/* Two slots of one unit: one page read. Two units are on two dies: at the same time. */
+	now_ns += 10000000;
+	CHECK(submit(FLASH_READ, 0, 0, 8192, now_ns), ==, now_ns + READ + NAND + 4096);
+	CHECK(model.statistics.page_reads[FLASH_FOR_HOST], ==, 2);
+	now_ns += 10000000;
+	CHECK(submit(FLASH_READ, 0, 0, 16384, now_ns), ==, now_ns + READ + NAND + 3 * 4096);
+	CHECK(model.statistics.page_reads[FLASH_FOR_HOST], ==, 4);
 }
 
-static void cached_write_is_overhead_access_and_transfer(void)
+static void reading_what_is_in_the_cache_takes_none(void)
 {
 	start(plain_config());
-	CHECK(submit(FLASH_WRITE, 0, 4096, 0), ==, 100 + 10 + 4096);
-	CHECK(model.statistics.dirty_bytes, ==, 4096);
-	CHECK(model.statistics.programs, ==, 0);
+	submit(FLASH_WRITE, 0, 0, 4096, 0);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 10000), ==, 10000 + READ);
+	CHECK(model.statistics.cache_read_bytes, ==, 4096);
 }
 
-static void flush_programs_by_units_and_the_mapping_once(void)
+static void depth_one_serves_one_command_at_a_time(void)
 {
-	flash_u64 now_ns;
-
 	start(plain_config());
-	CHECK(submit(FLASH_FLUSH, 0, 0, 0), ==, 70);
-	submit(FLASH_WRITE, 0, 4096, 1000);
-	now_ns = submit(FLASH_WRITE, 0, 512, 1000);
-	CHECK(submit(FLASH_FLUSH, 0, 0, now_ns), ==, now_ns + 70 + 1000000 + 3000000);
-	CHECK(model.statistics.dirty_bytes, ==, 0);
-	CHECK(model.statistics.programmed_bytes, ==, 4608);
-	now_ns = model.free_ns;
-	CHECK(submit(FLASH_FLUSH, 0, 0, now_ns), ==, now_ns + 70);
-	CHECK(model.statistics.flush_requests, ==, 3);
-	CHECK(model.statistics.mapping_programs, ==, 1);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 0), ==, READ);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 10), ==, 2 * READ);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 20000), ==, 20000 + READ);
+	CHECK(model.statistics.busy_ns, ==, 3 * READ);
 }
 
-static void flush_waits_for_the_program_that_runs(void)
-{
-	flash_u64 written_ns;
-
-	start(plain_config());
-	written_ns = submit(FLASH_WRITE, 0, 8192, 0);
-	/* The full unit is being programmed since written_ns; the flush finds no other data. */
-	CHECK(submit(FLASH_FLUSH, 0, 0, written_ns + 500000), ==, written_ns + 1000000 + 3000000);
-	CHECK(model.statistics.programs, ==, 1);
-}
-
-static void read_waits_for_the_program_that_runs(void)
-{
-	flash_u64 written_ns;
-
-	start(plain_config());
-	written_ns = submit(FLASH_WRITE, 0, 16384, 0);
-	/* Two full units: the read goes before the second, which follows the read. */
-	CHECK(submit(FLASH_READ, 0, 1, written_ns + 10), ==, written_ns - 8192 + 1000000 + 1001);
-	CHECK(model.statistics.programs, ==, 1);
-	CHECK(model.statistics.dirty_bytes, ==, 8192);
-	flash_model_advance(&model, model.free_ns + 1000000 - 1);
-	CHECK(model.statistics.dirty_bytes, ==, 8192);
-	flash_model_advance(&model, model.free_ns + 1000000);
-	CHECK(model.statistics.dirty_bytes, ==, 0);
-}
-
-static void less_than_a_unit_is_drained_after_the_delay(void)
-{
-	flash_u64 written_ns, begun_ns;
-
-	start(plain_config());
-	written_ns = submit(FLASH_WRITE, 0, 4096, 0);
-	begun_ns = written_ns + 50000000;
-	flash_model_advance(&model, begun_ns + 1000000 - 1);
-	CHECK(model.statistics.dirty_bytes, ==, 4096);
-	flash_model_advance(&model, begun_ns + 1000000);
-	CHECK(model.statistics.dirty_bytes, ==, 0);
-	CHECK(model.statistics.programs, ==, 1);
-}
-
-static void a_command_at_the_delay_goes_before_the_drain_and_after_it_waits(void)
-{
-	flash_u64 begun_ns;
-
-	start(plain_config());
-	begun_ns = submit(FLASH_WRITE, 0, 4096, 0) + 50000000;
-	CHECK(submit(FLASH_READ, 0, 1, begun_ns), ==, begun_ns + 100 + 1001);
-
-	start(plain_config());
-	submit(FLASH_WRITE, 0, 4096, 0);
-	CHECK(submit(FLASH_READ, 0, 1, begun_ns + 1), ==, begun_ns + 1000000 + 1001);
-}
-
-static void full_cache_makes_a_write_wait_for_a_program(void)
-{
-	flash_u64 first_unit_ns = 100 + 10 + 8192, full_ns;
-
-	start(plain_config());
-	full_ns = submit(FLASH_WRITE, 0, 65536, 0);
-	CHECK(full_ns, ==, 100 + 10 + 65536);
-	CHECK(model.statistics.dirty_bytes, ==, 65536);
-	/* Room is there when the program of the first unit ends. */
-	CHECK(submit(FLASH_WRITE, 0, 4096, full_ns), ==, first_unit_ns + 1000000 + 4096);
-}
-
-static void a_write_larger_than_the_cache_streams_through(void)
-{
-	flash_u64 end_ns;
-
-	start(plain_config());
-	end_ns = submit(FLASH_WRITE, 0, 20 * 8192, 0);
-	/* 20 units, 8 stay in the cache: the 12th program ends before the last transfer. */
-	CHECK(end_ns, ==, 100 + 10 + 8192 + 12 * 1000000 + 8192);
-	CHECK(model.statistics.programmed_bytes + model.statistics.dirty_bytes, ==, 20 * 8192);
-}
-
-static void fua_write_goes_past_the_cache(void)
-{
-	flash_u64 written_ns;
-
-	start(plain_config());
-	written_ns = submit(FLASH_WRITE, 0, 4096, 0);
-	CHECK(submit(FLASH_WRITE, 1, 12288, written_ns), ==,
-	      written_ns + 100 + 10 + 12288 + 2 * 1000000 + 3000000);
-	CHECK(model.statistics.dirty_bytes, ==, 4096);
-	CHECK(model.statistics.fua_requests, ==, 1);
-	CHECK(model.statistics.write_requests, ==, 2);
-}
-
-static void fua_write_waits_for_the_program_that_runs(void)
-{
-	flash_u64 written_ns;
-
-	start(plain_config());
-	written_ns = submit(FLASH_WRITE, 0, 8192, 0);
-	CHECK(submit(FLASH_WRITE, 1, 4096, written_ns + 10), ==,
-	      written_ns + 1000000 + 4096 + 1000000 + 3000000);
-}
-
-static void without_a_cache_every_write_is_durable(void)
+static void deeper_queues_overlap_but_for_processor_and_link(void)
 {
 	struct flash_config config = plain_config();
 
-	config.cache_bytes = 0;
+	config.queue_depth = 8;
 	start(config);
-	CHECK(submit(FLASH_WRITE, 0, 4096, 0), ==, 100 + 10 + 4096 + 1000000 + 3000000);
-	CHECK(model.statistics.dirty_bytes, ==, 0);
-	CHECK(model.statistics.fua_requests, ==, 0);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 0), ==, READ);
+	/* The link is taken up: the second transfer follows the first. */
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 0), ==, READ + 4096);
+	CHECK(submit(FLASH_WRITE, 0, 0, 4096, 0), ==, READ + 2 * 4096);
+	config.half_duplex = 0;
+	start(config);
+	submit(FLASH_READ, 0, 0, 4096, 0);
+	submit(FLASH_READ, 0, 0, 4096, 0);
+	CHECK(submit(FLASH_WRITE, 0, 0, 4096, 0), ==, 3 * 100 + 10 + 4096);
 }
 
-static void discard_and_zeroes_change_the_mapping(void)
+static void reads_and_writes_take_the_processor_for_unlike_times(void)
+{
+	struct flash_config config = plain_config();
+
+	config.queue_depth = 8;
+	config.read_command_ns = 7;
+	config.write_command_ns = 11;
+	start(config);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, 0), ==, 7 + READ);
+	CHECK(submit(FLASH_WRITE, 0, 0, 4096, 100000), ==, 100000 + 11 + 110 + 4096);
+	CHECK(submit(FLASH_DISCARD, 0, 0, 4096, 200000), ==, 200105);
+}
+
+static void completions_come_out_of_order(void)
+{
+	struct flash_config config = plain_config();
+	flash_u64 slow_ns;
+
+	config.queue_depth = 8;
+	config.half_duplex = 0;
+	start(config);
+	fill(0, 2);
+	slow_ns = submit(FLASH_READ, 0, 0, 4096, now_ns);
+	CHECK(submit(FLASH_WRITE, 0, 65536, 4096, now_ns), <, slow_ns);
+}
+
+static void writes_that_wait_are_packed(void)
+{
+	struct flash_config config = plain_config();
+	flash_u64 first_ns;
+
+	config.packed_writes = 3;
+	start(config);
+	first_ns = submit(FLASH_WRITE, 0, 0, 4096, 0);
+	CHECK(submit(FLASH_WRITE, 0, 4096, 4096, 0), ==, first_ns + WRITE - 100);
+	CHECK(submit(FLASH_WRITE, 0, 8192, 4096, 0), ==, first_ns + 2 * (WRITE - 100));
+	/* Three are a whole pack. */
+	CHECK(submit(FLASH_WRITE, 0, 12288, 4096, 0), ==, first_ns + 3 * WRITE - 200);
+	CHECK(model.statistics.packed_requests, ==, 2);
+	now_ns = model.busy_until_ns;
+	CHECK(submit(FLASH_WRITE, 0, 0, 4096, now_ns), ==, now_ns + WRITE);
+	CHECK(model.statistics.packed_requests, ==, 2);
+}
+
+static void discard_and_zeroes_forget_whole_slots(void)
 {
 	start(plain_config());
-	CHECK(submit(FLASH_DISCARD, 0, 1 << 30, 0), ==, 105);
-	CHECK(submit(FLASH_FLUSH, 0, 0, 1000), ==, 1000 + 70 + 3000000);
-	CHECK(submit(FLASH_ZEROES, 0, 1 << 20, 5000000), ==, 5000107);
-	CHECK(submit(FLASH_FLUSH, 0, 0, 6000000), ==, 6000000 + 70 + 3000000);
-	CHECK(submit(FLASH_ZEROES, 1, 4096, 10000000), ==, 10000000 + 107 + 3000000);
-	CHECK(submit(FLASH_FLUSH, 0, 0, 20000000), ==, 20000070);
-	CHECK(model.statistics.discard_bytes, ==, 1 << 30);
+	fill(0, 8);
+	CHECK(submit(FLASH_DISCARD, 0, 512, 3 * 4096, now_ns), ==, now_ns + 105);
+	CHECK(flash_mapping_physical(&model, 0), !=, FLASH_NONE);
+	CHECK(flash_mapping_physical(&model, 1), ==, FLASH_NONE);
+	CHECK(flash_mapping_physical(&model, 2), ==, FLASH_NONE);
+	CHECK(flash_mapping_physical(&model, 3), !=, FLASH_NONE);
+	now_ns += 1000;
+	CHECK(submit(FLASH_FLUSH, 0, 0, 0, now_ns), ==, now_ns + 70 + MAPPING);
+	now_ns += 10000000;
+	CHECK(submit(FLASH_ZEROES, 0, 3 * 4096, 4096, now_ns), ==, now_ns + 107);
+	now_ns += 1000;
+	CHECK(submit(FLASH_FLUSH, 0, 0, 0, now_ns), ==, now_ns + 70 + MAPPING);
+	now_ns += 10000000;
+	CHECK(submit(FLASH_ZEROES, 1, 4 * 4096, 4096, now_ns), ==, now_ns + 107 + MAPPING);
+	CHECK(model.statistics.discard_bytes, ==, 3 * 4096);
 	CHECK(model.statistics.zeroes_requests, ==, 2);
-	CHECK(model.statistics.zeroes_bytes, ==, (1 << 20) + 4096);
-	CHECK(model.statistics.programs, ==, 0);
+	CHECK(model.statistics.zeroes_bytes, ==, 8192);
+}
+
+static void discarding_nothing_leaves_nothing_to_flush(void)
+{
+	start(plain_config());
+	CHECK(submit(FLASH_DISCARD, 0, 0, 8 << 20, 0), ==, 105);
+	CHECK(submit(FLASH_FLUSH, 0, 0, 0, 1000), ==, 1070);
 }
 
 static int names(struct flash_config config, const char *name)
@@ -221,9 +177,29 @@ static void check_names_the_parameter_that_is_wrong(void)
 		WRONG(field, (minimum) - 1ULL);
 	FLASH_PARAMETERS(OUTSIDE)
 	WRONG(capacity_bytes, (1 << 20) + 512);
+	WRONG(program_unit_bytes, 4096 + 512);
 	WRONG(cache_bytes, 8191);
+	WRONG(mapping_cache_bytes, 4095);
+	/* No row to spare. */
+	WRONG(over_provisioning_percent, 2);
+	config = plain_config();
+	config.units_per_erase_block = 64;
+	CHECK(names(config, "over_provisioning_percent"), ==, 1);
 	config = plain_config();
 	CHECK(flash_model_check(&config).name == NULL, ==, 1);
+}
+
+static void the_largest_disk_is_counted_without_overflow(void)
+{
+	struct flash_config config = plain_config();
+	struct flash_geometry geometry;
+
+	config.capacity_bytes = 1ULL << 40;
+	config.over_provisioning_percent = 400;
+	CHECK(flash_geometry_derive(&config, &geometry).name == NULL, ==, 1);
+	CHECK(geometry.disk_slots, ==, 1 << 28);
+	CHECK((flash_u64)geometry.rows * geometry.row_slots, <, FLASH_IN_CACHE);
+	CHECK(flash_model_memory_bytes(&config), >, 6ULL << 30);
 }
 
 int main(void)
@@ -231,19 +207,16 @@ int main(void)
 #define RUN(test) test_run(#test, test)
 	RUN(read_is_overhead_access_and_transfer);
 	RUN(transfer_is_rounded_up);
-	RUN(commands_are_served_one_at_a_time);
-	RUN(cached_write_is_overhead_access_and_transfer);
-	RUN(flush_programs_by_units_and_the_mapping_once);
-	RUN(flush_waits_for_the_program_that_runs);
-	RUN(read_waits_for_the_program_that_runs);
-	RUN(less_than_a_unit_is_drained_after_the_delay);
-	RUN(a_command_at_the_delay_goes_before_the_drain_and_after_it_waits);
-	RUN(full_cache_makes_a_write_wait_for_a_program);
-	RUN(a_write_larger_than_the_cache_streams_through);
-	RUN(fua_write_goes_past_the_cache);
-	RUN(fua_write_waits_for_the_program_that_runs);
-	RUN(without_a_cache_every_write_is_durable);
-	RUN(discard_and_zeroes_change_the_mapping);
+	RUN(reading_what_was_programmed_takes_a_page_read);
+	RUN(reading_what_is_in_the_cache_takes_none);
+	RUN(depth_one_serves_one_command_at_a_time);
+	RUN(deeper_queues_overlap_but_for_processor_and_link);
+	RUN(reads_and_writes_take_the_processor_for_unlike_times);
+	RUN(completions_come_out_of_order);
+	RUN(writes_that_wait_are_packed);
+	RUN(discard_and_zeroes_forget_whole_slots);
+	RUN(discarding_nothing_leaves_nothing_to_flush);
 	RUN(check_names_the_parameter_that_is_wrong);
+	RUN(the_largest_disk_is_counted_without_overflow);
 	return test_report();
 }

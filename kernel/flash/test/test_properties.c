@@ -16,6 +16,7 @@ typedef void (*property)(struct sequence *sequence, const struct flash_request *
 			 flash_u64 gap_ns, flash_u64 random);
 
 static flash_u64 sequences = 1000, first_seed = 1;
+static flash_u64 operations, erases, wear_erases, mapping_programs;
 
 /* 0 to 2^bits - 1, every order of magnitude as likely as another. */
 static flash_u64 random_magnitude(flash_u64 *state, unsigned int bits)
@@ -23,58 +24,94 @@ static flash_u64 random_magnitude(flash_u64 *state, unsigned int bits)
 	return random_next(state) >> (64 - 1 - random_below(state, bits)) >> 1;
 }
 
+/* Small devices, so that data are overwritten and collected many times. */
 static struct flash_config random_config(flash_u64 *state)
 {
 	struct flash_config config = plain_config();
 
+	config.capacity_bytes = FLASH_SLOT_BYTES * (256 + random_below(state, 1024));
+	config.queue_depth = random_below(state, 2) ? 1 : 1 + random_below(state, 32);
+	config.half_duplex = random_below(state, 2);
+	config.packed_writes = random_below(state, 4) ? 1 : 1 + random_below(state, 8);
 	config.command_overhead_ns = random_magnitude(state, 20);
+	config.read_command_ns = random_magnitude(state, 16);
+	config.write_command_ns = random_magnitude(state, 16);
 	config.read_access_ns = random_magnitude(state, 20);
 	config.read_bandwidth_bytes_per_s = 1000000 + random_magnitude(state, 33);
 	config.write_access_ns = random_magnitude(state, 20);
 	config.write_bandwidth_bytes_per_s = 1000000 + random_magnitude(state, 33);
-	config.program_unit_bytes = 512 * (1 + random_magnitude(state, 8));
+	config.channels = 1 + random_below(state, 3);
+	config.dies_per_channel = 1 + random_below(state, 3);
+	config.channel_bandwidth_bytes_per_s = 1000000 + random_magnitude(state, 33);
+	config.program_unit_bytes = FLASH_SLOT_BYTES * (1 + random_below(state, 4));
+	config.units_per_erase_block = 2 + random_below(state, 6);
+	config.page_read_ns = 1 + random_magnitude(state, 18);
 	config.program_ns = 1 + random_magnitude(state, 21);
+	config.erase_ns = 1 + random_magnitude(state, 23);
 	config.mapping_program_ns = random_magnitude(state, 21);
+	config.mapping_cache_bytes = random_below(state, 3) ? FLASH_SLOT_BYTES : 0;
+	config.over_provisioning_percent = 20 + random_below(state, 200);
+	config.gc_policy = random_below(state, 2);
+	config.wear_spread_max = random_below(state, 2) * (1 + random_below(state, 10));
 	config.cache_bytes = config.program_unit_bytes + random_magnitude(state, 20);
 	if (random_below(state, 8) == 0)
 		config.cache_bytes = 0;
+	config.power_loss_protection = random_below(state, 8) == 0;
 	config.drain_delay_ns = random_magnitude(state, 24);
 	config.flush_overhead_ns = random_magnitude(state, 18);
+	config.fua_overhead_ns = random_magnitude(state, 20);
 	config.discard_ns = random_magnitude(state, 20);
 	config.zeroes_ns = random_magnitude(state, 20);
+	config.preload_percent = random_below(state, 101);
+	config.overwrite_percent = random_below(state, 200);
+	config.ageing_seed = random_below(state, 1000);
 	return config;
 }
 
-static struct flash_request random_request(flash_u64 *state)
+static struct flash_request random_request(flash_u64 *state, const struct flash_config *config)
 {
 	static const enum flash_operation operations[] = {
-		FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_WRITE,
-		FLASH_READ, FLASH_FLUSH, FLASH_DISCARD, FLASH_ZEROES,
+		FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_WRITE,
+		FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_WRITE, FLASH_READ, FLASH_READ,
+		FLASH_FLUSH, FLASH_FLUSH, FLASH_DISCARD, FLASH_ZEROES,
 	};
-	struct flash_request request = { operations[random_below(state, 8)], 0, 0 };
+	struct flash_request request = { operations[random_below(state, 16)], 0, 0, 0 };
+	flash_u64 sectors = config->capacity_bytes / 512, length;
 
 	if (request.operation == FLASH_FLUSH)
 		return request;
-	request.length_bytes = 512 * (1 + random_magnitude(state, 10));
-	if (request.operation != FLASH_READ && request.operation != FLASH_DISCARD)
-		request.fua = random_below(state, 4) == 0;
+	length = 1 + random_magnitude(state, 8);
+	if (random_below(state, 4))		/* mostly whole slots */
+		length = (length + 7) / 8 * 8;
+	request.length_bytes = 512 * length;
+	request.offset_bytes = 512 * random_below(state, sectors - length + 1);
+	if (random_below(state, 4))
+		request.offset_bytes -= request.offset_bytes % FLASH_SLOT_BYTES;
+	if (request.operation == FLASH_WRITE || request.operation == FLASH_ZEROES)
+		request.fua = random_below(state, 8) == 0;
 	return request;
 }
 
 static void run_sequence(property check, flash_u64 seed)
 {
-	struct sequence sequence = { 0 };
 	struct flash_config config = random_config(&seed);
+	struct sequence sequence;
 	int i;
 
-	CHECK(flash_model_check(&config).name == NULL, ==, 1);
-	flash_model_init(&sequence.model, &config);
+	while (flash_model_check(&config).name)
+		config = random_config(&seed);
+	sequence_start(&sequence, &config);
 	for (i = 0; i < OPERATIONS_PER_SEQUENCE; i++) {
-		struct flash_request request = random_request(&seed);
-		flash_u64 gap_ns = random_magnitude(&seed, 26);
+		struct flash_request request = random_request(&seed, &config);
+		flash_u64 gap_ns = random_magnitude(&seed, 24);
 
 		check(&sequence, &request, gap_ns, random_next(&seed));
+		operations++;
 	}
+	erases += sequence.model.statistics.erases[FLASH_FOR_GC];
+	wear_erases += sequence.model.statistics.erases[FLASH_FOR_WEAR];
+	mapping_programs += sequence.model.statistics.programs[FLASH_FOR_MAPPING];
+	sequence_end(&sequence);
 }
 
 static void run_sequences(property check)
@@ -88,8 +125,15 @@ static void run_sequences(property check)
 #define PROPERTY(name) static void name(void) { run_sequences(check_##name); }
 PROPERTY(accounts)
 PROPERTY(repeatable)
-PROPERTY(durability_costs)
-PROPERTY(slower_is_later)
+PROPERTY(flush_is_whole)
+
+/* The random devices are such that all parts of the model have something to do. */
+static void every_part_works(void)
+{
+	CHECK(erases, >=, operations / 100);
+	CHECK(wear_erases, >=, operations / 10000);
+	CHECK(mapping_programs, >=, operations / 100);
+}
 
 int main(int argc, char **argv)
 {
@@ -99,8 +143,10 @@ int main(int argc, char **argv)
 		first_seed = strtoull(argv[2], NULL, 10);
 	test_run("accounts", accounts);
 	test_run("repeatable", repeatable);
-	test_run("durability_costs", durability_costs);
-	test_run("slower_is_later", slower_is_later);
-	printf("%llu operations\n", 4 * sequences * OPERATIONS_PER_SEQUENCE);
+	test_run("flush_is_whole", flush_is_whole);
+	if (first_seed == 1)
+		test_run("every_part_works", every_part_works);
+	printf("%llu operations, %llu erase blocks collected, %llu for wear, "
+	       "%llu mapping programs\n", operations, erases, wear_erases, mapping_programs);
 	return test_report();
 }

@@ -1,0 +1,56 @@
+"""What a benchmark would measure of a modelled device: builds kernel/flash/figures, the model in
+user space driven by closed loops of requests, and runs it with a profile's parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from jojlab.device.profile import FIGURES
+from jojlab.errors import MachineError
+from jojlab.guest.cache import Cache
+from jojlab.guest.packages import need_tool, package_version, run_tool
+
+SOURCE = Path(__file__).resolve().parents[2] / "kernel" / "flash"
+_FILES = ("figures/*.c", "model/*.c", "model/*.h")
+_COMPILE = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+
+
+def measure_model(model: Mapping[str, int], cache: Cache | None = None) -> dict[str, int]:
+    """Return the figures (profile.FIGURES) of a device with these parameters.
+
+    Bandwidth in bytes a second, times in ns of the device's own; the same on every machine. Raises
+    MachineError when the compiler or memory for the model's tables is missing.
+    """
+    program = _program(cache or Cache.default())
+    words = [f"{name}={value}" for name, value in model.items()]
+    answer = subprocess.run([str(program), *words], capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise MachineError(f"the model cannot be driven: {answer.stderr.strip()}")
+    figures = {name: int(value) for name, value in map(str.split, answer.stdout.splitlines())}
+    assert list(figures) == list(FIGURES), "figures.c prints what profile.py lists"
+    return figures
+
+
+def _program(cache: Cache) -> Path:
+    """The compiled program, built once per source and compiler."""
+    files = sorted(path for pattern in _FILES for path in SOURCE.glob(pattern))
+    if not files:
+        raise MachineError(
+            f"no source of the flash model in {SOURCE}", "run joj from a whole checkout"
+        )
+    compiler = str(need_tool("gcc", "gcc"))
+    digest = hashlib.sha256(package_version("gcc").encode())
+    for path in files:
+        digest.update(f"{path.relative_to(SOURCE)}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+
+    def build(out: Path) -> None:
+        sources = [str(path) for path in files if path.suffix == ".c"]
+        command = [compiler, *_COMPILE, "-o", str(out / "figures"), *sources]
+        run_tool(command, "build the flash model in user space")
+
+    return cache.entry("modules", digest.hexdigest(), build) / "figures"

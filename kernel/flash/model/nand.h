@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Dies and channels: when a page read, a program or an erase can begin, and when it ends.
+ *
+ * A die does one thing at a time and does not interrupt it. Reads for the host go before programs
+ * and erases that have not begun. A channel carries one transfer at a time; its capacity is used
+ * up in the order in which the work is given, so that a transfer which will be late does not hold
+ * up one that could be early.
+ */
+#ifndef FLASH_NAND_H
+#define FLASH_NAND_H
+
+#include "geometry.h"
+#include "statistics.h"
+
+struct flash_model;
+
+struct flash_die {
+	flash_u64 free_ns;		/* when it has done all it was given */
+	flash_u64 begin_ns;		/* when the last of that begins */
+	flash_u64 program_end_ns;	/* of the last program out of the cache */
+	flash_u32 program_slots;	/* which that program frees in the cache; 0: none runs */
+};
+
+/* Reads the part of a unit that holds `length_bytes`; answers when they are in the controller. */
+flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, flash_u32 slot,
+			  flash_u32 length_bytes, flash_u64 now_ns);
+
+/* Programs the unit that begins with `slot` for `duration_ns`; answers when it is done. */
+flash_u64 flash_nand_program(struct flash_model *model, enum flash_cause cause, flash_u32 die,
+			     flash_u64 duration_ns, flash_u64 now_ns);
+
+/* Erases a block of every die, at now_ns at the earliest; answers when the first erase begins. */
+flash_u64 flash_nand_erase_row(struct flash_model *model, enum flash_cause cause,
+			       flash_u64 now_ns);
+
+#endif
