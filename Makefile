@@ -41,10 +41,10 @@ test: test-packages setup check test-flash test-agent test-python ## every check
 check: packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
-	.venv/bin/ruff check --quiet jojlab tests
-	.venv/bin/ruff format --quiet --check jojlab tests
+	.venv/bin/ruff check --quiet jojlab tests bench
+	.venv/bin/ruff format --quiet --check jojlab tests bench
 	.venv/bin/mypy
-	shellcheck setup/*.sh .ci/run
+	shellcheck setup/*.sh .ci/run bench/workload
 
 test-flash: packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
@@ -57,8 +57,8 @@ test-python: setup ## the engineer's side, and what crosses the zones
 
 format: ## formats Rust and Python
 	cargo fmt
-	.venv/bin/ruff format --quiet jojlab tests
-	.venv/bin/ruff check --quiet --fix jojlab tests
+	.venv/bin/ruff format --quiet jojlab tests bench
+	.venv/bin/ruff check --quiet --fix jojlab tests bench
 
 requirements: ## compiles requirements.txt anew from pyproject.toml
 	setup/requirements.sh

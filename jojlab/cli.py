@@ -14,8 +14,21 @@ from typing import Any, NoReturn
 
 import typer
 
-from jojlab.commands import bill, cache, diff, doctor, import_, query, report, run, show, trace
-from jojlab.commands.bench import file, sqlite
+from jojlab.commands import (
+    bill,
+    cache,
+    diff,
+    doctor,
+    export,
+    import_,
+    query,
+    report,
+    run,
+    show,
+    trace,
+    verify,
+)
+from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -30,6 +43,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("diff", diff.diff),
     ("query", query.query),
     ("import", import_.import_),
+    ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
 )
@@ -38,6 +52,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("sqlite", sqlite.sqlite),
     ("file", file.file),
+    ("mobibench", mobibench.mobibench),
 )
 
 HELP = """What one COMMIT really costs on flash, and where it goes.
@@ -57,6 +72,14 @@ BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on th
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+
+VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+
+\b
+Examples:
+  joj verify attribution
+  joj verify attribution --host
 """
 
 app = typer.Typer(
@@ -106,8 +129,14 @@ for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
 _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in BENCHES:
-    _bench.command(_name)(guarded(_command))
+    # The flags of mobibench are not ours: it reads them itself.
+    _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
+    _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
+_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
+_verify.command("attribution")(guarded(verify.attribution))
+_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
+app.add_typer(_verify, name="verify")
 
 
 def main() -> NoReturn:

@@ -17,6 +17,7 @@ mod guest;
 mod live;
 mod trace;
 mod tracing;
+mod verify;
 mod workload;
 
 use std::process::ExitCode;
@@ -34,10 +35,15 @@ struct Arguments {
 enum Command {
     /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
     Init,
+    /// Be the load in a case's background; a case starts it itself
+    #[command(hide = true)]
+    Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
     Bench(commands::bench::Arguments),
     /// Trace disks while a command runs, and say what every byte they were sent belongs to
     Trace(commands::trace::Arguments),
+    /// Make known writes on a mounted filesystem, and check what the tracer says of each
+    Verify(commands::verify::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,8 +55,12 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
+        Command::Background(arguments) => {
+            commands::background::run(&arguments).map(|()| ExitCode::SUCCESS)
+        }
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Verify(arguments) => commands::verify::run(&arguments),
     };
     match result {
         Ok(code) => code,

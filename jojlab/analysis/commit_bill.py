@@ -1,8 +1,8 @@
 """What does one commit cost, and where does it go? Every request and byte stands in one row.
 
-Rows are by part (commit, deferred), operation, block_type, file_kind, file and cause. Their
-requests and bytes are whole numbers over all commits of a case (all its seeds); what one commit
-costs is that, divided by the number of commits.
+Rows are by part (commit, deferred, background), operation, block_type, file_kind, file and cause.
+Their requests and bytes are whole numbers over all commits of a case (all its seeds); what one
+commit costs is that, divided by the number of commits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ibis
 from jojlab.analysis.commit_reasons import ReasonShare, reason_rows
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.latency import percentiles
-from jojlab.analysis.measured import CAPTURE, commits, requests
+from jojlab.analysis.measured import CAPTURE, PARTS, commits, requests
 from jojlab.analysis.owners import with_owner
 from jojlab.errors import UseError
 from jojlab.trace.run_folder import RunFolder
@@ -67,7 +67,7 @@ class Bill:
     reasons: tuple[ReasonShare, ...] = ()
 
     def part(self, part: str) -> tuple[BillRow, ...]:
-        """Return the rows of `commit` or `deferred`, dearest first."""
+        """Return the rows of one part, dearest first."""
         return tuple(row for row in self.rows if row.part == part)
 
     def total(self, part: str) -> Total:
@@ -167,7 +167,7 @@ def bill_json(run: RunFolder, case_id: str | None = None) -> dict[str, Any]:
 
 def bill_for_case(bill: Bill) -> dict[str, Any]:
     """Return `bill` as plain data: per_commit and rows divided, totals as whole numbers."""
-    total, deferred = bill.total("commit"), bill.total("deferred")
+    total = bill.total("commit")
     return {
         "case_id": bill.case_id,
         "transactions": bill.transactions,
@@ -178,11 +178,14 @@ def bill_for_case(bill: Bill) -> dict[str, Any]:
         "total": vars(total),
         "rows": _rows_json(bill, bill.part("commit")),
         "reasons": _reasons_json(bill, "commit"),
-        "deferred": {
-            "per_commit": _per_commit(bill, deferred),
-            "total": vars(deferred),
-            "rows": _rows_json(bill, bill.part("deferred")),
-            "reasons": _reasons_json(bill, "deferred"),
+        **{
+            part: {
+                "per_commit": _per_commit(bill, bill.total(part)),
+                "total": vars(bill.total(part)),
+                "rows": _rows_json(bill, bill.part(part)),
+                "reasons": _reasons_json(bill, part),
+            }
+            for part in PARTS[1:]
         },
         "lost_events": bill.missing.lost_events,
         "unattributed_bytes": bill.missing.unattributed_bytes,

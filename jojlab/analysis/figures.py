@@ -33,6 +33,9 @@ FIGURES: dict[str, str] = {
     "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     "deferred_bytes_per_commit": "bytes of those",
     "deferred_flushes_per_commit": "flushes of those",
+    "background_requests_per_commit": "requests of the load in the background",
+    "background_bytes_per_commit": "bytes of those",
+    "background_flushes_per_commit": "flushes of those",
     "sync_calls_per_commit": "calls that sync a file or a directory",
     "busy_retries_per_commit": "waits for another connection's lock",
     "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
@@ -144,7 +147,7 @@ def _sums(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in rows_of(grouped):
         sums = result.setdefault((row["case_id"], row["seed"]), {})
-        prefix = "" if row["part"] == "commit" else "deferred_"
+        prefix = "" if row["part"] == "commit" else f"{row['part']}_"
         flushes = row["requests"] if row["operation"] == "flush" else 0
         if not prefix and row["operation"] == "write":
             sums["writes_per_commit"] = sums.get("writes_per_commit", 0) + row["requests"]

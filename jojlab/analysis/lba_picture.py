@@ -24,8 +24,8 @@ _FINEST_GRID = 4096  # cells each way; halved until a picture has few enough
 SECTOR_BYTES = 512
 US = 1000
 
-# A stretch without I/O is cut out of the axis when it is longer than this part of the whole.
-_GAP = 0.04
+# A stretch without I/O is cut out of the axis when it is longer than this part of what is left.
+_GAP = 0.15
 _MOST_ZONES = 5
 _BINS = 4096
 
@@ -185,17 +185,20 @@ def _zones(moved: ibis.Table, whole: dict[str, Any]) -> tuple[tuple[int, int], .
     end = moved.sector + (moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
     bins = moved.mutate(end=end, bin=moved.sector // size)
     bins = bins.group_by("bin").agg(first=bins.sector.min(), end=bins.end.max()).order_by("bin")
-    zones: list[list[int]] = []
-    for row in rows_of(bins):
-        if zones and row["first"] - zones[-1][1] <= span * _GAP:
-            zones[-1][1] = max(zones[-1][1], row["end"])
-        else:
-            zones.append([row["first"], row["end"]])
-    while len(zones) > _MOST_ZONES:
-        gaps = [after[0] - before[1] for before, after in itertools.pairwise(zones)]
-        place = gaps.index(min(gaps))
-        zones[place : place + 2] = [[zones[place][0], zones[place + 1][1]]]
-    return tuple((first, last) for first, last in zones)
+    stretches = [(row["first"], row["end"]) for row in rows_of(bins)]
+    ends = itertools.accumulate((end for _, end in stretches), max)
+    gaps = [
+        (after[0] - end, place)
+        for place, (end, after) in enumerate(zip(ends, stretches[1:], strict=False), 1)
+    ]
+    cuts, left = [0], span
+    for gap, place in sorted(gaps, key=lambda found: (-found[0], found[1]))[: _MOST_ZONES - 1]:
+        if gap > left * _GAP:
+            cuts.append(place)
+            left -= gap
+    edges = [*sorted(cuts), len(stretches)]
+    parts = [stretches[here:there] for here, there in itertools.pairwise(edges)]
+    return tuple((part[0][0], max(end for _, end in part)) for part in parts)
 
 
 def _phases(requests: ibis.Table, begin_ns: int) -> tuple[tuple[str, int, int], ...]:

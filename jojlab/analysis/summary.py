@@ -34,7 +34,9 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    operation_hash: str = ""
+    # By seed: the hash of the operations performed, and what the background load did.
+    operation_hashes: Mapping[int, str] = field(default_factory=dict)
+    backgrounds: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
     unsafe: str = ""
@@ -106,7 +108,7 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
     traces = commit_traces(tables) if tables and detailed else {}
     moved = traffic(tables) if tables and detailed and with_traffic else {}
     latencies = histograms(tables) if tables and detailed else {}
-    manifests, clocks = _manifests(tables) if tables else ({}, ())
+    manifests = _manifests(tables) if tables else _Manifests()
     for case_id, _ in untraced(tables) if tables else ():
         bills.pop(case_id, None)
         traces.pop(case_id, None)
@@ -123,8 +125,9 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
             missing.get(case_id, Completeness()),
             bills.get(case_id),
             traces.get(case_id),
-            manifests.get(case_id, {}).get("configuration", {}),
-            manifests.get(case_id, {}).get("operation_hash", ""),
+            manifests.configurations.get(case_id, {}),
+            manifests.operation_hashes.get(case_id, {}),
+            manifests.backgrounds.get(case_id, {}),
             latencies.get(case_id, ()),
             moved.get(case_id),
             part.unsafe(case_id),
@@ -144,7 +147,7 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        clocks,
+        tuple(sorted(manifests.clocks)),
         parts,
     )
 
@@ -164,11 +167,12 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
-                "operation_hash": case.operation_hash,
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
                 "unsafe": case.unsafe,
+                "operation_hash": dict(case.operation_hashes),
+                "background": dict(case.backgrounds),
             }
             for case in summary.cases
         ],
@@ -177,16 +181,31 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _manifests(tables: RunTables) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-    """Return what the first seed of each case says of itself, and all clocks used."""
+@dataclass
+class _Manifests:
+    """What the captures' manifests say: by case_id, where it is not of all."""
+
+    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    clocks: set[str] = field(default_factory=set)
+
+
+def _manifests(tables: RunTables) -> _Manifests:
+    """Read the configuration of the first seed of each case, and the rest of every seed."""
     manifest = tables.manifest
-    rows = manifest.filter(manifest.key.isin(["configuration", "clock", "operation_hash"]))
-    manifests: dict[str, dict[str, Any]] = {}
-    clocks: set[str] = set()
+    keys = ["configuration", "clock", "operation_hash", "background"]
+    rows = manifest.filter(manifest.key.isin(keys))
+    found = _Manifests()
     for row in rows_of(rows.order_by("case_id", "seed", "key")):
-        value = json.loads(row["value"])
-        if row["key"] == "clock":
-            clocks.add(str(value))
-        else:
-            manifests.setdefault(row["case_id"], {}).setdefault(row["key"], value)
-    return manifests, tuple(sorted(clocks))
+        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
+        match row["key"]:
+            case "clock":
+                found.clocks.add(str(value))
+            case "operation_hash":
+                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
+            case "background":
+                found.backgrounds.setdefault(case_id, {})[seed] = value
+            case _ if isinstance(value, dict):
+                found.configurations.setdefault(case_id, value)
+    return found

@@ -72,10 +72,17 @@ def test_flushes_alone_have_no_zone(tmp_path: Path) -> None:
     assert (picture.zones, picture.points["sector"]) == ((), [])
 
 
+def test_one_block_far_away_takes_no_room_from_the_rest(tmp_path: Path) -> None:
+    builder = two_streams(100)
+    builder.request([("fs-metadata", "", None, 4 * KIB)], sector=20_000)
+    [picture] = pictures_of(tmp_path, builder)
+    assert picture.zones == ((0, 800), (20_000, 20_008), (1_000_000, 1_001_600))
+
+
 def test_at_most_five_zones(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     for place in range(12):
-        builder.request([("data", "", None, 4 * KIB)], sector=place * 1_000_000 + place**4)
+        builder.request([("data", "", None, 4 * KIB)], sector=8 * place + (1 << 3 * place))
     [picture] = pictures_of(tmp_path, builder)
     assert len(picture.zones) == 5
     for sector in picture.points["sector"]:

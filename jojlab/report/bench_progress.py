@@ -23,6 +23,16 @@ _STAGES = {
 }
 
 
+class Silent:
+    """Says nothing."""
+
+    def stage(self, seed: int, stage: str) -> None:
+        """Say nothing."""
+
+    def finished(self, seed: int) -> None:
+        """Say nothing."""
+
+
 class BenchProgress:
     """Hears of every stage and every seed; see `shown`."""
 

@@ -60,12 +60,13 @@ def report_html(summary: RunSummary, run: str) -> str:
     run = shlex.quote(run)
     specs: Specs = {}
     pictures: Specs = {}
+    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     if summary.is_composed:
         body = "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
     else:
         body = _one_experiment(summary, run, specs, pictures)
     body += sections.method(summary, run)
-    head = _head(summary, body)
+    head = _head(summary, len(shown), body)
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
     script = "\n".join([_vega(), *own])
     return (
@@ -88,7 +89,9 @@ def report_html(summary: RunSummary, run: str) -> str:
 
 def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs) -> str:
     """Return the sections of a run of one experiment."""
-    body = sections.overview(summary, run)
+    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
+    # Of a run without transactions, such as an imported trace, there are no figures to glance at.
+    body = sections.overview(summary, run) if summary.measured or not shown else ""
     for part in summary.parts:
         body += part_sections.pictures(part, summary, specs)
         body += part_sections.published(part)
@@ -103,8 +106,9 @@ def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs
     return body
 
 
-def _head(summary: RunSummary, body: str) -> str:
-    measured, seeds = len(summary.measured), len(summary.seeds)
+def _head(summary: RunSummary, shown: int, body: str) -> str:
+    seeds = len(summary.seeds)
+    each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
     index = {part_sections.anchor(part): part.name for part in summary.parts} | _INDEX
     links = "".join(
         f'<a href="#{name}">{escape(title)}</a>'
@@ -114,8 +118,8 @@ def _head(summary: RunSummary, body: str) -> str:
     clocks = text.clocks(summary.clocks)
     return (
         f"<header><h1>{escape(summary.question or summary.name)}</h1>"
-        f'<p class="lead">{escape(summary.name)}: {measured} of {len(summary.cases)} cases, '
-        f"{seeds} seed{'s' if seeds != 1 else ''} each. {escape(clocks)}</p>"
+        f'<p class="lead">{escape(summary.name)}: {shown} of {len(summary.cases)} '
+        f"case{'s' if len(summary.cases) != 1 else ''}{each}. {escape(clocks)}</p>"
         f"<nav>{links}</nav></header>"
     )
 

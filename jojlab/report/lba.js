@@ -108,7 +108,7 @@ const lba = (() => {
     kind(i) {
       if (this.by === "class") return this.data.classes[this.points.class[i]];
       const file = this.points.file[i];
-      return file < 0 ? ["no file", this.data.other] : this.data.files[file];
+      return file < 0 ? ["no file", this.data.none] : this.data.files[file];
     }
 
     // The first point that may reach into the window.
@@ -379,7 +379,7 @@ const lba = (() => {
       const lines = [
         `${d.operations[p.operation[i]]}: ${d.classes[p.class[i]][0]}`,
         file < 0 ? "" : d.files[file][0],
-        `${many}${size(p.sectors[i] * SECTOR)} ${d.binned && many ? "wide" : ""} at sector `
+        `${many}${size(p.sectors[i] * SECTOR)}${many ? " of sectors" : ""} at sector `
           + p.sector[i].toLocaleString("en"),
         `${time(p.begin_us[i])}, for ${time(p.service_us[i])}${p.sync[i] ? ", synchronous" : ""}`,
       ];

@@ -23,6 +23,7 @@ FILE_COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#B8A30F", "#6A3D9A",
 )  # fmt: skip
 OTHER_COLOUR = "#8C8C8C"
+NO_FILE_COLOUR = "#4D5761"
 
 
 def lba_data(picture: LbaPicture) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def lba_data(picture: LbaPicture) -> dict[str, Any]:
         "classes": [[name, COLOURS[name]] for name in CLASSES if name != "flush"],
         "files": [[name, _file_colour(place)] for place, name in enumerate(picture.files)],
         "other": OTHER_COLOUR,
+        "none": NO_FILE_COLOUR,
         "operations": OPERATIONS,
         "binned": picture.binned,
         "columns": [[name, name in DELTA] for name in COLUMNS],

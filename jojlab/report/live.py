@@ -26,8 +26,6 @@ def print_live(console: Console, summary: RunSummary) -> None:
         print_configuration(console, case)
         print_case(console, case)
         print_latencies(console, case.latencies)
-        if case.seeds:
-            console.print(f"operations of seed {case.seeds[0]}: {case.operation_hash}")
     print_warnings(console, summary)
     console.print(f"[dim]{escape(text.clocks(summary.clocks))}[/dim]")
 

@@ -239,9 +239,10 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
     parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
-    if case.bill.part("deferred"):
-        parts += ["<h3>Deferred to later</h3>", _bill_table(case.bill, "deferred")]
-        parts += _reasons(case.bill, "deferred")
+    for part, title in text.LATER_PARTS.items():
+        if case.bill.part(part):
+            parts += [f"<h3>{title.capitalize()}</h3>", _bill_table(case.bill, part)]
+            parts += _reasons(case.bill, part)
     command = f"joj show {run} --case {shlex.quote(case.case_id)}"
     return details(case.label, soft, *parts, ask(command), is_open=is_open)
 

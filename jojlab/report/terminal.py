@@ -128,6 +128,11 @@ def print_case(console: Console, case: CaseSummary) -> None:
                 f"[dim]{meaning}[/dim]",
             )
     console.print(table)
+    for seed, hashed in case.operation_hashes.items():
+        console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
+    for seed, load in case.backgrounds.items():
+        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
+        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
     if case.bill:
         print_bill(console, case.bill)
 
@@ -152,10 +157,11 @@ def print_bill(console: Console, bill: Bill) -> None:
         ("share", "right"),
     )
     _add_rows(table, bill, bill.part("commit"), total.bytes)
-    if bill.part("deferred"):
-        table.add_section()
-        table.add_row("[bold]deferred to later[/bold]")
-        _add_rows(table, bill, bill.part("deferred"), 0)
+    for part, title in text.LATER_PARTS.items():
+        if bill.part(part):
+            table.add_section()
+            table.add_row(f"[bold]{title}[/bold]")
+            _add_rows(table, bill, bill.part(part), 0)
     console.print(table)
     for part in ("commit", "deferred"):
         for sentence in reasons.sentences(bill, part):

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 Number = int | float
 
+# Parts of a bill beside the commit itself, as they are called.
+LATER_PARTS = {"deferred": "deferred to later", "background": "load in the background"}
+
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 
 

@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench)
     hashes = []
     for seed in ("--seed=7", "--seed=7", "--seed=8"):
         answer = bench.run("file", bench.directory, *SMALL, "--file-bytes=81920", seed, "--json")
-        hashes.append(json.loads(answer.stdout)["cases"][0]["operation_hash"])
+        hashes.append(json.loads(answer.stdout)["cases"][0]["operation_hash"][seed[-1]])
     assert hashes[0] == hashes[1] != hashes[2]
 
 

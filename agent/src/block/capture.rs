@@ -2,10 +2,12 @@
 //! they serve, and hands all to the joiner. Keeps what is under way only.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
 use super::drafts::Draft;
+use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
 use super::kernel::BLOCK_DEVICE_MAGIC;
@@ -77,6 +79,7 @@ impl Assembler {
         disks: &BTreeMap<u32, String>,
         read_layout: fn(u32) -> Layout,
         read_mounts: fn() -> String,
+        kinds: Rc<FileKinds>,
         settled_ns: u64,
     ) -> Self {
         let mut causes = Causes::new(disks.keys().copied().collect());
@@ -86,7 +89,7 @@ impl Assembler {
             orphans: 0,
             layouts: BTreeMap::new(),
             read_layout,
-            files: Files::default(),
+            files: Files::with_kinds(kinds),
             read_mounts,
             causes,
             joiner: Joiner::new(disks.clone(), settled_ns),

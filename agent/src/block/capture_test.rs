@@ -11,7 +11,7 @@ const PREFLUSH: u32 = 1 << 18;
 
 fn assembler(settled_ns: u64) -> Assembler {
     let disks = BTreeMap::from([(DISK, "flash0".to_owned())]);
-    Assembler::new(&disks, |_| Layout::default(), String::new, settled_ns)
+    Assembler::new(&disks, |_| Layout::default(), String::new, Rc::default(), settled_ns)
 }
 
 fn capture(records: Vec<Record>) -> Capture {
@@ -143,6 +143,24 @@ fn a_commit_block_is_flushed_before_and_after() {
     assert_eq!(submitters, [9, 9, 9]);
     assert!(capture.requests[1].preflush && !capture.requests[1].fua);
     assert_eq!(capture.gaps.unattributed_flushes, 0);
+}
+
+/// A bio that comes when a flush is about to be issued waits for the next one, and what comes before
+/// that is issued for the one after it: of three flushes in a row none is nobody's.
+#[test]
+fn flushes_of_several_tasks_at_once_are_somebody_s_each() {
+    let capture = capture(vec![
+        bio(0, 0, 0, WRITE | PREFLUSH, 9),
+        bio(1, 0, 0, WRITE | PREFLUSH, 10),
+        flush(1, 2000),
+        complete(1, 0, 2500),
+        bio(2, 0, 0, WRITE | PREFLUSH, 11),
+        flush(2, 3000),
+        complete(2, 0, 3500),
+        flush(1, 4000),
+    ]);
+    assert_eq!(capture.gaps.unattributed_flushes, 0);
+    assert!(capture.requests.iter().all(|row| (9..=11).contains(&row.submitter_tid)));
 }
 
 #[test]

@@ -135,9 +135,13 @@ impl Causes {
             return *filesystem;
         }
         let log = runs.iter().any(|(_, class)| class.block_type == BlockType::FsJournal);
-        if log && !self.calls.is_known(device) {
-            // A log on a disk of its own, before anything told whose.
-            return self.calls.oldest_filesystem().unwrap_or(device);
+        if log
+            && !self.calls.is_known(device)
+            && let Some(filesystem) = self.calls.only_filesystem()
+        {
+            // A log on a disk of its own: nothing in it tells whose.
+            self.behind.insert(device, filesystem);
+            return filesystem;
         }
         device
     }
@@ -147,14 +151,15 @@ impl Causes {
         if bio.flags & OPERATION_MASK != OPERATION_WRITE {
             return None;
         }
-        let on_btrfs =
-            |run: &Run| run.magic == BTRFS_MAGIC || self.behind.contains_key(&bio.partition_device);
+        let on_btrfs = self.behind.contains_key(&bio.partition_device);
         let asked = || {
             let file = asker.and_then(|asker| asker.file);
             file.map_or(Scope::All, |key| Scope::Inode(key.inode))
         };
         let of_run = |(run, class): &(Run, Class)| match (class.block_type, run.magic) {
             (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(asked()),
+            // Of the journal itself.
+            (BlockType::FsJournal, _) if class.subtype == "superblock" => None,
             (BlockType::FsJournal, _) => Some(Scope::All),
             (BlockType::FsMetadata, F2FS_MAGIC) => match class.owner {
                 Owner::None => Some(Scope::All),
@@ -162,7 +167,7 @@ impl Causes {
                 Owner::Inode => Some(Scope::Inode(run.inode)),
             },
             (BlockType::FsMetadata, NILFS_MAGIC) => Some(Scope::All),
-            (BlockType::FsMetadata, _) if class.subtype == "superblock" && on_btrfs(run) => {
+            (BlockType::FsMetadata, _) if class.subtype == "superblock" && on_btrfs => {
                 Some(asked())
             }
             (BlockType::FsMetadata, BTRFS_MAGIC) => Some(Scope::All),

@@ -1,112 +1,150 @@
-//! What kind of file a name tells of: SQLite's own naming rules first, then suffixes.
+//! What kind of file a name tells of. Reads the table schema/file_kinds.toml, which is built in,
+//! and one of the user's that goes before it; answers for one path at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-/// The kind where there is no file at all; all kinds are listed in schema/requests.toml.
+use serde::Deserialize;
+
+use super::glob::Glob;
+
+/// The kind where there is no file at all.
 pub const NONE: &str = "none";
 /// The kind of a directory, which its name does not tell.
 pub const DIRECTORY: &str = "directory";
 const OTHER: &str = "other";
+/// Of a request whose page runs differ.
+const MIXED: &str = "mixed";
 
-const DATABASE: &[&str] = &["db", "db3", "sqlite", "sqlite3"];
-const EXECUTABLE: &[&str] =
-    &["apk", "art", "dex", "elf", "exe", "jar", "ko", "oat", "odex", "so", "vdex"];
-const RESOURCE: &[&str] =
-    &["arsc", "css", "html", "js", "json", "otf", "pak", "properties", "toml", "ttf", "xml"];
-const MULTIMEDIA: &[&str] = &[
-    "3gp", "aac", "avi", "flac", "gif", "heic", "jpeg", "jpg", "m4a", "mkv", "mp3", "mp4", "ogg",
-    "opus", "png", "wav", "webm", "webp",
-];
+static TABLE: &str = include_str!("../../../schema/file_kinds.toml");
 
-/// The kind of a regular file. `paths` are all paths seen, since a file that has (or had) a
-/// journal or a WAL beside it is a database whatever its name.
-pub fn file_kind(path: &str, paths: &BTreeSet<String>) -> &'static str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    if name.is_empty() {
-        return OTHER;
-    }
-    if let Some(kind) = of_sqlite(name) {
-        return kind;
-    }
-    if ["-journal", "-wal"].iter().any(|suffix| paths.contains(&format!("{path}{suffix}"))) {
-        return "db";
-    }
-    let Some((_, suffix)) = name.rsplit_once('.') else {
-        return OTHER;
-    };
-    let suffix = suffix.to_ascii_lowercase();
-    let kinds = [
-        (DATABASE, "db"),
-        (EXECUTABLE, "executable"),
-        (RESOURCE, "resource"),
-        (MULTIMEDIA, "multimedia"),
-    ];
-    kinds
-        .iter()
-        .find(|(suffixes, _)| suffixes.contains(&suffix.as_str()))
-        .map_or(OTHER, |(_, kind)| kind)
+/// Why a table of kinds is none.
+#[derive(Debug, thiserror::Error)]
+pub enum FileKindsError {
+    #[error("{path}: {source}; name a readable file of kinds")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {message}; schema/file_kinds.toml shows how it is written")]
+    Table { path: PathBuf, message: String },
 }
 
-/// Names that SQLite makes itself (src/pager.c, src/os_unix.c, src/vdbeaux.c).
-fn of_sqlite(name: &str) -> Option<&'static str> {
-    if name.ends_with("-journal") {
-        return Some("db-journal");
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    kind: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    beside: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    /// Kept as long as the program runs: tables are read once.
+    kind: &'static str,
+    globs: Vec<Glob>,
+    beside: Vec<String>,
+}
+
+/// The rules, in the order in which they are tried.
+#[derive(Debug, Clone)]
+pub struct FileKinds {
+    rules: Vec<Rule>,
+    /// Of the patterns "*.suffix", which most are: the first rule that has each.
+    suffixes: BTreeMap<String, usize>,
+}
+
+impl Default for FileKinds {
+    fn default() -> Self {
+        Self::parse(&[TABLE]).expect("the table that is built in is tested")
     }
-    if name.ends_with("-wal") {
-        return Some("wal");
+}
+
+impl FileKinds {
+    /// The kinds of the user's table, before those that are built in.
+    ///
+    /// # Errors
+    /// With the file's name, if it cannot be read or is no table of kinds.
+    pub fn read(path: &Path) -> Result<Self, FileKindsError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| FileKindsError::Read { path: path.into(), source })?;
+        Self::parse(&[&text, TABLE])
+            .map_err(|message| FileKindsError::Table { path: path.into(), message })
     }
-    if name.ends_with("-shm") {
-        return Some("shm");
+
+    fn parse(tables: &[&str]) -> Result<Self, String> {
+        let mut kinds = FileKinds { rules: Vec::new(), suffixes: BTreeMap::new() };
+        for table in tables {
+            let table: Table = toml::from_str(table).map_err(|error| error.to_string())?;
+            for entry in table.kind {
+                kinds.add(entry)?;
+            }
+        }
+        Ok(kinds)
     }
-    // SQLITE_TEMP_FILE_PREFIX.
-    if name.starts_with("etilqs_") {
-        return Some("sqlite-temp");
+
+    fn add(&mut self, entry: Entry) -> Result<(), String> {
+        let Entry { name, names, beside } = entry;
+        let spelled = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || !name.bytes().all(spelled) {
+            return Err(format!("name = {name:?}: small letters, digits and - are needed"));
+        }
+        if [NONE, DIRECTORY, MIXED].contains(&name.as_str()) {
+            return Err(format!("name = {name:?}: that word has a meaning of its own"));
+        }
+        if names.is_empty() && beside.is_empty() {
+            return Err(format!("kind {name}: names or beside is needed"));
+        }
+        let mut globs = Vec::new();
+        for pattern in names {
+            match plain_suffix(&pattern) {
+                Some(suffix) => {
+                    let rule = self.rules.len();
+                    self.suffixes.entry(suffix.to_owned()).or_insert(rule);
+                }
+                None => globs
+                    .push(Glob::new(&pattern).map_err(|error| format!("kind {name}: {error}"))?),
+            }
+        }
+        self.rules.push(Rule { kind: name.leak(), globs, beside });
+        Ok(())
     }
-    // vdbeCommit(): "%s-mj%06X9%02X".
-    let (_, digits) = name.rsplit_once("-mj")?;
-    let hexadecimal = digits.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-    (digits.len() == 9 && hexadecimal && digits.as_bytes()[6] == b'9').then_some("super-journal")
+
+    /// The path is that of a file whose being there tells the kind of another.
+    pub fn is_companion(&self, path: &str) -> bool {
+        let endings = self.rules.iter().flat_map(|rule| &rule.beside);
+        endings.into_iter().any(|ending| path.ends_with(ending))
+    }
+
+    /// The kind of a regular file. `companions` are all paths seen for which `is_companion` holds.
+    pub fn of(&self, path: &str, companions: &BTreeSet<String>) -> &'static str {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name.is_empty() {
+            return OTHER;
+        }
+        let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix.to_ascii_lowercase());
+        let by_suffix = suffix.and_then(|suffix| self.suffixes.get(&suffix).copied());
+        let fits = |(place, rule): &(usize, &Rule)| {
+            by_suffix == Some(*place)
+                || rule.globs.iter().any(|glob| glob.fits(name))
+                || rule.beside.iter().any(|end| companions.contains(&format!("{path}{end}")))
+        };
+        self.rules.iter().enumerate().find(fits).map_or(OTHER, |(_, rule)| rule.kind)
+    }
+}
+
+/// "so" of "*.so"; None where there is more to a pattern.
+fn plain_suffix(pattern: &str) -> Option<&str> {
+    let suffix = pattern.strip_prefix("*.")?;
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (!suffix.is_empty() && suffix.bytes().all(plain)).then_some(suffix)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(path: &str) -> &'static str {
-        file_kind(path, &BTreeSet::new())
-    }
-
-    #[test]
-    fn sqlite_names_its_files_itself() {
-        assert_eq!(kind("/a/contacts.db-journal"), "db-journal");
-        assert_eq!(kind("/a/contacts.db-wal"), "wal");
-        assert_eq!(kind("/a/contacts.db-shm"), "shm");
-        assert_eq!(kind("/a/contacts.db-mj0A1B2C9FF"), "super-journal");
-        assert_eq!(kind("/var/tmp/etilqs_1b2c"), "sqlite-temp");
-    }
-
-    #[test]
-    fn a_name_that_only_resembles_a_super_journal_is_none() {
-        assert_eq!(kind("/a/x-mj12345"), "other");
-        assert_eq!(kind("/a/x-mj0a1b2c9ff"), "other");
-        assert_eq!(kind("/a/x-mj0A1B2C8FF"), "other");
-    }
-
-    #[test]
-    fn a_journal_beside_it_makes_any_file_a_database() {
-        let paths = BTreeSet::from(["/a/state-journal".to_owned(), "/a/log-wal".to_owned()]);
-        assert_eq!(file_kind("/a/state", &paths), "db");
-        assert_eq!(file_kind("/a/log", &paths), "db");
-        assert_eq!(file_kind("/b/state", &paths), "other");
-    }
-
-    #[test]
-    fn suffixes_tell_the_rest() {
-        assert_eq!(kind("/a/mail.sqlite3"), "db");
-        assert_eq!(kind("/a/PICTURE.JPG"), "multimedia");
-        assert_eq!(kind("/a/base.apk"), "executable");
-        assert_eq!(kind("/a/strings.xml"), "resource");
-        assert_eq!(kind("/a/plain"), "other");
-        assert_eq!(kind(""), "other");
-    }
-}
+#[path = "file_kind_test.rs"]
+mod tests;

@@ -7,10 +7,11 @@
 //! comes back after that is a new row.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::file_kind;
+use super::file_kind::{self, FileKinds};
 use super::kernel::{MODE_DIRECTORY, MODE_TYPE};
 use super::record::{Path, Run, Sync};
 use crate::device::number;
@@ -54,9 +55,15 @@ pub struct Files {
     next_number: i64,
     /// Every path seen of a rollback journal or a WAL, which tells that another is a database.
     companions: BTreeSet<String>,
+    kinds: Rc<FileKinds>,
 }
 
 impl Files {
+    /// No file yet; their kinds will be told by `kinds`.
+    pub fn with_kinds(kinds: Rc<FileKinds>) -> Self {
+        Files { kinds, ..Self::default() }
+    }
+
     /// The kernel told the file's name, links and size.
     pub fn see_path(&mut self, path: &Path) {
         let story = self.story(path_key(path), path.time_ns);
@@ -66,7 +73,7 @@ impl Files {
         let known = story.paths.last().map(|named| named.path.as_str());
         if !path.path.is_empty() && known != Some(&path.path) {
             story.paths.push(Named { path: path.path.clone(), from_ns: path.time_ns });
-            if path.path.ends_with("-journal") || path.path.ends_with("-wal") {
+            if self.kinds.is_companion(&path.path) {
                 self.companions.insert(path.path.clone());
             }
         }
@@ -172,7 +179,7 @@ impl Files {
     fn kind_of(&self, story: &Story) -> &'static str {
         match story.directory {
             true => file_kind::DIRECTORY,
-            false => file_kind::file_kind(last_path(story), &self.companions),
+            false => self.kinds.of(last_path(story), &self.companions),
         }
     }
 

@@ -12,6 +12,7 @@ mod drafts;
 mod file_kind;
 mod files;
 mod gaps;
+mod glob;
 mod kernel;
 mod layout;
 mod names;
@@ -24,6 +25,7 @@ mod sync_calls;
 mod tracer;
 
 pub use capture::{Capture, Finished};
+pub use file_kind::FileKinds;
 pub use files::Files;
 pub use gaps::Gaps;
 pub use tracer::Tracer;

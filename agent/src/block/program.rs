@@ -84,6 +84,8 @@ impl Program {
         if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
             return Err(ProgramError::RingSize(ring_bytes));
         }
+        // libbpf's own error for it is ESRCH, which says nothing.
+        std::fs::metadata("/sys/kernel/btf/vmlinux").map_err(|source| failed("load", source))?;
         let object = Object::open()?;
         let records = object.map(c"records")?;
         // SAFETY: `records` is a map of the open object, which is not loaded yet.

@@ -164,10 +164,13 @@ impl Joiner {
     /// bio that has waited longest for one, and serves all that wait then (block/blk-flush.c).
     fn issue_flush(&mut self, request: &Request) {
         let line = self.flushes.entry(request.device).or_default();
-        let asker = line.askers.front().cloned().or(line.served_with_others.take());
+        // Bios that come between the kick of a flush and its issue wait for the next one, and so,
+        // when there was a flush like that before, may all of this one's.
+        let before = line.served_with_others.take();
+        let asker = line.askers.front().cloned().or(before.clone());
+        let is_first = |last: &Rc<_>| asker.as_ref().is_some_and(|asker| Rc::ptr_eq(last, asker));
         let last = line.askers.back().cloned();
-        line.served_with_others =
-            last.filter(|last| !asker.as_ref().is_some_and(|asker| Rc::ptr_eq(last, asker)));
+        line.served_with_others = last.filter(|last| before.is_some() || !is_first(last));
         line.askers.clear();
         if asker.is_none() {
             if self.is_of_others(request) {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::calls::{MSYNC, UMOUNT2, sync_name};
 use super::classify::{BlockType, Class};
 use super::files::{Key, run_key, sync_key};
-use super::kernel::{OPERATION_MASK, OPERATION_READ};
+use super::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
 use super::record::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
 
 /// The call a bio serves.
@@ -91,11 +91,12 @@ impl SyncCalls {
         }
     }
 
-    /// The filesystem of the call that began first; for bios that tell of none.
-    pub fn oldest_filesystem(&self) -> Option<u32> {
-        let named = self.active.values().filter(|call| call.sync.filesystem > 0);
-        let here = named.filter(|call| self.is_here(&call.sync));
-        here.min_by_key(|call| call.number).map(|call| call.sync.filesystem)
+    /// The one filesystem that calls are going on on, if it is one; for bios that tell of none.
+    pub fn only_filesystem(&self) -> Option<u32> {
+        let here = self.active.values().filter(|call| self.is_here(&call.sync));
+        let mut named = here.map(|call| call.sync.filesystem).filter(|&number| number > 0);
+        let first = named.next()?;
+        named.all(|filesystem| filesystem == first).then_some(first)
     }
 
     /// The submitter itself if it is in such a call, or in direct I/O; else the call on the file
@@ -112,7 +113,10 @@ impl SyncCalls {
         if bio.call_flags & CALL_DIRECT != 0 {
             return Some(direct(bio, reads, file_of(runs)));
         }
-        if reads {
+        // For the zeroes and discards of a kernel thread (ext4lazyinit, discarding after a commit)
+        // nobody waits.
+        let moves_data = bio.flags & OPERATION_MASK == OPERATION_WRITE;
+        if reads || (bio.kernel_thread && !moves_data && bio.length_bytes > 0) {
             return None;
         }
         let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();

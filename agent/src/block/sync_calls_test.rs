@@ -88,6 +88,11 @@ fn other_filesystems_and_other_readers_are_not_served() {
     assert_eq!(calls.asker(&write_by(2), &[], DISK).unwrap().file, None);
     let read = Bio { tid: 2, flags: 0, ..Bio::default() };
     assert_eq!(calls.asker(&read, &[], DISK), None);
+    let place = Bio { length_bytes: 4096, kernel_thread: true, ..Bio::default() };
+    for (operation, served) in [(1, true), (3, false), (9, false)] {
+        let lazy = Bio { tid: 77, flags: operation, ..place.clone() };
+        assert_eq!(calls.asker(&lazy, &[], DISK).is_some(), served, "operation {operation}");
+    }
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
     calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
     assert_eq!(calls.asker(&write_by(3), &[], 39).unwrap().tid, 1);
     assert_eq!(calls.asker(&write_by(2), &[], 39).unwrap().tid, 1);
-    assert_eq!(calls.oldest_filesystem(), Some(39));
+    assert_eq!(calls.only_filesystem(), Some(39));
 }
 
 #[test]

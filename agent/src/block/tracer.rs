@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
+use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
 use super::layout::Layout;
@@ -51,6 +53,7 @@ pub struct Tracer {
     symbols: Symbols,
     /// /proc/modules when the symbols were read.
     modules: String,
+    kinds: Rc<FileKinds>,
     /// Of the tracing under way.
     assembler: Option<Assembler>,
     given_up: bool,
@@ -69,9 +72,16 @@ impl Tracer {
         let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
         let mut program = Program::load(ring_bytes, has_rdonly_cast)?;
         program.set_addresses(&symbols);
-        let ring_bytes = ring_bytes as usize;
-        let (assembler, given_up, lost_before) = (None, false, 0);
-        Ok(Tracer { program, ring_bytes, symbols, modules, assembler, given_up, lost_before })
+        Ok(Tracer {
+            program,
+            ring_bytes: ring_bytes as usize,
+            symbols,
+            modules,
+            kinds: Rc::default(),
+            assembler: None,
+            given_up: false,
+            lost_before: 0,
+        })
     }
 
     /// Begins to trace disks at rest: the numbers of whole disks, not of partitions.
@@ -81,6 +91,11 @@ impl Tracer {
     /// read again.
     pub fn start(&mut self, disks: &[u32]) -> Result<(), TracerError> {
         self.start_at(disks, 0)
+    }
+
+    /// Tells the kinds of files by this table, from the next `start` on.
+    pub fn set_file_kinds(&mut self, kinds: FileKinds) {
+        self.kinds = Rc::new(kinds);
     }
 
     /// Begins to trace disks that others use.
@@ -96,7 +111,9 @@ impl Tracer {
         let names: BTreeMap<u32, String> =
             disks.iter().map(name).collect::<Result<_, TracerError>>()?;
         self.notice_modules()?;
-        self.assembler = Some(Assembler::new(&names, read_layout, read_mounts, settled_ns));
+        let kinds = self.kinds.clone();
+        let assembler = Assembler::new(&names, read_layout, read_mounts, kinds, settled_ns);
+        self.assembler = Some(assembler);
         self.program.switch_on(disks)?;
         Ok(())
     }

@@ -7,6 +7,7 @@ pub mod observation;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use file::{
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 
 use crate::filesystem::Kind;
+use crate::workload::background;
 
 /// What the guest is given: the settings, the seed, and the device's parameters by name.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -44,6 +46,7 @@ pub struct Settings {
     pub filesystem: Kind,
     pub mkfs_options: String,
     pub mount_options: String,
+    pub background: background::Kind,
     /// The fields that the workload alone has.
     pub workload: WorkloadSettings,
 }
@@ -67,10 +70,11 @@ struct Common {
     filesystem: Kind,
     mkfs_options: String,
     mount_options: String,
+    background: background::Kind,
 }
 
-const COMMON: [&str; 5] =
-    ["device", "journal_device", "filesystem", "mkfs_options", "mount_options"];
+const COMMON: [&str; 6] =
+    ["device", "journal_device", "filesystem", "mkfs_options", "mount_options", "background"];
 
 impl<'de> Deserialize<'de> for Settings {
     /// In two steps, as the workload's word decides which fields there must be, and serde's
@@ -81,14 +85,26 @@ impl<'de> Deserialize<'de> for Settings {
             record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
         let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
-        let Common { device, journal_device, filesystem, mkfs_options, mount_options } = common;
-        Ok(Self { device, journal_device, filesystem, mkfs_options, mount_options, workload })
+        let Common { device, journal_device, filesystem, mkfs_options, mount_options, background } =
+            common;
+        Ok(Self {
+            device,
+            journal_device,
+            filesystem,
+            mkfs_options,
+            mount_options,
+            background,
+            workload,
+        })
     }
 }
 
 impl WorkloadSettings {
     /// Reads the fields that the workload's word calls for.
-    fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
         use serde_json::from_value;
         let word = fields.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned();
         let file = FileWorkload::from_word(&word);
@@ -108,12 +124,6 @@ impl WorkloadSettings {
     }
 }
 
-impl<'de> Deserialize<'de> for WorkloadSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(Map::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -129,6 +139,7 @@ impl Serialize for Settings {
             filesystem: self.filesystem,
             mkfs_options: self.mkfs_options.clone(),
             mount_options: self.mount_options.clone(),
+            background: self.background,
         };
         Flat { common, workload: &self.workload }.serialize(serializer)
     }
@@ -186,6 +197,7 @@ mod tests {
             filesystem: Kind::Ext4,
             mkfs_options: String::new(),
             mount_options: "noatime".into(),
+            background: background::Kind::None,
             workload: WorkloadSettings::Sqlite(super::sqlite::tests::settings()),
         }
     }

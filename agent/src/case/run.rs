@@ -18,6 +18,7 @@ use crate::device::flash::{Disk, Flash};
 use crate::filesystem::{make, mount::Mounted};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
+use crate::workload::background::Background;
 use crate::workload::{Finished, Observer, Workload};
 
 /// Where the device is mounted.
@@ -60,14 +61,17 @@ pub fn run(
     std::thread::sleep(Duration::from_nanos(delay_ns));
 
     let mut observation = Observation::start(&flash, tracer)?;
+    let background = Background::start(settings.background, mounted.directory())?;
     workload.run(&mut observation)?;
+    let background = background.map(Background::stop).transpose()?;
     observation.enter("settle")?;
-    let finished = workload.close()?;
+    let mut finished = workload.close()?;
     mounted.sync()?;
     observation.leave()?;
     let timeline = observation.finish()?;
 
     finished.check()?;
+    finished.manifest.extend(background.map(|did| ("background", did)));
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let disks: Vec<_> = flash.disks().iter().map(Disk::name).zip(SOURCES).collect();
     write_tables(case, capture, &finished, &timeline, configuration, &disks, output)

@@ -4,7 +4,7 @@
 //! case is a result like any other and travels in outcome.json.
 
 use crate::block::Tracer;
-use crate::case::{self, Case};
+use crate::case::{self, Case, verify::Verification};
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
 use anyhow::Context;
@@ -49,8 +49,12 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 fn run_case(json: &[u8], tracer: &mut Tracer) -> anyhow::Result<()> {
+    let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
+    if let Some(verification) = Verification::parse(json) {
+        return verification.run(module, tracer, results);
+    }
     let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
-    case::run::run(&case, Path::new(FLASH_MODULE), tracer, Path::new(RESULTS))
+    case::run::run(&case, module, tracer, results)
 }
 
 /// Brings the kernel into the state that all cases shall find.

@@ -1,5 +1,7 @@
 //! One file per subcommand.
 
+pub mod background;
 pub mod bench;
 pub mod init;
 pub mod trace;
+pub mod verify;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::block::Tracer;
+use crate::block::{FileKinds, Tracer};
 use crate::device::disks::{self, Disks};
 use crate::device::number;
 use crate::errors::WrongUse;
@@ -34,9 +34,10 @@ const FILLING: f64 = 0.1;
 /// The command line of `trace`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Trace the disk that is this block device, or has it as a partition
+    /// Trace the disk that is this block device, or has it as a partition; may be given again, as
+    /// for a journal on another disk
     #[arg(long, conflicts_with = "directory")]
-    device: Option<PathBuf>,
+    device: Vec<PathBuf>,
     /// Trace the disks of the filesystem that this directory is on [default: the current one]
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// Trace for this many seconds at most
     #[arg(long, value_parser = seconds)]
     duration: Option<Duration>,
+    /// Kinds of files, tried before those that are built in; a file like schema/file_kinds.toml
+    #[arg(long)]
+    file_kinds: Option<PathBuf>,
     /// Size of the ring buffer in MiB, a power of two
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,
@@ -75,9 +79,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if endless && arguments.duration.is_none() {
         return Err(WrongUse("name a command after --, a --pid or a --duration".into()).into());
     }
-    let disks = match &arguments.device {
-        Some(device) => Disks::of_device(device)?,
-        None => {
+    let disks = match arguments.device.as_slice() {
+        devices @ [_, ..] => Disks::of_devices(devices)?,
+        [] => {
             let here = Path::new(".").to_owned();
             Disks::of_directory(arguments.directory.as_ref().unwrap_or(&here))?
         }
@@ -88,10 +92,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
              what it cannot tell will be of type unknown"
         );
     }
+    let kinds = arguments.file_kinds.as_deref().map(FileKinds::read).transpose();
+    let kinds = kinds.map_err(|error| WrongUse(error.to_string()))?;
     let numbers: Vec<u32> = disks.numbers.iter().copied().collect();
     let lives: BTreeMap<u32, Option<String>> =
         numbers.iter().map(|&disk| (disk, disks::life(disk))).collect();
     let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
+    kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
     let mut until = Until::new(arguments.pid, arguments.duration)?;
     let output = arguments.output.as_ref().map(|folder| open(folder, arguments, &disks));
     let mut session = Session { output: output.transpose()?, summary: Summary::default() };

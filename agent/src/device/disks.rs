@@ -34,12 +34,12 @@ struct Mount {
 }
 
 impl Disks {
-    /// The disk that a node of /dev is, or is a partition of.
+    /// The disks that nodes of /dev are, or are partitions of.
     ///
     /// # Errors
-    /// If it is no block device, or not one that requests are made for.
-    pub fn of_device(path: &Path) -> anyhow::Result<Self> {
-        let numbers = BTreeSet::from([disk_of_node(path)?]);
+    /// If one is no block device, or not one that requests are made for.
+    pub fn of_devices(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let numbers = paths.iter().map(|path| disk_of_node(path)).collect::<Result<_, _>>()?;
         with_mounts(numbers, &mounts()?)
     }
 
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_no_block_device_is_named() {
         for path in ["/dev/null", "/no/such/node"] {
-            let error = Disks::of_device(Path::new(path)).unwrap_err();
+            let error = Disks::of_devices(&[PathBuf::from(path)]).unwrap_err();
             assert!(error.is::<WrongUse>() && error.to_string().starts_with(path), "{error}");
         }
     }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use rustix::fs::Advice;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 
 use super::directory::PrivateDirectory;
 use super::observation::{Observation, tell};
@@ -16,6 +17,7 @@ use crate::case::WorkloadSettings;
 use crate::case::timeline::Timeline;
 use crate::trace::rows::{File, PageRun, Request};
 use crate::trace::write::{Entry, write};
+use crate::workload::background::{Background, Kind};
 use crate::workload::{Finished, Observer, Workload};
 
 /// What a live run is given: the seed, and the fields of the workload.
@@ -23,7 +25,25 @@ use crate::workload::{Finished, Observer, Workload};
 #[serde(deny_unknown_fields)]
 pub struct LiveCase {
     seed: u64,
-    case: WorkloadSettings,
+    case: LiveSettings,
+}
+
+/// The fields of a case but for device, filesystem and mount options.
+#[derive(Debug)]
+struct LiveSettings {
+    background: Kind,
+    workload: WorkloadSettings,
+}
+
+impl<'de> Deserialize<'de> for LiveSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut record: Map<String, Value> = Map::deserialize(deserializer)?;
+        let background = record.remove("background").unwrap_or_default();
+        Ok(Self {
+            background: serde_json::from_value(background).map_err(D::Error::custom)?,
+            workload: WorkloadSettings::read(record).map_err(D::Error::custom)?,
+        })
+    }
 }
 
 impl LiveCase {
@@ -50,9 +70,9 @@ fn run_and_write(
     output: &Path,
 ) -> anyhow::Result<()> {
     let place = Place::of(directory.path())?;
-    Need::of(&case.case).refuse(directory.path())?;
+    Need::of(&case.case.workload).refuse(directory.path())?;
     tell("prepare");
-    let mut workload = Workload::prepare(directory.path(), &case.case, case.seed)?;
+    let mut workload = Workload::prepare(directory.path(), &case.case.workload, case.seed)?;
     let mut configuration = workload.configuration()?;
     let found = place.configuration();
     if let (Some(all), Some(found)) = (configuration.as_object_mut(), found.as_object()) {
@@ -64,15 +84,18 @@ fn run_and_write(
     }
 
     let mut observation = Observation::start(&place)?;
+    let background = Background::start(case.case.background, directory.path())?;
     workload.run(&mut observation)?;
+    let background = background.map(Background::stop).transpose()?;
     observation.enter("settle")?;
-    let finished = workload.close()?;
+    let mut finished = workload.close()?;
     directory.sync()?;
     observation.leave()?;
     let timeline = observation.finish()?;
 
     tell("check");
     finished.check()?;
+    finished.manifest.extend(background.map(|did| ("background", did)));
     write_tables(case, &finished, &timeline, &place, configuration, output)
 }
 
@@ -95,9 +118,11 @@ fn write_tables(
     output: &Path,
 ) -> anyhow::Result<()> {
     let kernel = rustix::system::uname();
+    let mut settings = json!(case.case.workload);
+    settings["background"] = json!(case.case.background);
     let manifest = [
         ("schema_version", json!(1)),
-        ("case", json!(case.case)),
+        ("case", settings),
         ("seed", json!(case.seed)),
         ("clock", json!("wall")),
         ("traced", json!(false)),

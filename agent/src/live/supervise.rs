@@ -66,6 +66,9 @@ impl Supervisor {
         let threads = std::fs::read_dir("/proc/self/task")?.count();
         assert_eq!(threads, 1, "fork() with several threads");
         let parent = std::process::id();
+        // A background load outlives a workload that was killed by the time it takes to notice.
+        // SAFETY: a plain system call.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
         // SAFETY: there is no other thread (see above), so the child may do anything.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -73,7 +76,11 @@ impl Supervisor {
                 self.become_child(parent);
                 std::process::exit(work().into());
             }
-            child => Ok(self.wait(child)),
+            child => {
+                let ended = self.wait(child);
+                wait_for_orphans();
+                Ok(ended)
+            }
         }
     }
 
@@ -139,6 +146,12 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// Waits for what the child left running, which became ours when it ended: it may still write.
+fn wait_for_orphans() {
+    // SAFETY: nothing is asked for but to wait; the status may be left out.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } > 0 {}
 }
 
 /// Whether a signal is ignored, as nohup(1) has it with SIGHUP: then it stays so.

@@ -1,5 +1,6 @@
 //! Seeded workload generators. The same seed gives the same operations, in any place.
 
+pub mod background;
 pub mod batch_atomic_write;
 pub mod clock;
 pub mod conduct;

@@ -48,9 +48,9 @@ COMMON_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "transactions",
-        "measured transactions, over all threads or connections; 0 where duration_ms decides",
+        "measured transactions, over all threads or connections; duration_ms takes their place",
         200,
-        lowest=0,
+        lowest=1,
         highest=1_000_000,
     ),
     Field(
@@ -67,5 +67,12 @@ COMMON_FIELDS: tuple[Field, ...] = (
         5,
         lowest=0,
         highest=100_000,
+    ),
+    Field(
+        "background",
+        "what else goes on meanwhile, as a process of its own: HD video being recorded, a CPU hog, "
+        "or a second SQLite app; its I/O stands apart in the bill",
+        "none",
+        ("none", "video", "cpu", "sqlite"),
     ),
 )

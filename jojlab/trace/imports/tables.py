@@ -87,6 +87,7 @@ class TableWriter:
                 "submitter_pid": request.pid,
                 "submitter_tid": request.pid,
                 "submitter_comm": request.comm,
+                "asker_count": 0,
             }
         )
         self._rows["page_runs"] += run_rows

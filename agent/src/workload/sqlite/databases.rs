@@ -1,5 +1,6 @@
-//! One connection and its databases, which others may have open too: opens main.db, attaches db2.db and so on, sets the case's
-//! PRAGMAs in each and reads them back, and knows how long each WAL is.
+//! One connection and its databases, which others may have open too: opens main.db, attaches
+//! db2.db and so on, sets the case's PRAGMAs in each and reads them back, and knows how long each
+//! WAL is.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};

@@ -353,3 +353,11 @@ fn alone_nobody_waits_and_a_time_ends_the_transactions() {
     assert!(finished.transactions.iter().all(|row| row.busy_retries == 0));
     assert!(finished.transactions.iter().any(|row| row.phase == "commit"));
 }
+
+#[test]
+fn more_databases_than_sqlite_attaches_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { databases: number(102), ..settings() };
+    let error = Sqlite::prepare(directory.path(), &settings, 5).err().unwrap().to_string();
+    assert!(error.contains("ATTACH") && error.contains("too many attached databases"), "{error}");
+}

@@ -1,0 +1,72 @@
+//! The self-test of attribution in a guest: its record, and the way from an empty device to the
+//! verdict, verification.json in the output directory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::block::Tracer;
+use crate::device::flash::Flash;
+use crate::filesystem::{Kind, make, mount::Mounted};
+use crate::verify;
+
+/// Where the device is mounted.
+const MOUNT_POINT: &str = "/mnt/flash";
+
+/// What the lab asks for in place of a case.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    verify: Target,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    filesystem: Kind,
+    device_model: BTreeMap<String, i64>,
+}
+
+impl Verification {
+    /// Reads the record; None where it is something else, such as a case.
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok()
+    }
+
+    /// Makes the device and the filesystem, and runs the self-test.
+    ///
+    /// # Errors
+    /// If a step fails; a wrong attribution is none.
+    pub fn run(
+        &self,
+        flash_module: &Path,
+        tracer: &mut Tracer,
+        output: &Path,
+    ) -> anyhow::Result<()> {
+        let Target { filesystem, device_model } = &self.verify;
+        let flash = Flash::insert(flash_module, &[device_model])?;
+        let disk = &flash.disks()[0];
+        make::make(*filesystem, disk.node(), None, "")?;
+        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
+        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
+        let path = output.join("verification.json");
+        let json = serde_json::to_vec(&verdict)?;
+        std::fs::write(&path, json).with_context(|| path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_no_verification() {
+        let json = br#"{"verify": {"filesystem": "xfs", "device_model": {"capacity_bytes": 1}}}"#;
+        let target = Verification::parse(json).unwrap().verify;
+        assert_eq!((target.filesystem, target.device_model["capacity_bytes"]), (Kind::Xfs, 1));
+        assert!(Verification::parse(br#"{"case": {}, "seed": 1, "device_model": {}}"#).is_none());
+        assert!(Verification::parse(br#"{"verify": {"filesystem": "zfs"}}"#).is_none());
+    }
+}

@@ -1,0 +1,25 @@
+//! The background load of a case, as a process of its own; the agent starts it itself.
+
+use std::path::PathBuf;
+
+use crate::errors::WrongUse;
+use crate::workload::background::{Kind, run as run_load};
+
+/// What is on the command line.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// video, cpu or sqlite
+    kind: String,
+    /// Where its files go
+    directory: PathBuf,
+}
+
+/// Runs the load until standard input ends.
+///
+/// # Errors
+/// If the load is none that is known, or fails.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let kind = Kind::from_word(&arguments.kind)
+        .ok_or_else(|| WrongUse(format!("{}: no background load", arguments.kind)))?;
+    run_load(kind, &arguments.directory)
+}

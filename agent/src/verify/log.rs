@@ -1,0 +1,78 @@
+//! What the workload knows of its own writes, which is all that the check believes.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+
+use super::stamp::{self, SECTOR};
+
+/// A file whose every sector is stamped.
+pub struct Known {
+    pub number: u32,
+    pub inode: u64,
+    /// Names it had, from the root of the filesystem.
+    pub paths: Vec<String>,
+    /// Sectors that were written and made durable, as offsets.
+    pub durable: BTreeSet<u64>,
+    /// So short that the filesystem may keep it with its metadata.
+    pub small: bool,
+    /// Held open: the blocks of an unlinked file shall not become another's.
+    pub file: File,
+    dirty: BTreeSet<u64>,
+    version: u32,
+}
+
+impl Known {
+    /// A file that is just made.
+    pub fn new(number: u32, path: &str, file: File) -> std::io::Result<Self> {
+        let inode = file.metadata()?.ino();
+        Ok(Known {
+            number,
+            inode,
+            paths: vec![path.to_owned()],
+            durable: BTreeSet::new(),
+            small: false,
+            file,
+            dirty: BTreeSet::new(),
+            version: 0,
+        })
+    }
+
+    /// Fills what is to be written at an offset, and notes it.
+    pub fn stamp(&mut self, buffer: &mut [u8], offset: u64) {
+        self.version += 1;
+        stamp::fill(buffer, self.number, self.version, offset);
+        let sectors = (0..buffer.len()).step_by(SECTOR).map(|at| offset + at as u64);
+        self.dirty.extend(sectors);
+    }
+
+    /// Stamps and writes bytes, buffered or as the file was opened.
+    pub fn write(&mut self, offset: u64, length: usize) -> std::io::Result<()> {
+        let mut buffer = vec![0; length];
+        self.stamp(&mut buffer, offset);
+        self.file.write_all_at(&buffer, offset)
+    }
+
+    /// What was written is on the device: the caller has synced.
+    pub fn settle(&mut self) {
+        self.durable.append(&mut self.dirty);
+    }
+
+    /// fsync, and so durable.
+    pub fn sync(&mut self) -> std::io::Result<()> {
+        self.file.sync_all()?;
+        self.settle();
+        Ok(())
+    }
+}
+
+/// All that was written.
+#[derive(Default)]
+pub struct Log {
+    pub known: Vec<Known>,
+    /// Files that SQLite wrote and that are still there: they are read back.
+    pub databases: Vec<PathBuf>,
+    /// Keeps databases as they are until the check is done.
+    pub connections: Vec<rusqlite::Connection>,
+}

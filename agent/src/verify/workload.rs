@@ -1,0 +1,230 @@
+//! The known writes: every way that bytes get into a file, each sector stamped.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::Context;
+use rustix::fs::FallocateFlags;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
+
+use super::log::{Known, Log};
+use super::sqlite;
+
+const PAGE: usize = 4096;
+const WRITERS: u32 = 8;
+const ROUNDS: u64 = 10;
+
+/// Does all of it in `directory`, the root of a mounted filesystem, and tells what was written.
+/// `pause` is called now and then.
+///
+/// # Errors
+/// If a step fails.
+pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
+    let mut log = Log::default();
+    let steps: [(&str, Step); 9] = [
+        ("buffered", buffered),
+        ("direct", direct),
+        ("synchronous", synchronous),
+        ("mapped", mapped),
+        ("unlinked", unlinked),
+        ("renamed", renamed),
+        ("allocated", allocated),
+        ("truncated", truncated),
+        ("small", small),
+    ];
+    for (name, step) in steps {
+        let folder = Folder { directory, name };
+        step(&folder, &mut log).with_context(|| format!("the self-test's writes, {name}"))?;
+        pause()?;
+    }
+    concurrent(directory, &mut log).context("the self-test's writes, concurrent")?;
+    pause()?;
+    sqlite::run(directory, &mut log).context("the self-test's writes, SQLite")?;
+    log.known.iter_mut().for_each(Known::settle);
+    Ok(log)
+}
+
+type Step = fn(&Folder, &mut Log) -> anyhow::Result<()>;
+
+struct Folder<'a> {
+    directory: &'a Path,
+    name: &'a str,
+}
+
+impl Folder<'_> {
+    fn open(&self, log: &Log, flags: i32) -> anyhow::Result<Known> {
+        self.open_as(self.name, log, flags)
+    }
+
+    fn open_as(&self, name: &str, log: &Log, flags: i32) -> anyhow::Result<Known> {
+        open(self.directory, name, log.known.len() as u32, flags)
+    }
+}
+
+fn open(directory: &Path, name: &str, number: u32, flags: i32) -> anyhow::Result<Known> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).custom_flags(flags);
+    let file = file.open(directory.join(name)).with_context(|| name.to_owned())?;
+    Ok(Known::new(number, &format!("/{name}"), file)?)
+}
+
+fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, 0)?;
+    file.write(0, 5 * PAGE)?;
+    file.sync()?;
+    file.write(2 * PAGE as u64, 2 * PAGE)?;
+    file.file.sync_data()?;
+    // A part of a page: the whole page goes to the device.
+    file.write(512, 1024)?;
+    file.sync()?;
+    log.known.push(file);
+    Ok(())
+}
+
+/// O_DIRECT from memory that is aligned as it must be (open(2), NOTES).
+fn direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, libc::O_DIRECT)?;
+    let length = 16 * PAGE;
+    // SAFETY: a mapping of our own, used as one slice of its length and unmapped after that.
+    let (address, buffer) = unsafe {
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        let address = mmap_anonymous(std::ptr::null_mut(), length, flags, MapFlags::PRIVATE)?;
+        (address, std::slice::from_raw_parts_mut(address.cast::<u8>(), length))
+    };
+    let mut writes = || -> std::io::Result<()> {
+        for (offset, length) in [(0, 16 * PAGE), (4 * PAGE, PAGE), (8 * PAGE, 3 * PAGE)] {
+            let part = &mut buffer[..length];
+            file.stamp(part, offset as u64);
+            file.file.write_all_at(part, offset as u64)?;
+        }
+        file.sync()
+    };
+    let written = writes();
+    // SAFETY: as above.
+    unsafe { munmap(address, length)? };
+    written?;
+    log.known.push(file);
+    Ok(())
+}
+
+fn synchronous(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, libc::O_SYNC)?;
+    for page in [0, 1, 2, 1] {
+        file.write(page * PAGE as u64, PAGE)?;
+    }
+    file.settle();
+    log.known.push(file);
+    Ok(())
+}
+
+fn mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, 0)?;
+    let length = 8 * PAGE;
+    file.file.set_len(length as u64)?;
+    // SAFETY: nobody else has the file, which is as long as the mapping.
+    unsafe {
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        let descriptor = file.file.as_fd().try_clone_to_owned()?;
+        let address = mmap(std::ptr::null_mut(), length, flags, MapFlags::SHARED, descriptor, 0)?;
+        let memory = std::slice::from_raw_parts_mut(address.cast::<u8>(), length);
+        file.stamp(&mut memory[..2 * PAGE], 0);
+        file.stamp(&mut memory[5 * PAGE..6 * PAGE], 5 * PAGE as u64);
+        msync(address, length, MsyncFlags::SYNC)?;
+        munmap(address, length)?;
+    }
+    file.settle();
+    log.known.push(file);
+    Ok(())
+}
+
+fn unlinked(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, 0)?;
+    file.write(0, 3 * PAGE)?;
+    file.sync()?;
+    fs::remove_file(folder.directory.join(folder.name))?;
+    file.write(2 * PAGE as u64, 4 * PAGE)?;
+    file.sync()?;
+    log.known.push(file);
+    Ok(())
+}
+
+/// A file is renamed over another; both are written before, the one that stays after as well.
+fn renamed(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut old = folder.open(log, 0)?;
+    old.write(0, 4 * PAGE)?;
+    old.sync()?;
+    log.known.push(old);
+    let mut new = folder.open_as("renamed.new", log, 0)?;
+    new.write(0, 4 * PAGE)?;
+    new.sync()?;
+    let [from, to] = ["renamed.new", "renamed"].map(|name| folder.directory.join(name));
+    fs::rename(from, to)?;
+    File::open(folder.directory)?.sync_all()?;
+    new.paths.push("/renamed".to_owned());
+    new.write(PAGE as u64, 5 * PAGE)?;
+    new.sync()?;
+    log.known.push(new);
+    Ok(())
+}
+
+fn allocated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, 0)?;
+    match rustix::fs::fallocate(&file.file, FallocateFlags::empty(), 0, 16 * PAGE as u64) {
+        // NILFS2 has no fallocate; the writes are then like any others.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    file.write(3 * PAGE as u64, 3 * PAGE)?;
+    file.sync()?;
+    file.write(12 * PAGE as u64, PAGE)?;
+    file.sync()?;
+    log.known.push(file);
+    Ok(())
+}
+
+fn truncated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    let mut file = folder.open(log, 0)?;
+    file.write(0, 8 * PAGE)?;
+    file.sync()?;
+    file.file.set_len(2 * PAGE as u64)?;
+    file.write(5 * PAGE as u64, PAGE)?;
+    file.sync()?;
+    log.known.push(file);
+    Ok(())
+}
+
+/// Some are so small that Btrfs and F2FS keep them with their metadata.
+fn small(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
+    for length in [32, 480, 512, 1024, 2560, 3072, 3584, 4096, 4608] {
+        let mut file = folder.open_as(&format!("{}-{length}", folder.name), log, 0)?;
+        file.write(0, length)?;
+        file.sync()?;
+        file.small = true;
+        log.known.push(file);
+    }
+    Ok(())
+}
+
+/// Writers whose fsyncs overlap, each in a file of its own.
+fn concurrent(directory: &Path, log: &mut Log) -> anyhow::Result<()> {
+    let first = log.known.len() as u32;
+    let files = std::thread::scope(|scope| {
+        let write = |writer: u32| -> anyhow::Result<Known> {
+            let mut file = open(directory, &format!("writer-{writer}"), first + writer, 0)?;
+            for round in 0..ROUNDS {
+                let page = (round * 7 + u64::from(writer)) % 5 + round / 2;
+                file.write(page * PAGE as u64, (1 + round as usize % 3) * PAGE)?;
+                file.sync()?;
+            }
+            Ok(file)
+        };
+        let threads: Vec<_> =
+            (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join().expect("no writer panics"));
+        joined.collect::<anyhow::Result<Vec<Known>>>()
+    })?;
+    log.known.extend(files);
+    Ok(())
+}

@@ -1,0 +1,1 @@
+"""Ratios to peers, each by one command; no part of the product."""

@@ -1,0 +1,183 @@
+"""What watching costs: random 4 KiB writes by fio on a loop device over memory, with and without
+tracers, which take turns. Prints I/O rates, CPU per I/O and lost events beside the goals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.watchers import WATCHERS, CannotWatchError, Watched, nobody
+
+MEMORY = Path("/dev/shm")
+DEVICE_BYTES = 512 << 20
+STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
+# CPU of the BPF programs for an I/O; of one core at LIGHT_IOPS; and what must lose nothing.
+GOAL_NS, GOAL_SHARE, LIGHT_IOPS, HEAVY_IOPS = 500.0, 0.02, 20_000, 100_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One watcher at one load: medians over the turns; times in ns for an I/O.
+
+    `slowdown` is the part of the I/O rate that is lost beside the same load with nobody watching.
+    """
+
+    watcher: str
+    load: str
+    iops: float
+    slowdown: float
+    bpf_ns: float
+    process_ns: float
+    lost: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run every load under every watcher that is there; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    missing = [tool for tool in ("fio", "losetup") if not shutil.which(tool)]
+    if missing or os.geteuid() != 0 or not MEMORY.is_dir():
+        why = f"{', '.join(missing)} not installed" if missing else "needs root and /dev/shm"
+        print(f"bench/tracer: {why}", file=sys.stderr)
+        return 3
+    rows: list[Row] = []
+    with _loop_device() as device, _statistics():
+        names = ["nobody", *_usable(device)]
+        for load, rate in (("all it can", 0), (f"{LIGHT_IOPS} a second", LIGHT_IOPS)):
+            seen: dict[str, list[tuple[float, Watched]]] = {name: [] for name in names}
+            for turn in range(asked.turns):
+                print(f"{load}, turn {turn + 1} of {asked.turns}", file=sys.stderr)
+                for name in names:
+                    seen[name].append(_turn(name, device, rate, asked.seconds))
+            rows += [_row(name, load, seen) for name in names]
+    _print(rows, as_json=asked.json)
+    return 0 if all(met for _, met in goals(rows)) else 1
+
+
+def _usable(device: str) -> Iterator[str]:
+    """The watchers that run here; says why the others do not."""
+    for name, watcher in WATCHERS.items():
+        try:
+            if not watcher.is_there():
+                raise CannotWatchError("not installed")
+            with TemporaryDirectory(dir=MEMORY) as folder, watcher.watch(device, Path(folder)):
+                yield name
+        except CannotWatchError as error:
+            print(f"bench/tracer: {name} is left out: {error}", file=sys.stderr)
+
+
+def goals(rows: Sequence[Row]) -> list[tuple[str, bool]]:
+    """Each goal with what was reached, and whether it is met."""
+    full, light = (row for row in rows if row.watcher == "joj")
+    share = (light.bpf_ns + light.process_ns) * LIGHT_IOPS / 1e9
+    heavy = f"at {full.iops:,.0f} I/Os a second {full.lost} lost"
+    return [
+        (
+            f"CPU of the programs for an I/O: {full.bpf_ns:.0f} ns, goal {GOAL_NS:.0f} ns",
+            full.bpf_ns <= GOAL_NS,
+        ),
+        (
+            f"slower at {LIGHT_IOPS} a second: {light.slowdown:.1%}, goal {GOAL_SHARE:.0%} "
+            f"({share:.1%} of one core, tables written)",
+            light.slowdown <= GOAL_SHARE,
+        ),
+        (
+            f"nothing lost at {HEAVY_IOPS} a second: {heavy}",
+            full.lost == 0 and full.iops >= HEAVY_IOPS,
+        ),
+    ]
+
+
+def _row(name: str, load: str, seen: dict[str, list[tuple[float, Watched]]]) -> Row:
+    def median(of: str, what: int) -> float:
+        parts = [(iops, watched.bpf_ns, watched.process_ns) for iops, watched in seen[of]]
+        return statistics.median(part[what] for part in parts)
+
+    slowdown = 1 - median(name, 0) / median("nobody", 0)
+    lost = sum(watched.lost for _, watched in seen[name])
+    return Row(name, load, median(name, 0), slowdown, median(name, 1), median(name, 2), lost)
+
+
+def _turn(name: str, device: str, rate: int, seconds: float) -> tuple[float, Watched]:
+    """Run the load once under one watcher; its CPU times come divided by the I/Os."""
+    with TemporaryDirectory(prefix="joj-", dir=MEMORY) as folder:
+        watcher = WATCHERS[name].watch if name in WATCHERS else nobody
+        with watcher(device, Path(folder)) as watched:
+            answer = json.loads(_fio(device, rate, seconds))["jobs"][0]["write"]
+            watched.measure()
+        ios = max(1, int(answer["total_ios"]))
+        watched.bpf_ns /= ios
+        watched.process_ns /= ios
+        return float(answer["iops"]), watched
+
+
+def _fio(device: str, rate: int, seconds: float) -> str:
+    command = [
+        "fio", "--name=load", f"--filename={device}", "--rw=randwrite", "--bs=4k", "--direct=1",
+        "--ioengine=io_uring", "--iodepth=32", "--time_based", f"--runtime={seconds}",
+        "--output-format=json", "--randseed=1",
+    ]  # fmt: skip
+    command += [f"--rate_iops={rate}"] if rate else []
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    return answer.stdout[answer.stdout.index("{") :]
+
+
+@contextlib.contextmanager
+def _loop_device() -> Iterator[str]:
+    with TemporaryDirectory(prefix="joj-", dir=MEMORY) as folder:
+        image = Path(folder) / "image"
+        with image.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, DEVICE_BYTES)
+        command = ["losetup", "--find", "--show", str(image)]
+        device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        try:
+            yield device
+        finally:
+            subprocess.run(["losetup", "--detach", device], check=False)
+
+
+@contextlib.contextmanager
+def _statistics() -> Iterator[None]:
+    """Let the kernel time every run of a BPF program (sysctl kernel.bpf_stats_enabled)."""
+    before = STATISTICS.read_text()
+    STATISTICS.write_text("1")
+    try:
+        yield
+    finally:
+        STATISTICS.write_text(before)
+
+
+def _print(rows: Sequence[Row], *, as_json: bool) -> None:
+    reached = [{"goal": text, "met": met} for text, met in goals(rows)]
+    if as_json:
+        print(json.dumps({"rows": [asdict(row) for row in rows], "goals": reached}, indent=1))
+        return
+    print(f"{'watcher':<10} {'load':<16} {'I/Os a s':>10} {'slower':>7} {'BPF ns':>7} "
+          f"{'process ns':>10} {'lost':>8}")  # fmt: skip
+    for row in rows:
+        print(f"{row.watcher:<10} {row.load:<16} {row.iops:>10,.0f} {row.slowdown:>7.1%} "
+              f"{row.bpf_ns:>7.0f} {row.process_ns:>10.0f} {row.lost:>8}")  # fmt: skip
+    for goal in reached:
+        print(f"{'met   ' if goal['met'] else 'missed'} {goal['goal']}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench/tracer", description=__doc__)
+    parser.add_argument("--turns", type=int, default=5, help="times each watcher watches [5]")
+    parser.add_argument("--seconds", type=float, default=3, help="of load in a turn [3]")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

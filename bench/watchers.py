@@ -1,0 +1,187 @@
+"""Tracers of block I/O, started and ended around a load, with what they cost and what they lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jojlab.guest.ready import agent_path
+
+READY_SECONDS = 30.0
+
+# Both look there, and few machines mount it; a mount namespace of its own harms nobody.
+_MOUNTS = "mount -t debugfs none /sys/kernel/debug; mount -t tracefs none /sys/kernel/tracing"
+_DEBUGFS = ("unshare", "--mount", "sh", "-c", f'{_MOUNTS}; exec "$@"', "sh")
+_SCRIPT = Path(__file__).with_name("biosnoop.bt")
+
+
+class CannotWatchError(Exception):
+    """The tracer does not run on this kernel."""
+
+
+@dataclass
+class Watched:
+    """What watching cost: CPU of the BPF programs and of the process, in ns; events lost."""
+
+    bpf_ns: float = 0
+    process_ns: float = 0
+    lost: int = 0
+    pid: int = 0
+    _before: tuple[float, float] = field(default=(0, 0))
+
+    def begin(self) -> None:
+        """The load begins now."""
+        self._before = _bpf_ns(self.pid), _process_ns(self.pid)
+
+    def measure(self) -> None:
+        """The load has ended, and the watcher has not."""
+        if self.pid:
+            self.bpf_ns = _bpf_ns(self.pid) - self._before[0]
+            self.process_ns = _process_ns(self.pid) - self._before[1]
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """A tracer: whether it is installed, and how it watches a device, writing into a folder."""
+
+    is_there: Callable[[], bool]
+    watch: Callable[[str, Path], AbstractContextManager[Watched]]
+
+
+@contextlib.contextmanager
+def nobody(_device: str, _folder: Path) -> Iterator[Watched]:
+    """The load alone."""
+    yield Watched()
+
+
+@contextlib.contextmanager
+def _joj(device: str, folder: Path) -> Iterator[Watched]:
+    """Ours, writing its tables; ends with a process that we end."""
+    with subprocess.Popen(["sleep", "3600"]) as sleeper:
+        command = [str(agent_path()), "trace", "--device", device, "--pid", str(sleeper.pid)]
+        command += ["--output", str(folder / "tables"), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
+            try:
+                _wait(lambda: len(_programs(agent.pid)) >= 5, agent)
+                time.sleep(1)  # as the others get
+                watched = Watched(pid=agent.pid)
+                watched.begin()
+                yield watched
+            finally:
+                sleeper.kill()
+            out, _ = agent.communicate()
+            watched.lost = int(json.loads(out)["lost_events"])
+
+
+def _biosnoop(
+    command: Callable[[str], list[str]],
+) -> Callable[[str, Path], AbstractContextManager[Watched]]:
+    """A script that prints a line for each I/O, which go into a file in memory."""
+
+    @contextlib.contextmanager
+    def watch(device: str, folder: Path) -> Iterator[Watched]:
+        with (
+            (folder / "out").open("wb") as out,
+            (folder / "err").open("wb") as err,
+            subprocess.Popen(command(device), stdout=out, stderr=err) as snoop,
+        ):
+            try:
+                _wait(lambda: len(_programs(snoop.pid)) >= 2, snoop, folder / "err")
+                time.sleep(1)  # until it is attached
+                watched = Watched(pid=snoop.pid)
+                watched.begin()
+                yield watched
+            finally:
+                snoop.send_signal(signal.SIGINT)
+        said = (folder / "err").read_text() + (folder / "out").read_text(errors="replace")
+        counts = re.findall(r"[Ll]ost (\d+) (?:events|samples)", said)
+        watched.lost = sum(int(count) for count in counts)
+
+    return watch
+
+
+@contextlib.contextmanager
+def _blktrace(device: str, folder: Path) -> Iterator[Watched]:
+    """Events by relayfs, into files in memory; the kernel's part is not timed by anyone."""
+    command = [*_DEBUGFS, "blktrace", "-d", device, "-D", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tracer:
+        try:
+            time.sleep(1)
+            if tracer.poll() is not None:
+                said = tracer.communicate()[0].decode(errors="replace").strip()
+                raise CannotWatchError(said.splitlines()[0] if said else "it ended at once")
+            watched = Watched(pid=tracer.pid)
+            watched.begin()
+            yield watched
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                tracer.send_signal(signal.SIGINT)
+        said = tracer.communicate()[0].decode(errors="replace")
+        watched.lost = sum(int(count) for count in re.findall(r"(\d+) events? dropped", said))
+        watched.lost += sum(int(count) for count in re.findall(r"dropped (\d+) events", said))
+
+
+def _is_installed(program: str) -> Callable[[], bool]:
+    return lambda: shutil.which(program) is not None
+
+
+def _name(device: str) -> str:
+    return Path(device).name
+
+
+WATCHERS = {
+    "joj": Watcher(lambda: True, _joj),
+    "biosnoop": Watcher(
+        _is_installed("biosnoop-bpfcc"),
+        _biosnoop(lambda device: ["biosnoop-bpfcc", "-d", _name(device)]),
+    ),
+    "bpftrace": Watcher(
+        _is_installed("bpftrace"), _biosnoop(lambda _: [*_DEBUGFS, "bpftrace", str(_SCRIPT)])
+    ),
+    "blktrace": Watcher(_is_installed("blktrace"), _blktrace),
+}
+
+
+def _programs(pid: int) -> dict[str, int]:
+    """Run time in ns of the BPF programs that a process holds, by their number."""
+    programs: dict[str, int] = {}
+    for path in Path(f"/proc/{pid}/fdinfo").glob("*"):
+        with contextlib.suppress(OSError):
+            facts = dict(
+                line.split(":\t", 1) for line in path.read_text().splitlines() if ":\t" in line
+            )
+            if "run_time_ns" in facts:
+                programs[facts["prog_id"]] = int(facts["run_time_ns"])
+    return programs
+
+
+def _bpf_ns(pid: int) -> float:
+    return float(sum(_programs(pid).values()))
+
+
+def _process_ns(pid: int) -> float:
+    """User and system time of a process with its threads (proc_pid_stat(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1e9 / os.sysconf("SC_CLK_TCK")
+
+
+def _wait(
+    is_ready: Callable[[], bool], process: subprocess.Popen[bytes], said: Path | None = None
+) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not is_ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            lines = said.read_text(errors="replace").split("\n") if said else []
+            words = [line for line in lines if line.strip()]
+            raise CannotWatchError(words[-1] if words else "it did not get ready")
+        time.sleep(0.05)

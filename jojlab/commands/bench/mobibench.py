@@ -1,0 +1,127 @@
+"""joj bench mobibench: takes Mobibench's flags and prints its result lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jojlab.errors import MachineError
+
+if TYPE_CHECKING:
+    from jojlab.live.mobibench import Asked
+    from jojlab.trace.run_folder import RunFolder
+
+FLAGS = """Mobibench 1.0.9's flags, its result lines, and what it left out.
+
+\b
+  -p DIR   directory (default ./mobibench, made if need be)
+  -f KB    size of all files            -r KB    size of a record
+  -a N     0 write, 1 random write, 2 read, 3 random read, 4 append
+  -y N     0 none, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 O_DIRECT|O_SYNC, 5 mmap,
+           6 mmap MS_ASYNC, 7 mmap MS_SYNC, 8 fdatasync
+  -v PCT   overlap of random records    -t N     threads
+  -d N     SQLite: 0 insert, 1 update, 2 delete
+  -n N     transactions                 -i MS    interval between them
+  -j N     journal: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF
+  -s N     synchronous: 0 OFF, 1 NORMAL, 2 FULL
+  -T N     tables                       -D N     databases
+  -R N     random keys                  -q       no progress
+  -L FILE  append every latency         -k FILE  append the rate of every second
+\b
+Examples:
+  joj bench mobibench -p . -d 0 -n 100 -j 3 -s 2
+  joj bench mobibench -p /mnt/card -f 4096 -a 1 -y 2 -q | grep TIME
+
+What is done otherwise than Mobibench does it is said on stderr.
+"""
+
+
+def mobibench(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="FLAGS", help="Mobibench's own.")
+    ] = None,
+) -> None:
+    """See FLAGS, which `--help` and `-h` show."""
+    from jojlab.live.mobibench import read_flags
+
+    asked = read_flags(arguments or [])
+    if asked is None:
+        typer.echo(FLAGS.replace("\b\n", ""))
+        return
+    made = _directory(asked.directory)
+    try:
+        with TemporaryDirectory(prefix="joj-") as temporary:
+            _print(_run(asked, Path(temporary) / "run"), asked)
+    finally:
+        if made:
+            asked.directory.rmdir()
+
+
+mobibench.__doc__ = FLAGS
+
+
+def _directory(path: Path) -> bool:
+    """Make the directory if it is not there; say whether it was made."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise MachineError(f"-p {path}: {error.strerror}", "name another directory") from error
+    return True
+
+
+def _run(asked: Asked, folder: Path) -> RunFolder:
+    from jojlab.live.bench import Bench, run_bench
+    from jojlab.live.command import measured
+    from jojlab.live.mobibench import WHERE
+    from jojlab.live.options import live_settings
+    from jojlab.report.bench_progress import Silent
+    from jojlab.report.mobibench import setup_lines
+
+    settings = live_settings(asked.settings, WHERE)
+    _say(setup_lines(asked.numbers, of_database=asked.of_database))
+    bench = Bench("bench-mobibench", asked.directory, settings, [1])
+    return run_bench(bench, folder, Silent()) if asked.quiet else measured(bench, folder)
+
+
+def _print(run: RunFolder, asked: Asked) -> None:
+    from jojlab.analysis.figures import case_figures
+    from jojlab.analysis.live_result import live_result, rates_per_second
+    from jojlab.report import mobibench as lines
+    from jojlab.trace.run_tables import open_tables
+
+    tables = open_tables(run)
+    (figures,) = case_figures(tables).values()
+    (_, _, capture) = next(run.captures())
+    configuration: dict[str, Any] = capture.manifest["configuration"]
+    result = live_result(tables)
+    numbers, of_database = asked.numbers, asked.of_database
+    _say(lines.database_lines(configuration))
+    _say(lines.result_lines(result, numbers, figures.median, of_database=of_database))
+    _say(["Err string : No error"])
+    for note in lines.notes(result, numbers, configuration):
+        print(f"joj: {note}", file=sys.stderr)
+    if asked.latency_file:
+        line = lines.time_line(result, numbers, of_database=of_database)
+        _append(asked.latency_file, lines.latency_lines(result, numbers, line))
+    if asked.rate_file:
+        _append(asked.rate_file, lines.rate_lines(numbers, rates_per_second(result)))
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+def _append(path: Path, lines: Iterable[str]) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise MachineError(f"{path}: cannot write: {error.strerror}", "name another") from error

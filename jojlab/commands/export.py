@@ -1,0 +1,55 @@
+"""joj export: writes a capture for the tools of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.errors import FINE, INCOMPLETE, UseError
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="perfetto or iolog.")
+    ],
+    case: Annotated[
+        str, typer.Option(metavar="CASE_ID", help="Case; may be left out when there is one.")
+    ] = "",
+    seed: Annotated[int | None, typer.Option(help="Seed; by default the first.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="File to write; by default in RUN."),
+    ] = None,
+) -> None:
+    """Write one capture as a Perfetto trace or as fio's I/O log.
+
+    perfetto: a track for each place in a device's queue, slices named by file or block type, and
+    arrows from transactions to their requests; open it in Perfetto's viewer. iolog: fio replays it
+    on another device, at the times of the capture.
+
+    \b
+    Examples:
+      joj export runs/first-look --case ext4-wal --format perfetto -o wal.perfetto-trace
+      joj export runs/sda --format iolog -o sda.iolog
+      fio --name=again --read_iolog=sda.iolog --replay_redirect=/dev/DISK   # overwrites DISK
+
+    Exit code 4 when the capture lacks something: then the file lacks it too.
+    """
+    from jojlab.experiment.fields import nearest
+    from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
+    from jojlab.trace.exports.capture_file import export as write
+    from jojlab.trace.run_folder import RunFolder
+
+    if format_name not in FORMATS:
+        raise UseError(
+            f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
+            f"one of: {', '.join(FORMATS)}",
+        )
+    capture = chosen_capture(RunFolder.open(run), case, seed)
+    name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
+    path = out or run / name
+    print(f"{write(capture, path, format_name)} requests  {path}")
+    raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)

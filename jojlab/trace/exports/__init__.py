@@ -1,0 +1,1 @@
+"""Captures written in the formats of other tools."""

@@ -1,0 +1,52 @@
+"""Exports one capture of a run into a new file, in the format of another tool."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from types import ModuleType
+
+from jojlab.errors import MachineError, UseError
+from jojlab.trace.capture import Capture
+from jojlab.trace.exports import iolog, perfetto
+from jojlab.trace.run_folder import RunFolder
+
+FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (perfetto, iolog)}
+
+
+def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -> Capture:
+    """Return the capture that is meant: the case may be left out when there is one, the seed for
+    the first. Raises UseError that names what there is.
+    """
+    finished = {case.case_id: case for case in run.cases if case.captures}
+    if case_id:
+        run.case(case_id)  # an unknown name is told with the known ones
+    elif len(finished) == 1:
+        case_id = next(iter(finished))
+    if case_id not in finished:
+        known = ", ".join(finished) or "none has finished"
+        raise UseError(f"{run.path}: which case?", f"name one with --case: {known}")
+    seeds = [capture.seed for capture in finished[case_id].captures]
+    wanted = seeds[0] if seed is None else seed
+    for entry, its_seed, capture in run.captures():
+        if (entry.case_id, its_seed) == (case_id, wanted):
+            return capture
+    raise UseError(f"{run.path}: {case_id} has no seed {seed}", f"its seeds: {seeds}")
+
+
+def export(capture: Capture, path: Path, format_name: str) -> int:
+    """Write `capture` to `path`, whole or not at all; return its number of requests."""
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with temporary.open("wb") as stream:
+            count: int = FORMATS[format_name].write(capture, stream)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MachineError(
+            f"{path}: cannot write: {error.strerror or error}", "name another file with -o"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return count

@@ -1,0 +1,181 @@
+"""Writes a capture as a Perfetto trace (protos/perfetto/trace/trace.proto): open it in its viewer.
+
+A group of tracks for each device, a track for each place in its queue: requests that overlap never
+share one, since slices of one track nest. A track for each thread's transactions stands beside; an
+arrow (flow) leads from a transaction to each of its requests.
+Written a batch at a time: a Trace is a sequence of packets, and may be written piece by piece.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
+    BuiltinClock,
+    Trace,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+
+from jojlab.trace.capture import Capture
+from jojlab.trace.exports.rows import file_paths, requests
+
+NAME = "perfetto"
+SUFFIX = ".perfetto-trace"
+_SEQUENCE = 1
+_PACKETS_AT_ONCE = 4096
+_TRANSACTIONS = 1  # uuid of those of thread 0; those of devices follow the last thread's
+
+# What a slice tells of its request, beside its name.
+_ARGUMENTS = (
+    "request_id", "sector", "length_bytes", "operation", "block_type", "block_subtype",
+    "file_kind", "submitter_comm", "asker_call", "reason", "sync", "fua", "preflush", "phase",
+)  # fmt: skip
+
+
+class _Tracks:
+    """Gives every request of a device the lowest place in its queue that is free."""
+
+    def __init__(self, after: int) -> None:
+        self.devices: dict[str, int] = {}
+        self._free: dict[str, list[int]] = {}
+        self._busy: dict[str, list[tuple[int, int]]] = {}
+        self._places: dict[str, int] = {}
+        self._next = after
+
+    def place(self, device: str, begin_ns: int, end_ns: int) -> tuple[int, list[TrackDescriptor]]:
+        """Return the uuid of the track, and the descriptors of tracks that are new."""
+        new: list[TrackDescriptor] = []
+        if device not in self.devices:
+            self.devices[device] = self._uuid()
+            self._free[device], self._busy[device], self._places[device] = [], [], 0
+            new.append(TrackDescriptor(uuid=self.devices[device], name=f"device {device}"))
+        free, busy = self._free[device], self._busy[device]
+        while busy and busy[0][0] <= begin_ns:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if free:
+            track = heapq.heappop(free)
+        else:
+            track = self._uuid()
+            self._places[device] += 1
+            new.append(
+                TrackDescriptor(
+                    uuid=track,
+                    parent_uuid=self.devices[device],
+                    name=f"{device} queue {self._places[device]}",
+                )
+            )
+        heapq.heappush(busy, (end_ns, track))
+        return track, new
+
+    def _uuid(self) -> int:
+        self._next += 1
+        return self._next
+
+
+def write(capture: Capture, stream: BinaryIO) -> int:
+    """Write the trace of one capture; return its number of requests."""
+    trace, count = Trace(), 0
+    for packet in _packets(capture):
+        trace.packet.append(packet)
+        event = packet.track_event
+        count += event.type == TrackEvent.TYPE_SLICE_BEGIN and "request" in event.categories
+        if len(trace.packet) >= _PACKETS_AT_ONCE:
+            stream.write(trace.SerializeToString(deterministic=True))
+            trace = Trace()
+    stream.write(trace.SerializeToString(deterministic=True))
+    return count
+
+
+def _packets(capture: Capture) -> Iterator[TracePacket]:
+    transactions = capture.read("transactions").to_pylist()
+    first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
+    first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+    yield first
+    threads = sorted({row["thread"] for row in transactions})
+    for thread in threads:
+        name = f"transactions of thread {thread}"
+        yield _described(TrackDescriptor(uuid=_TRANSACTIONS + thread, name=name))
+    flows: dict[int, list[int]] = {}
+    paths, tracks = file_paths(capture), _Tracks(_TRANSACTIONS + max(threads, default=0))
+    for request in requests(capture):
+        # What was not seen to complete has no length.
+        begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
+        track, new = tracks.place(request["device"], begin_ns, max(end_ns, begin_ns + 1))
+        yield from map(_described, new)
+        flow = request["request_id"] + 1  # an id of 0 is none
+        begin = _event(begin_ns, TrackEvent.TYPE_SLICE_BEGIN, track)
+        begin.track_event.name = _name(request, paths)
+        begin.track_event.categories.append("request")
+        _annotate(begin, request, paths)
+        if request["transaction_id"] is not None:
+            begin.track_event.terminating_flow_ids.append(flow)
+            flows.setdefault(request["transaction_id"], []).append(flow)
+        yield begin
+        yield _event(end_ns, TrackEvent.TYPE_SLICE_END, track)
+    for row in transactions:
+        yield from _transaction(row, flows.get(row["transaction_id"], []))
+
+
+def _transaction(row: dict[str, Any], flows: list[int]) -> Iterator[TracePacket]:
+    track = _TRANSACTIONS + row["thread"]
+    begin = _event(row["begin_ns"], TrackEvent.TYPE_SLICE_BEGIN, track)
+    begin.track_event.name = f"{row['kind']} {row['transaction_id']}"
+    begin.track_event.categories.append("transaction")
+    begin.track_event.flow_ids.extend(flows)
+    for name in ("phase", "databases", "sync_calls", "wal_frames"):
+        _argument(begin, name, row[name])
+    yield begin
+    if row["commit_ns"] > row["begin_ns"]:
+        yield _event(row["commit_ns"], TrackEvent.TYPE_SLICE_BEGIN, track, "COMMIT")
+        yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
+    yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
+
+
+def _described(descriptor: TrackDescriptor) -> TracePacket:
+    return TracePacket(track_descriptor=descriptor, trusted_packet_sequence_id=_SEQUENCE)
+
+
+def _event(time_ns: int, kind: int, track: int, name: str = "") -> TracePacket:
+    packet = TracePacket(
+        timestamp=time_ns,
+        timestamp_clock_id=BuiltinClock.BUILTIN_CLOCK_MONOTONIC,
+        trusted_packet_sequence_id=_SEQUENCE,
+    )
+    packet.track_event.type = kind
+    packet.track_event.track_uuid = track
+    if name:
+        packet.track_event.name = name
+    return packet
+
+
+def _name(request: dict[str, Any], paths: dict[int, str]) -> str:
+    if request["operation"] == "flush":
+        return "flush"
+    file = paths.get(request["file_id"], "").rpartition("/")[2]
+    data = request["block_type"] == "data" and file
+    kind = " ".join(filter(None, (request["block_type"], request["block_subtype"])))
+    return f"{request['operation']} {file if data else kind}"
+
+
+def _annotate(packet: TracePacket, request: dict[str, Any], paths: dict[int, str]) -> None:
+    for name in _ARGUMENTS:
+        _argument(packet, name, request[name])
+    _argument(packet, "queued_for_ns", request["issue_ns"] - request["queue_ns"])
+    _argument(packet, "file", paths.get(request["file_id"]))
+    _argument(packet, "asker_file", paths.get(request["asker_file_id"]))
+
+
+def _argument(packet: TracePacket, name: str, value: bool | int | str | None) -> None:
+    if value is None:
+        return
+    annotation = packet.track_event.debug_annotations.add(name=name)
+    if isinstance(value, bool):
+        annotation.bool_value = value
+    elif isinstance(value, int):
+        annotation.int_value = value
+    else:
+        annotation.string_value = value

@@ -1,0 +1,173 @@
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
+
+from jojlab.analysis.test_commit_bill import run_of
+from jojlab.errors import DataError, MachineError, UseError
+from jojlab.trace.capture import Capture
+from jojlab.trace.exports.capture_file import chosen_capture, export
+from tests.captures import CaptureBuilder, make_run, truncate_capture
+
+TRANSACTIONS = 5
+
+
+def capture_of(folder: Path, builder: CaptureBuilder) -> Capture:
+    return chosen_capture(run_of(folder, builder))
+
+
+def truncated(folder: Path) -> Capture:
+    return capture_of(folder, truncate_capture({"journal_mode": "truncate"}, 1, TRANSACTIONS))
+
+
+def overlapping() -> CaptureBuilder:
+    """Three requests at once on one device, one on another, and one that never completed."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    file_id = builder.file("/dir/a.db", "db")
+    for place, device in enumerate(["flash0", "flash0", "flash0", "sda", "flash0"]):
+        builder.request(
+            [("data", "", file_id, 4096)],
+            sector=8 * place,
+            device=device,
+            issue_ns=1_000 * place + 10_000,
+            queue_ns=1_000 * place + 9_000,
+            complete_ns=None if place == 4 else 13_500 + 100 * place,
+        )
+    return builder
+
+
+def packets(capture: Capture, folder: Path) -> list[TracePacket]:
+    """Read the written file again by the package's own classes."""
+    path = folder / "out.perfetto-trace"
+    export(capture, path, "perfetto")
+    trace = Trace()
+    trace.ParseFromString(path.read_bytes())
+    return list(trace.packet)
+
+
+def check_nesting(found: list[TracePacket]) -> Counter[str]:
+    """Every slice is on a described track, ends on it, and holds none that outlives it."""
+    described = {p.track_descriptor.uuid for p in found if p.HasField("track_descriptor")}
+    open_slices: dict[int, list[tuple[int, str]]] = {}
+    names: Counter[str] = Counter()
+    last: dict[int, int] = {}
+    for packet in found:
+        if not packet.HasField("track_event"):
+            continue
+        event = packet.track_event
+        assert event.track_uuid in described
+        assert packet.timestamp >= last.get(event.track_uuid, 0)
+        last[event.track_uuid] = packet.timestamp
+        stack = open_slices.setdefault(event.track_uuid, [])
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            stack.append((packet.timestamp, event.name))
+            names[event.name] += 1
+        else:
+            begin_ns, _ = stack.pop()
+            assert packet.timestamp >= begin_ns
+    assert not any(open_slices.values())
+    return names
+
+
+def test_every_request_and_transaction_is_a_slice(tmp_path: Path) -> None:
+    found = packets(truncated(tmp_path), tmp_path)
+    names = check_nesting(found)
+    assert names["flush"] == 2 * TRANSACTIONS
+    assert names["write test.db-journal"] == 2 * TRANSACTIONS
+    assert names["write test.db"] == names["insert 0"] * TRANSACTIONS == names["COMMIT"]
+    assert names["write fs-journal commit"] == 2 * TRANSACTIONS
+
+
+def test_flows_lead_from_each_transaction_to_its_requests(tmp_path: Path) -> None:
+    begins: dict[int, str] = {}
+    ends: dict[int, str] = {}
+    for packet in packets(truncated(tmp_path), tmp_path):
+        event = packet.track_event
+        begins |= dict.fromkeys(event.flow_ids, event.name)
+        ends |= dict.fromkeys(event.terminating_flow_ids, event.name)
+    assert begins.keys() == ends.keys() and 0 not in begins
+    assert Counter(begins.values()) == {f"insert {n}": 9 for n in range(TRANSACTIONS)}
+
+
+def test_requests_that_overlap_have_tracks_of_their_own(tmp_path: Path) -> None:
+    found = packets(capture_of(tmp_path, overlapping()), tmp_path)
+    assert check_nesting(found) == {"write a.db": 5}
+    tracks = {
+        p.track_descriptor.uuid: p.track_descriptor.name
+        for p in found
+        if p.HasField("track_descriptor")
+    }
+    used = [
+        tracks[p.track_event.track_uuid]
+        for p in found
+        if p.track_event.type == TrackEvent.TYPE_SLICE_BEGIN
+    ]
+    assert used == [f"flash0 queue {n}" for n in (1, 2, 3)] + ["sda queue 1", "flash0 queue 1"]
+    [event] = [p.track_event for p in found if p.timestamp == 11_000]
+    told = {a.name: a for a in event.debug_annotations}
+    assert told["sector"].int_value == 8 and told["file"].string_value == "/dir/a.db"
+    assert told["queued_for_ns"].int_value == 1_000 and told["sync"].bool_value
+
+
+def test_the_log_of_fio(tmp_path: Path) -> None:
+    builder = overlapping()
+    builder.request([], operation="flush", issue_ns=20_000)
+    builder.request([("data", "", None, 512)], operation="discard", sector=3, issue_ns=21_500)
+    assert export(capture_of(tmp_path, builder), tmp_path / "x.iolog", "iolog") == 7
+    assert (tmp_path / "x.iolog").read_text().splitlines() == [
+        "fio version 3 iolog",
+        "0 /dev/flash0 add",
+        "0 /dev/flash0 open",
+        "0 /dev/flash0 write 0 4096",
+        "1 /dev/flash0 write 4096 4096",
+        "2 /dev/flash0 write 8192 4096",
+        "3 /dev/sda add",
+        "3 /dev/sda open",
+        "3 /dev/sda write 12288 4096",
+        "4 /dev/flash0 write 16384 4096",
+        "10 /dev/flash0 sync 0 0",
+        "11 /dev/flash0 trim 1536 512",
+        "11 /dev/flash0 close",
+        "11 /dev/sda close",
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="no fio here")
+def test_fio_reads_its_log(tmp_path: Path) -> None:
+    export(truncated(tmp_path), tmp_path / "x.iolog", "iolog")
+    (tmp_path / "disk").touch()
+    answer = subprocess.run(
+        [
+            "fio", "--name=again", f"--read_iolog={tmp_path}/x.iolog", "--ioengine=null",
+            f"--replay_redirect={tmp_path}/disk", "--replay_no_stall=1", "--size=64m",
+            "--output-format=terse", "--terse-version=3",
+        ],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    [line] = [row for row in answer.stdout.splitlines() if row.startswith("3;fio")]
+    written_kib = int(line.split(";")[46])  # fio(1), TERSE OUTPUT: total I/O of writes
+    assert written_kib == TRANSACTIONS * 68 + 4
+
+
+def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[3, 4], transactions=2)
+    wal = "filesystem=ext4,journal_mode=wal"
+    with pytest.raises(UseError, match="which case"):
+        chosen_capture(run)
+    with pytest.raises(UseError, match="which case"):
+        chosen_capture(run, "filesystem=ext4,journal_mode=off")
+    with pytest.raises(UseError, match="no seed 9"):
+        chosen_capture(run, wal, 9)
+    assert chosen_capture(run, wal).manifest["seed"] == 3
+    capture = chosen_capture(run, wal, 4)
+    with pytest.raises(MachineError, match="cannot write"):
+        export(capture, tmp_path / "none" / "x", "iolog")
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    builder.request([("data", "", None, 512)], device="a b")
+    with pytest.raises(DataError, match="cannot stand"):
+        export(capture_of(tmp_path / "odd", builder), tmp_path / "x", "iolog")
+    assert not list(tmp_path.glob("*x"))

@@ -1,0 +1,78 @@
+"""The self-test of attribution on this kernel: on loop devices that are made for it and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from jojlab.errors import MachineError
+from jojlab.guest.ready import agent_path
+from jojlab.verify import addresses
+from jojlab.verify.verdict import Verdict
+
+_SIZE_BYTES = 600 << 20
+_MAKE = {
+    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+    "nilfs2": ("mkfs.nilfs2", "-q", "-f"),
+    "f2fs": ("mkfs.f2fs", "-q", "-f"),
+}
+
+
+class _CannotError(Exception):
+    """This machine lacks what one filesystem needs."""
+
+
+def verify_on_host(filesystem: str) -> Verdict | str:
+    """Run the self-test on a loop device; return the verdict, or why this machine cannot.
+
+    Raises MachineError when it cannot for any filesystem: no root, no BTF, no agent.
+    """
+    if os.geteuid() != 0:
+        raise MachineError("only root may load the tracer into the kernel", "sudo joj verify ...")
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        raise MachineError("the kernel has no BTF", "use a kernel with CONFIG_DEBUG_INFO_BTF")
+    agent = agent_path()
+    try:
+        with _mounted(filesystem) as (device, directory):
+            command = (str(agent), "verify", "--device", device, "--directory", str(directory))
+            found = json.loads(_run(*command))
+            _run("sync", "-f", str(directory))
+            verdict = Verdict.of(filesystem, found)
+            return verdict.with_addresses(*addresses.check(filesystem, device, directory, found))
+    except _CannotError as error:
+        return str(error)
+
+
+@contextlib.contextmanager
+def _mounted(filesystem: str) -> Iterator[tuple[str, Path]]:
+    """A new filesystem on a loop device over a sparse file; all is removed at the end."""
+    with contextlib.ExitStack() as undo:
+        folder = Path(tempfile.mkdtemp(prefix="joj-verify-"))
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        image, directory = folder / "image", folder / "mounted"
+        directory.mkdir()
+        with image.open("wb") as file:
+            file.truncate(_SIZE_BYTES)
+        device = _run("losetup", "--find", "--show", str(image)).strip()
+        undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
+        _run(*_MAKE[filesystem], device)
+        _run("mount", "-t", filesystem, device, str(directory))
+        undo.callback(subprocess.run, ["umount", str(directory)], check=False)
+        yield device, directory
+
+
+def _run(*command: str) -> str:
+    if not shutil.which(command[0]):
+        raise _CannotError(f"{command[0]} is not installed")
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise _CannotError(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return answer.stdout

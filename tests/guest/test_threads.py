@@ -1,0 +1,105 @@
+"""What several threads, a time and a load in the background promise in the guest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jojlab.experiment.execute import Laboratory, Options
+from jojlab.guest.cache import Cache
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image import Image
+from jojlab.guest.runner import run_case
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables, rows_of
+from tests.guest.conftest import real_case
+from tests.guest.test_captures import run_experiment
+from tests.guest.test_files import assert_complete
+from tests.guest.test_run_case import fresh
+
+
+@pytest.fixture
+def lab(cache: Cache, image: Image) -> Laboratory:
+    return Laboratory(image, cache, {}, Options())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"workload": "file-write", "threads": 4, "file_bytes": 65536},
+        {"connections": 4, "sharing": "own", "background": "sqlite"},
+        {"connections": 4, "sharing": "shared", "journal_mode": "wal"},
+    ],
+    ids=["files", "databases", "one database"],
+)
+def test_four_threads_repeat_to_the_byte(
+    cache: Cache, image: Image, tmp_path: Path, settings: dict[str, str | int]
+) -> None:
+    case = real_case(**{"transactions": 23, **settings})
+    assert fresh(cache, image, tmp_path / "first", case) == fresh(
+        cache, image, tmp_path / "second", case
+    )
+
+
+def test_threads_are_complete_and_each_has_its_requests(lab: Laboratory, tmp_path: Path) -> None:
+    small = ("transactions=37", "threads=1,4", "connections=1,4")
+    run = run_experiment(lab, tmp_path / "run", "threads", *small)
+    assert_complete(run)
+    tables = open_tables(run)
+    transactions = tables.transactions.filter(tables.transactions.phase == "commit")
+    requests = tables.requests.filter(tables.requests.transaction_id.notnull())
+    joined = requests.inner_join(transactions, ["case_id", "seed", "transaction_id"])
+    for row in rows_of(transactions.group_by("case_id").agg(n=transactions.count())):
+        assert row["n"] == 37, row
+    served = joined.group_by("case_id").agg(threads=joined.thread.nunique())
+    for row in rows_of(served):
+        assert row["threads"] == int(row["case_id"].rsplit("-", 1)[1]), row
+
+
+def test_a_time_ends_the_measured_part(lab: Laboratory, tmp_path: Path) -> None:
+    run = run_experiment(
+        lab, tmp_path / "run", "threads", "duration_ms=200", "threads=3", "workload=file-write"
+    )
+    assert_complete(run)
+    rows = [row for row in rows_of(open_tables(run).transactions) if row["phase"] == "commit"]
+    [(_, _, capture)] = run.captures()
+    [phase] = [phase for phase in capture.manifest["phases"] if phase["name"] == "commit"]
+    deadline_ns = phase["begin_ns"] + 200_000_000
+    for thread in range(3):
+        own = sorted(row["return_ns"] for row in rows if row["thread"] == thread)
+        assert own[-2] < deadline_ns < own[-1]
+
+
+def loaded(lab: Laboratory, out: Path) -> RunFolder:
+    toml = out / "background.toml"
+    toml.write_text('question = "What does a load in the background cost?"\n')
+    loads = "background=none,video,cpu,sqlite"
+    return run_experiment(lab, out / "run", str(toml), loads, "transactions=41")
+
+
+def test_a_background_is_attributed_and_billed_apart(lab: Laboratory, tmp_path: Path) -> None:
+    run = loaded(lab, tmp_path)
+    assert_complete(run)
+    did = {
+        entry.case_id: capture.manifest.get("background") for entry, _, capture in run.captures()
+    }
+    assert did["none"] is None
+    assert did["video"]["did"]["frames"] > 10
+    assert did["cpu"]["did"]["hashes"] > 0
+    assert did["sqlite"]["did"]["transactions"] > 1
+    tables = open_tables(run)
+    mine = tables.requests.filter(tables.requests.submitter_comm == "joj-background")
+    assert all(row["transaction_id"] is None for row in rows_of(mine))
+    files = {row["path"] for row in rows_of(tables.files.filter(tables.files.case_id == "video"))}
+    assert "/background/video.mp4" in files
+
+
+def test_a_disk_that_fills_ends_the_case_naming_the_step(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    case = json.loads(real_case(value_bytes=100_000, statements=10, transactions=1000))
+    case["device_model"]["capacity_bytes"] = 16 << 20
+    with pytest.raises(GuestError, match=r"insert on /mnt/flash/main.db: .*full"):
+        run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")

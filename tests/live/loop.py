@@ -1,0 +1,61 @@
+"""A new filesystem on a loop device, for tests of the tracer; skips where there can be none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MAKE = {
+    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The device, and where its filesystem is mounted."""
+
+    device: str
+    directory: Path
+
+
+def need_tracer() -> None:
+    """Skip the test, saying why, where the kernel's tracer cannot be loaded."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        pytest.skip("needs a kernel with BTF")
+    if not shutil.which("losetup"):
+        pytest.skip("needs losetup")
+
+
+@contextlib.contextmanager
+def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
+    """A filesystem of 600 MiB; all is removed at the end."""
+    need_tracer()
+    image, directory = folder / "image", folder / "mounted"
+    with image.open("wb") as file:
+        file.truncate(600 << 20)
+    directory.mkdir()
+    with contextlib.ExitStack() as undo:
+        device = _run("losetup", "--find", "--show", str(image)).strip()
+        undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
+        _run(*MAKE[filesystem], device)
+        _run("mount", "-t", filesystem, device, str(directory))
+        undo.callback(subprocess.run, ["umount", "--lazy", str(directory)], check=False)
+        yield Loop(device, directory)
+
+
+def _run(*command: str) -> str:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        pytest.skip(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return answer.stdout

@@ -1,0 +1,255 @@
+"""joj trace on this kernel: foreign programs from start to end, and every way a tracing can end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.completeness import completeness
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables
+from tests.live.conftest import CHECKOUT
+from tests.live.loop import Loop, mounted, need_tracer
+
+Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    with mounted("ext4", tmp_path_factory.mktemp("ext4")) as loop:
+        yield loop
+
+
+def start(
+    loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """Start joj trace in the filesystem, in a process group of its own."""
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
+    return subprocess.Popen(
+        [*before, sys.executable, "-m", "jojlab", "trace", *map(str, arguments)],
+        cwd=loop.directory,
+        env={**os.environ, **changes},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> Ended:
+    """Run joj trace to its end."""
+    with start(loop, *arguments, before=before) as process:
+        out, err = process.communicate(timeout=120)
+    return Ended(arguments, process.returncode, out, err)
+
+
+def written_bytes(out: Path) -> dict[str, int]:
+    """Bytes of data written, by path."""
+    tables = open_tables(RunFolder.open(out))
+    runs, files = tables.page_runs, tables.files
+    data = runs.filter(runs.block_type == "data").join(files, "file_id")
+    sums = data.group_by("path").agg(bytes=data.length_bytes.sum()).to_pyarrow().to_pylist()
+    return {row["path"]: int(row["bytes"]) for row in sums}
+
+
+def test_the_exit_code_is_the_commands_and_its_writes_are_seen(loop: Loop, tmp_path: Path) -> None:
+    command = "dd if=/dev/zero of=x bs=4096 count=25 conv=fsync status=none; echo said; exit 7"
+    answer = trace(loop, "-o", tmp_path / "run", "--", "sh", "-c", command)
+    assert (answer.returncode, answer.stdout) == (7, "said\n"), answer.stderr
+    assert written_bytes(tmp_path / "run")["/x"] == 25 * 4096
+    assert "0 events lost" in answer.stderr
+
+
+def test_a_big_import_by_the_sqlite_shell_is_explained_to_the_byte(
+    loop: Loop, tmp_path: Path
+) -> None:
+    if not shutil.which("sqlite3"):
+        pytest.skip("needs the sqlite3 shell")
+    table = tmp_path / "table.csv"
+    table.write_text("".join(f"{n},{'x' * (n % 97)},{n * n}\n" for n in range(200_000)))
+    script = f".mode csv\n.import {table} t\n"
+    sql = loop.directory.parent / "script.sql"
+    sql.write_text("CREATE TABLE t (a, b, c);\n" + script)
+    out = tmp_path / "run"
+    answer = trace(
+        loop, "-o", out, "--json", "--", "sh", "-c", f"sqlite3 big.db < {sql}; sync -f ."
+    )
+    assert answer.returncode == 0, answer.stderr
+    seen = json.loads(answer.stdout)
+    assert (seen["lost_events"], seen["unattributed_bytes"]) == (0, 0)
+    # Every page of the database was written at least once.
+    assert written_bytes(out)["/big.db"] >= (loop.directory / "big.db").stat().st_size
+    assert not any(
+        missing.incomplete for missing in completeness(open_tables(RunFolder.open(out))).values()
+    )
+
+
+def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) -> None:
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("needs dpkg")
+    package = tmp_path / "package"
+    (package / "DEBIAN").mkdir(parents=True)
+    control = (
+        "Package: joj-test\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+    )
+    (package / "DEBIAN" / "control").write_text(control)
+    share = package / "usr" / "share" / "joj-test"
+    share.mkdir(parents=True)
+    for number in range(60):
+        (share / f"file-{number}.so").write_bytes(bytes([number]) * (5000 + 137 * number))
+    deb = tmp_path / "joj-test.deb"
+    subprocess.run(["dpkg-deb", "--build", str(package), str(deb)], check=True, capture_output=True)
+    root = loop.directory / "root"
+    (root / "var/lib/dpkg/info").mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    out = tmp_path / "run"
+    install = ("dpkg", "--root", root, "--force-depends", "--force-script-chrootless", "-i", deb)
+    answer = trace(loop, "-o", out, "--", *install)
+    assert answer.returncode == 0, answer.stderr
+    # dpkg syncs every file before it renames it into place.
+    written = written_bytes(out)
+    for number in range(60):
+        whole_pages = -(-(5000 + 137 * number) // 4096) * 4096
+        paths = [
+            path
+            for path in written
+            if path.startswith(f"/root/usr/share/joj-test/file-{number}.so")
+        ]
+        assert sum(written[path] for path in paths) == whole_pages, paths
+
+
+def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = (
+        "dd if=/dev/zero of=y bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
+    )
+    process = start(loop, "-o", out, "--", "sh", "-c", command)
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    assert written_bytes(out)["/y"] == 5 * 4096
+    assert not json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
+
+
+def shown(out: Path) -> Ended:
+    command = [sys.executable, "-m", "jojlab", "show", str(out), "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
+    loop: Loop, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    write = "dd if=/dev/zero of=z bs=4096 count=5 conv=fsync status=none; echo ready; exec sleep 60"
+    process = start(loop, "-o", out, "--", "sh", "-c", write)
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    segments = out / "captures/trace/seed-0/requests"
+    while not list(segments.glob("*.parquet")):  # written every ten seconds
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert written_bytes(out)["/z"] == 5 * 4096
+    answer = shown(out)
+    assert answer.returncode == 4, answer.stderr
+    reasons = json.loads(answer.stdout)["cases"][0]["incomplete_reasons"]
+    assert reasons == ["the tracing was not ended properly"]
+
+
+def test_a_process_or_a_time_ends_it(loop: Loop, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "1"]) as sleeper:
+        answer = trace(loop, "-o", tmp_path / "a", "--pid", str(sleeper.pid))
+    assert answer.returncode == 0, answer.stderr
+    answer = trace(loop, "-o", tmp_path / "b", "--device", loop.device, "--duration", "0.2")
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
+    answer = trace(
+        loop,
+        "-o",
+        "here",
+        "--json",
+        "--",
+        "dd",
+        "if=/dev/zero",
+        "of=w",
+        "bs=4096",
+        "count=2000",
+        "oflag=direct,dsync",
+        "status=none",
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "on a traced disk" in answer.stderr
+    seen = json.loads(answer.stdout)
+    assert 0 < seen["own_bytes"] < 8 << 20
+    own = [row for row in seen["rows"] if row["file"] == "(the tracer's own)"]
+    assert own and not any(row["file"].startswith("/here") for row in seen["rows"])
+
+
+def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:
+    need_tracer()
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    answer = subprocess.run(
+        ["losetup", "--find", "--show", str(image)], capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        pytest.skip(answer.stderr)
+    device = answer.stdout.strip()
+    command = (
+        f"dd if=/dev/zero of={device} bs=4096 count=3 oflag=direct status=none; losetup -d {device}"
+    )
+    out = tmp_path / "run"
+    ended = trace(Loop(device, tmp_path), "-o", out, "--device", device, "--", "sh", "-c", command)
+    assert ended.returncode == 4, ended.stderr
+    assert "went away" in ended.stderr
+    assert "write     data         raw-device" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--device", "/dev/null", "--", "true"), 2, "no block device"),
+        (("--device", "/dev/no-such-disk", "--", "true"), 2, "/dev/no-such-disk"),
+        (("--directory", "/proc", "--", "true"), 2, "proc is on no block device"),
+        (("--directory", "/no/such/place", "--", "true"), 2, "/no/such/place"),
+        (("--", "/no/such/program"), 2, "cannot run /no/such/program"),
+        (("--pid", "4194304"), 2, "--pid 4194304"),
+        ((), 2, "nothing says when to end"),
+        (("--device", "/dev/null", "--directory", "/", "--", "true"), 2, "exclude each other"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused_and_nothing_is_left(
+    loop: Loop, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    answer = trace(loop, "-o", tmp_path / "run", *arguments)
+    assert (answer.returncode, words in answer.stderr) == (code, True), answer.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_root_or_btf_it_says_what_is_missing(loop: Loop, tmp_path: Path) -> None:
+    if not shutil.which("setpriv"):
+        pytest.skip("needs setpriv")
+    powerless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    answer = trace(loop, "-o", tmp_path / "run", "--", "true", before=powerless)
+    assert answer.returncode == 3, answer.stderr
+    assert "root" in answer.stderr or "kptr_restrict" in answer.stderr
+    hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && "$@"', "sh")
+    answer = trace(loop, "-o", tmp_path / "run", "--", "true", before=hidden)
+    assert answer.returncode == 3, answer.stderr
+    assert "needs BTF" in answer.stderr
+    assert not (tmp_path / "run").exists()

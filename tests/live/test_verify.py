@@ -1,0 +1,37 @@
+"""joj verify attribution on this kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.live.conftest import CHECKOUT
+from tests.live.loop import need_tracer
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
+def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
+    need_tracer()
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
+    command = ["verify", "attribution", "--host", "--json", "--filesystem", filesystem]
+    answer = subprocess.run(
+        [sys.executable, "-m", "jojlab", *command],
+        env={**os.environ, **changes},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads(answer.stdout)
+    if found["skipped"]:
+        pytest.skip(found["skipped"][filesystem])
+    assert answer.returncode == 0, answer.stdout
+    (row,) = found["filesystems"]
+    wrong = {name: row[name] for name in row if name.endswith(("unknown_bytes", "wrong"))}
+    assert not any(wrong.values()) and not row["misattributed_bytes"] and not row["missing_bytes"]
+    # The bulk of what was written was really compared.
+    assert row["checked_bytes"] > 1 << 20 and row["uncheckable_bytes"] < row["checked_bytes"] / 4

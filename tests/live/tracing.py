@@ -1,0 +1,129 @@
+"""Filesystems on loop devices, and what joj-agent trace says of work done on them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Row = dict[str, Any]
+
+
+class CannotError(Exception):
+    """The machine cannot do what a test needs."""
+
+
+def run(*command: str | Path) -> str:
+    """Run a program; raises CannotError with its words when it is missing or fails."""
+    try:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    except FileNotFoundError as error:
+        raise CannotError(f"{command[0]} is missing") from error
+    except subprocess.CalledProcessError as error:
+        raise CannotError(f"{command[0]}: {error.stderr.strip()}") from error
+    return done.stdout.strip()
+
+
+@dataclass
+class Traced:
+    """The tables of one tracing, with names in place of numbers."""
+
+    requests: list[Row]
+    runs: list[Row]
+
+    def written(self, **wanted: object) -> list[Row]:
+        """The page runs of writes that have these values."""
+        runs = [row for row in self.runs if row["operation"] == "write"]
+        return [row for row in runs if all(row[name] == value for name, value in wanted.items())]
+
+    def bytes(self, **wanted: object) -> int:
+        """Add up the bytes of `written`."""
+        return sum(row["length_bytes"] for row in self.written(**wanted))
+
+    def reasons(self, **wanted: object) -> list[str]:
+        """The reasons of `written`, each once, in order."""
+        found = [row["reason"] for row in self.written(**wanted) if row["reason"]]
+        return list(dict.fromkeys(found))
+
+
+@dataclass
+class Bench:
+    """A filesystem on loop devices of its own; `log` is a second disk for its journal."""
+
+    folder: Path
+    agent: Path
+    disk: str = ""
+    log: str = ""
+    mounted: bool = False
+    loops: list[str] = field(default_factory=list)
+
+    @property
+    def directory(self) -> Path:
+        """Where it is mounted."""
+        return self.folder / "mounted"
+
+    def loop(self, size_mib: int) -> str:
+        """Make an empty disk."""
+        image = self.folder / f"{len(self.loops)}.img"
+        with image.open("wb") as file:
+            file.truncate(size_mib << 20)
+        self.loops.append(run("losetup", "-f", "--show", image))
+        return self.loops[-1]
+
+    def make(self, command: str, options: str = "", log: str = "") -> None:
+        """Make and mount it; DISK and LOG in the words stand for the disks."""
+        self.disk = self.loop(600)
+        if log:
+            self.log = self.loop(100)
+        for line in filter(None, (log, command)):
+            run(*line.replace("DISK", self.disk).replace("LOG", self.log).split())
+        self.directory.mkdir()
+        options = options.replace("LOG", self.log) or "defaults"
+        run("mount", "-o", options, self.disk, self.directory)
+        self.mounted = True
+        run("sync")
+
+    def trace(self, work: str) -> Traced:
+        """Trace a Python program that runs in the directory; every byte must have an owner."""
+        tables = self.folder / "tables"
+        disks = [
+            word for disk in filter(None, (self.disk, self.log)) for word in ("--device", disk)
+        ]
+        command = [self.agent, "trace", *disks, "--output", tables, "--"]
+        # The program alone is in the directory, so that it can unmount it.
+        start = f"import os; os.chdir({str(self.directory)!r})\n"
+        program = [sys.executable, "-c", start + textwrap.dedent(work)]
+        done = subprocess.run([*command, *program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return read(tables)
+
+    def close(self) -> None:
+        """Take everything down that was set up."""
+        if self.mounted and os.path.ismount(self.directory):
+            run("umount", self.directory)
+        for loop in self.loops:
+            run("losetup", "-d", loop)
+
+
+def read(tables: Path) -> Traced:
+    """Read a tracing's tables: page runs with what their request and files are."""
+    files = {row["file_id"]: row["path"] for row in rows(tables, "files")}
+    requests = {row["request_id"]: row for row in rows(tables, "requests")}
+    for request in requests.values():
+        request["asker_file"] = files.get(request["asker_file_id"])
+    runs = []
+    for row in rows(tables, "page_runs"):
+        runs.append(requests[row["request_id"]] | row | {"file": files.get(row["file_id"])})
+    return Traced(list(requests.values()), runs)
+
+
+def rows(tables: Path, table: str) -> list[Row]:
+    """Read one table, whole or in segments."""
+    parts = sorted((tables / table).glob("*.parquet")) or [tables / f"{table}.parquet"]
+    return [row for part in parts for row in pq.read_table(part).to_pylist()]
