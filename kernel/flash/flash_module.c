@@ -325,7 +325,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 
 	tag_set->ops = &flash_mq_ops;
 	tag_set->nr_hw_queues = 1;
-	/* The host packs the writes that wait for the command of depth one; see model/flash_model.c. */
+	/* The host packs writes that wait for a command of depth one; model/flash_model.c. */
 	tag_set->queue_depth = max(flash->config.queue_depth, flash->config.packed_writes);
 	tag_set->numa_node = NUMA_NO_NODE;
 	tag_set->cmd_size = sizeof(struct flash_command);

@@ -48,7 +48,7 @@ fn disk_differences(
             let counted = counted(counter);
             if traced != counted {
                 differences.push(format!(
-                    "{disk}: {what} of {operation}: {traced} traced, {counted} counted by the device"
+                    "{disk}: {what} of {operation}: {traced} traced, {counted} counted by it"
                 ));
             }
         };
