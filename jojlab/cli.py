@@ -26,9 +26,9 @@ from jojlab.commands import (
     run,
     show,
     trace,
-    verify,
 )
 from jojlab.commands.bench import file, mobibench, sqlite
+from jojlab.commands.verify import attribution
 from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -46,6 +46,11 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
+)
+
+# The subcommands of `joj verify`.
+VERIFICATIONS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("attribution", attribution.attribution),
 )
 
 # The subcommands of `joj bench`.
@@ -134,7 +139,8 @@ for _name, _command in BENCHES:
     _bench.command(_name, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
 _verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
-_verify.command("attribution")(guarded(verify.attribution))
+for _name, _command in VERIFICATIONS:
+    _verify.command(_name)(guarded(_command))
 _verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
 app.add_typer(_verify, name="verify")
 

@@ -55,9 +55,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
-        Command::Background(arguments) => {
-            commands::background::run(&arguments).map(|()| ExitCode::SUCCESS)
-        }
+        Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),

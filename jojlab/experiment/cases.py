@@ -100,7 +100,7 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
 def _default_rows(settings: Mapping[str, Value]) -> int:
     """Return the initial rows of each table that a SQLite workload needs."""
     if settings["workload"] == "sqlite-delete":
-        return _deleted_rows(settings)
+        return 0 if settings["duration_ms"] else _deleted_rows(settings)
     if settings["workload"] == "sqlite-update" or settings["selects"]:
         return UPDATE_ROWS
     return 0
@@ -178,6 +178,11 @@ def _impossible_records(settings: Mapping[str, Value]) -> str:
     every = int(settings.get("sync_every", 1))
     if every > 1 and mode not in CALL_AFTER_WRITE:
         return f"sync_mode = {mode} has no call to make every {every} operations"
+    engine = settings["engine"]
+    if engine != "calls" and mode.startswith("mmap"):
+        return f"sync_mode = {mode} stores into memory, which engine = {engine} has no part in"
+    if engine == "io_uring_polled" and not mode.startswith("o_direct"):
+        return f"engine = {engine} needs O_DIRECT, which {mode} is not"
     return _impossible_direct(settings, record_bytes) if mode.startswith("o_direct") else ""
 
 

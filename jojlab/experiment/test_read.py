@@ -196,6 +196,19 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
         ("workload=file-read read_mode=o_direct record_bytes=7", "a multiple of 512"),
         ("workload=file-metadata metadata_operation=stat sync_file=on", "nothing that could be"),
         ("sync_mode=fsynk", "did you mean 'fsync'"),
+        ("overlap_percent=5", "for access = shuffled alone"),
+        ("access=append read_percent=5", "nothing to read"),
+        ("threads=101", "allowed: 1 to 100"),
+        (
+            "workload=file-metadata metadata_operation=rename duration_ms=5",
+            "give transactions, not duration_ms",
+        ),
+        ("workload=sqlite-insert databases=11", "databases cannot be 11"),
+        ("workload=sqlite-delete duration_ms=5", "needs initial_rows"),
+        (
+            "workload=sqlite-insert connections=2 sharing=shared locking_mode=exclusive",
+            "lets no other connection share",
+        ),
         ("record_bytes=0", "record_bytes cannot be 0"),
         ("file_bytes=999999999", "file_bytes cannot be 999999999"),
     ],
@@ -208,6 +221,22 @@ def test_a_file_larger_than_three_quarters_of_the_device_is_refused() -> None:
     settings = cases.complete({"workload": "file-write", "file_bytes": 100 << 20})
     assert cases.refuse_small_device(settings, 134 << 20) == ""
     assert "more than three quarters" in cases.refuse_small_device(settings, 133 << 20)
+
+
+def test_a_time_takes_the_place_of_a_number_of_transactions() -> None:
+    timed = cases.complete({"duration_ms": 500})
+    assert (timed["transactions"], timed["duration_ms"]) == (0, 500)
+    assert cases.impossible(timed) == ""
+    both = cases.complete({"duration_ms": 500, "transactions": 7})
+    assert "name one of them" in cases.impossible(both)
+
+
+def test_connections_that_share_delete_from_rows_enough_for_each() -> None:
+    delete = {"workload": "sqlite-delete", "transactions": 10, "warmup_transactions": 5}
+    shared = cases.complete({**delete, "connections": 4, "sharing": "shared"})
+    own = cases.complete({**delete, "connections": 4})
+    # The first of four has 3 + 2 of the transactions.
+    assert (shared["initial_rows"], own["initial_rows"]) == (20, 5)
 
 
 def test_an_unknown_experiment_offers_the_nearest() -> None:

@@ -25,6 +25,7 @@ from jojlab.report import part_sections, sections, text, traffic_sections
 Specs = dict[str, dict[str, Any]]
 
 _FOLDER = Path(__file__).parent
+_SCRIPTS = ("lba_tools.js", "lba.js", "page.js")
 _INDEX = {
     "overview": "At a glance",
     "figure": "In one picture",
@@ -67,7 +68,7 @@ def report_html(summary: RunSummary, run: str) -> str:
         body = _one_experiment(summary, run, specs, pictures)
     body += sections.method(summary, run)
     head = _head(summary, len(shown), body)
-    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in ("lba.js", "page.js")]
+    own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = "\n".join([_vega(), *own])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

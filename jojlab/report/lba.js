@@ -1,44 +1,11 @@
-// Draws the pictures of sector against time: reads the packed data of lba_data.py, draws on a
-// canvas, and lets the reader zoom, move, hide and ask. No library.
+// Draws the pictures of sector against time: reads the data of lba_data.py, draws on a canvas, and
+// lets the reader zoom, move, hide and ask. No library.
 const lba = (() => {
   const MARGIN = { left: 112, right: 14, top: 24, bottom: 34 };
   const GAP = 16; // between two zones of sectors
   const HEIGHT = 420;
   const SECTOR = 512;
-
-  async function unpack(text, columns, count) {
-    const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-    let at = 0;
-    const next = () => { // beyond 32 bits the shifts of JavaScript do not reach
-      let value = 0, scale = 1, byte;
-      do { byte = bytes[at++]; value += (byte & 0x7f) * scale; scale *= 128; } while (byte & 0x80);
-      return value % 2 ? -(value + 1) / 2 : value / 2;
-    };
-    const result = {};
-    for (const [name, delta] of columns) {
-      const column = result[name] = new Float64Array(count);
-      for (let i = 0, before = 0; i < count; i++) {
-        column[i] = delta ? (before += next()) : next();
-      }
-    }
-    return result;
-  }
-
-  const time = (us) => us >= 1e6 ? `${+(us / 1e6).toPrecision(7)} s`
-    : us >= 1e3 ? `${+(us / 1e3).toPrecision(7)} ms` : `${us} µs`;
-  const size = (bytes) => bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(2)} GiB`
-    : bytes >= 1 << 20 ? `${(bytes / (1 << 20)).toFixed(2)} MiB` : `${+(bytes / 1024).toFixed(2)} KiB`;
-
-  // Round steps, about `wanted` of them between two values.
-  function ticks(low, high, wanted) {
-    const raw = (high - low) / wanted || 1, power = 10 ** Math.floor(Math.log10(raw));
-    const step = power * [1, 2, 5, 10].find((f) => f * power >= raw);
-    const found = [];
-    for (let v = Math.ceil(low / step) * step; v <= high; v += step) found.push(v);
-    return found;
-  }
+  const { unpack, time, size, ticks } = lbaTools;
 
   class Picture {
     constructor(place, data, points, flushes) {
@@ -156,14 +123,16 @@ const lba = (() => {
       const pen = this.pen, right = this.width - MARGIN.right;
       pen.textAlign = "left"; pen.textBaseline = "alphabetic"; pen.fillStyle = this.soft;
       if (this.data.phases.length < 2) return;
-      let free = 0;
-      for (const [name, begin, end] of this.data.phases) {
-        const x = Math.max(MARGIN.left, this.x(begin)), to = Math.min(right, this.x(end));
+      const taken = []; // the longest phases are named first
+      const spans = this.data.phases.map(([name, begin, end]) =>
+        [name, Math.max(MARGIN.left, this.x(begin)), Math.min(right, this.x(end))]);
+      for (const [name, x, to] of spans.sort((a, b) => b[2] - b[1] - a[2] + a[1])) {
         if (to < MARGIN.left || x > right) continue;
         pen.fillRect(x, 16, Math.max(1, to - x), 2);
-        const wide = pen.measureText(name).width;
-        const at = Math.min(x, right - wide);
-        if (at >= free) { pen.fillText(name, at, 11); free = at + wide + 10; }
+        const wide = pen.measureText(name).width, at = Math.min(x, right - wide);
+        if (taken.some(([from, until]) => at < until + 10 && at + wide + 10 > from)) continue;
+        pen.fillText(name, at, 11);
+        taken.push([at, at + wide]);
       }
     }
 
@@ -223,8 +192,11 @@ const lba = (() => {
 
     drawPoints() {
       const p = this.points, scale = (this.width - MARGIN.left - MARGIN.right) / (this.t1 - this.t0);
+      // Where many lie over each other, the thickness shows how many.
+      const seen = this.from(this.t1) - this.from(this.t0);
       for (const zone of this.zones) {
         this.clipped(zone, () => {
+          this.pen.globalAlpha = Math.max(0.3, Math.min(1, 20000 / Math.max(1, seen)));
           const pen = this.pen, high = (zone.bottom - zone.top) / (zone.high - zone.low);
           for (let i = this.from(this.t0); i < p.sector.length && p.begin_us[i] <= this.t1; i++) {
             if (p.sector[i] > zone.high || p.sector[i] + p.sectors[i] < zone.low) continue;

@@ -14,7 +14,7 @@ static __always_inline __u64 btrfs_owner(__u64 bio, __u64 end_io)
 	if (!bpf_core_type_exists(struct btrfs_bio) || !control.btrfs_simple_end_io)
 		return 0;
 	if (end_io == control.btrfs_copy_end_io) {
-		/* Of several copies (DUP, RAID1) all but one are clones, which know the original. */
+		/* Of several copies (DUP, RAID1) all but one are clones that know the original. */
 		__u64 context = READ(btrfs_io_stripe, READ(bio, bio, bi_private), bioc);
 
 		bio = READ(btrfs_io_context, context, orig_bio);
@@ -27,7 +27,9 @@ static __always_inline __u64 btrfs_owner(__u64 bio, __u64 end_io)
 		return inode ? inode + bpf_core_field_offset(struct btrfs_inode, vfs_inode) : 0;
 	}
 	end_io = READ(btrfs_bio, whole, end_io);
-	if (!end_io || (end_io != control.btrfs_packed_write && end_io != control.btrfs_packed_read))
+	if (!end_io)
+		return 0;
+	if (end_io != control.btrfs_packed_write && end_io != control.btrfs_packed_read)
 		return 0;
 	return READ(compressed_bio___owned, READ(btrfs_bio, whole, private), inode);
 }

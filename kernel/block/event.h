@@ -127,7 +127,7 @@ enum change {
 	CHANGE_CREATED = 1,
 	CHANGE_GREW = 2,
 	CHANGE_SHRANK = 4,		/* or was truncated to the size it had */
-	CHANGE_ALLOCATED = 8,		/* its number of blocks; XFS does not keep it in the inode */
+	CHANGE_ALLOCATED = 8,		/* its blocks; XFS keeps them elsewhere */
 	CHANGE_LINKS = 16,
 	CHANGE_MODE = 32,
 	CHANGE_TIMES = 64,
@@ -155,7 +155,7 @@ struct name_record {
 	__u32 kind;
 	__u32 call;
 	__u64 time_ns;
-	__u64 inode;			/* of the directory it is relative to; 0: it begins with / */
+	__u64 inode;			/* of the directory it is relative to; or 0 */
 	__u32 generation;
 	__u32 filesystem;
 	__u32 pid;
@@ -191,7 +191,7 @@ enum enabled {
  */
 struct control {
 	__u32 enabled;			/* enum enabled */
-	__u32 unmounting;		/* thread whose umount goes on after its call; by the programs */
+	__u32 unmounting;		/* thread whose umount outlasts its call */
 	__u32 disks[DISKS_LIMIT];	/* the disks that are traced; 0 where there are fewer */
 	__u64 buffer_end_io;		/* end_bio_bh_io_sync: bi_private is a buffer_head */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
@@ -200,7 +200,7 @@ struct control {
 	__u64 btrfs_simple_end_io;	/* btrfs_simple_end_io: the bio is in a btrfs_bio */
 	__u64 btrfs_first_end_io;	/* btrfs_orig_write_end_io: likewise */
 	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
-	__u64 btrfs_packed_write;	/* end_compressed_bio_write: its private is a compressed_bio */
+	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */

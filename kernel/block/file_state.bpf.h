@@ -86,8 +86,9 @@ static __always_inline void send_change(struct change_record *record, const stru
 }
 
 /*
- * Brings STATE up to date and tells what changed, and FORCED; says if it did. A change that was told already since
- * the last bio is not told again: user space has it, and no commit can have taken it.
+ * Brings STATE up to date and tells what changed, and FORCED; says if it did. A change that was
+ * told already since the last bio is not told again: user space has it, and no commit can have
+ * taken it.
  */
 static __always_inline bool note_changes(struct file_state *state, struct file_state *now,
 					 struct change_record *record, const struct file_key *key,

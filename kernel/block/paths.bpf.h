@@ -181,7 +181,7 @@ __noinline int note_file(__u64 inode, __u64 time_ns, __u32 what)
 		bool told = false;
 
 		/* An inode that never had a name is the filesystem's own. */
-		if (state->named || dentry_of(inode))
+		if (state->digest || dentry_of(inode))
 			told = note_changes(state, &scratch->now, &scratch->change, &scratch->key,
 					    inode, time_ns, changes);
 

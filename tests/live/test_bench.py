@@ -66,6 +66,8 @@ def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench)
         (("file", "HERE", "--record-bytes=8192", "--file-bytes=4096"), "does not fit"),
         (("file", "HERE", "--sync-mode=o_direct", "--record-bytes=1000"), "multiple of 512"),
         (("file", "HERE", "--file-bytes=10000000000000"), "not enough room"),
+        (("file", "HERE", "--engine=io_uring", "--sync-mode=mmap"), "stores into memory"),
+        (("file", "HERE", "--engine=io_uring_polled"), "cannot poll for this file"),
         (("file", "HERE", "--metadata-operation=stat"), "file-write has no field"),
     ],
 )

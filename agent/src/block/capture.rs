@@ -74,7 +74,8 @@ pub struct Assembler {
 
 impl Assembler {
     /// Begins with disks by number and name. `read_layout` is asked for each device once, and
-    /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo. `settled_ns`: see Joiner::new.
+    /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo.
+    /// `settled_ns`: see Joiner::new.
     pub fn new(
         disks: &BTreeMap<u32, String>,
         read_layout: fn(u32) -> Layout,

@@ -145,8 +145,8 @@ fn a_commit_block_is_flushed_before_and_after() {
     assert_eq!(capture.gaps.unattributed_flushes, 0);
 }
 
-/// A bio that comes when a flush is about to be issued waits for the next one, and what comes before
-/// that is issued for the one after it: of three flushes in a row none is nobody's.
+/// A bio that comes when a flush is about to be issued waits for the next one: of three flushes in
+/// a row none is nobody's.
 #[test]
 fn flushes_of_several_tasks_at_once_are_somebody_s_each() {
     let capture = capture(vec![

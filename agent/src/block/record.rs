@@ -1,6 +1,8 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
 //! ring buffer, produces typed records; what is too short or of an unknown kind is an error.
 
+use super::fields::Fields;
+
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 128;
 const RUN_BYTES: usize = 88;
@@ -182,7 +184,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     if bytes.len() < 4 {
         return Err(DecodeError::Short { kind: 0, actual: bytes.len(), expected: 4 });
     }
-    let mut fields = Fields { bytes, position: 0 };
+    let mut fields = Fields::new(bytes);
     let kind = fields.u32();
     let expected = match kind {
         1 => BIO_BYTES,
@@ -365,49 +367,6 @@ fn join_names(names: &[u8], truncated: bool) -> String {
         path.push_str(&String::from_utf8_lossy(name));
     }
     path
-}
-
-/// Takes little-endian fields off the front of a record whose length was checked.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    position: usize,
-}
-
-impl<'a> Fields<'a> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let mut field = [0; N];
-        field.copy_from_slice(&self.bytes[self.position..self.position + N]);
-        self.position += N;
-        field
-    }
-
-    fn u8(&mut self) -> u8 {
-        u8::from_le_bytes(self.take())
-    }
-
-    fn u32(&mut self) -> u32 {
-        u32::from_le_bytes(self.take())
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.take())
-    }
-
-    fn skip(&mut self, count: usize) {
-        self.position += count;
-    }
-
-    /// A string in a field of `size` bytes, up to its NUL if it has one.
-    fn text(&mut self, size: usize) -> String {
-        let field = &self.bytes[self.position..self.position + size];
-        self.position += size;
-        let end = field.iter().position(|&byte| byte == 0).unwrap_or(size);
-        String::from_utf8_lossy(&field[..end]).into_owned()
-    }
-
-    fn rest(&self) -> &'a [u8] {
-        &self.bytes[self.position..]
-    }
 }
 
 #[cfg(test)]

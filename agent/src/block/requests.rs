@@ -10,6 +10,7 @@ use super::causes::Cause;
 use super::classify::{BlockType, Class};
 use super::drafts::{Draft, DraftRun, Subject};
 use super::file_kind;
+use super::flush_line::FlushLine;
 use super::gaps::Gaps;
 use super::kernel::{
     FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
@@ -19,9 +20,6 @@ use super::kernel::{
 use super::pieces::{Part, Piece, Pieces};
 use super::record::{Bio, Request, Run};
 use crate::trace::rows;
-
-/// Flushes that may be asked for and not yet made; far more than any queue has.
-const FLUSH_ASKERS: usize = 4096;
 
 /// As schema/requests.toml spells it.
 fn operation_name(operation: u32) -> &'static str {
@@ -56,15 +54,6 @@ struct OpenRequest {
     flush_after: Option<Rc<QueuedBio>>,
 }
 
-/// Who waits for a flush of one disk.
-#[derive(Default)]
-struct FlushLine {
-    /// In the order in which they began to.
-    askers: VecDeque<Rc<QueuedBio>>,
-    /// The youngest bio of the flush before, if that served several.
-    served_with_others: Option<Rc<QueuedBio>>,
-}
-
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
 #[derive(Default)]
 pub struct Joiner {
@@ -74,7 +63,7 @@ pub struct Joiner {
     bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
-    flushes: BTreeMap<u32, FlushLine>,
+    flushes: BTreeMap<u32, FlushLine<QueuedBio>>,
     drafts: VecDeque<Draft>,
     /// Of the first draft.
     first_id: i64,
@@ -108,10 +97,7 @@ impl Joiner {
         let queued = Rc::new(QueuedBio { bio, runs, cause });
         if queued.bio.flags & FLAG_PREFLUSH != 0 {
             let line = self.flushes.entry(lane.0).or_default();
-            line.askers.push_back(queued.clone());
-            if line.askers.len() > FLUSH_ASKERS {
-                line.askers.pop_front();
-            }
+            line.ask(queued.clone(), queued.bio.length_bytes == 0);
         }
         if left_sectors > 0 {
             self.bios.insert(number, Waiting { queued, left_sectors });
@@ -148,10 +134,7 @@ impl Joiner {
         self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
 
         // A bio's own flush comes before its data: it cannot be waiting for that any more.
-        let line = self.flushes.entry(request.device).or_default();
-        if !line.askers.is_empty() {
-            line.askers.retain(|asker| !bios.iter().any(|bio| Rc::ptr_eq(bio, asker)));
-        }
+        self.flushes.entry(request.device).or_default().wrote(&bios);
         let stripped = request.flags & FLAG_FUA == 0 && operation == OPERATION_WRITE;
         let wants_fua = |queued: &&Rc<QueuedBio>| queued.bio.flags & FLAG_FUA != 0;
         let flush_after = bios.iter().find(wants_fua).cloned().filter(|_| stripped);
@@ -160,18 +143,9 @@ impl Joiner {
         self.push(request, row, runs, bios, flush_after);
     }
 
-    /// A flush that the block layer made has no bio, and a kworker issues it: it belongs to the
-    /// bio that has waited longest for one, and serves all that wait then (block/blk-flush.c).
+    /// A flush that the block layer made has no bio, and a kworker issues it.
     fn issue_flush(&mut self, request: &Request) {
-        let line = self.flushes.entry(request.device).or_default();
-        // Bios that come between the kick of a flush and its issue wait for the next one, and so,
-        // when there was a flush like that before, may all of this one's.
-        let before = line.served_with_others.take();
-        let asker = line.askers.front().cloned().or(before.clone());
-        let is_first = |last: &Rc<_>| asker.as_ref().is_some_and(|asker| Rc::ptr_eq(last, asker));
-        let last = line.askers.back().cloned();
-        line.served_with_others = last.filter(|last| before.is_some() || !is_first(last));
-        line.askers.clear();
+        let asker = self.flushes.entry(request.device).or_default().issue();
         if asker.is_none() {
             if self.is_of_others(request) {
                 self.gaps.edge_requests += 1;
@@ -222,6 +196,7 @@ impl Joiner {
     pub fn complete(&mut self, request: &Request) {
         // The empty request of a PREFLUSH bio completes without ever having been issued.
         let Some(open) = self.open.get_mut(&request.request) else {
+            self.flushes.entry(request.device).or_default().completed(request.request);
             return;
         };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
@@ -230,8 +205,9 @@ impl Joiner {
         }
         self.gaps.failed_requests += u64::from(request.error != 0);
         let Some(open) = self.open.remove(&request.request) else { return };
-        let line = self.flushes.entry(request.device).or_default();
-        line.askers.extend(open.flush_after);
+        if let Some(bio) = open.flush_after {
+            self.flushes.entry(request.device).or_default().ask_after(bio, request.request);
+        }
         if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
             draft.row.complete_ns = Some(request.time_ns as i64);
             draft.done = true;

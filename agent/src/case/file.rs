@@ -28,6 +28,7 @@ pub struct FileWriteSettings {
     pub sync_mode: SyncMode,
     pub sync_every: u64,
     pub read_percent: u64,
+    pub engine: Engine,
 }
 
 /// As above, of reads.
@@ -44,6 +45,7 @@ pub struct FileReadSettings {
     pub record_bytes: u64,
     pub file_bytes: u64,
     pub read_mode: ReadMode,
+    pub engine: Engine,
 }
 
 /// As above, of changes of names.
@@ -79,6 +81,10 @@ words! {
 words! {
     /// Through the page cache, or past it.
     ReadMode { Buffered = "buffered", ODirect = "o_direct" }
+}
+words! {
+    /// How an operation reaches the kernel.
+    Engine { Calls = "calls", IoUring = "io_uring", IoUringPolled = "io_uring_polled" }
 }
 words! {
     /// One change of, or look at, a name.
@@ -131,6 +137,7 @@ pub(crate) mod tests {
             sync_mode: SyncMode::Fsync,
             sync_every: 1,
             read_percent: 0,
+            engine: Engine::Calls,
         }
     }
 
@@ -147,6 +154,7 @@ pub(crate) mod tests {
             record_bytes: 4096,
             file_bytes: 16 * 4096,
             read_mode: ReadMode::Buffered,
+            engine: Engine::Calls,
         }
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use file::{
-    Access, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
+    Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
     MetadataOperation, ReadMode, SyncMode,
 };
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};

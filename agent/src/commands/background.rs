@@ -1,6 +1,7 @@
 //! The background load of a case, as a process of its own; the agent starts it itself.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use crate::errors::WrongUse;
 use crate::workload::background::{Kind, run as run_load};
@@ -18,8 +19,9 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the load is none that is known, or fails.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let kind = Kind::from_word(&arguments.kind)
         .ok_or_else(|| WrongUse(format!("{}: no background load", arguments.kind)))?;
-    run_load(kind, &arguments.directory)
+    run_load(kind, &arguments.directory)?;
+    Ok(ExitCode::SUCCESS)
 }

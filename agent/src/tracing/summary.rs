@@ -98,7 +98,8 @@ impl Summary {
             let Line { operation, block_type, subtype, file_kind, path } = line;
             let Sum { runs, bytes } = sum;
             put(format!(
-                "{operation:9} {block_type:12} {subtype:17} {file_kind:10} {runs:6} {bytes:12}  {path}"
+                "{operation:9} {block_type:12} {subtype:17} {file_kind:10} {runs:6} {bytes:12}  \
+                 {path}"
             ));
         }
         if let Some(further) = lines.get(LINES_SHOWN..).filter(|further| !further.is_empty()) {

@@ -99,6 +99,14 @@ FILE_FIELDS: tuple[Field, ...] = (
         workloads=("file-read",),
     ),
     Field(
+        "engine",
+        "how an operation reaches the kernel: plain calls, an io_uring with one operation in it at "
+        "a time, or one that polls the device for completions, with O_DIRECT and calls for syncs",
+        "calls",
+        ("calls", "io_uring", "io_uring_polled"),
+        workloads=RECORDS,
+    ),
+    Field(
         "metadata_operation",
         "what is done to one name; the files are empty, and so are the kernel's caches before stat",
         "create",

@@ -1,38 +1,45 @@
-"""What kind of file a name tells of: the rules of agent/src/block/file_kind.rs, for old traces.
-
-A test compares the two, so that a file has one kind wherever its I/O was recorded.
-"""
+"""What kind of file a name tells of, by the table schema/file_kinds.toml that the agent has too."""
 
 from __future__ import annotations
 
-import re
+import fnmatch
+import tomllib
 from collections.abc import Collection
+from functools import cache
+from pathlib import Path
 
-_SUFFIXES = {
-    "db": "db db3 sqlite sqlite3",
-    "executable": "apk art dex elf exe jar ko oat odex so vdex",
-    "resource": "arsc css html js json otf pak properties toml ttf xml",
-    "multimedia": "3gp aac avi flac gif heic jpeg jpg m4a mkv mp3 mp4 ogg opus png wav webm webp",
-}
-KIND_OF_SUFFIX = {word: kind for kind, words in _SUFFIXES.items() for word in words.split()}
+from jojlab.errors import MachineError
 
-# Names that SQLite makes itself (src/pager.c, src/os_unix.c, vdbeCommit() in src/vdbeaux.c).
-_SQLITE = (
-    (re.compile(r".*-journal"), "db-journal"),
-    (re.compile(r".*-wal"), "wal"),
-    (re.compile(r".*-shm"), "shm"),
-    (re.compile(r"etilqs_.*"), "sqlite-temp"),
-    (re.compile(r".*-mj[0-9A-Z]{6}9[0-9A-Z]{2}"), "super-journal"),
-)
+_TABLE = Path(__file__).resolve().parents[3] / "schema" / "file_kinds.toml"
 
 
 def file_kind(path: str, paths: Collection[str]) -> str:
-    """Return the kind of `path`; one with a journal or WAL beside it in `paths` is a database."""
+    """Return the kind of `path`; `paths` are all that are known, for kinds told by a neighbour."""
     name = path.rpartition("/")[2]
-    for pattern, kind in _SQLITE:
-        if name and pattern.fullmatch(name):
+    for kind, names, beside in _rules():
+        if name and any(f"{path}{ending}" in paths for ending in beside):
             return kind
-    if name and (f"{path}-journal" in paths or f"{path}-wal" in paths):
-        return "db"
-    suffix = name.rpartition(".")[2].lower() if "." in name else ""
-    return KIND_OF_SUFFIX.get(suffix, "other")
+        if name and any(_fits(name, pattern) for pattern in names):
+            return kind
+    return "other"
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name fits; only a pattern with a capital letter tells capitals from small ones."""
+    return fnmatch.fnmatchcase(name.lower() if pattern == pattern.lower() else name, pattern)
+
+
+@cache
+def _rules() -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+    """Read the table; raises MachineError when it is missing or malformed."""
+    try:
+        entries = tomllib.loads(_TABLE.read_text(encoding="utf-8"))["kind"]
+        return tuple(
+            (entry["name"], tuple(entry.get("names", ())), tuple(entry.get("beside", ())))
+            for entry in entries
+        )
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise MachineError(
+            f"{_TABLE}: not readable as kinds of files: {error}",
+            "restore the schema folder from the repository",
+        ) from error

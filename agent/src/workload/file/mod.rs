@@ -4,6 +4,7 @@
 //! stream -> write, read (through data_file); metadata
 
 mod data_file;
+mod engine;
 mod metadata;
 mod open_file;
 mod read;

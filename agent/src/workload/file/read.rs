@@ -2,7 +2,6 @@
 //! caches hold nothing of at first, and makes sure that it is the one that was put there.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::data_file::{self, Contents};
+use super::engine::Way;
 use super::open_file::{self, AlignedBuffer};
 use super::stream::{INITIAL, Shape, Stream};
 use super::{Check, FileTask, failed};
@@ -26,6 +26,7 @@ pub struct Read {
     stream: Stream,
     path: PathBuf,
     file: File,
+    way: Way,
     buffer: AlignedBuffer,
 }
 
@@ -51,8 +52,10 @@ impl Read {
         let path = data_file::make(directory, thread, &stream, shape, shape.records())?;
         let file = open_file::open(&path, false, flags)?;
         let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
-        let buffer = AlignedBuffer::new(record_bytes);
-        Ok(Self { settings: settings.clone(), shape, stream, path, file, buffer })
+        let mut buffer = AlignedBuffer::new(record_bytes);
+        let mut way = Way::new(settings.engine)?;
+        way.refuse_unpolled(&file, buffer.bytes())?;
+        Ok(Self { settings: settings.clone(), shape, stream, path, file, way, buffer })
     }
 }
 
@@ -64,7 +67,8 @@ impl Task for Read {
         let bytes = self.buffer.bytes();
         // What the last operation read shall not pass for what this one reads.
         Stream::stamp(bytes, !INITIAL);
-        let found = self.file.read_at(bytes, offset).map_err(failed("pread", &self.path))?;
+        let found = self.way.read(&self.file, bytes, offset);
+        let found = found.map_err(failed("pread", &self.path))?;
         let return_ns = now_ns();
         if found < bytes.len() || !Stream::is_stamped(bytes, INITIAL) {
             let what = format!("gave {found} bytes of record {record}, not those put there");
@@ -89,6 +93,7 @@ impl FileTask for Read {
         Ok(json!({
             "open_flags": open_file::names(flags),
             "records": self.shape.records(),
+            "engine": self.settings.engine.word(),
         }))
     }
 

@@ -3,8 +3,6 @@
 //! what was written last.
 
 use std::fs::File;
-use std::io::IoSlice;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -14,10 +12,11 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::data_file::{self, Contents};
+use super::engine::Way;
 use super::open_file::{self, AlignedBuffer, Mapping};
 use super::stream::{INITIAL, Operation, Shape, Stream};
 use super::{Check, FileTask, failed};
-use crate::case::{Access, FileWriteSettings, SyncMode};
+use crate::case::{Access, Engine, FileWriteSettings, SyncMode};
 use crate::workload::WorkloadError;
 use crate::workload::clock::now_ns;
 use crate::workload::conduct::Task;
@@ -34,6 +33,7 @@ pub struct Write {
     path: PathBuf,
     file: File,
     mapping: Option<Mapping>,
+    way: Way,
     buffer: AlignedBuffer,
     /// Where reads go.
     read_buffer: AlignedBuffer,
@@ -68,6 +68,8 @@ impl Write {
         let mapping = if mapped { Some(Mapping::new(&file, length, &path)?) } else { None };
         let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut buffer = AlignedBuffer::new(record_bytes);
+        let mut way = Way::new(settings.engine)?;
+        way.refuse_unpolled(&file, buffer.bytes())?;
         stream.fill(buffer.bytes(), 0);
         let reads = settings.read_percent > 0;
         let written = if reads { usize::try_from(records).unwrap_or(usize::MAX) } else { 0 };
@@ -78,6 +80,7 @@ impl Write {
             path,
             file,
             mapping,
+            way,
             buffer,
             read_buffer: AlignedBuffer::new(if reads { record_bytes } else { 0 }),
             records,
@@ -98,13 +101,11 @@ impl Write {
             mapping.store(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
             return Ok(());
         }
-        let (step, written) = if self.settings.sync_mode == SyncMode::RwfDsync {
-            let flags = ReadWriteFlags::DSYNC;
-            let written = rustix::io::pwritev2(&self.file, &[IoSlice::new(bytes)], offset, flags);
-            ("pwritev2", written.map_err(std::io::Error::from))
-        } else {
-            ("pwrite", self.file.write_at(bytes, offset))
+        let (step, flags) = match self.settings.sync_mode {
+            SyncMode::RwfDsync => ("pwritev2", ReadWriteFlags::DSYNC),
+            _ => ("pwrite", ReadWriteFlags::empty()),
         };
+        let written = self.way.write(&self.file, bytes, offset, flags);
         let written = written.map_err(failed(step, &self.path))?;
         if written == bytes.len() {
             return Ok(());
@@ -122,7 +123,7 @@ impl Write {
             mapping.load(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
             bytes.len()
         } else {
-            self.file.read_at(bytes, offset).map_err(failed("pread", &self.path))?
+            self.way.read(&self.file, bytes, offset).map_err(failed("pread", &self.path))?
         };
         let writer = self.writers[usize::try_from(record).unwrap_or(usize::MAX)];
         if found == bytes.len() && Stream::is_stamped(bytes, writer) {
@@ -132,14 +133,14 @@ impl Write {
         Err(WorkloadError::Contents { path: self.path.clone(), what })
     }
 
-    fn sync(&self) -> Result<(), WorkloadError> {
-        let (file, path) = (&self.file, &self.path);
+    fn sync(&mut self) -> Result<(), WorkloadError> {
+        let (file, path, way) = (&self.file, &self.path, &mut self.way);
         let sync_mapping = |flags| {
             self.mapping.as_ref().map_or(Ok(()), |mapping: &Mapping| mapping.sync(flags, path))
         };
         match self.settings.sync_mode {
-            SyncMode::Fsync => file.sync_all().map_err(failed("fsync", path)),
-            SyncMode::Fdatasync => file.sync_data().map_err(failed("fdatasync", path)),
+            SyncMode::Fsync => way.sync(file, false).map_err(failed("fsync", path)),
+            SyncMode::Fdatasync => way.sync(file, true).map_err(failed("fdatasync", path)),
             SyncMode::SyncFileRange => open_file::sync_file_range(file, path),
             SyncMode::MmapSync => sync_mapping(MsyncFlags::SYNC),
             SyncMode::MmapAsync => sync_mapping(MsyncFlags::ASYNC),
@@ -155,6 +156,12 @@ fn refuse(settings: &FileWriteSettings) -> Result<(), WorkloadError> {
         return Err(WorkloadError::Refused(format!(
             "sync_mode {sync_mode} has no call to make every {sync_every} operations; \
              sync_every must be 1"
+        )));
+    }
+    if sync_mode.is_mapped() && settings.engine != Engine::Calls {
+        return Err(WorkloadError::Refused(format!(
+            "sync_mode {sync_mode} stores into memory, which engine {} has no part in",
+            settings.engine
         )));
     }
     if sync_mode.is_direct() {
@@ -230,6 +237,7 @@ impl FileTask for Write {
             "open_flags": open_file::names(flags),
             "records": self.records,
             "sync_mode": self.settings.sync_mode.word(),
+            "engine": self.settings.engine.word(),
         }))
     }
 

@@ -1,4 +1,4 @@
-"""joj verify: checks the measuring itself against sources that know nothing of it."""
+"""joj verify attribution: checks whose bytes are, as told, against what they say themselves."""
 
 from __future__ import annotations
 

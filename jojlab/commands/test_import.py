@@ -1,0 +1,60 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.captures import make_run
+
+TRACE = """\
+  8,0    1        1     0.000001000   697  Q  WS 800 + 8 [sqlite3]
+  8,0    1        2     0.000002000   697  D  WS 800 + 8 [sqlite3]
+  8,0    1        3     0.000900000     0  C  WS 800 + 8 [0]
+"""
+
+
+def joj(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jojlab", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
+    (tmp_path / "sda.txt").write_text(TRACE)
+    answer = joj(tmp_path, "import", "sda.txt", "--json")
+    assert answer.returncode == 4, answer.stderr  # no owners
+    document = json.loads(answer.stdout)
+    assert (document["run"], document["requests"]) == ("runs/sda", 1)
+    shown = joj(tmp_path, "show", "runs/sda")
+    assert "1 write of 4 KiB" in shown.stdout and "4096 bytes have no owner" in shown.stdout
+    assert shown.returncode == 4
+    written = joj(tmp_path, "export", "runs/sda", "--format", "iolog", "-o", "x.iolog")
+    assert written.stdout == "1 requests  x.iolog\n" and written.returncode == 4
+    assert "0 /dev/8-0 write 409600 4096" in (tmp_path / "x.iolog").read_text()
+
+
+def test_a_bad_line_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sda.txt").write_text(TRACE.replace("D  WS", "D  ??"))
+    answer = joj(tmp_path, "import", "sda.txt")
+    assert answer.returncode == 4 and "sda.txt: line 2:" in answer.stderr
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_formats_are_named(tmp_path: Path) -> None:
+    (tmp_path / "sda.txt").write_text(TRACE)
+    answer = joj(tmp_path, "import", "sda.txt", "--format", "blkpars")
+    assert answer.returncode == 2 and "did you mean 'blkparse'" in answer.stderr
+    assert joj(tmp_path, "import", "none.txt").returncode == 2
+    assert joj(tmp_path, "export", "none", "--format", "perfeto").returncode == 2
+
+
+def test_kinds_as_json(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", seeds=[1], transactions=4)
+    answer = joj(tmp_path, "show", "run", "--characterise", "--json")
+    assert answer.returncode == 0, answer.stderr
+    cases = json.loads(answer.stdout)["cases"]
+    assert [case["case"]["journal_mode"] for case in cases] == ["truncate", "wal"]
+    shares = cases[0]["characterisation"]["write"]["block_type"]
+    assert {row["value"]: row["requests"] for row in shares} == {
+        "data": 12,
+        "fs-journal": 16,
+        "fs-metadata": 1,
+    }

@@ -1,0 +1,1 @@
+"""joj verify: checks the measuring itself, one file for each thing that is checked."""
