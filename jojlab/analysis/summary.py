@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,8 +12,10 @@ from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.figures import CaseFigures, case_figures, untraced
 from jojlab.analysis.histogram import Bin, histograms
+from jojlab.analysis.published import statements_json
+from jojlab.analysis.study import Part, evaluate, parts_of
 from jojlab.analysis.traffic import Traffic, traffic
-from jojlab.trace.run_folder import CaseEntry, RunFolder
+from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
 
@@ -37,6 +39,7 @@ class CaseSummary:
     backgrounds: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
+    unsafe: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,22 @@ class RunSummary:
     cases: tuple[CaseSummary, ...]
     fingerprint: Mapping[str, Any]
     clocks: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether the run is of several experiments."""
+        return bool(self.experiment.get("parts"))
+
+    def of_part(self, part: Part) -> RunSummary:
+        """Return the summary of one part, its cases by their short names."""
+        own = set(part.case_ids)
+        cases = tuple(
+            replace(case, label=part.labels[case.case_id])
+            for case in self.cases
+            if case.case_id in own
+        )
+        return replace(self, name=part.name, question=part.question, cases=cases, parts=(part,))
 
     @property
     def measured(self) -> tuple[CaseSummary, ...]:
@@ -71,42 +90,55 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
-    """Compute all figures, bills and traces of `run`. A run without a capture has none.
+def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> RunSummary:
+    """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
-    Its traffic takes longer, and is for reports.
+    A run without a capture has none. Its traffic takes longer, and is for reports.
     """
+    if only:
+        run = replace(run, cases=[run.case(only)])
     tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
-    labels = case_labels(run.cases, run.experiment.get("settings", {}).get("matrix", ()))
+    parts = parts_of(run.experiment, run.cases)
+    composed = bool(run.experiment.get("parts"))
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
-    bills = commit_bills(tables, missing) if tables else {}
-    traces = commit_traces(tables) if tables else {}
-    moved = traffic(tables) if tables and with_traffic else {}
-    latencies = histograms(tables) if tables else {}
+    # A run of several experiments has hundreds of cases; each has its bill by joj show --case.
+    detailed = only or not composed
+    bills = commit_bills(tables, missing) if tables and detailed else {}
+    traces = commit_traces(tables) if tables and detailed else {}
+    moved = traffic(tables) if tables and detailed and with_traffic else {}
+    latencies = histograms(tables) if tables and detailed else {}
     manifests = _manifests(tables) if tables else _Manifests()
     for case_id, _ in untraced(tables) if tables else ():
         bills.pop(case_id, None)
         traces.pop(case_id, None)
+    by_id = {entry.case_id: entry for entry in run.cases}
     cases = tuple(
         CaseSummary(
-            entry.case_id,
-            labels[entry.case_id],
-            entry.case,
+            case_id,
+            f"{part.name}: {part.labels[case_id]}" if composed else part.labels[case_id],
+            (entry := by_id[case_id]).case,
             entry.status,
             "the run ended before it" if entry.status == "pending" else entry.reason,
             tuple(capture.seed for capture in entry.captures),
-            figures.get(entry.case_id, CaseFigures()),
-            missing.get(entry.case_id, Completeness()),
-            bills.get(entry.case_id),
-            traces.get(entry.case_id),
-            manifests.configurations.get(entry.case_id, {}),
-            manifests.operation_hashes.get(entry.case_id, {}),
-            manifests.backgrounds.get(entry.case_id, {}),
-            latencies.get(entry.case_id, ()),
-            moved.get(entry.case_id),
+            figures.get(case_id, CaseFigures()),
+            missing.get(case_id, Completeness()),
+            bills.get(case_id),
+            traces.get(case_id),
+            manifests.configurations.get(case_id, {}),
+            manifests.operation_hashes.get(case_id, {}),
+            manifests.backgrounds.get(case_id, {}),
+            latencies.get(case_id, ()),
+            moved.get(case_id),
+            part.unsafe(case_id),
         )
-        for entry in run.cases
+        for part in parts
+        for case_id in part.case_ids
+    )
+    records = run.experiment.get("parts") or [run.experiment]
+    parts = tuple(
+        replace(part, statements=evaluate(record, part, cases))
+        for record, part in zip(records, parts, strict=True)
     )
     return RunSummary(
         str(run.experiment.get("name", run.path.name)),
@@ -116,27 +148,8 @@ def summarise(run: RunFolder, *, with_traffic: bool = False) -> RunSummary:
         cases,
         run.fingerprint,
         tuple(sorted(manifests.clocks)),
+        parts,
     )
-
-
-def case_labels(cases: list[CaseEntry], axes: Iterable[str] = ()) -> dict[str, str]:
-    """Name every case by the values of the fields that differ, "ext4 · wal"; else by case_id.
-
-    `axes` are the fields that the experiment varies; others may differ as a consequence.
-    """
-    fields = list(axes) or list(dict.fromkeys(name for entry in cases for name in entry.case))
-    varying = [
-        name
-        for name in fields
-        if len({json.dumps(entry.case.get(name), sort_keys=True) for entry in cases}) > 1
-    ]
-    labels = {
-        entry.case_id: " · ".join(str(entry.case[name]) for name in varying if name in entry.case)
-        or entry.case_id
-        for entry in cases
-    }
-    clear = len(set(labels.values())) == len(labels)
-    return labels if clear else {entry.case_id: entry.case_id for entry in cases}
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
@@ -157,11 +170,13 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
+                "unsafe": case.unsafe,
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
             }
             for case in summary.cases
         ],
+        "published": {part.name: statements_json(part.statements) for part in summary.parts},
         "fingerprint": dict(summary.fingerprint),
     }
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from jojlab.analysis.summary import case_labels, summarise
+from jojlab.analysis.study import case_labels
+from jojlab.analysis.summary import summarise
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 

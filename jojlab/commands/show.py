@@ -54,9 +54,7 @@ def show(
     from jojlab.analysis.summary import summarise, summary_json
     from jojlab.report.terminal import print_case, print_summary, print_warnings, terminal
 
-    if case:
-        folder.case(case)  # an unknown name is told before anything is computed
-    summary = summarise(folder).only(case) if case else summarise(folder)
+    summary = summarise(folder, only=case)
     captured = any(entry.seeds for entry in summary.cases)
     if captured and (characterise or not (summary.measured or as_json)):
         _show_kinds(folder, summary, as_json=as_json)

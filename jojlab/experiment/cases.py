@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.errors import UseError
 from jojlab.experiment.fields import BY_NAME, FIELDS, RECORDS, SQLITE, Value
-
-# Mount options by filesystem (Linux 6.1, Documentation/filesystems and fs/*/super.c), beside those
-# that every filesystem takes. An unknown one would only fail inside the guest.
-ANY_MOUNT_OPTIONS = r"noatime|nodiratime|relatime|lazytime|sync|dirsync"
-MOUNT_OPTIONS = {
-    "ext4": r"data=(ordered|journal|writeback)|commit=\d+|barrier=[01]|nobarrier|noload"
-    r"|journal_async_commit|journal_checksum|delalloc|nodelalloc|discard|nodiscard"
-    r"|auto_da_alloc|noauto_da_alloc|max_batch_time=\d+|min_batch_time=\d+|stripe=\d+"
-    r"|dioread_nolock|dioread_lock|noinit_itable|init_itable=\d+",
-    "xfs": r"logbufs=\d+|logbsize=\d+k?|allocsize=\d+[kmg]?|discard|nodiscard|wsync|largeio"
-    r"|swalloc",
-    "btrfs": r"compress(-force)?(=\w+(:\d+)?)?|nodatacow|nodatasum|commit=\d+|flushoncommit"
-    r"|notreelog|barrier|nobarrier|discard(=\w+)?|nodiscard|ssd|nossd|space_cache(=v[12])?",
-    "nilfs2": r"barrier|nobarrier|order=(strict|relaxed)|discard|nodiscard|norecovery|cp=\d+",
-    "f2fs": r"fsync_mode=(posix|strict|nobarrier)|mode=(adaptive|lfs)|background_gc=(on|off|sync)"
-    r"|discard|nodiscard|nobarrier|inline_data|noinline_data|inline_dentry|noinline_dentry"
-    r"|flush_merge|noflush_merge|alloc_mode=(reuse|default)|checkpoint_merge|nocheckpoint_merge"
-    r"|active_logs=[246]|data_flush",
-}
+from jojlab.experiment.filesystems import MIB, impossible_filesystem
 
 # The smallest device each mkfs accepts (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2,
 # f2fs-tools 1.15, nilfs-tools 2.2 as tried), in bytes.
-MIB = 1 << 20
 SMALLEST_DEVICE_BYTES = {
     "ext4": 8 * MIB,
     "xfs": 300 * MIB,
@@ -57,11 +37,15 @@ UPDATE_ROWS = 1000
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run."""
+    """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run.
+
+    `variant` is the variant it is of, where the experiment has them.
+    """
 
     case_id: str
     settings: dict[str, Value]
     skip: str = ""
+    variant: str = ""
 
 
 def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
@@ -90,13 +74,9 @@ def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) ->
     ]
 
 
-def refuse_useless(
-    fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]], where: str
-) -> None:
+def refuse_useless(names: Iterable[str], workloads: Sequence[Value], where: str) -> None:
     """Raise UseError for a named field that no workload asked for has."""
-    default = fixed.get("workload", BY_NAME["workload"].default)
-    workloads = matrix.get("workload", [default] if default else [])
-    for name in (*fixed, *matrix):
+    for name in names:
         if not any(BY_NAME[name].applies(workload) for workload in workloads):
             raise UseError(
                 f"{where}: {' and '.join(map(str, workloads))} has no field {name}",
@@ -138,11 +118,8 @@ def _deleted_rows(settings: Mapping[str, Value]) -> int:
 
 def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
-    filesystem = str(settings["filesystem"])
-    allowed = re.compile(f"(?:{ANY_MOUNT_OPTIONS}|{MOUNT_OPTIONS[filesystem]})")
-    for option in filter(None, str(settings["mount_options"]).split(",")):
-        if not allowed.fullmatch(option):
-            return f"{filesystem} has no mount option {option!r}"
+    if found := impossible_filesystem(settings):
+        return found
     if bool(settings["transactions"]) == bool(settings["duration_ms"]):
         return "either transactions or duration_ms says how much is measured: name one of them"
     if settings["workload"] in SQLITE:

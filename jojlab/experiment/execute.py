@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Protocol
 from jojlab.device.profile import Profile, read_profile
 from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_small_device
+from jojlab.experiment.fields import NO_DEVICE
+from jojlab.experiment.filesystems import refuse_small_journal
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
@@ -61,13 +63,22 @@ def plan(experiment: Experiment) -> tuple[Experiment, dict[str, Profile]]:
 
     Raises UseError for a bad profile, or when no case is left.
     """
-    names = dict.fromkeys(str(case.settings["device"]) for case in experiment.cases)
+    names = dict.fromkeys(
+        str(case.settings[field])
+        for field in ("device", "journal_device")
+        for case in experiment.cases
+        if case.settings[field] != NO_DEVICE
+    )
     profiles = {name: read_profile(name) for name in names}
     cases = []
     for case in experiment.cases:
         capacity_bytes = profiles[str(case.settings["device"])].model["capacity_bytes"]
         skip = case.skip or refuse_small_device(case.settings, capacity_bytes)
-        cases.append(Case(case.case_id, case.settings, skip))
+        journal = str(case.settings["journal_device"])
+        if not skip and journal != NO_DEVICE:
+            capacity_bytes = profiles[journal].model["capacity_bytes"]
+            skip = refuse_small_journal(case.settings, capacity_bytes)
+        cases.append(replace(case, skip=skip))
     refuse_alone(cases, experiment.where)
     return replace(experiment, cases=tuple(cases)), profiles
 
@@ -99,26 +110,45 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
     for case in experiment.cases:
         if case.skip:
             run.mark(case.case_id, "skipped", case.skip)
-    todo = [(case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds]
+    todo = _todo(experiment, lab)
     with (
         lab.cache.work_dir() as work,
         concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
-        futures: dict[Future[_Had], tuple[Case, int]] = {}
+        futures: dict[Future[_Had], list[tuple[Case, int]]] = {}
         try:
-            for case, seed in todo:
-                futures[pool.submit(_run, lab, case, seed, work, watcher)] = (case, seed)
+            for same in todo:
+                futures[pool.submit(_run, lab, *same[0], work, watcher)] = same
             for future in concurrent.futures.as_completed(futures):
-                watcher.finished(_finish(run, *futures[future], future))
+                for case, seed in futures[future]:
+                    watcher.finished(_finish(run, case, seed, future))
         except BaseException:
             _abandon(futures)
             raise
     return run
 
 
-def case_json(case: Case, seed: int, profile: Profile) -> bytes:
+def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]]]:
+    """Return what is to be run: cases and seeds, those together that are the same to the guest."""
+    found: dict[tuple[bytes, int], list[tuple[Case, int]]] = {}
+    for case in experiment.cases:
+        for seed in experiment.seeds if not case.skip else ():
+            profile = lab.profiles[str(case.settings["device"])]
+            record = case_json(case, seed, lab.profiles)
+            same = found.setdefault((record, profile.icount_shift), [])
+            same.append((case, seed))
+    return list(found.values())
+
+
+def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/case/mod.rs)."""
-    record = {"seed": seed, "case": case.settings, "device_model": dict(profile.model)}
+    journal = profiles.get(str(case.settings["journal_device"]))
+    record = {
+        "seed": seed,
+        "case": case.settings,
+        "device_model": dict(profiles[str(case.settings["device"])].model),
+        "journal_model": dict(journal.model) if journal else None,
+    }
     return json.dumps(record).encode()
 
 
@@ -133,11 +163,11 @@ def _abandon(futures: Iterable[Future[_Had]]) -> None:
 def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
     """Run one case in a guest, or take it from the cache."""
     profile = lab.profiles[str(case.settings["device"])]
-    folder = work / f"{case.case_id}-{seed}"
+    folder = work / f"{case.case_id.replace('/', '-')}-{seed}"
     outcome = run_case(
         lab.cache,
         lab.image,
-        case_json(case, seed, profile),
+        case_json(case, seed, lab.profiles),
         profile.icount_shift,
         folder,
         timeout_s=lab.options.timeout_s,

@@ -9,14 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.errors import UseError
-from jojlab.experiment.cases import Case, expand, refuse_alone, refuse_useless
+from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
+from jojlab.experiment.charts import read_charts
 from jojlab.experiment.fields import BY_NAME, FIELDS, Value, field_named, nearest
+from jojlab.experiment.published import read_published, refuse_idle
+from jojlab.experiment.variants import (
+    Variant,
+    choose,
+    expand_variants,
+    read_variants,
+    settle,
+    workloads,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
 
-TOP_LEVEL = ("question", "seed", "seeds", "device", "filesystem", "workload", "matrix", "published")
-PUBLISHED = ("source", "place", "figure", "value", "unit", "note", "case")
+CASES = ("device", "filesystem", "workload", "matrix", "variant", "published", "chart")
+TOP_LEVEL = ("question", "seed", "seeds", "notes", *CASES, "part")
 # Fields of which a case has one.
 ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 MAX_SEEDS = 1000
@@ -25,28 +35,42 @@ MAX_CASES = 10_000
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question and the cases that answer it. `text` is the file as it was read."""
+    """A question and the cases that answer it. `text` is the file as it was read.
+
+    One with `parts` has no cases of its own: it runs those of other experiments as one.
+    """
 
     name: str
     question: str
     seeds: tuple[int, ...]
     fixed: Mapping[str, Value]
     matrix: Mapping[str, tuple[Value, ...]]
+    variants: tuple[Variant, ...] = ()
     published: tuple[Mapping[str, Any], ...] = ()
+    charts: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    parts: tuple[Experiment, ...] = ()
     text: str = ""
     where: str = ""
+    prefix: str = ""
     cases: tuple[Case, ...] = field(default=(), compare=False)
 
     def expanded(self) -> Experiment:
         """Return the experiment with its cases; UseError when none of them can be run."""
-        count = 1
+        if self.parts:
+            parts = tuple(_as_part(part).expanded() for part in self.parts)
+            return replace(self, parts=parts, cases=tuple(c for part in parts for c in part.cases))
+        count = max(1, len(self.variants))
         for values in self.matrix.values():
             count *= len(values)
         if count > MAX_CASES:
             raise UseError(f"{self.where}: {count} cases", f"at most {MAX_CASES} in one experiment")
-        refuse_useless(self.fixed, self.matrix, self.where)
-        cases = expand(self.fixed, self.matrix)
+        asked = {name: 0 for variant in self.variants for name in variant.fields}
+        words = workloads(self.fixed, self.matrix, self.variants)
+        refuse_useless([*self.fixed, *self.matrix, *asked], words, self.where)
+        cases = expand_variants(self.fixed, self.matrix, self.variants)
         refuse_alone(cases, self.where)
+        cases = [replace(case, case_id=f"{self.prefix}{case.case_id}") for case in cases]
         return replace(self, cases=tuple(cases))
 
     def record(self) -> dict[str, Any]:
@@ -54,12 +78,31 @@ class Experiment:
         return {
             "name": self.name,
             "question": self.question,
+            "notes": list(self.notes),
             "published": [dict(entry) for entry in self.published],
+            "charts": [dict(entry) for entry in self.charts],
+            "cases": [case.case_id for case in self.cases],
+            "variants": [
+                {
+                    "name": variant.name,
+                    "note": variant.note,
+                    "unsafe": variant.unsafe,
+                    "fields": dict(variant.fields),
+                    "cases": [c.case_id for c in self.cases if c.variant == variant.name],
+                }
+                for variant in self.variants
+            ],
             "settings": {
                 "fixed": dict(self.fixed),
                 "matrix": {k: list(v) for k, v in self.matrix.items()},
             },
+            "parts": [part.record() for part in self.parts],
         }
+
+
+def _as_part(part: Experiment) -> Experiment:
+    """Return an experiment whose cases are named after it, as they stand among those of others."""
+    return replace(part, prefix=f"{part.name}/")
 
 
 def find(name: str) -> Path:
@@ -82,6 +125,14 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
 
     Raises UseError naming file, key and remedy.
     """
+    asked = _load(path)
+    for part in asked.parts or (asked,):
+        if part.published:
+            refuse_idle(part.published, part.expanded().cases, part.where)
+    return apply(asked, settings).expanded()
+
+
+def _load(path: Path) -> Experiment:
     where = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -93,7 +144,7 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UseError(f"{where}: not TOML: {error}", "see CONTRIBUTING.md for the form") from error
     name = path.parent.name if path.name == "experiment.toml" else path.stem
-    return apply(parse(document, name, text, where), settings).expanded()
+    return parse(document, name, text, where)
 
 
 def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Experiment:
@@ -105,21 +156,62 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
     question = document.get("question")
     if not isinstance(question, str) or not question.strip():
         raise UseError(f"{where}: question is missing", 'begin the file with question = "..."')
+    seeds = _seeds(document.get("seed", 1), document.get("seeds", 1), where)
+    notes = _notes(document.get("notes", []), where)
+    if "part" in document:
+        parts = tuple(replace(part, seeds=seeds) for part in _parts(document, where))
+        return Experiment(name, question, seeds, {}, {}, notes=notes, parts=parts, text=text,
+                          where=where)  # fmt: skip
     fixed = _fixed(document, where)
     matrix = _matrix(_table(document, "matrix", where), where)
+    variants = read_variants(document.get("variant", []), where)
     for twice in fixed.keys() & matrix.keys():
         table = BY_NAME[twice].key[0]
         raise UseError(f"{where}: {twice} stands in [{table}] and in [matrix]", "drop one of them")
+    names = [variant.name for variant in variants]
     return Experiment(
         name=name,
         question=question,
-        seeds=_seeds(document.get("seed", 1), document.get("seeds", 1), where),
+        seeds=seeds,
         fixed=fixed,
         matrix=matrix,
-        published=tuple(_published(document.get("published", []), where)),
+        variants=variants,
+        published=tuple(read_published(document.get("published", []), names, where)),
+        charts=tuple(read_charts(document.get("chart", []), names, where)),
+        notes=notes,
         text=text,
         where=where,
     )
+
+
+def _parts(document: Mapping[str, Any], where: str) -> list[Experiment]:
+    """Read the experiments that [[part]] names."""
+    for key in CASES:
+        if key in document:
+            raise UseError(f"{where}: {key} beside [[part]]", "an experiment has cases or parts")
+    entries = document["part"]
+    if not isinstance(entries, list) or not entries:
+        raise UseError(f"{where}: part must be a list of tables", "write [[part]]")
+    parts: dict[str, Experiment] = {}
+    for number, entry in enumerate(entries, 1):
+        place = f"{where}: [[part]] number {number}"
+        if not isinstance(entry, dict) or list(entry) != ["experiment"]:
+            raise UseError(f"{place} must have one key", 'experiment = "NAME"')
+        if not isinstance(entry["experiment"], str):
+            raise UseError(f"{place}: experiment must be text", 'experiment = "NAME"')
+        part = _load(find(entry["experiment"]))
+        if part.parts:
+            raise UseError(f"{place}: {part.name} has parts itself", "name those instead")
+        if part.name in parts:
+            raise UseError(f"{place}: {part.name} is named twice", "name each part once")
+        parts[part.name] = part
+    return list(parts.values())
+
+
+def _notes(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise UseError(f"{where}: notes must be a list of texts", 'notes = ["..."]')
+    return tuple(value)
 
 
 def _seeds(first: object, count: object, where: str) -> tuple[int, ...]:
@@ -174,29 +266,15 @@ def _matrix(table: Mapping[str, Any], where: str) -> dict[str, tuple[Value, ...]
     return matrix
 
 
-def _published(entries: object, where: str) -> list[Mapping[str, Any]]:
-    if not isinstance(entries, list):
-        raise UseError(f"{where}: published must be a list of tables", "write [[published]]")
-    for number, entry in enumerate(entries, 1):
-        place = f"{where}: [[published]] number {number}"
-        if not isinstance(entry, dict):
-            raise UseError(f"{place} is no table", "write [[published]]")
-        for key in entry:
-            if key not in PUBLISHED:
-                raise UseError(
-                    f"{place} has no key {key!r}{nearest(key, PUBLISHED)}",
-                    f"known: {', '.join(PUBLISHED)}",
-                )
-        for key in ("source", "place", "figure", "value"):
-            if key not in entry:
-                raise UseError(f"{place} lacks {key}", "say what was printed, and where")
-        for name, value in _table(entry, "case", place).items():
-            field_named(name, place).check(value, place)
-    return entries
-
-
 def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
-    """Apply `KEY=VALUE` changes in order; `KEY=A,B` makes a matrix axis of the field."""
+    """Apply `KEY=VALUE` changes in order; `KEY=A,B` makes a matrix axis of the field.
+
+    `variant=A,B` chooses among the variants. Parts are changed each.
+    """
+    if experiment.parts:
+        parts = tuple(apply(part, settings) for part in experiment.parts)
+        return replace(experiment, parts=parts, seeds=parts[0].seeds)
+    variants = experiment.variants
     fixed, matrix, seeds = dict(experiment.fixed), dict(experiment.matrix), experiment.seeds
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -209,6 +287,9 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
             first, count = (int(text), len(seeds)) if name == "seed" else (seeds[0], int(text))
             seeds = _seeds(first, count, where)
             continue
+        if name == "variant":
+            variants = choose(variants, text.split(","), where)
+            continue
         known = field_named(name, where)
         # What the file said of the alternative no longer holds.
         if other := ALTERNATIVES.get(name):
@@ -219,10 +300,14 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
         values = tuple(known.parse(part, where) for part in texts)
         if len(set(values)) < len(values):
             raise UseError(f"{where}: a value is named twice", "name each value once")
+        had = bool(variants)
+        variants = settle(variants, name, values)
+        if had and not variants:
+            raise UseError(f"{where}: no variant is left", "name a value that one of them has")
         if len(values) > 1:
             fixed.pop(name, None)
             matrix[name] = values
         else:
             matrix.pop(name, None)
             fixed[name] = values[0]
-    return replace(experiment, fixed=fixed, matrix=matrix, seeds=seeds)
+    return replace(experiment, fixed=fixed, matrix=matrix, variants=variants, seeds=seeds)

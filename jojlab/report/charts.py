@@ -28,7 +28,7 @@ COLOURS = {
     "flush": "#8C8C8C",
 }
 VALIDATE = False
-_WIDTH = 760
+WIDTH = 760
 _BAR = 22  # pixels a case takes
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
 
@@ -36,7 +36,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
 def throughput(rows: Rows) -> dict[str, Any]:
     """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`)."""
     data: Datasets = {}
-    base = alt.Chart(_data(data, rows)).encode(y=_cases(rows))
+    base = alt.Chart(named(data, rows)).encode(y=_cases(rows))
     bars = base.mark_bar(color=COLOURS["database"], height={"band": 0.62}).encode(
         x=alt.X("tps:Q", title="transactions per second", axis=alt.Axis(tickCount=8)),
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints"),
@@ -50,7 +50,7 @@ def latency(rows: Rows) -> dict[str, Any]:
     cases = list(dict.fromkeys(row["case"] for row in rows))
     names = list(dict.fromkeys(row["percentile"] for row in rows))
     data: Datasets = {}
-    base = alt.Chart(_data(data, rows)).encode(y=_cases(rows))
+    base = alt.Chart(named(data, rows)).encode(y=_cases(rows))
     x = alt.X(
         "ms:Q",
         title="milliseconds from BEGIN to the return of COMMIT (log)",
@@ -66,7 +66,7 @@ def latency(rows: Rows) -> dict[str, Any]:
             scale=alt.Scale(
                 domain=names, range=["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"]
             ),
-            legend=_legend(""),
+            legend=legend(""),
         ),
         shape=alt.Shape(
             "percentile:N",
@@ -74,7 +74,7 @@ def latency(rows: Rows) -> dict[str, Any]:
             scale=alt.Scale(
                 domain=names, range=["circle", "square", "triangle-up", "diamond", "cross"]
             ),
-            legend=_legend(""),
+            legend=legend(""),
         ),
         tooltip=_tooltip("case", "percentile", "ms"),
     )
@@ -87,7 +87,7 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     classes = [name for name in COLOURS if any(row["class"] == name for row in rows)]
     data: Datasets = {}
     chart = (
-        alt.Chart(_data(data, rows))
+        alt.Chart(named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
@@ -95,7 +95,7 @@ def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
             color=alt.Color(
                 "class:N",
                 scale=alt.Scale(domain=classes, range=[COLOURS[name] for name in classes]),
-                legend=_legend(""),
+                legend=legend(""),
             ),
             opacity=alt.Opacity(
                 "part:O",
@@ -120,7 +120,7 @@ def shares(rows: Rows) -> dict[str, Any]:
     cases = list(dict.fromkeys(row["case"] for row in rows))
     data: Datasets = {}
     bars = (
-        alt.Chart(_data(data, rows))
+        alt.Chart(named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
@@ -129,12 +129,12 @@ def shares(rows: Rows) -> dict[str, Any]:
                 "value:N",
                 sort=values,
                 scale=alt.Scale(domain=values, range=_part_colours(values)),
-                legend=_legend(""),
+                legend=legend(""),
             ),
             order=alt.Order("order:Q"),
             tooltip=_tooltip("case", "value", "amount", "by"),
         )
-        .properties(width=_WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
+        .properties(width=WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
     )
     halves = [
         bars.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
@@ -144,7 +144,7 @@ def shares(rows: Rows) -> dict[str, Any]:
         .properties(title=f"by {by}")
         for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
     ]
-    return _configured(alt.hconcat(*halves, spacing=16), data)
+    return configured(alt.hconcat(*halves, spacing=16), data)
 
 
 def _part_colours(values: Sequence[str]) -> list[str]:
@@ -188,8 +188,8 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
         )
         layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
         layers += _lane_layers(data, inside, x, lane)
-        charts.append(alt.layer(*layers).properties(width=_WIDTH, height=_lane_height(inside)))
-    return _configured(alt.vconcat(*charts, spacing=6), data)
+        charts.append(alt.layer(*layers).properties(width=WIDTH, height=_lane_height(inside)))
+    return configured(alt.vconcat(*charts, spacing=6), data)
 
 
 def _lane_layers(data: Datasets, rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
@@ -209,7 +209,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: alt.X, lane: str) -> list[alt.Ch
             minExtent=180,
         ),
     )
-    base = alt.Chart(_data(data, rows))
+    base = alt.Chart(named(data, rows))
     colour = COLOURS[rows[0]["class"]]
     tooltip = _tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause")
     bars = base.mark_rule(strokeWidth=5, color=colour, strokeCap="butt").encode(
@@ -222,7 +222,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: alt.X, lane: str) -> list[alt.Ch
 
 
 def _flush_layers(data: Datasets, flushes: Rows, x: alt.X, label: bool) -> list[alt.Chart]:
-    base = alt.Chart(_data(data, flushes))
+    base = alt.Chart(named(data, flushes))
     bands = base.mark_rect(color=COLOURS["flush"], opacity=0.3).encode(
         x=x, x2="end_ms:Q", tooltip=_tooltip("cause", "begin_ms", "end_ms")
     )
@@ -236,7 +236,7 @@ def _lane_height(rows: Rows) -> int:
     return min(150, 26 + 16 * len({row["sector"] for row in rows}))
 
 
-def _data(data: Datasets, rows: Rows) -> alt.NamedData:
+def named(data: Datasets, rows: Rows) -> alt.NamedData:
     """Put `rows` among the chart's data, once, and return their name."""
     name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
     data[name] = rows
@@ -253,7 +253,8 @@ def _cases(rows: Rows) -> alt.Y:
     )
 
 
-def _legend(title: str) -> alt.Legend:
+def legend(title: str) -> alt.Legend:
+    """A legend above the chart, in one line where it fits."""
     return alt.Legend(title=title or None, orient="top", columns=8, labelLimit=220, symbolSize=90)
 
 
@@ -277,10 +278,11 @@ def _tooltip(*names: str) -> list[alt.Tooltip]:
 
 
 def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
-    return _configured(chart.properties(width=_WIDTH, height=max(70, _BAR * cases)), data)
+    return configured(chart.properties(width=WIDTH, height=max(70, _BAR * cases)), data)
 
 
-def _configured(chart: Any, data: Datasets) -> dict[str, Any]:
+def configured(chart: Any, data: Datasets) -> dict[str, Any]:
+    """Return the finished specification, in the page's type and with its data."""
     spec: dict[str, Any] = (
         chart.configure(font=_FONT, background="transparent", padding=4)
         .configure_view(stroke=None)

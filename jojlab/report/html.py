@@ -17,23 +17,25 @@ from typing import Any
 
 import vl_convert
 
-from jojlab.analysis.published import published_beside_ours
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import sections, text, traffic_sections
+from jojlab.report import part_sections, sections, text, traffic_sections
+
+Specs = dict[str, dict[str, Any]]
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("lba_tools.js", "lba.js", "page.js")
 _INDEX = {
     "overview": "At a glance",
+    "figure": "In one picture",
+    "published": "Published",
     "throughput": "Throughput",
     "latency": "Latency",
     "bill": "The bill",
     "commit": "One commit",
     "kinds": "Kinds of I/O",
     "places": "Over time",
-    "published": "Published",
     "method": "Method",
 }
 
@@ -57,25 +59,13 @@ def write_report(path: Path, summary: RunSummary, run: str) -> None:
 def report_html(summary: RunSummary, run: str) -> str:
     """Return the whole page."""
     run = shlex.quote(run)
-    specs: dict[str, dict[str, Any]] = {}
+    specs: Specs = {}
+    pictures: Specs = {}
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
-    # Of a run without transactions, such as an imported trace, there are no figures to glance at.
-    body = sections.overview(summary, run) if summary.measured or not shown else ""
-    if summary.measured:
-        body += sections.throughput(summary, run, specs)
-        body += sections.latency(summary, run, specs)
-    if any(case.bill for case in summary.measured):
-        body += sections.bill(summary, run, specs)
-        body += sections.commits(summary, run, specs)
-    pictures: dict[str, dict[str, Any]] = {}
-    body += traffic_sections.kinds(summary, run, specs)
-    body += traffic_sections.places(summary, run, pictures)
-    body += sections.published(
-        published_beside_ours(
-            summary.experiment.get("published", []),
-            [(case.label, case.case, case.figures) for case in summary.measured],
-        )
-    )
+    if summary.is_composed:
+        body = "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
+    else:
+        body = _one_experiment(summary, run, specs, pictures)
     body += sections.method(summary, run)
     head = _head(summary, len(shown), body)
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
@@ -98,12 +88,32 @@ def report_html(summary: RunSummary, run: str) -> str:
     )
 
 
+def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs) -> str:
+    """Return the sections of a run of one experiment."""
+    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
+    # Of a run without transactions, such as an imported trace, there are no figures to glance at.
+    body = sections.overview(summary, run) if summary.measured or not shown else ""
+    for part in summary.parts:
+        body += part_sections.pictures(part, summary, specs)
+        body += part_sections.published(part)
+    if summary.measured:
+        body += sections.throughput(summary, run, specs)
+        body += sections.latency(summary, run, specs)
+    if any(case.bill for case in summary.measured):
+        body += sections.bill(summary, run, specs)
+        body += sections.commits(summary, run, specs)
+    body += traffic_sections.kinds(summary, run, specs)
+    body += traffic_sections.places(summary, run, pictures)
+    return body
+
+
 def _head(summary: RunSummary, shown: int, body: str) -> str:
     seeds = len(summary.seeds)
     each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
+    index = {part_sections.anchor(part): part.name for part in summary.parts} | _INDEX
     links = "".join(
-        f'<a href="#{name}">{title}</a>'
-        for name, title in _INDEX.items()
+        f'<a href="#{name}">{escape(title)}</a>'
+        for name, title in index.items()
         if f'<section id="{name}">' in body
     )
     clocks = text.clocks(summary.clocks)

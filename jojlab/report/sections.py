@@ -10,7 +10,6 @@ from typing import Any
 from jojlab.analysis.bill_classes import CLASSES, class_shares
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
-from jojlab.analysis.published import Published
 from jojlab.analysis.summary import CaseSummary, RunSummary
 from jojlab.report import chart_rows, charts, reasons, text
 from jojlab.report.commit_table import commit_table
@@ -50,15 +49,7 @@ def warnings(summary: RunSummary) -> str:
 
 
 def overview(summary: RunSummary, run: str) -> str:
-    """One line per case, also for those without figures."""
-    columns = overview_columns(summary)
-    rows: list[list[Cell]] = []
-    for case in summary.cases:
-        if case.figures.seeds:
-            cells: list[Cell] = [_with_spread(case, figure) for _, figure in columns]
-        else:
-            cells = [case.status, *(["–"] * (len(columns) - 1))]
-        rows.append([case.label, *cells])
+    """One line per case."""
     return section(
         "overview",
         "At a glance",
@@ -68,9 +59,22 @@ def overview(summary: RunSummary, run: str) -> str:
             "checkpoints and the sync at the end wrote, divided by the commits.",
             "soft",
         ),
-        table(["case", *(title for title, _ in columns)], rows),
+        overview_table(summary),
         ask(f"joj show {run}", f"joj show {run} --json"),
     )
+
+
+def overview_table(summary: RunSummary) -> str:
+    """One line per case, also for those without figures."""
+    columns = overview_columns(summary)
+    rows: list[list[Cell]] = []
+    for case in summary.cases:
+        if case.figures.seeds:
+            cells: list[Cell] = [_with_spread(case, figure) for _, figure in columns]
+        else:
+            cells = [case.status, *(["–"] * (len(columns) - 1))]
+        rows.append([(case.label, f"unsafe: {case.unsafe}" if case.unsafe else ""), *cells])
+    return table(["case", *(title for title, _ in columns)], rows)
 
 
 def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
@@ -181,28 +185,6 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
             "soft",
         ),
         *parts,
-    )
-
-
-def published(values: tuple[Published, ...]) -> str:
-    """Printed values beside ours."""
-    if not values:
-        return ""
-    rows: list[list[Cell]] = [
-        [
-            value.label,
-            value.figure,
-            (value.source, value.note),
-            f"{value.value} {value.unit}".strip(),
-            "–" if value.ours is None else text.figure(value.figure, value.ours),
-        ]
-        for value in values
-    ]
-    return section(
-        "published",
-        "Published values beside ours",
-        paragraph("Printed by others, of their devices and kernels; ours of this run.", "soft"),
-        table(["case", "figure", "source", "published", "ours"], rows, words=3),
     )
 
 

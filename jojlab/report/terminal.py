@@ -15,6 +15,7 @@ from jojlab.analysis.compare import Comparison
 from jojlab.analysis.figures import FIGURES
 from jojlab.analysis.summary import CaseSummary, RunSummary
 from jojlab.report import kind_rows, reasons, text
+from jojlab.report.statement_terminal import print_statements
 
 # The figures of the overview: column title, figure.
 OVERVIEW = (
@@ -47,6 +48,20 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     """Print the question, one line per case, and what is missing."""
     if summary.question:
         console.print(f"[bold]{escape(summary.question)}[/bold]")
+    for part in summary.parts:
+        if summary.is_composed:
+            console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
+        _print_overview(console, summary.of_part(part))
+        print_statements(console, part)
+    seeds = len(summary.seeds)
+    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
+    note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
+    console.print(f"[dim]{escape(note)}[/dim]")
+    print_warnings(console, summary)
+    print_fingerprint(console, summary)
+
+
+def _print_overview(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
     table = _table(("case", "left"), *((title, "right") for title, _ in columns))
     for case in summary.cases:
@@ -55,12 +70,9 @@ def print_summary(console: Console, summary: RunSummary) -> None:
             continue
         table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in columns))
     console.print(table)
-    seeds = len(summary.seeds)
-    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
-    note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
-    console.print(f"[dim]{escape(note)}[/dim]")
-    print_warnings(console, summary)
-    print_fingerprint(console, summary)
+    for variant in (variant for part in summary.parts for variant in part.variants):
+        if variant.unsafe:
+            console.print(f"[yellow]unsafe[/yellow] {variant.name}: {escape(variant.unsafe)}")
 
 
 def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:

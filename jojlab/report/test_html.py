@@ -108,13 +108,18 @@ def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
     run.experiment["published"] = [
         {"case": {"journal_mode": "truncate"}, "figure": "bytes_per_commit", "value": 72,
          "unit": "KB", "source": "a paper", "place": "Fig. 3"},
-        {"case": {"journal_mode": "persist"}, "figure": "share", "value": 30, "unit": "%",
-         "source": "it"},
+        {"case": {"journal_mode": "persist"}, "figure": "throughput_tps", "value": 30,
+         "unit": "rows/s", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "against": {"journal_mode": "truncate"},
+         "figure": "bytes_per_commit", "holds": "below", "says": "WAL writes less", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "figure": "ops", "status": "missing", "source": "it"},
     ]  # fmt: skip
     shown = text_of(report_html(summarise(run), "run"))
     assert "a paper, Fig. 3" in shown
     assert '<td class="n">72 KB</td><td class="n">68 KiB</td>' in shown
-    assert '<td class="n">30 %</td><td class="n">–</td>' in shown
+    assert '<td class="n">30 rows/s</td><td class="n">–</td><td class="n">–</td>' in shown
+    assert "<td>WAL writes less</td><td>reproduced</td>" in shown
+    assert '<td class="n">not available</td>' in shown
 
 
 def test_names_cannot_end_the_script(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import case_json
-from jojlab.experiment.fields import Value
+from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image, build_image
 from jojlab.guest.ready import agent_path
@@ -22,7 +22,9 @@ CHECKOUT = HERE.parents[1]
 def real_case(seed: int = 1, **settings: Value) -> bytes:
     """The record of a small case, on the default device."""
     record = complete({"transactions": 7, **settings})
-    return case_json(Case("case", record), seed, read_profile(str(record["device"])))
+    names = {str(record[field]) for field in ("device", "journal_device")} - {NO_DEVICE}
+    profiles = {name: read_profile(name) for name in names}
+    return case_json(Case("case", record), seed, profiles)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ use super::kernel::{EXT4_MAGIC, F2FS_MAGIC};
 const SUPERBLOCK_OFFSET: u64 = 1024;
 
 /// INCOMPAT features (fs/ext4/ext4.h).
+const JOURNAL_DEVICE: u32 = 0x8;
 const META_BG: u32 = 0x10;
 const SIXTY_FOUR_BIT: u32 = 0x80;
 
@@ -86,7 +87,7 @@ fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
 
     let mut layout = Layout::default();
     layout.add(SUPERBLOCK_OFFSET / block_bytes * block_bytes, block_bytes, "superblock");
-    if features & META_BG != 0 {
+    if features & (META_BG | JOURNAL_DEVICE) != 0 {
         return Ok(layout);
     }
     let groups = blocks.saturating_sub(first_block).div_ceil(blocks_per_group);

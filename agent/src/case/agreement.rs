@@ -14,16 +14,31 @@ const COUNTERS: [(&str, &str, &str); 5] = [
     ("zeroes", "zeroes_requests", "zeroes_bytes"),
 ];
 
-/// Says, in words, wherever trace and device differ over the whole traced part.
-pub fn differences(requests: &[Request], counters: &[Counter]) -> Vec<String> {
+/// Says, in words, wherever trace and devices differ over the whole traced part. `disks` are the
+/// disks by name, and the source of the counters of each.
+pub fn differences(
+    requests: &[Request],
+    counters: &[Counter],
+    disks: &[(&str, &str)],
+) -> Vec<String> {
+    let of_disk = |&(disk, source)| disk_differences(requests, counters, disk, source);
+    disks.iter().flat_map(of_disk).collect()
+}
+
+fn disk_differences(
+    requests: &[Request],
+    counters: &[Counter],
+    disk: &str,
+    source: &str,
+) -> Vec<String> {
     let mut traced: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-    for request in requests {
+    for request in requests.iter().filter(|request| request.device == disk) {
         let (count, bytes) = traced.entry(&request.operation).or_default();
         *count += 1;
         *bytes += request.length_bytes;
     }
     let counted = |name: &str| {
-        let of_device = |c: &&Counter| c.phase == "all" && c.source == "device" && c.name == name;
+        let of_device = |c: &&Counter| c.phase == "all" && c.source == source && c.name == name;
         counters.iter().find(of_device).map_or(0, |counter| counter.value)
     };
     let mut differences = Vec::new();
@@ -33,7 +48,7 @@ pub fn differences(requests: &[Request], counters: &[Counter]) -> Vec<String> {
             let counted = counted(counter);
             if traced != counted {
                 differences.push(format!(
-                    "{what} of {operation}: {traced} traced, {counted} counted by the device"
+                    "{disk}: {what} of {operation}: {traced} traced, {counted} counted by it"
                 ));
             }
         };
@@ -44,7 +59,7 @@ pub fn differences(requests: &[Request], counters: &[Counter]) -> Vec<String> {
     }
     for (operation, (count, _)) in traced {
         differences
-            .push(format!("{count} requests of operation {operation}, unknown to the device"));
+            .push(format!("{disk}: {count} requests of operation {operation}, unknown to it"));
     }
     differences
 }
@@ -53,12 +68,15 @@ pub fn differences(requests: &[Request], counters: &[Counter]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    const DISKS: [(&str, &str); 1] = [("flash0", "device")];
+
     fn counter(name: &str, value: i64) -> Counter {
         Counter { phase: "all".into(), source: "device".into(), name: name.into(), value }
     }
 
     fn request(operation: &str, length_bytes: i64) -> Request {
-        Request { operation: operation.into(), length_bytes, ..Request::default() }
+        let (device, operation) = ("flash0".into(), operation.into());
+        Request { device, operation, length_bytes, ..Request::default() }
     }
 
     #[test]
@@ -69,14 +87,26 @@ mod tests {
             counter("write_bytes", 12288),
             counter("flush_requests", 1),
         ];
-        assert_eq!(differences(&requests, &counters), Vec::<String>::new());
+        assert_eq!(differences(&requests, &counters, &DISKS), Vec::<String>::new());
     }
 
     #[test]
     fn a_missing_request_and_a_strange_operation_are_told() {
         let counters = [counter("write_requests", 2), counter("write_bytes", 8192)];
-        let found = differences(&[request("write", 4096), request("other", 0)], &counters);
+        let found = differences(&[request("write", 4096), request("other", 0)], &counters, &DISKS);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].contains("1 traced, 2 counted"), "{found:?}");
+    }
+
+    #[test]
+    fn each_disk_is_held_against_its_own_counters() {
+        let disks = [("flash0", "device"), ("flash1", "journal-device")];
+        let counters = [counter("write_requests", 1), counter("write_bytes", 4096)];
+        let requests = [request("write", 4096)];
+        assert_eq!(differences(&requests, &counters, &disks), Vec::<String>::new());
+        let on_journal = Request { device: "flash1".into(), ..request("write", 4096) };
+        let found = differences(&[on_journal], &counters, &disks);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[3].starts_with("flash1: bytes of write: 4096 traced, 0"), "{found:?}");
     }
 }

@@ -34,13 +34,17 @@ pub struct Case {
     pub case: Settings,
     /// The `[model]` of devices/NAME.toml: parameters of the flash module.
     pub device_model: BTreeMap<String, i64>,
+    /// The same of the journal's device, where the journal has one of its own.
+    pub journal_model: Option<BTreeMap<String, i64>>,
 }
 
 /// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub device: String,
+    pub journal_device: String,
     pub filesystem: Kind,
+    pub mkfs_options: String,
     pub mount_options: String,
     pub background: background::Kind,
     /// The fields that the workload alone has.
@@ -62,12 +66,15 @@ pub enum WorkloadSettings {
 #[serde(deny_unknown_fields)]
 struct Common {
     device: String,
+    journal_device: String,
     filesystem: Kind,
+    mkfs_options: String,
     mount_options: String,
     background: background::Kind,
 }
 
-const COMMON: [&str; 4] = ["device", "filesystem", "mount_options", "background"];
+const COMMON: [&str; 6] =
+    ["device", "journal_device", "filesystem", "mkfs_options", "mount_options", "background"];
 
 impl<'de> Deserialize<'de> for Settings {
     /// In two steps, as the workload's word decides which fields there must be, and serde's
@@ -78,8 +85,17 @@ impl<'de> Deserialize<'de> for Settings {
             record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
         let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
-        let Common { device, filesystem, mount_options, background } = common;
-        Ok(Self { device, filesystem, mount_options, background, workload })
+        let Common { device, journal_device, filesystem, mkfs_options, mount_options, background } =
+            common;
+        Ok(Self {
+            device,
+            journal_device,
+            filesystem,
+            mkfs_options,
+            mount_options,
+            background,
+            workload,
+        })
     }
 }
 
@@ -119,7 +135,9 @@ impl Serialize for Settings {
         }
         let common = Common {
             device: self.device.clone(),
+            journal_device: self.journal_device.clone(),
             filesystem: self.filesystem,
+            mkfs_options: self.mkfs_options.clone(),
             mount_options: self.mount_options.clone(),
             background: self.background,
         };
@@ -175,16 +193,23 @@ mod tests {
     fn settings() -> Settings {
         Settings {
             device: "emmc-galaxy-s3".into(),
+            journal_device: "none".into(),
             filesystem: Kind::Ext4,
+            mkfs_options: String::new(),
             mount_options: "noatime".into(),
             background: background::Kind::None,
             workload: WorkloadSettings::Sqlite(super::sqlite::tests::settings()),
         }
     }
 
+    fn small_case() -> Case {
+        let (device_model, journal_model) = (BTreeMap::new(), None);
+        Case { seed: 3, case: settings(), device_model, journal_model }
+    }
+
     #[test]
     fn a_case_survives_its_json() {
-        let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+        let case = small_case();
         let json = serde_json::to_vec(&case).unwrap();
         assert_eq!(Case::parse(&json).unwrap(), case);
     }
@@ -197,7 +222,7 @@ mod tests {
             WorkloadSettings::FileMetadata(super::file::tests::metadata_settings()),
         ] {
             let case = Settings { workload, ..settings() };
-            let case = Case { seed: 3, case, device_model: BTreeMap::new() };
+            let case = Case { case, ..small_case() };
             let json = serde_json::to_string(&case).unwrap();
             assert_eq!(Case::parse(json.as_bytes()).unwrap(), case);
             // A field of another workload is refused.
@@ -208,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_unknown_field_or_word_is_refused_by_name() {
-        let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+        let case = small_case();
         let json = serde_json::to_string(&case).unwrap();
         let error = Case::parse(json.replace("truncate", "trunkate").as_bytes()).unwrap_err();
         assert!(error.to_string().contains("trunkate"), "{error}");
@@ -243,7 +268,7 @@ mod tests {
             which: prop::sample::Index,
             new in any_json(),
         ) {
-            let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+            let case = small_case();
             let mut json = serde_json::to_value(&case).unwrap();
             let fields = json["case"].as_object_mut().unwrap();
             let name = which.get(&fields.keys().cloned().collect::<Vec<_>>()).clone();
@@ -256,7 +281,7 @@ mod tests {
 
         #[test]
         fn damaged_bytes_never_panic(at: prop::sample::Index, bytes: Vec<u8>) {
-            let case = Case { seed: 3, case: settings(), device_model: BTreeMap::new() };
+            let case = small_case();
             let mut json = serde_json::to_vec(&case).unwrap();
             let at = at.index(json.len());
             let end = json.len().min(at + bytes.len() / 2);

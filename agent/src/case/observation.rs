@@ -1,6 +1,7 @@
 //! Watches one case from the side: the tracer, the device's statistics and the timeline move
 //! together, so that trace and counters cover exactly the same requests.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,7 +9,7 @@ use anyhow::Context;
 use super::timeline::Timeline;
 use crate::block::Tracer;
 use crate::device::counters::Reading;
-use crate::device::flash::Flash;
+use crate::device::flash::{Disk, Flash};
 use crate::workload::Observer;
 use crate::workload::clock::now_ns;
 
@@ -16,6 +17,12 @@ use crate::workload::clock::now_ns;
 const SETTLE: Duration = Duration::from_millis(1);
 /// Looks before a device that never rests is given up: 60 s.
 const SETTLE_LOOKS: u32 = 60_000;
+
+/// Sources of the disks' counters, in the order of the disks.
+pub const SOURCES: [&str; 2] = ["device", "journal-device"];
+
+/// What every disk counted, by source.
+type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 
 /// A case being watched.
 pub struct Observation<'a> {
@@ -31,11 +38,12 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If the device never rests, or the tracer cannot be started.
     pub fn start(flash: &'a Flash, tracer: &'a mut Tracer) -> anyhow::Result<Self> {
+        let disks: Vec<u32> = flash.disks().iter().map(Disk::number).collect::<Result<_, _>>()?;
         for _ in 0..SETTLE_LOOKS {
-            let before = flash.statistics()?;
-            if before.get("in_flight") == Some(&0) {
-                tracer.start(&[flash.disk()?])?;
-                let after = flash.statistics()?;
+            let before = statistics(flash)?;
+            if at_rest(&before) {
+                tracer.start(&disks)?;
+                let after = statistics(flash)?;
                 if before == after {
                     let begin = Reading::take(&after)?;
                     return Ok(Self { flash, tracer, timeline: Timeline::default(), begin });
@@ -44,7 +52,7 @@ impl<'a> Observation<'a> {
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("{} never came to rest before the measured part", flash.node().display())
+        anyhow::bail!("the flash device never came to rest before the measured part")
     }
 
     /// Stops tracing once the device rests, and gives the timeline with the counters of the
@@ -54,10 +62,10 @@ impl<'a> Observation<'a> {
     /// If the device never rests.
     pub fn finish(mut self) -> anyhow::Result<Timeline> {
         for _ in 0..SETTLE_LOOKS {
-            let before = self.flash.statistics()?;
-            if before.get("in_flight") == Some(&0) {
+            let before = statistics(self.flash)?;
+            if at_rest(&before) {
                 self.tracer.drain().context("reading the tracer's last events")?;
-                let after = self.flash.statistics()?;
+                let after = statistics(self.flash)?;
                 if before == after {
                     self.tracer.stop();
                     self.timeline.add("all", &self.begin, &Reading::take(&after)?);
@@ -66,20 +74,29 @@ impl<'a> Observation<'a> {
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("{} never came to rest after the measured part", self.flash.node().display())
+        anyhow::bail!("the flash device never came to rest after the measured part")
     }
+}
+
+fn statistics(flash: &Flash) -> anyhow::Result<Statistics> {
+    let of_disk = |(disk, source): (&Disk, _)| Ok((source, disk.statistics()?));
+    flash.disks().iter().zip(SOURCES).map(of_disk).collect()
+}
+
+fn at_rest(statistics: &Statistics) -> bool {
+    statistics.iter().all(|(_, counted)| counted.get("in_flight") == Some(&0))
 }
 
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        let reading = Reading::take(&self.flash.statistics()?)?;
+        let reading = Reading::take(&statistics(self.flash)?)?;
         self.timeline.enter(phase, reading, now_ns());
         Ok(())
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
         let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&self.flash.statistics()?)?);
+        self.timeline.leave(end_ns, &Reading::take(&statistics(self.flash)?)?);
         Ok(())
     }
 

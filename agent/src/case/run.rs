@@ -1,6 +1,7 @@
 //! Runs one case from an empty device to its tables: device, mkfs, mount, workload under watch,
 //! checks, and the files of schema/ in the output directory.
 
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
-use super::observation::Observation;
+use super::observation::{Observation, SOURCES};
 use super::timeline::Timeline;
 use super::{Case, agreement};
 use crate::block::{Capture, Tracer};
-use crate::device::flash::Flash;
+use crate::device::flash::{Disk, Flash};
 use crate::filesystem::{make, mount::Mounted};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
@@ -38,18 +39,21 @@ pub fn run(
     output: &Path,
 ) -> anyhow::Result<()> {
     let settings = &case.case;
-    let flash = Flash::insert(flash_module, &case.device_model)?;
-    make::make(settings.filesystem, flash.node())?;
+    let models: Vec<_> = iter::once(&case.device_model).chain(&case.journal_model).collect();
+    let flash = Flash::insert(flash_module, &models)?;
+    let (device, journal) = (flash.disks()[0].node(), flash.disks().get(1).map(Disk::node));
+    make::make(settings.filesystem, device, journal, &settings.mkfs_options)?;
     let mounted = Mounted::new(
         settings.filesystem,
-        flash.node(),
+        device,
+        journal,
         Path::new(MOUNT_POINT),
         &settings.mount_options,
     )?;
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = configuration(&workload, &mounted, &flash)?;
     mounted.sync()?;
-    flash.age()?; // after mkfs, which discards the disk
+    flash.disks().iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
         drop_caches()?;
     }
@@ -69,7 +73,8 @@ pub fn run(
     finished.check()?;
     finished.manifest.extend(background.map(|did| ("background", did)));
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    write_tables(case, capture, &finished, &timeline, configuration, output)
+    let disks: Vec<_> = flash.disks().iter().map(Disk::name).zip(SOURCES).collect();
+    write_tables(case, capture, &finished, &timeline, configuration, &disks, output)
 }
 
 /// Empties the page cache and the caches of inodes and names of what is clean; see
@@ -83,10 +88,18 @@ fn drop_caches() -> anyhow::Result<()> {
 fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
     let mut configuration = workload.configuration()?;
     configuration["mount"] = mounted.line()?.into();
-    for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
-        configuration["queue"][setting] = flash.queue_setting(setting)?.into();
+    for (disk, place) in flash.disks().iter().zip(["queue", "journal_queue"]) {
+        for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
+            configuration[place][setting] = disk.queue_setting(setting)?.into();
+        }
     }
     Ok(configuration)
+}
+
+/// The journal's device, as the manifest has it; null where there is none.
+fn journal_device(case: &Case) -> Value {
+    let describe = |model| json!({ "name": case.case.journal_device, "model": model });
+    case.journal_model.as_ref().map_or(Value::Null, describe)
 }
 
 fn write_tables(
@@ -95,11 +108,12 @@ fn write_tables(
     finished: &Finished,
     timeline: &Timeline,
     configuration: Value,
+    disks: &[(&str, &str)],
     output: &Path,
 ) -> anyhow::Result<()> {
     annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
-    let mut reasons = agreement::differences(&capture.requests, &counters);
+    let mut reasons = agreement::differences(&capture.requests, &counters, disks);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
     let kernel = rustix::system::uname();
     let manifest = [
@@ -115,6 +129,7 @@ fn write_tables(
             }),
         ),
         ("device", json!({ "name": case.case.device, "model": case.device_model })),
+        ("journal_device", journal_device(case)),
         ("phases", json!(timeline.phases())),
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),

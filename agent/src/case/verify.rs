@@ -46,10 +46,11 @@ impl Verification {
         output: &Path,
     ) -> anyhow::Result<()> {
         let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, device_model)?;
-        make::make(*filesystem, flash.node())?;
-        let mounted = Mounted::new(*filesystem, flash.node(), Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), flash.node(), flash.disk()?, tracer)?;
+        let flash = Flash::insert(flash_module, &[device_model])?;
+        let disk = &flash.disks()[0];
+        make::make(*filesystem, disk.node(), None, "")?;
+        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
+        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())

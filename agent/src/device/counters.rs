@@ -18,14 +18,16 @@ impl Reading {
         Self(values.into_iter().map(|(source, name, v)| ((source, name.into()), v)).collect())
     }
 
-    /// Reads the process and the kernel, and takes the device's statistics as given.
+    /// Reads the process and the kernel, and takes the devices' statistics, by source, as given.
     ///
     /// # Errors
     /// If /proc is not mounted.
-    pub fn take(device: &BTreeMap<String, i64>) -> io::Result<Self> {
+    pub fn take(devices: &[(&'static str, BTreeMap<String, i64>)]) -> io::Result<Self> {
         let mut values = BTreeMap::new();
-        for (name, value) in device {
-            values.insert(("device", name.clone()), *value);
+        for (source, statistics) in devices {
+            for (name, value) in statistics {
+                values.insert((*source, name.clone()), *value);
+            }
         }
         for (name, value) in process_counters() {
             values.insert(("process", name.into()), value);

@@ -1,7 +1,7 @@
-//! The flash device of the guest: inserts the module flash.ko with the parameters of a device
-//! profile, which makes the disk /dev/flash0; reads its statistics.
+//! The flash devices of the guest: inserts the module flash.ko with the parameters of device
+//! profiles, which makes the disks /dev/flash0, /dev/flash1 ...; reads their statistics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,10 +14,6 @@ use rustix::fs::OFlags;
 
 use super::number;
 
-const NODE: &str = "/dev/flash0";
-const STATISTICS: &str = "/sys/block/flash0/flash_statistics";
-const AGE: &str = "/sys/block/flash0/flash_age";
-const QUEUE: &str = "/sys/block/flash0/queue";
 const KERNEL_LOG: &str = "/dev/kmsg";
 
 /// devtmpfs makes the node before the module's insertion returns; udev may still rename or chmod.
@@ -31,35 +27,45 @@ pub enum FlashError {
     Open { path: PathBuf, source: io::Error },
     #[error("the kernel refuses the flash module {path} with \"{parameters}\": {source}{messages}")]
     Refused { path: PathBuf, parameters: String, source: io::Error, messages: String },
-    #[error("the flash module is in, but {NODE} did not appear: is devtmpfs mounted on /dev?")]
-    NoNode,
-    #[error("cannot look at {NODE}: {source}")]
-    Node { source: io::Error },
+    #[error("the flash module is in, but {node} did not appear: is devtmpfs mounted on /dev?")]
+    NoNode { node: PathBuf },
+    #[error("cannot look at {node}: {source}")]
+    Node { node: PathBuf, source: io::Error },
     #[error("cannot read the queue setting {path}: {source}")]
     Setting { path: PathBuf, source: io::Error },
-    #[error("cannot age the flash device by {AGE}: {source}")]
-    Ageing { source: io::Error },
-    #[error("cannot read the flash statistics {STATISTICS}: {source}")]
-    Unreadable { source: io::Error },
-    #[error("flash statistics {STATISTICS}, line {line}: \"{text}\" is not \"name value\"")]
+    #[error("cannot age the flash device by {path}: {source}")]
+    Ageing { path: PathBuf, source: io::Error },
+    #[error("cannot read the flash statistics {path}: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("flash statistics, line {line}: \"{text}\" is not \"name value\"")]
     Malformed { line: usize, text: String },
-    #[error("flash statistics {STATISTICS} have no {name}: flash.ko is not of this version")]
+    #[error("flash statistics have no {name}: flash.ko is not of this version")]
     Missing { name: &'static str },
 }
 
-/// The flash device, while its module is in the kernel.
-pub struct Flash(());
+/// The flash devices, while their module is in the kernel.
+pub struct Flash {
+    disks: Vec<Disk>,
+}
+
+/// One of them.
+pub struct Disk {
+    name: String,
+    node: PathBuf,
+    /// Its folder in /sys/block.
+    folder: PathBuf,
+}
 
 impl Flash {
-    /// Inserts the module file and waits for the disk. The parameters are the profile's `[model]`;
-    /// what the kernel said about a wrong one is in the error.
+    /// Inserts the module file and waits for the disks. `models` are the `[model]` of the profiles,
+    /// a disk each; what the kernel said about a wrong parameter is in the error.
     ///
     /// # Errors
-    /// If the module is missing, the kernel refuses it, or its disk does not appear.
-    pub fn insert(module: &Path, parameters: &BTreeMap<String, i64>) -> Result<Flash, FlashError> {
+    /// If the module is missing, the kernel refuses it, or a disk does not appear.
+    pub fn insert(module: &Path, models: &[&BTreeMap<String, i64>]) -> Result<Flash, FlashError> {
         let file = File::open(module)
             .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
-        let parameters = parameter_line(parameters);
+        let parameters = parameter_line(models);
         let mut log = kernel_log();
         let inserted = CString::new(parameters.as_str())
             .map_err(io::Error::from)
@@ -70,36 +76,56 @@ impl Flash {
             source,
             messages: log.as_mut().map(flash_messages).unwrap_or_default(),
         })?;
+        let disks = (0..models.len()).map(Disk::wait_for).collect::<Result<_, _>>()?;
+        Ok(Flash { disks })
+    }
+
+    /// The disks, in the order of their models.
+    pub fn disks(&self) -> &[Disk] {
+        &self.disks
+    }
+}
+
+impl Disk {
+    fn wait_for(index: usize) -> Result<Disk, FlashError> {
+        let name = format!("flash{index}");
+        let (node, folder) = (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
         for _ in 0..NODE_ATTEMPTS {
-            if Path::new(NODE).exists() {
-                return Ok(Flash(()));
+            if node.exists() {
+                return Ok(Disk { name, node, folder });
             }
             thread::sleep(NODE_PAUSE);
         }
-        Err(FlashError::NoNode)
+        Err(FlashError::NoNode { node })
     }
 
-    /// The disk's node.
-    pub fn node(&self) -> &'static Path {
-        Path::new(NODE)
+    /// Its name in the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// The disk's number, as the kernel has it.
+    /// Its node.
+    pub fn node(&self) -> &Path {
+        &self.node
+    }
+
+    /// Its number, as the kernel has it.
     ///
     /// # Errors
     /// If the node is gone.
-    pub fn disk(&self) -> Result<u32, FlashError> {
-        let metadata = fs::metadata(NODE).map_err(|source| FlashError::Node { source })?;
+    pub fn number(&self) -> Result<u32, FlashError> {
+        let metadata = fs::metadata(&self.node)
+            .map_err(|source| FlashError::Node { node: self.node.clone(), source })?;
         Ok(number::of_node(metadata.rdev()))
     }
 
-    /// A setting of the disk's queue, as the kernel has it in force
+    /// A setting of its queue, as the kernel has it in force
     /// (Documentation/ABI/stable/sysfs-block).
     ///
     /// # Errors
     /// With the file's name, if the kernel has no such setting.
     pub fn queue_setting(&self, name: &str) -> Result<String, FlashError> {
-        let path = Path::new(QUEUE).join(name);
+        let path = self.folder.join("queue").join(name);
         let text =
             fs::read_to_string(&path).map_err(|source| FlashError::Setting { path, source })?;
         Ok(text.trim_end().to_owned())
@@ -111,23 +137,34 @@ impl Flash {
     /// # Errors
     /// If requests are under way.
     pub fn age(&self) -> Result<(), FlashError> {
-        fs::write(AGE, "1").map_err(|source| FlashError::Ageing { source })
+        let path = self.folder.join("flash_age");
+        fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
     }
 
-    /// What the device counted, all of one instant; the names are in kernel/flash/model/.
+    /// What it counted, all of one instant; the names are in kernel/flash/model/.
     ///
     /// # Errors
     /// With the line, if the file is not as this version of the module writes it.
     pub fn statistics(&self) -> Result<BTreeMap<String, i64>, FlashError> {
+        let path = self.folder.join("flash_statistics");
         let text =
-            fs::read_to_string(STATISTICS).map_err(|source| FlashError::Unreadable { source })?;
+            fs::read_to_string(&path).map_err(|source| FlashError::Unreadable { path, source })?;
         parse_statistics(&text)
     }
 }
 
-fn parameter_line(parameters: &BTreeMap<String, i64>) -> String {
+/// A parameter has a value for each disk.
+fn parameter_line(models: &[&BTreeMap<String, i64>]) -> String {
+    let names: BTreeSet<&String> = models.iter().flat_map(|model| model.keys()).collect();
+    let value = |name: &String| {
+        let values = models.iter().map(|model| match model.get(name) {
+            Some(value) => value.to_string(),
+            None => String::new(), // which the module refuses by name
+        });
+        values.collect::<Vec<_>>().join(",")
+    };
     let words: Vec<String> =
-        parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        names.into_iter().map(|name| format!("{name}={}", value(name))).collect();
     words.join(" ")
 }
 
@@ -218,10 +255,13 @@ mod tests {
 
     #[test]
     fn parameters_are_in_one_line() {
-        let parameters = [("queue_depth", 1), ("capacity_bytes", 2_147_483_648)];
-        let parameters = parameters.map(|(name, value)| (name.to_owned(), value));
-        let line = parameter_line(&BTreeMap::from(parameters));
-        assert_eq!(line, "capacity_bytes=2147483648 queue_depth=1");
+        let model = |depth| {
+            let parameters = [("queue_depth", depth), ("capacity_bytes", 2_147_483_648)];
+            BTreeMap::from(parameters.map(|(name, value)| (name.to_owned(), value)))
+        };
+        assert_eq!(parameter_line(&[&model(1)]), "capacity_bytes=2147483648 queue_depth=1");
+        let two = parameter_line(&[&model(1), &model(32)]);
+        assert_eq!(two, "capacity_bytes=2147483648,2147483648 queue_depth=1,32");
     }
 
     #[test]
@@ -235,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_module_that_is_not_there_is_named() {
-        let error = Flash::insert(Path::new("/nowhere/flash.ko"), &BTreeMap::new());
+        let error = Flash::insert(Path::new("/nowhere/flash.ko"), &[&BTreeMap::new()]);
         let text = error.err().expect("no such file").to_string();
         assert!(text.contains("/nowhere/flash.ko"), "{text}");
     }

@@ -5,6 +5,13 @@ use std::process::Command;
 
 use super::{FilesystemError, Kind};
 
+/// Bytes of a journal on a device of its own: what mkfs.ext4 gives the filesystem of 2 GiB that has
+/// its journal inside, so that where the journal is alone makes the difference.
+const JOURNAL_BYTES: u64 = 64 << 20;
+
+/// What ext4's journal device and its filesystem agree on.
+const EXT4_BLOCK_BYTES: u64 = 4096;
+
 /// The mkfs program and its arguments, the device left to append.
 ///
 /// ext4's inode tables are written at once: left to the kernel's lazy thread (mke2fs(8),
@@ -19,16 +26,47 @@ fn command(kind: Kind) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Makes the filesystem; whatever the device held is gone.
+/// Makes the filesystem; whatever the devices held is gone. `options` are further ones for mkfs.
+/// With a `journal`, ext4's journal or XFS's log is on that device.
 ///
 /// # Errors
 /// If the program is missing or fails; the message holds the end of what it printed.
-pub fn make(kind: Kind, device: &Path) -> Result<(), FilesystemError> {
+pub fn make(
+    kind: Kind,
+    device: &Path,
+    journal: Option<&Path>,
+    options: &str,
+) -> Result<(), FilesystemError> {
     let (program, arguments) = command(kind);
+    let mut arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    if let Some(journal) = journal {
+        arguments.extend(journal_arguments(kind, journal)?);
+    }
+    arguments.extend(options.split_whitespace().map(Into::into));
+    arguments.push(device.to_string_lossy().into_owned());
+    run(program, &arguments)
+}
+
+/// Prepares the journal's device, and says how mkfs is told of it.
+fn journal_arguments(kind: Kind, journal: &Path) -> Result<Vec<String>, FilesystemError> {
+    let path = journal.to_string_lossy().into_owned();
+    match kind {
+        Kind::Ext4 => {
+            let blocks = (JOURNAL_BYTES / EXT4_BLOCK_BYTES).to_string();
+            let block_bytes = EXT4_BLOCK_BYTES.to_string();
+            let words = ["-q", "-F", "-O", "journal_dev", "-b", &block_bytes, &path, &blocks];
+            run("mkfs.ext4", &words.map(Into::into))?;
+            Ok(vec!["-b".into(), block_bytes, "-J".into(), format!("device={path}")])
+        }
+        Kind::Xfs => Ok(vec!["-l".into(), format!("logdev={path},size={JOURNAL_BYTES}")]),
+        kind => Err(FilesystemError::NoJournalDevice { kind }),
+    }
+}
+
+fn run(program: &str, arguments: &[String]) -> Result<(), FilesystemError> {
     let output = Command::new(program)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .args(arguments)
-        .arg(device)
         .output()
         .map_err(|source| FilesystemError::Start { program: program.into(), source })?;
     if output.status.success() {
@@ -37,6 +75,7 @@ pub fn make(kind: Kind, device: &Path) -> Result<(), FilesystemError> {
     let printed = [output.stdout, output.stderr].concat();
     Err(FilesystemError::Make {
         program: program.into(),
+        arguments: arguments.join(" "),
         status: output.status,
         output: tail(&String::from_utf8_lossy(&printed), 400),
     })
@@ -64,7 +103,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
         std::fs::write(&device, vec![0; 4096]).unwrap();
-        let error = make(Kind::Ext4, &device).unwrap_err().to_string();
+        let error = make(Kind::Ext4, &device, None, "").unwrap_err().to_string();
         assert!(error.contains("mkfs.ext4"), "{error}");
+        let error = make(Kind::Ext4, &device, Some(&device), "").unwrap_err().to_string();
+        assert!(error.contains("journal_dev"), "{error}");
+    }
+
+    #[test]
+    fn a_filesystem_without_such_a_journal_is_refused() {
+        let error = make(Kind::F2fs, Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
+        assert!(error.to_string().contains("f2fs"), "{error}");
     }
 }

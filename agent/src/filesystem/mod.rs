@@ -18,8 +18,10 @@ words! {
 pub enum FilesystemError {
     #[error("cannot start {program}: {source}; the image lacks it")]
     Start { program: String, source: std::io::Error },
-    #[error("{program} failed ({status}): {output}")]
-    Make { program: String, status: std::process::ExitStatus, output: String },
+    #[error("{program} {arguments} failed ({status}): {output}")]
+    Make { program: String, arguments: String, status: std::process::ExitStatus, output: String },
+    #[error("{kind} has no journal that could be on another device")]
+    NoJournalDevice { kind: Kind },
     #[error("cannot mount {device} on {directory} as {kind} with options '{options}': {source}")]
     Mount {
         device: PathBuf,

@@ -17,17 +17,23 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o.
+    /// Mounts `device` on `directory`, which is made. `options` are as for mount(8) -o. ext4 knows
+    /// by its superblock where its `journal` is; XFS is told.
     ///
     /// # Errors
     /// With device, directory, options and the kernel's reason.
     pub fn new(
         kind: Kind,
         device: &Path,
+        journal: Option<&Path>,
         directory: &Path,
         options: &str,
     ) -> Result<Self, FilesystemError> {
-        let (flags, data) = split_options(options);
+        let (flags, mut data) = split_options(options);
+        if let (Kind::Xfs, Some(journal)) = (kind, journal) {
+            let comma = if data.is_empty() { "" } else { "," };
+            data = format!("{data}{comma}logdev={}", journal.display());
+        }
         std::fs::create_dir_all(directory)
             .map_err(|source| FilesystemError::Finish { directory: directory.into(), source })?;
         let failed = |source| FilesystemError::Mount {
@@ -114,7 +120,8 @@ mod tests {
     fn options_that_cannot_be_handed_over_are_refused_and_not_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let options = "noatime,data=journal\0";
-        let mounted = Mounted::new(Kind::Ext4, Path::new("/dev/null"), directory.path(), options);
+        let mounted =
+            Mounted::new(Kind::Ext4, Path::new("/dev/null"), None, directory.path(), options);
         assert!(mounted.unwrap_err().to_string().contains("data=journal"));
     }
 }

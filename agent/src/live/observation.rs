@@ -21,7 +21,7 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If /proc is not mounted.
     pub fn start(place: &'a Place) -> anyhow::Result<Self> {
-        let begin = Reading::take(&place.statistics())?;
+        let begin = Reading::take(&[("device", place.statistics())])?;
         Ok(Self { place, timeline: Timeline::default(), begin, told: Vec::new() })
     }
 
@@ -30,7 +30,7 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If /proc is not mounted.
     pub fn finish(mut self) -> anyhow::Result<Timeline> {
-        let end = Reading::take(&self.place.statistics())?;
+        let end = Reading::take(&[("device", self.place.statistics())])?;
         self.timeline.add("all", &self.begin, &end);
         Ok(self.timeline)
     }
@@ -48,14 +48,14 @@ impl Observer for Observation<'_> {
             self.told.push(phase);
             tell(phase);
         }
-        let reading = Reading::take(&self.place.statistics())?;
+        let reading = Reading::take(&[("device", self.place.statistics())])?;
         self.timeline.enter(phase, reading, now_ns());
         Ok(())
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
         let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&self.place.statistics())?);
+        self.timeline.leave(end_ns, &Reading::take(&[("device", self.place.statistics())])?);
         Ok(())
     }
 

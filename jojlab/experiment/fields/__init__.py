@@ -7,7 +7,7 @@ A field's name is also its key in the agent's case record (agent/src/case/mod.rs
 from __future__ import annotations
 
 from jojlab.errors import UseError
-from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, WORKLOADS
+from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, NO_DEVICE, WORKLOADS
 from jojlab.experiment.fields.field import Field, Value, nearest
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
@@ -18,6 +18,7 @@ __all__ = [
     "FILES",
     "FILESYSTEMS",
     "JOURNAL_MODES",
+    "NO_DEVICE",
     "RECORDS",
     "SQLITE",
     "SYNC_MODES",

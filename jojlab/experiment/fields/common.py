@@ -9,6 +9,9 @@ from jojlab.experiment.fields.sqlite import SQLITE
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
 WORKLOADS = (*SQLITE, *FILES)
 
+# As a journal_device: the journal is on the filesystem's own device.
+NO_DEVICE = "none"
+
 COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "device",
@@ -17,6 +20,19 @@ COMMON_FIELDS: tuple[Field, ...] = (
         place=("device", "profile"),
     ),
     Field("filesystem", "filesystem", "ext4", FILESYSTEMS, place=("filesystem", "kind")),
+    Field(
+        "journal_device",
+        "profile of a second modelled device that holds the journal of ext4 or the log of XFS; "
+        "none: it is on the device itself",
+        NO_DEVICE,
+        place=("device", "journal_profile"),
+    ),
+    Field(
+        "mkfs_options",
+        "further options of the filesystem's mkfs, such as -O fast_commit or -l size=64m",
+        "",
+        place=("filesystem", "mkfs_options"),
+    ),
     Field(
         "mount_options",
         "as for mount -o; the ATC'13 study mounted noatime",

@@ -1,0 +1,113 @@
+"""Published entries and charts: which forms are read, and with which words others are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.errors import UseError
+from jojlab.experiment.read import Experiment, read
+
+HEAD = """
+question = "What?"
+[matrix]
+filesystem = ["ext4", "xfs"]
+workload = ["sqlite-insert", "sqlite-update"]
+[[variant]]
+name = "stock"
+[[variant]]
+name = "fdatasync"
+sync_call = "fdatasync"
+"""
+GOOD = """
+[[published]]
+source = "a paper"
+place = "figure 6"
+figure = "throughput_tps"
+value = 17
+unit = "%"
+case = { filesystem = "ext4", variant = "fdatasync" }
+against = { variant = "stock" }
+"""
+CHART = """
+[[chart]]
+title = "Figure 6"
+figure = "throughput_tps"
+groups = "filesystem"
+bars = "variant"
+"""
+
+
+def read_text(folder: Path, text: str) -> Experiment:
+    path = folder / "asked.toml"
+    path.write_text(text)
+    return read(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [("value = 17", "value = 1.17"), ('unit = "%"', 'unit = "times"')],
+        [("value = 17", 'holds = "above"')],
+        [("value = 17", 'holds = "below"\nthan = { workload = ["sqlite-insert"] }')],
+        [("value = 17", 'status = "missing"')],
+        [('against = { variant = "stock" }', "anchor = true")],
+    ],
+)
+def test_every_form_is_read(tmp_path: Path, changes: list[tuple[str, str]]) -> None:
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    assert len(read_text(tmp_path, HEAD + text + CHART).published) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('source = "a paper"', "", "number 1 lacks source"),
+        ("value = 17", "", "lacks value"),
+        ("value = 17", 'value = "17"', "value must be a number"),
+        ("value = 17", "value = nan", "value must be a number"),
+        ("value = 17", "value = -100", "leaves nothing"),
+        ("value = 17", 'value = 17\nstatus = "missing"', "a missing value is given"),
+        ("value = 17", 'value = 17\nholds = "abve"', "did you mean 'above'"),
+        ("value = 17", "value = 17\nhold = 3", "did you mean 'holds'"),
+        ("value = 17", 'value = 17\nthan = { workload = "sqlite-insert" }', "two changes"),
+        ('unit = "%"', 'unit = "rows/s"', "the unit of a change cannot be 'rows/s'"),
+        ('figure = "throughput_tps"', 'figure = "throughput"', "did you mean 'throughput_tps'"),
+        ('variant = "stock"', 'variant = "stok"', "against: no variant 'stok' (did you mean"),
+        ('filesystem = "ext4"', 'filesystem = "ext5"', "did you mean 'ext4'"),
+        ('filesystem = "ext4"', 'file_system = "ext4"', "did you mean 'filesystem'"),
+        ('filesystem = "ext4"', 'filesystem = "f2fs"', "is no case of this experiment"),
+        ('filesystem = "ext4"', "filesystem = []", "filesystem has no value"),
+        ("{ variant", "[3] # { variant", "against must be a table"),
+        ('against = { variant = "stock" }', 'holds = "above"', "holds without against"),
+        ('variant = "stock" }', 'filesystem = "ext4", variant = "fdatasync" }', "are the same"),
+    ],
+)
+def test_bad_entries_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UseError) as caught:
+        read_text(tmp_path, HEAD + GOOD.replace(old, new, 1))
+    assert words in str(caught.value) and "asked.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('title = "Figure 6"', "", "lacks title"),
+        ('title = "Figure 6"', "title = 6", "title must be text"),
+        ('"filesystem"', '"filesistem"', "did you mean 'filesystem'"),
+        ('"variant"', '"filesystem"', "named twice"),
+        ('"throughput_tps"', '"tps"', "no figure 'tps'"),
+        ("bars", "bar", "did you mean 'bars'"),
+    ],
+)
+def test_bad_charts_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in CHART
+    with pytest.raises(UseError) as caught:
+        read_text(tmp_path, HEAD + CHART.replace(old, new, 1))
+    assert "[[chart]] number 1" in str(caught.value) and words in str(caught.value)

@@ -1,0 +1,64 @@
+"""Grouped bars as papers print them: groups along an axis, bars of a group, panels beside.
+
+Gets rows that are finished (figure_rows.py), returns Vega-Lite; computes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from jojlab.analysis.figures import FIGURES
+from jojlab.report import charts
+from jojlab.report.charts import Datasets, Rows
+
+# Okabe and Ito's, in an order in which neighbours differ in lightness too.
+BARS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A30F", "#8C8C8C")
+STATED = "#D55E00"
+_HEIGHT = 230
+
+
+def grouped(rows: Rows, figure: str) -> dict[str, Any]:
+    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`."""
+    data: Datasets = {}
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    width = (charts.WIDTH - 60 * (len(panels) - 1)) // len(panels)
+    highest = max([row["high"] for row in rows] + [row["stated"] or 0 for row in rows])
+    bars = list(dict.fromkeys(row["bar"] for row in rows))
+    drawn = [
+        _panel(
+            data, [row for row in rows if row["panel"] == panel], bars, highest, FIGURES[figure]
+        ).properties(width=width, height=_HEIGHT, title=panel or alt.Undefined)
+        for panel in panels
+    ]
+    return charts.configured(alt.hconcat(*drawn, spacing=30), data)
+
+
+def _panel(
+    data: Datasets, rows: Rows, bars: list[str], highest: float, title: str
+) -> alt.LayerChart:
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    base = alt.Chart(charts.named(data, rows)).encode(
+        x=alt.X("group:N", sort=groups, title=None, axis=alt.Axis(labelAngle=0, labelLimit=150)),
+        xOffset=alt.XOffset("bar:N", sort=bars),
+        tooltip=[
+            alt.Tooltip("case:N"),
+            *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("value", "low", "high")),
+        ],
+    )
+    scale = alt.Scale(domain=[0, highest], nice=True)
+    height = base.mark_bar().encode(
+        y=alt.Y("value:Q", title=title, scale=scale),
+        color=alt.Color(
+            "bar:N",
+            sort=bars,
+            scale=alt.Scale(domain=bars, range=list(BARS[: len(bars)])),
+            legend=charts.legend("") if len(bars) > 1 else None,
+        ),
+    )
+    ends = base.mark_rule(strokeWidth=1.5, color="#8C8C8C").encode(y="low:Q", y2="high:Q")
+    stated = base.transform_filter("datum.stated != null").mark_point(
+        shape="diamond", size=90, filled=True, color=STATED, stroke="white", strokeWidth=1
+    )
+    return alt.layer(height, ends, stated.encode(y=alt.Y("stated:Q", scale=scale)))
