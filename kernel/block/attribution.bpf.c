@@ -319,8 +319,11 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 	role = role_of(call, registers);
 	if (role & ROLE_OPENS && result >= 0)
 		note_opened(call, registers, file_of_descriptor(result));
-	if (role & ROLE_NAMES && !result)
+	if (role & ROLE_NAMES && !result) {
+		if (call == CALL_RENAME || call == CALL_RENAMEAT || call == CALL_RENAMEAT2)
+			__sync_fetch_and_add(&control.renames, 1);
 		send_names(call, registers);
+	}
 	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call == CALL_UMOUNT2)
 		return 0;
 	if (role & ROLE_FILE) {

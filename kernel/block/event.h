@@ -214,6 +214,8 @@ struct control {
 	__u64 lost_changes;
 	/* Written by user space: a new session is told every name anew. */
 	__u64 session;
+	/* Written by the programs: calls that renamed something, a directory maybe. */
+	__u64 renames;
 };
 
 _Static_assert(sizeof(struct bio_record) == 128, "bio_record is decoded as 128 bytes");
@@ -223,6 +225,6 @@ _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 b
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 192, "control is written as 192 bytes");
+_Static_assert(sizeof(struct control) == 200, "control is written as 200 bytes");
 
 #endif

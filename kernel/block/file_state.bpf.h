@@ -17,6 +17,8 @@ struct file_key {
 struct file_state {
 	__u64 session;
 	__u64 digest;		/* of the name: of the dentries up to the root */
+	__u64 own_digest;	/* of its own dentry alone */
+	__u64 renames;		/* control.renames before the digest was made */
 	__u64 size_bytes, blocks, modified_ns;
 	__u64 told_at;		/* bios queued when changes were told last */
 	__u32 told;		/* enum change: which ones */

@@ -39,6 +39,15 @@ static __always_inline __u64 dentry_of(__u64 inode)
 	return alias ? alias - bpf_core_field_offset(struct dentry, d_u.d_alias) : 0;
 }
 
+/* Changes whenever the file itself gets another name or directory. */
+static __always_inline __u64 digest_of_dentry(__u64 dentry)
+{
+	if (!dentry)
+		return 0;
+	return (dentry * 31 + READ(dentry, dentry, d_parent)) * 31 +
+	       READ(dentry, dentry, d_name.hash_len);
+}
+
 /*
  * The two walks from a dentry up to the root are bpf_loop callbacks: the verifier looks at their
  * body once, and not once for each depth.
@@ -116,11 +125,19 @@ static __always_inline void note_name(struct path_scratch *scratch, struct file_
 	struct digest_walk walk = { .dentry = dentry };
 	struct path_record *record = &scratch->record;
 	__u32 links = READ(inode, inode, i_nlink);
+	__u64 own_digest = digest_of_dentry(dentry), renames = control.renames;
 
+	/* Names of directories above it change by renames alone, seen when the calls end. */
+	if (state->named && state->own_digest == own_digest && state->renames == renames &&
+	    state->named_links == links)
+		return;
 	if (dentry)
 		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
-	if (state->named && state->digest == walk.digest && state->named_links == links)
+	if (state->named && state->digest == walk.digest && state->named_links == links) {
+		state->own_digest = own_digest;
+		state->renames = renames;
 		return;
+	}
 	record->kind = RECORD_PATH;
 	record->filesystem = scratch->key.filesystem;
 	record->time_ns = time_ns;
@@ -135,6 +152,8 @@ static __always_inline void note_name(struct path_scratch *scratch, struct file_
 		return;
 	state->named = 1;
 	state->digest = walk.digest;
+	state->own_digest = own_digest;
+	state->renames = renames;
 	state->named_links = links;
 }
 

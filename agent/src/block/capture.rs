@@ -117,7 +117,11 @@ impl Assembler {
                 self.causes.begin(sync);
             }
             Record::Change(change) => self.causes.change(&change),
-            Record::Name(name) => self.causes.name(&name),
+            Record::Name(name) => {
+                if let Some((key, path)) = self.causes.name(&name) {
+                    self.files.see_rename(key, &path, name.time_ns);
+                }
+            }
             Record::SyncEnd(sync) => self.causes.end(sync.tid),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),

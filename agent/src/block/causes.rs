@@ -85,8 +85,13 @@ impl Causes {
         self.changes.add(filesystem, &file, change.changes, change.time_ns);
     }
 
-    /// A call changed a name.
-    pub fn name(&mut self, name: &Name) {
+    /// A call changed a name; gives the file that was renamed, and its path of now.
+    pub fn name(&mut self, name: &Name) -> Option<(Key, String)> {
+        self.note_name(name);
+        matches!(name.call, 82 | 264 | 316).then(|| self.names.rename(name)).flatten()
+    }
+
+    fn note_name(&mut self, name: &Name) {
         let Some((filesystem, changed)) = self.names.find(name) else { return };
         let bits = match name.call {
             // truncate: the one that changes no name.

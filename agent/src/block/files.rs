@@ -70,11 +70,24 @@ impl Files {
         story.directory = path.mode & MODE_TYPE == MODE_DIRECTORY;
         story.unlinked = path.links == 0;
         story.size_bytes = path.size_bytes;
+        self.see_name(path_key(path), &path.path, path.time_ns);
+    }
+
+    /// A call gave the file, if it was heard of, this path.
+    pub fn see_rename(&mut self, key: Key, path: &str, time_ns: u64) {
+        if let Some(story) = self.stories.get_mut(&key) {
+            story.last_seen_ns = story.last_seen_ns.max(time_ns);
+            self.see_name(key, path, time_ns);
+        }
+    }
+
+    fn see_name(&mut self, key: Key, path: &str, from_ns: u64) {
+        let Some(story) = self.stories.get_mut(&key) else { return };
         let known = story.paths.last().map(|named| named.path.as_str());
-        if !path.path.is_empty() && known != Some(&path.path) {
-            story.paths.push(Named { path: path.path.clone(), from_ns: path.time_ns });
-            if self.kinds.is_companion(&path.path) {
-                self.companions.insert(path.path.clone());
+        if !path.is_empty() && known != Some(path) {
+            story.paths.push(Named { path: path.to_owned(), from_ns });
+            if self.kinds.is_companion(path) {
+                self.companions.insert(path.to_owned());
             }
         }
     }
@@ -282,6 +295,18 @@ mod tests {
         assert_eq!((row.first_seen_ns, row.last_seen_ns), (10, 40));
         let history = r#"[{"path":"/old","from_ns":10},{"path":"/new","from_ns":20}]"#;
         assert_eq!(row.path_history, history);
+    }
+
+    #[test]
+    fn a_call_that_renames_is_history_too_but_makes_no_file() {
+        let mut files = Files::default();
+        see(&mut files, &path(5, 0, 10, "/a.dpkg-new"));
+        let key = path_key(&path(5, 0, 10, ""));
+        files.see_rename(key, "/a", 20);
+        files.see_rename(Key { inode: 6, ..key }, "/b", 30);
+        let rows = files.rows();
+        assert_eq!((rows.len(), rows[0].path.as_str(), rows[0].last_seen_ns), (1, "/a", 20));
+        assert!(rows[0].path_history.starts_with(r#"[{"path":"/a.dpkg-new","from_ns":10}"#));
     }
 
     #[test]

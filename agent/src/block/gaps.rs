@@ -13,6 +13,8 @@ pub struct Gaps {
     pub incomplete_requests: u64,
     /// Requests that the device refused.
     pub failed_requests: u64,
+    /// Of the lost events: programs that the kernel did not run, within themselves.
+    pub skipped_runs: u64,
     /// Requests of bios queued before the tracing began or after it ended: no part of it.
     pub edge_requests: u64,
 }
@@ -22,6 +24,10 @@ impl Gaps {
     pub fn reasons(&self, lost_events: u64) -> Vec<String> {
         let counts = [
             (lost_events, "events of the tracer were lost"),
+            (
+                self.skipped_runs,
+                "of these: runs that the kernel skipped of programs interrupted by themselves",
+            ),
             (self.unattributed_bytes, "bytes have no known owner"),
             (self.unattributed_flushes, "flushes were asked for by nobody known"),
             (self.unissued_bios, "bios were queued and never issued"),

@@ -28,6 +28,8 @@ pub struct Names {
     paths: BTreeMap<(u32, String), Key>,
     older_paths: BTreeMap<(u32, String), Key>,
     directories: BTreeMap<Key, String>,
+    /// By thread: the file and the old path of the rename whose second name is to come.
+    renaming: BTreeMap<u32, (Key, String)>,
 }
 
 impl Names {
@@ -59,6 +61,32 @@ impl Names {
         let last = || known.1.rsplit('/').next().unwrap_or_default().to_owned();
         let changed = key.map_or_else(|| Changed::Named(last()), |key| Changed::File(*key));
         Some((filesystem, changed))
+    }
+
+    /// Takes the two names of a rename one after the other; after the second it gives the file
+    /// and its path of now, where both are known. The kernel tells the new name itself only when
+    /// the file is met again.
+    pub fn rename(&mut self, name: &Name) -> Option<(Key, String)> {
+        let known = self.place(name);
+        if !name.second {
+            self.renaming.remove(&name.tid);
+            let known = known?;
+            let key = self.paths.get(&known).or_else(|| self.older_paths.get(&known)).copied()?;
+            self.renaming.insert(name.tid, (key, known.1));
+            return None;
+        }
+        let (key, old) = self.renaming.remove(&name.tid)?;
+        let (filesystem, path) = known?;
+        if filesystem != key.filesystem {
+            return None;
+        }
+        self.paths.remove(&(filesystem, old.clone()));
+        self.older_paths.remove(&(filesystem, old));
+        self.paths.insert((filesystem, path.clone()), key);
+        if let Some(known) = self.directories.get_mut(&key) {
+            known.clone_from(&path);
+        }
+        Some((key, path))
     }
 
     /// Filesystem, and path from its root.
@@ -161,6 +189,29 @@ damaged line";
         assert_eq!(find(13, "new"), Some((FLASH, Changed::Named("new".into()))));
         assert_eq!(find(99, "x"), None);
         assert_eq!(find(2, ""), None);
+    }
+
+    #[test]
+    fn a_rename_is_followed_by_its_two_names() {
+        let mut names = names();
+        let given = |tid, inode, second, name: &str| Name {
+            tid,
+            inode,
+            second,
+            filesystem: FLASH,
+            name: name.into(),
+            ..Name::default()
+        };
+        let key = Key { filesystem: FLASH, inode: 14, generation: 0 };
+        assert_eq!(names.rename(&given(1, 13, false, "x")), None);
+        assert_eq!(names.rename(&given(2, 2, true, "of another thread")), None);
+        let moved = Some((key, "/y".to_owned()));
+        assert_eq!(names.rename(&given(1, 2, true, "y")), moved);
+        assert_eq!(names.find(&given(1, 2, false, "y")), file(14));
+        let nothing = Some((FLASH, Changed::Named("x".into())));
+        assert_eq!(names.find(&given(1, 13, false, "x")), nothing);
+        assert_eq!(names.rename(&given(1, 2, false, "never seen")), None);
+        assert_eq!(names.rename(&given(1, 2, true, "z")), None);
     }
 
     #[test]

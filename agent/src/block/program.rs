@@ -55,9 +55,10 @@ struct Control {
     lost_requests: u64,
     lost_changes: u64,
     session: u64,
+    renames: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 192);
+const _: () = assert!(size_of::<Control>() == 200);
 
 /// What the ring buffer gave: (length u32, record) one after the other.
 #[derive(Default)]
@@ -71,7 +72,7 @@ pub struct Program {
     _links: Vec<Link>,
     ring: Ring,
     control: NonNull<Control>,
-    _object: Object,
+    object: Object,
     collected: Box<Collected>,
 }
 
@@ -98,7 +99,7 @@ impl Program {
         let mut collected = Box::new(Collected::default());
         let ring = Ring::new(records, &mut collected)?;
         let links = object.attach()?;
-        Ok(Program { _links: links, ring, control, _object: object, collected })
+        Ok(Program { _links: links, ring, control, object, collected })
     }
 
     /// Records that did not fit in the ring buffer since the programs were loaded.
@@ -115,6 +116,33 @@ impl Program {
             control.lost_changes,
         ];
         lost.iter().sum()
+    }
+
+    /// Times since the load that the kernel did not run a program because the program was running
+    /// on this CPU already: an interrupt came in between (bpf_prog_info.recursion_misses).
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn skipped_runs(&self) -> Result<u64, ProgramError> {
+        let mut sum = 0;
+        let mut program = null_mut();
+        loop {
+            // SAFETY: the object is loaded; a null program asks for the first.
+            program = unsafe { bpf::bpf_object__next_program(self.object.0.as_ptr(), program) };
+            if program.is_null() {
+                return Ok(sum);
+            }
+            let mut size = size_of::<bpf::bpf_prog_info>() as u32;
+            // SAFETY: `program` is of this loaded object. The kernel writes at most `size` bytes,
+            // and nothing through the pointers within, which are null; all zero is a valid value.
+            let (result, info) = unsafe {
+                let mut info: bpf::bpf_prog_info = std::mem::zeroed();
+                let descriptor = bpf::bpf_program__fd(program);
+                (bpf::bpf_prog_get_info_by_fd(descriptor, &mut info, &mut size), info)
+            };
+            check("count the runs of", result)?;
+            sum += info.recursion_misses;
+        }
     }
 
     /// Traces these disks (major << 20 | minor) from now on.

@@ -59,6 +59,9 @@ pub struct Tracer {
     given_up: bool,
     /// Records lost up to the last `finish`.
     lost_before: u64,
+    /// Program runs skipped by the kernel up to the last `start`, and up to the end of the tracing.
+    skipped_before: u64,
+    skipped_end: Option<u64>,
 }
 
 impl Tracer {
@@ -81,6 +84,8 @@ impl Tracer {
             assembler: None,
             given_up: false,
             lost_before: 0,
+            skipped_before: 0,
+            skipped_end: None,
         })
     }
 
@@ -114,6 +119,8 @@ impl Tracer {
         let kinds = self.kinds.clone();
         let assembler = Assembler::new(&names, read_layout, read_mounts, kinds, settled_ns);
         self.assembler = Some(assembler);
+        self.skipped_before = self.program.skipped_runs()?;
+        self.skipped_end = None;
         self.program.switch_on(disks)?;
         Ok(())
     }
@@ -186,12 +193,29 @@ impl Tracer {
     }
 
     /// Events lost, and other gaps, of the tracing under way so far.
-    pub fn missing(&self) -> (u64, Gaps) {
-        let lost = self.program.lost_records() - self.lost_before;
-        match &self.assembler {
-            Some(assembler) => (lost + assembler.orphans(), assembler.gaps()),
-            None => (lost, Gaps::default()),
+    ///
+    /// # Errors
+    /// If the kernel does not tell which programs it skipped.
+    pub fn missing(&self) -> Result<(u64, Gaps), TracerError> {
+        let skipped_runs = self.skipped_runs()?;
+        let lost = self.program.lost_records() - self.lost_before + skipped_runs;
+        let Some(assembler) = &self.assembler else {
+            return Ok((lost, Gaps { skipped_runs, ..Gaps::default() }));
+        };
+        Ok((lost + assembler.orphans(), Gaps { skipped_runs, ..assembler.gaps() }))
+    }
+
+    fn skipped_runs(&self) -> Result<u64, TracerError> {
+        let now = self.skipped_end.map_or_else(|| self.program.skipped_runs(), Ok)?;
+        Ok(now - self.skipped_before)
+    }
+
+    /// What the programs miss from now on, switched off, is no loss.
+    fn end_skipping(&mut self) -> Result<(), TracerError> {
+        if self.skipped_end.is_none() {
+            self.skipped_end = Some(self.program.skipped_runs()?);
         }
+        Ok(())
     }
 
     /// Ends the tracing; what was recorded stays to be read.
@@ -213,7 +237,7 @@ impl Tracer {
             std::thread::sleep(Duration::from_millis(5));
             self.digest()?;
         }
-        Ok(())
+        self.end_skipping()
     }
 
     /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.
@@ -222,11 +246,15 @@ impl Tracer {
     /// If a record is damaged.
     pub fn finish(&mut self) -> Result<Capture, TracerError> {
         self.stop();
+        self.end_skipping()?;
         self.digest()?;
         let lost = self.program.lost_records();
-        let lost_events = lost - std::mem::replace(&mut self.lost_before, lost);
+        let skipped_runs = self.skipped_runs()?;
+        let lost_events = lost - std::mem::replace(&mut self.lost_before, lost) + skipped_runs;
         let assembler = self.assembler.take();
-        Ok(assembler.map(|assembler| assembler.finish(lost_events)).unwrap_or_default())
+        let mut capture = assembler.map(|it| it.finish(lost_events)).unwrap_or_default();
+        capture.gaps.skipped_runs = skipped_runs;
+        Ok(capture)
     }
 }
 

@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let end = session.watch(&mut tracer, &mut until)?;
     tracer.rest()?;
     let reasons = session.finish(&mut tracer, &lives)?;
-    session.print(arguments.json, &mut tracer, &reasons);
+    session.print(arguments.json, &mut tracer, &reasons)?;
     Ok(exit_code(end, !reasons.is_empty()))
 }
 
@@ -172,7 +172,7 @@ impl Session {
         self.write(tracer)?;
         tracer.give_up();
         self.write(tracer)?;
-        let (lost_events, gaps) = tracer.missing();
+        let (lost_events, gaps) = tracer.missing()?;
         let mut reasons = gaps.reasons(lost_events);
         for (disk, life) in lives.iter().filter(|(disk, life)| disks::life(**disk) != **life) {
             let what = if life.is_some() { "went away or became another" } else { "had no size" };
@@ -188,14 +188,14 @@ impl Session {
     }
 
     /// The table goes where messages go: standard output is the command's.
-    fn print(&self, as_json: bool, tracer: &mut Tracer, reasons: &[String]) {
+    fn print(&self, as_json: bool, tracer: &mut Tracer, reasons: &[String]) -> anyhow::Result<()> {
         tracer.stop();
-        let (lost_events, gaps) = tracer.missing();
+        let (lost_events, gaps) = tracer.missing()?;
         if as_json {
             let mut json = self.summary.json(lost_events, &gaps);
             json["incomplete_reasons"] = json!(reasons);
             println!("{json}");
-            return;
+            return Ok(());
         }
         eprint!("{}", self.summary.text(lost_events, &gaps));
         for reason in reasons {
@@ -204,6 +204,7 @@ impl Session {
         if let Some(output) = &self.output {
             eprintln!("tables in {}", output.directory().display());
         }
+        Ok(())
     }
 }
 

@@ -86,6 +86,7 @@ impl Output {
     pub fn manifest(&self, lost: u64, gaps: &Gaps, reasons: &[String]) -> anyhow::Result<()> {
         let end = [
             ("lost_events", json!(lost)),
+            ("skipped_runs", json!(gaps.skipped_runs)),
             ("unattributed_bytes", json!(gaps.unattributed_bytes)),
             ("edge_requests", json!(gaps.edge_requests)),
             ("incomplete", json!(!reasons.is_empty())),

@@ -111,8 +111,9 @@ impl Summary {
             self.requests, self.own_requests, self.own_bytes
         ));
         put(format!(
-            "{lost_events} events lost, {} bytes and {} flushes unattributed, {} bios unissued, \
-             {} requests incomplete, {} failed",
+            "{lost_events} events lost ({} skipped by the kernel), {} bytes and {} flushes \
+             unattributed, {} bios unissued, {} requests incomplete, {} failed",
+            gaps.skipped_runs,
             gaps.unattributed_bytes,
             gaps.unattributed_flushes,
             gaps.unissued_bios,
@@ -145,6 +146,7 @@ impl Summary {
             "own_requests": self.own_requests,
             "own_bytes": self.own_bytes,
             "lost_events": lost_events,
+            "skipped_runs": gaps.skipped_runs,
             "unattributed_bytes": gaps.unattributed_bytes,
             "unattributed_flushes": gaps.unattributed_flushes,
             "unissued_bios": gaps.unissued_bios,

@@ -60,7 +60,7 @@ def attribution(
     else:
         verdicts = [Verdict.of(name, verify_in_guest(name)) for name in chosen]
     if as_json:
-        rows = [verdict.row() for verdict in verdicts]
+        rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         print(json.dumps({"filesystems": rows, "skipped": skipped}, indent=1, ensure_ascii=False))
     else:
         _print(verdicts, skipped)
