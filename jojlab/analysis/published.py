@@ -167,6 +167,11 @@ def _changes(
             _ratio(made.figure, there, beside)
             for there in _paired(place, entry["than"], places, axes)
             for beside in _paired(there, entry["against"], places, axes)
+            if all(  # of several bases, each is compared with itself
+                beside.fields.get(name) == other.fields.get(name)
+                for name in entry["against"]
+                if name not in entry["than"]
+            )
         ]
         return [
             replace(

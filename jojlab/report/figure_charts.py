@@ -26,12 +26,13 @@ def grouped(rows: Rows, figure: str) -> dict[str, Any]:
     width = (charts.WIDTH - 60 * (len(panels) - 1)) // len(panels)
     highest = max([row["high"] for row in rows] + [row["stated"] or 0 for row in rows])
     bars = list(dict.fromkeys(row["bar"] for row in rows))
-    drawn = [
-        _panel(
-            data, [row for row in rows if row["panel"] == panel], bars, highest, FIGURES[figure]
-        ).properties(width=width, height=_HEIGHT, title=panel or alt.Undefined)
-        for panel in panels
-    ]
+    drawn = []
+    for panel in panels:
+        own = [row for row in rows if row["panel"] == panel]
+        picture = _panel(data, own, bars, highest, FIGURES[figure])
+        picture = picture.properties(width=width, height=_HEIGHT)
+        # Altair takes no word for "no title" here.
+        drawn.append(picture.properties(title=panel) if panel else picture)
     return charts.configured(alt.hconcat(*drawn, spacing=30), data)
 
 

@@ -45,7 +45,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
 def pictures(part: Part, summary: RunSummary, specs: Specs) -> str:
     """Draw the charts that the experiment asks for, with its variants and notes."""
     parts = [*_charts(part, summary, specs), *_notes(part)]
-    return section("figure", "In one picture", *parts) if parts else ""
+    return section("figure", "In one picture", *parts) if any(parts) else ""
 
 
 def published(part: Part) -> str:
