@@ -45,15 +45,21 @@ FIGURES: dict[str, str] = {
     "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
     "voluntary_switches_per_commit": "times the agent gave the CPU up to wait",
     "involuntary_switches_per_commit": "times the agent lost the CPU",
+    "context_switches_per_commit": "switches of the whole machine, of /proc/stat",
+    "interrupts_per_commit": "interrupts of the whole machine, timers among them, of /proc/stat",
+    "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
+    "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
+    "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }
 
-# What only a tracer can count: a capture without one has none of these, rather than zeroes.
+# What only a tracer or the modelled device can count: a capture without has none of these, rather
+# than zeroes.
 TRACED = tuple(
     name
     for name in FIGURES
-    if any(word in name for word in ("requests_", "bytes", "flushes_", "writes_"))
+    if any(word in name for word in ("requests_", "bytes", "flushes_", "writes_", "dispatch_"))
 )
 
 _CLASSES = {
@@ -70,6 +76,11 @@ _COUNTERS = {
     ("kernel", "iowait_ns"): "iowait_ns_per_commit",
     ("process", "voluntary_switches"): "voluntary_switches_per_commit",
     ("process", "involuntary_switches"): "involuntary_switches_per_commit",
+    ("kernel", "context_switches"): "context_switches_per_commit",
+    ("kernel", "interrupts"): "interrupts_per_commit",
+    ("device", "dispatch_voluntary_switches"): "dispatch_voluntary_switches_per_commit",
+    ("device", "dispatch_involuntary_switches"): "dispatch_involuntary_switches_per_commit",
+    ("device", "dispatch_cpu_ns"): "dispatch_cpu_ns_per_commit",
 }
 
 

@@ -18,7 +18,14 @@ from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
 from jojlab.field_options import keyword, option
 
 # What the directory decides, and not the case.
-OF_THE_LAB = ("device", "journal_device", "filesystem", "mkfs_options", "mount_options")
+OF_THE_LAB = (
+    "device",
+    "journal_device",
+    "completion",
+    "filesystem",
+    "mkfs_options",
+    "mount_options",
+)
 # The lab's limit is its guest's memory; here the filesystem says what it has room for.
 _HIGHEST = {"file_bytes": 1 << 44}
 

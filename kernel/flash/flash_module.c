@@ -6,23 +6,19 @@
  * /sys/block/flashN/flash_statistics.
  *
  * The data are copied when a request is issued, the request completes when a high-resolution timer
- * says so; the time in between is the device's, and costs the processor nothing.
+ * says so; the time in between is the device's, and costs the processor nothing. Instead, a thread
+ * can hand requests over and wait for them: dispatch.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/delay.h>
-#include <linux/hrtimer.h>
 #include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/sysfs.h>
 #include <linux/vmalloc.h>
 
-#include "model/flash_model.h"
+#include "disk.h"
 #include "parameters.h"
-#include "store.h"
 
 /*
  * What the device takes at once; larger requests are split by the block layer. An assumption: an
@@ -30,29 +26,8 @@
  */
 #define FLASH_REQUEST_BYTES_MAX (512 * 1024)
 
-struct flash_command {
-	struct hrtimer timer;
-	blk_status_t status;
-};
-
-/* One disk. */
-struct flash {
-	struct flash_config config;
-	struct blk_mq_tag_set tag_set;
-	struct gendisk *disk;
-	struct flash_store store;
-	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
-	struct flash_model model;
-	u64 in_flight;
-	u64 failed_requests;
-	void *tables;			/* the model's */
-};
-
 static struct flash disks[FLASH_DISKS_MAX];
 static unsigned int disk_count;
-
-/* Ageing holds the lock for so many slots at a time. */
-#define FLASH_AGEING_SLOTS 4096
 
 /* 32-bit kernels have no 64-bit division of their own; the model asks for it by this name. */
 flash_u64 flash_divide(flash_u64 dividend, flash_u64 divisor)
@@ -120,39 +95,64 @@ static blk_status_t flash_move_data(struct request *rq, enum flash_operation ope
 	}
 }
 
+u64 flash_begin(struct flash_command *command)
+{
+	struct request *rq = blk_mq_rq_from_pdu(command);
+	struct flash *flash = rq->q->queuedata;
+	unsigned long flags;
+	u64 completion_ns;
+
+	/* The service begins now: what the copy costs the processor runs beside it. */
+	spin_lock_irqsave(&flash->lock, flags);
+	completion_ns = flash_model_submit(&flash->model, &command->request, ktime_get_ns());
+	spin_unlock_irqrestore(&flash->lock, flags);
+
+	command->status = flash_move_data(rq, command->request.operation);
+	return completion_ns;
+}
+
 static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
 {
 	struct flash_command *command = blk_mq_rq_to_pdu(data->rq);
 	struct flash *flash = data->rq->q->queuedata;
-	struct flash_request request;
 	unsigned long flags;
-	u64 completion_ns;
 
-	if (!flash_request(data->rq, &request))
+	if (!flash_request(data->rq, &command->request))
 		return BLK_STS_NOTSUPP;
 	blk_mq_start_request(data->rq);
-
-	/* The service begins now: what the copy costs the processor runs beside it. */
 	spin_lock_irqsave(&flash->lock, flags);
-	completion_ns = flash_model_submit(&flash->model, &request, ktime_get_ns());
 	flash->in_flight++;
 	spin_unlock_irqrestore(&flash->lock, flags);
-
-	command->status = flash_move_data(data->rq, request.operation);
-	hrtimer_start(&command->timer, ns_to_ktime(completion_ns), HRTIMER_MODE_ABS);
+	if (flash->dispatch.thread)
+		flash_dispatch(flash, command);
+	else
+		hrtimer_start(&command->timer, ns_to_ktime(flash_begin(command)), HRTIMER_MODE_ABS);
 	return BLK_STS_OK;
 }
 
-static enum hrtimer_restart flash_timer_fired(struct hrtimer *timer)
+static void flash_count_end(struct flash_command *command, bool interrupt)
 {
-	struct flash_command *command = container_of(timer, struct flash_command, timer);
 	struct flash *flash = blk_mq_rq_from_pdu(command)->q->queuedata;
 	unsigned long flags;
 
 	spin_lock_irqsave(&flash->lock, flags);
 	flash->in_flight--;
 	flash->failed_requests += command->status != BLK_STS_OK;
+	flash->completion_interrupts += interrupt;
 	spin_unlock_irqrestore(&flash->lock, flags);
+}
+
+void flash_end(struct flash_command *command)
+{
+	flash_count_end(command, false);
+	blk_mq_end_request(blk_mq_rq_from_pdu(command), command->status);
+}
+
+static enum hrtimer_restart flash_timer_fired(struct hrtimer *timer)
+{
+	struct flash_command *command = container_of(timer, struct flash_command, timer);
+
+	flash_count_end(command, true);
 	blk_mq_complete_request(blk_mq_rq_from_pdu(command));
 	return HRTIMER_NORESTART;
 }
@@ -183,82 +183,6 @@ static const struct blk_mq_ops flash_mq_ops = {
 static const struct block_device_operations flash_disk_ops = {
 	.owner = THIS_MODULE,
 };
-
-/* One line "name value" each, all of one instant. */
-static ssize_t flash_statistics_show(struct device *device, struct device_attribute *attribute,
-				     char *buffer)
-{
-	struct flash *flash = dev_to_disk(device)->private_data;
-	struct flash_statistics *statistics;
-	u64 in_flight, failed_requests, stored_bytes;
-	unsigned int wear_spread;
-	unsigned long flags;
-	int length = 0;
-
-	statistics = kmalloc(sizeof(*statistics), GFP_KERNEL);
-	if (!statistics)
-		return -ENOMEM;
-
-	spin_lock_irqsave(&flash->lock, flags);
-	flash_model_advance(&flash->model, ktime_get_ns());
-	*statistics = flash->model.statistics;
-	wear_spread = flash_rows_wear_spread(&flash->model);
-	in_flight = flash->in_flight;
-	failed_requests = flash->failed_requests;
-	spin_unlock_irqrestore(&flash->lock, flags);
-	stored_bytes = (u64)READ_ONCE(flash->store.page_count) << PAGE_SHIFT;
-
-#define FLASH_SHOW(name) \
-	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->name);
-	FLASH_COMMAND_STATISTICS(FLASH_SHOW)
-#define FLASH_SHOW_NAND(name, field) \
-	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->field);
-	FLASH_NAND_STATISTICS(FLASH_SHOW_NAND)
-	length += sysfs_emit_at(buffer, length, "erase_count_spread %u\n", wear_spread);
-	length += sysfs_emit_at(buffer, length, "in_flight %llu\n", in_flight);
-	length += sysfs_emit_at(buffer, length, "failed_requests %llu\n", failed_requests);
-	length += sysfs_emit_at(buffer, length, "stored_bytes %llu\n", stored_bytes);
-	kfree(statistics);
-	return length;
-}
-static DEVICE_ATTR_RO(flash_statistics);
-
-/*
- * Writing anything gives the device the past that its parameters ask for (model/ageing.h): not when
- * the module is inserted, as mkfs discards the disk. The disk must be at rest.
- */
-static ssize_t flash_age_store(struct device *device, struct device_attribute *attribute,
-			       const char *buffer, size_t length)
-{
-	struct flash *flash = dev_to_disk(device)->private_data;
-	unsigned long flags;
-	int more;
-
-	spin_lock_irqsave(&flash->lock, flags);
-	more = !flash->in_flight;
-	if (more)
-		flash_ageing_begin(&flash->model);
-	spin_unlock_irqrestore(&flash->lock, flags);
-	if (!more)
-		return -EBUSY;
-	while (more) {
-		spin_lock_irqsave(&flash->lock, flags);
-		more = flash_ageing_continue(&flash->model, FLASH_AGEING_SLOTS);
-		if (!more)
-			flash_ageing_end(&flash->model, ktime_get_ns());
-		spin_unlock_irqrestore(&flash->lock, flags);
-		cond_resched();
-	}
-	return length;
-}
-static DEVICE_ATTR_WO(flash_age);
-
-static struct attribute *flash_attrs[] = {
-	&dev_attr_flash_statistics.attr,
-	&dev_attr_flash_age.attr,
-	NULL,
-};
-ATTRIBUTE_GROUPS(flash);
 
 /*
  * Without high-resolution timers the kernel looks at its timers once a tick, and every request
@@ -338,6 +262,9 @@ static int flash_add(struct flash *flash, unsigned int index)
 		error = PTR_ERR(disk);
 		goto free_tag_set;
 	}
+	error = flash_dispatch_start(flash, index);
+	if (error)
+		goto put_disk;
 	flash->disk = disk;
 	disk->private_data = flash;
 	disk->fops = &flash_disk_ops;
@@ -346,9 +273,11 @@ static int flash_add(struct flash *flash, unsigned int index)
 	set_capacity(disk, flash->config.capacity_bytes >> SECTOR_SHIFT);
 	error = device_add_disk(NULL, disk, flash_groups);
 	if (error)
-		goto put_disk;
+		goto stop_dispatch;
 	return 0;
 
+stop_dispatch:
+	flash_dispatch_stop(flash);
 put_disk:
 	put_disk(disk);
 free_tag_set:
@@ -361,6 +290,7 @@ free_tables:
 static void flash_remove(struct flash *flash)
 {
 	del_gendisk(flash->disk);
+	flash_dispatch_stop(flash);
 	put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);
 	flash_store_free(&flash->store);

@@ -25,7 +25,7 @@ def counters(cache: Cache, image: Image, out: Path, device: str, **changes: int)
     record = complete({"transactions": 31, "device": device})
     profile = read_profile(device)
     profile = replace(profile, model={**profile.model, **changes})
-    case = case_json(Case("case", record), 1, profile)
+    case = case_json(Case("case", record), 1, {device: profile})
     run_case(cache, image, case, profile.icount_shift, out)
     capture = Capture.open(out)
     assert not capture.incomplete, capture.manifest["incomplete_reasons"]

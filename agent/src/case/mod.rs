@@ -43,6 +43,7 @@ pub struct Case {
 pub struct Settings {
     pub device: String,
     pub journal_device: String,
+    pub completion: Completion,
     pub filesystem: Kind,
     pub mkfs_options: String,
     pub mount_options: String,
@@ -67,14 +68,22 @@ pub enum WorkloadSettings {
 struct Common {
     device: String,
     journal_device: String,
+    completion: Completion,
     filesystem: Kind,
     mkfs_options: String,
     mount_options: String,
     background: background::Kind,
 }
 
-const COMMON: [&str; 6] =
-    ["device", "journal_device", "filesystem", "mkfs_options", "mount_options", "background"];
+const COMMON: [&str; 7] = [
+    "device",
+    "journal_device",
+    "completion",
+    "filesystem",
+    "mkfs_options",
+    "mount_options",
+    "background",
+];
 
 impl<'de> Deserialize<'de> for Settings {
     /// In two steps, as the workload's word decides which fields there must be, and serde's
@@ -85,11 +94,19 @@ impl<'de> Deserialize<'de> for Settings {
             record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
         let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
-        let Common { device, journal_device, filesystem, mkfs_options, mount_options, background } =
-            common;
+        let Common {
+            device,
+            journal_device,
+            completion,
+            filesystem,
+            mkfs_options,
+            mount_options,
+            background,
+        } = common;
         Ok(Self {
             device,
             journal_device,
+            completion,
             filesystem,
             mkfs_options,
             mount_options,
@@ -136,6 +153,7 @@ impl Serialize for Settings {
         let common = Common {
             device: self.device.clone(),
             journal_device: self.journal_device.clone(),
+            completion: self.completion,
             filesystem: self.filesystem,
             mkfs_options: self.mkfs_options.clone(),
             mount_options: self.mount_options.clone(),
@@ -174,6 +192,11 @@ macro_rules! words {
 }
 pub(crate) use words;
 
+words! {
+    /// How the driver of the device learns that a request is done; kernel/flash/dispatch.c.
+    Completion { Direct = "direct", Interrupt = "interrupt", Polling = "polling" }
+}
+
 impl Case {
     /// Reads a case.
     ///
@@ -194,6 +217,7 @@ mod tests {
         Settings {
             device: "emmc-galaxy-s3".into(),
             journal_device: "none".into(),
+            completion: Completion::Interrupt,
             filesystem: Kind::Ext4,
             mkfs_options: String::new(),
             mount_options: "noatime".into(),

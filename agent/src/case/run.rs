@@ -40,7 +40,7 @@ pub fn run(
 ) -> anyhow::Result<()> {
     let settings = &case.case;
     let models: Vec<_> = iter::once(&case.device_model).chain(&case.journal_model).collect();
-    let flash = Flash::insert(flash_module, &models)?;
+    let flash = Flash::insert(flash_module, &models, settings.completion.word())?;
     let (device, journal) = (flash.disks()[0].node(), flash.disks().get(1).map(Disk::node));
     make::make(settings.filesystem, device, journal, &settings.mkfs_options)?;
     let mounted = Mounted::new(

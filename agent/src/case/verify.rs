@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Deserialize;
 
+use super::Completion;
 use crate::block::Tracer;
 use crate::device::flash::Flash;
 use crate::filesystem::{Kind, make, mount::Mounted};
@@ -46,7 +47,7 @@ impl Verification {
         output: &Path,
     ) -> anyhow::Result<()> {
         let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, &[device_model])?;
+        let flash = Flash::insert(flash_module, &[device_model], Completion::Direct.word())?;
         let disk = &flash.disks()[0];
         make::make(*filesystem, disk.node(), None, "")?;
         let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;

@@ -58,14 +58,19 @@ pub struct Disk {
 
 impl Flash {
     /// Inserts the module file and waits for the disks. `models` are the `[model]` of the profiles,
-    /// a disk each; what the kernel said about a wrong parameter is in the error.
+    /// a disk each, and `completion` is how its driver waits; what the kernel said about a wrong
+    /// parameter is in the error.
     ///
     /// # Errors
     /// If the module is missing, the kernel refuses it, or a disk does not appear.
-    pub fn insert(module: &Path, models: &[&BTreeMap<String, i64>]) -> Result<Flash, FlashError> {
+    pub fn insert(
+        module: &Path,
+        models: &[&BTreeMap<String, i64>],
+        completion: &str,
+    ) -> Result<Flash, FlashError> {
         let file = File::open(module)
             .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
-        let parameters = parameter_line(models);
+        let parameters = format!("completion={completion} {}", parameter_line(models));
         let mut log = kernel_log();
         let inserted = CString::new(parameters.as_str())
             .map_err(io::Error::from)
@@ -275,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_module_that_is_not_there_is_named() {
-        let error = Flash::insert(Path::new("/nowhere/flash.ko"), &[&BTreeMap::new()]);
+        let error = Flash::insert(Path::new("/nowhere/flash.ko"), &[&BTreeMap::new()], "direct");
         let text = error.err().expect("no such file").to_string();
         assert!(text.contains("/nowhere/flash.ko"), "{text}");
     }

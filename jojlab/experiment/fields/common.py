@@ -28,6 +28,15 @@ COMMON_FIELDS: tuple[Field, ...] = (
         place=("device", "journal_profile"),
     ),
     Field(
+        "completion",
+        "how the modelled device's driver learns that a request is done: from the interrupt "
+        "directly, as multi-queue drivers do; by a dispatch thread, as eMMC's had up to Linux "
+        "4.15, that sleeps until the interrupt; or by such a thread that polls",
+        "direct",
+        ("direct", "interrupt", "polling"),
+        place=("device", "completion"),
+    ),
+    Field(
         "mkfs_options",
         "further options of the filesystem's mkfs, such as -O fast_commit or -l size=64m",
         "",

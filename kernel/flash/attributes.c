@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The files of a disk in /sys/block/flashN: flash_statistics, to be read, and flash_age, to be
+ * written.
+ */
+#include <linux/blkdev.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "disk.h"
+
+/* Ageing holds the lock for so many slots at a time. */
+#define FLASH_AGEING_SLOTS 4096
+
+/* One line "name value" each, all of one instant. */
+static ssize_t flash_statistics_show(struct device *device, struct device_attribute *attribute,
+				     char *buffer)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+	struct flash_statistics *statistics;
+	struct task_struct *thread = flash->dispatch.thread;
+	u64 in_flight, failed_requests, interrupts, stored_bytes;
+	unsigned int wear_spread;
+	unsigned long flags;
+	int length = 0;
+
+	statistics = kmalloc(sizeof(*statistics), GFP_KERNEL);
+	if (!statistics)
+		return -ENOMEM;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	flash_model_advance(&flash->model, ktime_get_ns());
+	*statistics = flash->model.statistics;
+	wear_spread = flash_rows_wear_spread(&flash->model);
+	in_flight = flash->in_flight;
+	failed_requests = flash->failed_requests;
+	interrupts = flash->completion_interrupts;
+	spin_unlock_irqrestore(&flash->lock, flags);
+	stored_bytes = (u64)READ_ONCE(flash->store.page_count) << PAGE_SHIFT;
+
+#define FLASH_SHOW(name) \
+	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->name);
+	FLASH_COMMAND_STATISTICS(FLASH_SHOW)
+#define FLASH_SHOW_NAND(name, field) \
+	length += sysfs_emit_at(buffer, length, #name " %llu\n", statistics->field);
+	FLASH_NAND_STATISTICS(FLASH_SHOW_NAND)
+	length += sysfs_emit_at(buffer, length, "erase_count_spread %u\n", wear_spread);
+	length += sysfs_emit_at(buffer, length, "in_flight %llu\n", in_flight);
+	length += sysfs_emit_at(buffer, length, "failed_requests %llu\n", failed_requests);
+	length += sysfs_emit_at(buffer, length, "stored_bytes %llu\n", stored_bytes);
+	length += sysfs_emit_at(buffer, length, "completion_interrupts %llu\n", interrupts);
+	length += sysfs_emit_at(buffer, length, "dispatch_voluntary_switches %lu\n",
+				thread ? thread->nvcsw : 0);
+	length += sysfs_emit_at(buffer, length, "dispatch_involuntary_switches %lu\n",
+				thread ? thread->nivcsw : 0);
+	length += sysfs_emit_at(buffer, length, "dispatch_cpu_ns %llu\n",
+				thread ? thread->se.sum_exec_runtime : 0);
+	kfree(statistics);
+	return length;
+}
+static DEVICE_ATTR_RO(flash_statistics);
+
+/*
+ * Writing anything gives the device the past that its parameters ask for (model/ageing.h): not when
+ * the module is inserted, as mkfs discards the disk. The disk must be at rest.
+ */
+static ssize_t flash_age_store(struct device *device, struct device_attribute *attribute,
+			       const char *buffer, size_t length)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+	unsigned long flags;
+	int more;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	more = !flash->in_flight;
+	if (more)
+		flash_ageing_begin(&flash->model);
+	spin_unlock_irqrestore(&flash->lock, flags);
+	if (!more)
+		return -EBUSY;
+	while (more) {
+		spin_lock_irqsave(&flash->lock, flags);
+		more = flash_ageing_continue(&flash->model, FLASH_AGEING_SLOTS);
+		if (!more)
+			flash_ageing_end(&flash->model, ktime_get_ns());
+		spin_unlock_irqrestore(&flash->lock, flags);
+		cond_resched();
+	}
+	return length;
+}
+static DEVICE_ATTR_WO(flash_age);
+
+static struct attribute *flash_attrs[] = {
+	&dev_attr_flash_statistics.attr,
+	&dev_attr_flash_age.attr,
+	NULL,
+};
+
+static const struct attribute_group flash_group = { .attrs = flash_attrs };
+
+const struct attribute_group *flash_groups[] = { &flash_group, NULL };
