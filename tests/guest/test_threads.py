@@ -101,6 +101,6 @@ def test_a_disk_that_fills_ends_the_case_naming_the_step(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:
     case = json.loads(real_case(value_bytes=100_000, statements=10, transactions=1000))
-    case["device_model"]["capacity_bytes"] = 16 << 20
+    case["device_model"]["capacity_bytes"] = 64 << 20
     with pytest.raises(GuestError, match=r"(insert|COMMIT) on /mnt/flash/main.db: .*full"):
         run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")

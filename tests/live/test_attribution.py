@@ -85,7 +85,9 @@ def test_xfs_with_a_log_on_another_disk(bench: Bench) -> None:
     other = Path(bench.log).name
     assert {row["device"] for row in traced.written(block_type="fs-journal")} == {other}
     reasons = traced.reasons(block_subtype="log")
-    assert reasons == [CREATED[0], "b: renamed", "/: times; b: unlinked"]
+    assert reasons[:-1] == [CREATED[0], "b: renamed"]
+    # File times move with the kernel's tick: the rename may have left the same in the directory.
+    assert reasons[-1] in ("b: unlinked", "/: times; b: unlinked")
 
 
 @pytest.mark.parametrize("profile", ["single", "dup"])
