@@ -165,7 +165,8 @@ def test_a_swap_file_is_swap_and_not_the_file_s_data(bench: Bench) -> None:
         """)
     finally:
         run("swapoff", swap)
-    assert traced.bytes(block_type="swap") == 8 << 20
+    # The kernel passes over pages that are in use elsewhere just then (madvise(2)).
+    assert 7 << 20 < traced.bytes(block_type="swap") <= 8 << 20
 
 
 @pytest.mark.parametrize("name", ["ext4", "xfs", "btrfs"])
