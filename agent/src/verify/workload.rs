@@ -86,7 +86,7 @@ fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 /// O_DIRECT from memory that is aligned as it must be (open(2), NOTES).
 fn direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, libc::O_DIRECT)?;
-    let length = 16 * PAGE;
+    let length = 64 * PAGE;
     // SAFETY: a mapping of our own, used as one slice of its length and unmapped after that.
     let (address, buffer) = unsafe {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
@@ -94,7 +94,7 @@ fn direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
         (address, std::slice::from_raw_parts_mut(address.cast::<u8>(), length))
     };
     let mut writes = || -> std::io::Result<()> {
-        for (offset, length) in [(0, 16 * PAGE), (4 * PAGE, PAGE), (8 * PAGE, 3 * PAGE)] {
+        for (offset, length) in [(0, length), (4 * PAGE, PAGE), (8 * PAGE, 3 * PAGE)] {
             let part = &mut buffer[..length];
             file.stamp(part, offset as u64);
             file.file.write_all_at(part, offset as u64)?;
