@@ -151,6 +151,7 @@ struct change_record {
 enum name_flag {
 	NAME_TRUNCATED = 1,
 	NAME_SECOND = 2,		/* the new name of a rename or link */
+	NAME_EXCHANGE = 4,		/* RENAME_EXCHANGE of renameat2 */
 };
 
 struct name_record {

@@ -126,6 +126,13 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
             if path.startswith(f"/root/usr/share/joj-test/file-{number}.so")
         ]
         assert sum(written[path] for path in paths) == whole_pages, paths
+    # All else too: nothing is of an unknown type, and every file that was written has a name.
+    tables = open_tables(RunFolder.open(out))
+    types = set(tables.page_runs.block_type.to_pyarrow().to_pylist())
+    assert types == {"data", "fs-journal", "fs-metadata"}
+    assert "" not in written
+    reasons = json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
+    assert reasons == []
 
 
 def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> None:

@@ -227,3 +227,12 @@ fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
         }
     }
 }
+
+#[test]
+fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
+    let flags = record::RUN_UNMAPPED;
+    let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
+    let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };
+    assert_eq!(what(&read("squashfs"), &run), is("unknown", "", Owner::None));
+    assert_eq!(what(&read("btrfs"), &run), is("data", "", Owner::Inode));
+}

@@ -22,7 +22,7 @@ pub enum ProgramError {
     Disks(usize),
 }
 
-/// Of kernel/block/attribution.bpf.c: it has something to do only where another was skipped.
+/// Of kernel/block/bio_end.bpf.h: it has something to do only where another was skipped.
 const TAKES_OVER: &CStr = c"bio_ended_within";
 
 /// enum enabled of event.h.
