@@ -30,6 +30,7 @@
 #include "btrfs.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#include "within.bpf.h"
 #include "bio_end.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -197,7 +198,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		send_runs(&walk, bio, record, call_inode);
 	else if (record->length_bytes)
 		send_whole(&walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
-	if (walk.ownerless || operation > REQ_OP_WRITE)
+	if (walk.ownerless || operation > REQ_OP_WRITE || walk.run.magic == BLOCK_DEVICE_MAGIC)
 		describe_holder(record, (__u64)bio->bi_bdev);
 	send(record, sizeof(*record), &control.lost_bios);
 	scratch->busy = 0;
@@ -241,7 +242,21 @@ int BPF_PROG(request_issued, struct request *request)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
 {
+	volatile __u32 *busy = busy_mark(EVENT_REQUEST_COMPLETED);
+
+	if (!busy)
+		return 0;
+	*busy = 1;
 	send_request(request, RECORD_COMPLETE, bytes, error);
+	*busy = 0;
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed_within, struct request *request, int error, unsigned int bytes)
+{
+	if (takes_over(EVENT_REQUEST_COMPLETED))
+		send_request(request, RECORD_COMPLETE, bytes, error);
 	return 0;
 }
 

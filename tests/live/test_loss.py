@@ -52,6 +52,19 @@ def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -
     assert types <= {"unknown", "fs-metadata"}
 
 
+@pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync"])
+def test_a_device_written_past_filesystems_is_raw(bench: Bench, how: str) -> None:
+    disk = bench.loop(64)
+    tables = bench.folder / "tables"
+    work = ("dd", "if=/dev/zero", f"of={disk}", "bs=64k", "count=9", how, "status=none")
+    command = [bench.agent, "trace", "--device", disk, "--output", tables, "--", *work]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    traced = read(tables)
+    assert traced.bytes(block_type="data", block_subtype="raw-device") == 9 << 16
+    assert traced.bytes() == 9 << 16
+
+
 def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Bench) -> None:
     disk = bench.loop(64)
     tables = bench.folder / "tables"

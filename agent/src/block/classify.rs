@@ -237,6 +237,8 @@ fn block_device(bio: &Bio, run: &Run, end_io: &str, layout: &Layout) -> Class {
         }
         "nilfs_end_bio_write" => Class::new(BlockType::FsJournal, "super-root"),
         "btrfs_end_super_write" => Class::new(BlockType::FsMetadata, "superblock"),
+        // Nobody has mounted the device: dd, mkfs, or whoever looks for a filesystem on it.
+        _ if bio.holder.is_empty() => Class::new(BlockType::Data, "raw-device"),
         _ if run.filesystem != bio.partition_device => Class::new(BlockType::FsMetadata, ""),
         _ => Class::new(BlockType::FsMetadata, layout.subtype(run.file_offset_bytes)),
     }

@@ -117,7 +117,9 @@ fn an_ext4_journal_copy_knows_its_home_or_its_file() {
 
 #[test]
 fn other_ext4_blocks_of_the_device_are_metadata() {
-    assert_eq!(what(&write(1), &of_device()), is("fs-metadata", "", Owner::None));
+    let held = Bio { holder: "ext4".to_owned(), ..write(1) };
+    assert_eq!(what(&held, &of_device()), is("fs-metadata", "", Owner::None));
+    assert_eq!(what(&write(1), &of_device()), is("data", "raw-device", Owner::None));
     let fast = Bio { buffer_end_io: 3, ..write(1) };
     assert_eq!(what(&fast, &of_device()), is("fs-journal", "fast-commit", Owner::None));
 }

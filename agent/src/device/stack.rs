@@ -75,9 +75,10 @@ impl Stack {
                 let key = "5a".repeat(64);
                 format!("0 {whole} crypt aes-xts-plain64 {key} 0 {} 0\n", node(0))
             }
-            // One path of one group; the only target that has requests.
+            // One path of one group. Without queue_mode it would have requests.
             Self::DmMultipath => {
-                format!("0 {whole} multipath 0 0 1 1 service-time 0 1 1 {} 1\n", node(0))
+                let path = format!("service-time 0 1 1 {} 1", node(0));
+                format!("0 {whole} multipath 2 queue_mode bio 0 1 1 {path}\n")
             }
             _ => format!(
                 "0 {FIRST_SECTORS} linear {} {FIRST_BEGIN}\n{FIRST_SECTORS} {} linear {} 0\n",
