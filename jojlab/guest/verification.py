@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from jojlab.device.profile import read_profile
@@ -10,25 +11,38 @@ from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.ready import ready_image
 from jojlab.guest.runner import run_case
+from jojlab.guest.sparse_image import unpack
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
 _PROFILE = "emmc-galaxy-s3"
 _VERDICT = "verification.json"
+_DISK_IMAGE = "disk.img"
+# All of it is read at the end; mkfs.xfs wants 300 MB.
+_CAPACITY_BYTES = 512 << 20
 
 
-def verify_in_guest(filesystem: str) -> dict[str, Any]:
+def verify_in_guest(
+    filesystem: str, disk: Path | None = None, **options: str | bool
+) -> dict[str, Any]:
     """Run the self-test, or take it from the cache; return what the agent found.
 
+    The `options` are mkfs_options, mount_options and external_journal, as in an experiment. With
+    `disk`, the disk's contents after the unmount are unpacked into that file.
     Raises MachineError or GuestError when the guest cannot run it.
     """
     cache = Cache.default()
     profile = read_profile(_PROFILE)
-    target = {"filesystem": filesystem, "device_model": dict(profile.model)}
+    model = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
+    target: dict[str, Any] = {"filesystem": filesystem, "device_model": model, **options}
+    if disk:
+        target["disk_image"] = True
     record = json.dumps({"verify": target}).encode()
     with cache.work_dir() as work:
         run_case(cache, ready_image(cache), record, profile.icount_shift, work / filesystem)
         path = work / filesystem / _VERDICT
         if not path.is_file():
             raise GuestError(f"the guest handed out no {_VERDICT}")
+        if disk:
+            unpack((work / filesystem / _DISK_IMAGE).read_bytes(), disk)
         found: dict[str, Any] = json.loads(path.read_bytes())
         return found

@@ -2,7 +2,7 @@
 //! verdict, verification.json in the output directory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -27,6 +27,16 @@ pub struct Verification {
 #[serde(deny_unknown_fields)]
 struct Target {
     filesystem: Kind,
+    #[serde(default)]
+    mkfs_options: String,
+    #[serde(default)]
+    mount_options: String,
+    /// Whether the journal is on a disk of its own.
+    #[serde(default)]
+    external_journal: bool,
+    /// Whether the disk's contents are handed out, as disk.img.
+    #[serde(default)]
+    disk_image: bool,
     device_model: BTreeMap<String, i64>,
 }
 
@@ -46,12 +56,19 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, &[device_model], Completion::Direct.word())?;
-        let disk = &flash.disks()[0];
-        make::make(*filesystem, disk.node(), None, "")?;
-        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
+        let Target { filesystem, mkfs_options, mount_options, .. } = &self.verify;
+        let disks = 1 + usize::from(self.verify.external_journal);
+        let models = vec![&self.verify.device_model; disks];
+        let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
+        let nodes: Vec<PathBuf> = flash.disks().iter().map(|disk| disk.node().into()).collect();
+        let journal = nodes.get(1).map(PathBuf::as_path);
+        make::make(*filesystem, &nodes[0], journal, mkfs_options)?;
+        let place = Path::new(MOUNT_POINT);
+        let mounted = Mounted::new(*filesystem, &nodes[0], journal, place, mount_options)?;
+        let verdict = verify::run(mounted, &nodes, tracer)?;
+        if self.verify.disk_image {
+            verify::disk_image::write(&nodes[0], &output.join("disk.img"))?;
+        }
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())
