@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::flash::Flash;
+use crate::device::{flash::Flash, stack::Stack};
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -38,6 +38,8 @@ struct Target {
     #[serde(default)]
     disk_image: bool,
     device_model: BTreeMap<String, i64>,
+    /// What the filesystem's device is made of, where it is not one disk.
+    stack: Option<Stack>,
 }
 
 impl Verification {
@@ -56,11 +58,18 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, mkfs_options, mount_options, .. } = &self.verify;
-        let disks = 1 + usize::from(self.verify.external_journal);
-        let models = vec![&self.verify.device_model; disks];
+        let Target { filesystem, mkfs_options, mount_options, stack, .. } = &self.verify;
+        let parts = stack.map_or(1, Stack::disks);
+        let models =
+            vec![&self.verify.device_model; parts + usize::from(self.verify.external_journal)];
         let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
-        let nodes: Vec<PathBuf> = flash.disks().iter().map(|disk| disk.node().into()).collect();
+        let (parts, journal) = flash.disks().split_at(parts);
+        let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
+        let mut nodes = vec![match stack {
+            Some(stack) => stack.build(&names)?,
+            None => parts[0].node().to_owned(),
+        }];
+        nodes.extend(journal.iter().map(|disk| disk.node().to_owned()));
         let journal = nodes.get(1).map(PathBuf::as_path);
         make::make(*filesystem, &nodes[0], journal, mkfs_options)?;
         let place = Path::new(MOUNT_POINT);

@@ -14,7 +14,7 @@ mod stamp;
 mod workload;
 mod writers;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 
@@ -30,7 +30,7 @@ pub use check::Verdict;
 /// # Errors
 /// If the writes or the tracing fail; a wrong attribution is none, but in the verdict.
 pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::Result<Verdict> {
-    let disks = nodes.iter().map(|node| disk(node)).collect::<anyhow::Result<Vec<u32>>>()?;
+    let disks = nodes.iter().map(|node| number::of_path(node)).collect::<Result<Vec<u32>, _>>()?;
     mounted.sync()?;
     tracer.start(&disks)?;
     let mut log = workload::run(mounted.directory(), &mut || Ok(tracer.digest().map(|_| ())?))?;
@@ -43,12 +43,6 @@ pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::
     let capture = tracer.finish()?;
     drop_caches()?;
     check::check(&capture, &log, nodes)
-}
-
-fn disk(node: &Path) -> anyhow::Result<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = node.metadata().with_context(|| node.display().to_string())?;
-    Ok(number::of_node(metadata.rdev()))
 }
 
 /// What is read from now on comes from the device (Documentation/admin-guide/sysctl/vm.rst).

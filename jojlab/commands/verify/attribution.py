@@ -18,6 +18,14 @@ def attribution(
         list[str] | None,
         typer.Option(metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; several; default all."),
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="On a device made of others, in the guest: dm-linear, dm-stripe, dm-crypt, "
+            "dm-on-md, md-raid0, md-raid1.",
+        ),
+    ] = None,
     host: Annotated[
         bool, typer.Option("--host", help="On this kernel and loop devices; needs root.")
     ] = False,
@@ -43,12 +51,13 @@ def attribution(
       joj verify attribution
       joj verify attribution --filesystem f2fs
       joj verify attribution --filesystem ext4 --mount-options data=journal
+      joj verify attribution --filesystem ext4 --stack dm-crypt
       joj verify attribution --host --json
 
     Exit code 1 when a byte is of the wrong file, 4 when the owner of one is unknown.
     """
     from jojlab.errors import UseError
-    from jojlab.guest.verification import FILESYSTEMS
+    from jojlab.guest.verification import FILESYSTEMS, STACKS
     from jojlab.verify.host import verify_on_host
     from jojlab.verify.lab import verify_in_lab
 
@@ -58,9 +67,11 @@ def attribution(
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
-    options = _options(mkfs_options, mount_options, external_journal)
+    options = _options(stack, mkfs_options, mount_options, external_journal)
     if host and options:
         raise UseError(f"--host takes no {', '.join(options)}", "drop it, or drop --host")
+    if stack and stack not in STACKS:
+        raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
     verdicts: list[Verdict] = []
     skipped: dict[str, str] = {}
     if host:
@@ -80,9 +91,12 @@ def attribution(
     raise typer.Exit(_exit_code(verdicts))
 
 
-def _options(mkfs: str, mount: str, external_journal: bool) -> dict[str, str | bool]:
+def _options(
+    stack: str | None, mkfs: str, mount: str, external_journal: bool
+) -> dict[str, str | bool]:
     """Return what was given, so that the record of the plain self-test is always the same."""
     given: dict[str, str | bool] = {
+        "stack": stack or "",
         "mkfs_options": mkfs,
         "mount_options": mount,
         "external_journal": external_journal,
