@@ -76,7 +76,7 @@ static __always_inline void send_direct(struct walk *walk, __u64 dio)
 static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 				      struct bio_record *record, __u64 call_inode)
 {
-	__u64 end_io = record->end_io, private = (__u64)bio->bi_private;
+	__u64 end_io = record->end_io, private = (__u64)bio->bi_private, whole;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
 		send_direct(walk, private);
@@ -95,7 +95,14 @@ static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
 	walk->done_bytes = bio->bi_iter.bi_bvec_done;
-	walk->fallback_inode = btrfs_owner((__u64)bio, end_io);
+	whole = btrfs_whole((__u64)bio, end_io);
+	if (whole && control.btrfs_direct &&
+	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {
+		walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
+		send_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
+		return;
+	}
+	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;
 	walk->fallback_flag = RUN_COMPRESSED;
 	if (!walk->fallback_inode) {
 		walk->fallback_inode = call_inode;

@@ -204,6 +204,7 @@ struct control {
 	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
 	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
+	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
