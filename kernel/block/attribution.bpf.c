@@ -150,6 +150,7 @@ static __always_inline void describe_bio(struct bio_record *record, struct bio *
 	record->sector = bio->bi_iter.bi_sector;
 	record->length_bytes = bio->bi_iter.bi_size;
 	record->flags = bio->bi_opf;
+	record->address = (__u64)bio;
 	record->end_io = (__u64)bio->bi_end_io;
 	record->partition_sector = device->bd_start_sect;
 	record->partition_device = device->bd_dev;
@@ -240,6 +241,29 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
 {
 	send_request(request, RECORD_COMPLETE, bytes, error);
+	return 0;
+}
+
+/*
+ * The end of a bio on a disk that has no requests (device mapper, md, zram), or of one that failed
+ * before it got into a request. Of others blk_update_request() clears BIO_TRACE_COMPLETION.
+ */
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_completed, struct request_queue *queue, struct bio *bio)
+{
+	struct request_record record = { .kind = RECORD_BIO_END };
+
+	if (!control.enabled)
+		return 0;
+	record.device = disk_number(bio->bi_bdev->bd_disk);
+	if (!is_traced(record.device))
+		return 0;
+	record.time_ns = bpf_ktime_get_ns();
+	record.request = (__u64)bio;
+	record.sector = bio->bi_iter.bi_sector;
+	record.flags = bio->bi_opf;
+	record.error = bio->bi_status;
+	send(&record, sizeof(record), &control.lost_requests);
 	return 0;
 }
 

@@ -31,6 +31,18 @@ const WANTED: &[&str] = &[
     // Swap.
     "end_swap_bio_write",
     "end_swap_bio_read",
+    // Device mapper and md, of the bios that they send to the disks below: see is_stacked.
+    "clone_endio",
+    "crypt_endio",
+    "md_end_io_acct",
+    "md_end_clone_io",
+    "raid1_end_read_request",
+    "raid1_end_write_request",
+    "raid10_end_read_request",
+    "raid10_end_write_request",
+    "raid5_end_read_request",
+    "raid5_end_write_request",
+    "raid5_align_endio",
     // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
     "vmemmap_base",
     "page_offset_base",
@@ -90,6 +102,13 @@ impl Symbols {
     /// The name of the function or table at an address; empty where it is none we know.
     pub fn name(&self, address: u64) -> &'static str {
         self.names.get(&address).copied().unwrap_or("")
+    }
+
+    /// The bio was made by device mapper or md: what it was to the filesystem cannot be told.
+    pub fn is_stacked(&self, end_io: u64) -> bool {
+        let name = self.name(end_io);
+        let prefixes = ["clone_endio", "crypt_endio", "md_end_", "raid"];
+        prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
     /// 0 where the kernel has no such symbol now.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::flash::Flash;
+use crate::device::{flash::Flash, number, stack::Stack};
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -28,6 +28,8 @@ pub struct Verification {
 struct Target {
     filesystem: Kind,
     device_model: BTreeMap<String, i64>,
+    /// What the filesystem's device is made of, where it is not one disk.
+    stack: Option<Stack>,
 }
 
 impl Verification {
@@ -46,12 +48,17 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, &[device_model], Completion::Direct.word())?;
-        let disk = &flash.disks()[0];
-        make::make(*filesystem, disk.node(), None, "")?;
-        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
+        let Target { filesystem, device_model, stack } = &self.verify;
+        let models = vec![device_model; stack.map_or(1, Stack::disks)];
+        let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
+        let names: Vec<String> = flash.disks().iter().map(|disk| disk.name().to_owned()).collect();
+        let node = match stack {
+            Some(stack) => stack.build(&names)?,
+            None => flash.disks()[0].node().to_owned(),
+        };
+        make::make(*filesystem, &node, None, "")?;
+        let mounted = Mounted::new(*filesystem, &node, None, Path::new(MOUNT_POINT), "")?;
+        let verdict = verify::run(mounted.directory(), &node, number::of_path(&node)?, tracer)?;
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())

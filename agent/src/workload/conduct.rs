@@ -145,9 +145,7 @@ impl<T: Task> Post<T> {
     /// Of the calling thread, with its share of the plan.
     pub fn new(task: T, plan: Plan) -> Self {
         let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
-        // Never grown while transactions run, where their number is known.
-        let entries = Vec::with_capacity(usize::try_from(plan.count().unwrap_or(0)).unwrap_or(0));
-        let ledger = Ledger { tid, entries, warmup: 0 };
+        let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
         Self { task, ledger, plan, part: Part::WarmUp, remaining: plan.warmup, begun: false }
     }
 

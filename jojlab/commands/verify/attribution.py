@@ -18,6 +18,14 @@ def attribution(
         list[str] | None,
         typer.Option(metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; several; default all."),
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="On a device made of others, in the guest: dm-linear, dm-stripe, dm-crypt, "
+            "dm-on-md, md-raid0, md-raid1.",
+        ),
+    ] = None,
     host: Annotated[
         bool, typer.Option("--host", help="On this kernel and loop devices; needs root.")
     ] = False,
@@ -33,12 +41,13 @@ def attribution(
     Examples:
       joj verify attribution
       joj verify attribution --filesystem f2fs
+      joj verify attribution --filesystem ext4 --stack dm-crypt
       joj verify attribution --host --json
 
     Exit code 1 when a byte is of the wrong file, 4 when the owner of one is unknown.
     """
     from jojlab.errors import UseError
-    from jojlab.guest.verification import FILESYSTEMS, verify_in_guest
+    from jojlab.guest.verification import FILESYSTEMS, STACKS, verify_in_guest
     from jojlab.verify.host import verify_on_host
     from jojlab.verify.verdict import Verdict
 
@@ -48,6 +57,10 @@ def attribution(
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
+    if stack is not None and stack not in STACKS:
+        raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
+    if stack and host:
+        raise UseError("--stack is for the guest", "leave out --stack or --host")
     verdicts: list[Verdict] = []
     skipped: dict[str, str] = {}
     if host:
@@ -58,7 +71,7 @@ def attribution(
             else:
                 verdicts.append(found)
     else:
-        verdicts = [Verdict.of(name, verify_in_guest(name)) for name in chosen]
+        verdicts = [Verdict.of(name, verify_in_guest(name, stack)) for name in chosen]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         print(json.dumps({"filesystems": rows, "skipped": skipped}, indent=1, ensure_ascii=False))
