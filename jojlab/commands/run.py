@@ -38,7 +38,7 @@ def run(
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Run every case of an experiment in guests, and show its figures and report.
+    """Run an experiment in guests; show its figures, write its report.
 
     Finished cases are cached by content: running again does only what changed, and an interrupted
     run goes on.

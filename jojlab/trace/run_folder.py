@@ -97,6 +97,8 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """Read run.json and check its shape; raises UseError when `path` is no run."""
         file = path / "run.json"
+        if not path.exists():
+            raise UseError(f"{path}: no such folder", "name a folder that joj run made")
         if not file.is_file():
             raise UseError(
                 f"{path}: not a run: it has no run.json", "name a folder that joj run made"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jojlab.live.mobibench import Asked
     from jojlab.trace.run_folder import RunFolder
 
-FLAGS = """Mobibench 1.0.9's flags, its result lines, and what it left out.
+FLAGS = """Mobibench 1.0.9's flags and result lines, repaired.
 
 \b
   -p DIR   directory (default ./mobibench, made if need be)
