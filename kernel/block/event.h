@@ -230,6 +230,6 @@ _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 b
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 208, "control is written as 208 bytes");
+_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
 
 #endif

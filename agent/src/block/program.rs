@@ -63,7 +63,7 @@ struct Control {
     caught_runs: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 208);
+const _: () = assert!(size_of::<Control>() == 216);
 
 /// What the ring buffer gave: (length u32, record) one after the other.
 #[derive(Default)]
