@@ -205,6 +205,7 @@ struct control {
 	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
 	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
+	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
@@ -230,6 +231,6 @@ _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 b
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 208, "control is written as 208 bytes");
+_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
 
 #endif

@@ -48,6 +48,7 @@ struct Control {
     btrfs_copy_end_io: u64,
     btrfs_packed_write: u64,
     btrfs_packed_read: u64,
+    btrfs_direct: u64,
     vmemmap_base: u64,
     page_offset_base: u64,
     bios: u64,
@@ -62,7 +63,7 @@ struct Control {
     caught_runs: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 208);
+const _: () = assert!(size_of::<Control>() == 216);
 
 /// What the ring buffer gave: (length u32, record) one after the other.
 #[derive(Default)]
@@ -206,6 +207,9 @@ impl Program {
             set(&raw mut (*control).btrfs_copy_end_io, "btrfs_clone_write_end_io");
             set(&raw mut (*control).btrfs_packed_write, "end_compressed_bio_write");
             set(&raw mut (*control).btrfs_packed_read, "end_compressed_bio_read");
+            let direct = ["btrfs_end_dio_bio", "btrfs_dio_end_io"];
+            let direct = direct.into_iter().find(|name| symbols.address(name) != 0);
+            set(&raw mut (*control).btrfs_direct, direct.unwrap_or_default());
             set(&raw mut (*control).vmemmap_base, "vmemmap_base");
             set(&raw mut (*control).page_offset_base, "page_offset_base");
         }
