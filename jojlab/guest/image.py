@@ -47,15 +47,21 @@ class Image:
     manifest: Mapping[str, object]
 
 
-def build_image(cache: Cache, agent: Path, flash_source: Path | None) -> Image:
+def build_image(
+    cache: Cache,
+    agent: Path,
+    flash_source: Path | None,
+    roots: tuple[str, ...] = modules.ROOTS,
+) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    Raises MachineError, with the line to run, when something needed is not installed.
+    `roots` are the modules that it has, with those they need. Raises MachineError, with the line
+    to run, when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
     package = find_kernel(cache)
-    kernel = kernel_entry(cache, package)
+    kernel = kernel_entry(cache, package, roots)
     parts: dict[str, bytes] = {
         path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
     }
@@ -87,7 +93,7 @@ def qemu_version() -> str:
     return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
 
 
-def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
+def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
     """A folder with vmlinux, vmlinux.sha256 and modules/, from the kernel's package."""
 
     def build(folder: Path) -> None:
@@ -98,9 +104,11 @@ def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
             (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
             (folder / "vmlinux.sha256").write_text(sha256_file(folder / "vmlinux"))
             (folder / "modules").mkdir()
-            modules.collect(work, package.release, folder / "modules")
+            modules.collect(work, package.release, folder / "modules", roots)
 
-    wanted = hashlib.sha256(" ".join(modules.ROOTS + modules.STRIP).encode()).hexdigest()[:8]
+    parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
+    parts = " ".join(roots + modules.STRIP + parameters)
+    wanted = hashlib.sha256(parts.encode()).hexdigest()[:8]
     return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
 
 

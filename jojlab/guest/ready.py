@@ -8,6 +8,7 @@ from pathlib import Path
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image, build_image
+from jojlab.guest.modules import DRIVER_ROOTS, ROOTS
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
@@ -25,3 +26,8 @@ def agent_path() -> Path:
 def ready_image(cache: Cache) -> Image:
     """Return the image with this checkout's agent and flash device, built if need be."""
     return build_image(cache, agent_path(), ROOT / "kernel" / "flash")
+
+
+def ready_wall_image(cache: Cache) -> Image:
+    """Return the image of the guest by the clock on the wall: drivers in place of the device."""
+    return build_image(cache, agent_path(), None, ROOTS + DRIVER_ROOTS)

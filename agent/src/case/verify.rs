@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::flash::Flash;
+use crate::device::disk::Disk;
+use crate::device::{flash, partition};
+use crate::errors::WrongUse;
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -27,7 +29,12 @@ pub struct Verification {
 #[serde(deny_unknown_fields)]
 struct Target {
     filesystem: Kind,
-    device_model: BTreeMap<String, i64>,
+    /// As in a case.
+    device_model: Option<BTreeMap<String, i64>>,
+    disk: Option<String>,
+    /// Whether the filesystem is on a partition of the disk.
+    #[serde(default)]
+    partition: bool,
 }
 
 impl Verification {
@@ -46,11 +53,21 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, &[device_model], Completion::Direct.word())?;
-        let disk = &flash.disks()[0];
-        make::make(*filesystem, disk.node(), None, "")?;
-        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
+        let Target { filesystem, device_model, disk, partition } = &self.verify;
+        let disk = match (disk, device_model) {
+            (Some(name), _) => Disk::of_kernel(name)?,
+            (None, Some(model)) => {
+                let disks = flash::insert(flash_module, &[model], Completion::Direct.word())?;
+                disks.into_iter().next().context("no disk of the model")?
+            }
+            (None, None) => {
+                let message = "the self-test: neither disk nor device_model";
+                return Err(WrongUse(message.to_owned()).into());
+            }
+        };
+        let device = if *partition { partition::make(&disk)? } else { disk.node().to_owned() };
+        make::make(*filesystem, &device, None, "")?;
+        let mounted = Mounted::new(*filesystem, &device, None, Path::new(MOUNT_POINT), "")?;
         let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
@@ -66,7 +83,8 @@ mod tests {
     fn a_case_is_no_verification() {
         let json = br#"{"verify": {"filesystem": "xfs", "device_model": {"capacity_bytes": 1}}}"#;
         let target = Verification::parse(json).unwrap().verify;
-        assert_eq!((target.filesystem, target.device_model["capacity_bytes"]), (Kind::Xfs, 1));
+        assert_eq!((target.filesystem, target.partition), (Kind::Xfs, false));
+        assert_eq!(target.device_model.unwrap()["capacity_bytes"], 1);
         assert!(Verification::parse(br#"{"case": {}, "seed": 1, "device_model": {}}"#).is_none());
         assert!(Verification::parse(br#"{"verify": {"filesystem": "zfs"}}"#).is_none());
     }

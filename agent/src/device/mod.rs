@@ -1,6 +1,10 @@
 //! The device under test, and what is counted around it.
 
 pub mod counters;
+pub mod disk;
 pub mod disks;
 pub mod flash;
+pub mod interrupts;
+pub mod iostats;
 pub mod number;
+pub mod partition;

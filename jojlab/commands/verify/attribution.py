@@ -21,6 +21,12 @@ def attribution(
     host: Annotated[
         bool, typer.Option("--host", help="On this kernel and loop devices; needs root.")
     ] = False,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="In a guest on qemu-nvme, qemu-scsi or qemu-sd.")
+    ] = "",
+    partition: Annotated[
+        bool, typer.Option("--partition", help="In a guest: on a partition of the disk.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write known bytes in every way there is, and check whose the tracer says they are.
@@ -33,11 +39,14 @@ def attribution(
     Examples:
       joj verify attribution
       joj verify attribution --filesystem f2fs
+      joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --host --json
 
     Exit code 1 when a byte is of the wrong file, 4 when the owner of one is unknown.
     """
+    from jojlab.device.emulated import EMULATED
     from jojlab.errors import UseError
+    from jojlab.experiment.fields import nearest
     from jojlab.guest.verification import FILESYSTEMS, verify_in_guest
     from jojlab.verify.host import verify_on_host
     from jojlab.verify.verdict import Verdict
@@ -48,6 +57,13 @@ def attribution(
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
+    if device and device not in EMULATED:
+        raise UseError(
+            f"--device {device}: no emulated device{nearest(device, EMULATED)}",
+            f"one of {', '.join(EMULATED)}; without it the modelled device is taken",
+        )
+    if host and (device or partition):
+        raise UseError("--host is on loop devices", "drop --device and --partition")
     verdicts: list[Verdict] = []
     skipped: dict[str, str] = {}
     if host:
@@ -58,7 +74,9 @@ def attribution(
             else:
                 verdicts.append(found)
     else:
-        verdicts = [Verdict.of(name, verify_in_guest(name)) for name in chosen]
+        verdicts = [
+            Verdict.of(name, verify_in_guest(name, device, partition=partition)) for name in chosen
+        ]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         print(json.dumps({"filesystems": rows, "skipped": skipped}, indent=1, ensure_ascii=False))
