@@ -55,6 +55,7 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
     from jojlab.report.terminal import print_case, print_warnings, terminal
+    from jojlab.report.text import clocks
 
     summary = summarise(run)
     if as_json:
@@ -62,6 +63,8 @@ def _show(run: Any, *, as_json: bool) -> int:
     else:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
+        if summary.clocks != ("virtual",):
+            print(clocks(summary.clocks))
     return INCOMPLETE if summary.incomplete else FINE
 
 

@@ -63,7 +63,8 @@ pub fn run(
         &settings.mount_options,
     )?;
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
-    let configuration = configuration(&workload, &mounted, &disks)?;
+    let mut configuration = configuration(&workload, &mounted, &disks)?;
+    configuration["clock_source"] = clock_source()?.into();
     mounted.sync()?;
     disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
@@ -106,6 +107,13 @@ fn configuration(workload: &Workload, mounted: &Mounted, disks: &[Disk]) -> anyh
         }
     }
     Ok(configuration)
+}
+
+/// What the kernel reads its clock from
+/// (Documentation/ABI/testing/sysfs-devices-system-clocksource).
+fn clock_source() -> anyhow::Result<String> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Ok(std::fs::read_to_string(path).context(path)?.trim().to_owned())
 }
 
 /// The journal's device, as the manifest has it; null where there is none.

@@ -28,6 +28,7 @@ def show(
     Examples:
       joj device show emmc-galaxy-s3
       joj device show ufs-2.1 --sources
+      joj device show qemu-nvme
       joj device show ./my-card.toml --json | jq .figures
     """
     from jojlab.device.emulated import EMULATED, NOTE
