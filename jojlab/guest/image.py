@@ -38,6 +38,20 @@ _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
 
 @dataclass(frozen=True)
+class Extras:
+    """What an image holds beside the usual: kernel modules by name, programs with their packages.
+
+    An image without extras is the one that every case runs in; its bytes do not know of them.
+    """
+
+    modules: tuple[str, ...] = ()
+    programs: tuple[tuple[str, str], ...] = ()
+
+
+NO_EXTRAS = Extras()
+
+
+@dataclass(frozen=True)
 class Image:
     """What QEMU boots. `manifest` names every part by version and sha256."""
 
@@ -48,27 +62,23 @@ class Image:
 
 
 def build_image(
-    cache: Cache,
-    agent: Path,
-    flash_source: Path | None,
-    roots: tuple[str, ...] = modules.ROOTS,
+    cache: Cache, agent: Path, flash_source: Path | None, extras: Extras = NO_EXTRAS
 ) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    `roots` are the modules that it has, with those they need. Raises MachineError, with the line
-    to run, when something needed is not installed.
+    Raises MachineError, with the line to run, when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
     package = find_kernel(cache)
-    kernel = kernel_entry(cache, package, roots)
+    kernel = kernel_entry(cache, package, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
         path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
     }
     if flash_source is not None:
         flash = modules.flash_module(cache, package, flash_source)
         parts[flash.name] = flash.read_bytes()
-    tools = _tools()
+    tools = _tools(extras.programs)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": package.release,
@@ -84,6 +94,9 @@ def build_image(
         },
         "qemu_version": qemu_version(),
     }
+    if extras.programs:
+        versions = {package: package_version(package) for _, package in extras.programs}
+        manifest["extra_package_versions"] = versions
     return _publish(cache, kernel / "vmlinux", initramfs, manifest)
 
 
@@ -94,7 +107,7 @@ def qemu_version() -> str:
 
 
 def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
-    """A folder with vmlinux, vmlinux.sha256 and modules/, from the kernel's package."""
+    """A folder with vmlinux, vmlinux.sha256 and modules/ (`roots` and what they need)."""
 
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
@@ -116,10 +129,10 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def _tools() -> dict[str, bytes]:
-    """The mkfs programs, their libraries and mke2fs.conf, by their path in the guest."""
+def _tools(extras: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
+    """The mkfs and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
-    for name, package in MKFS_PACKAGES.items():
+    for name, package in (*MKFS_PACKAGES.items(), *extras):
         tool = need_tool(name, package)
         tools[f"/sbin/{name}"] = tool.read_bytes()
         tools |= {str(library): library.read_bytes() for library in shared_libraries(tool)}

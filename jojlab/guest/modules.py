@@ -15,9 +15,6 @@ from jojlab.guest.packages import KernelPackage, need_tool, package_version, run
 # Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
 ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
 
-# Drivers of the disks that QEMU emulates (jojlab/guest/wall_clock.py), for that guest alone.
-DRIVER_ROOTS = ("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block")
-
 # What a module is loaded with. NVMe has queues for polling only where they are asked for.
 PARAMETERS = {"nvme": "poll_queues=1"}
 
@@ -60,7 +57,7 @@ def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
 
 
 def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
-    """Puts stripped modules and `order` into `out`, from an unpacked kernel package.
+    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package.
 
     `order` has a file name a line, and after a space the parameters to load it with.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jojlab.device.emulated import EMULATED
 from jojlab.guest import modules, qemu, wall_clock
 from jojlab.guest.qemu import Machine
+from jojlab.guest.ready import DRIVERS
 
 
 def test_every_emulated_device_can_be_had() -> None:
@@ -22,8 +23,8 @@ def test_the_virtual_clock_s_machine_has_none_of_it() -> None:
     given = qemu.arguments(Machine(0), "K", "I")
     line = given[given.index("-append") + 1]
     assert "joj.clock" not in line and "tsc=reliable tsc_early_khz=1000000 memmap=" in line
-    assert not set(modules.ROOTS) & set(modules.DRIVER_ROOTS)
-    assert not set(modules.PARAMETERS) & set(modules.ROOTS)
+    assert not set(modules.ROOTS) & set(DRIVERS.modules)
+    assert set(modules.PARAMETERS) <= set(DRIVERS.modules)
 
 
 def test_this_machine_has_a_name() -> None:

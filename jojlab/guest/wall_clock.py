@@ -51,6 +51,7 @@ def run_by_wall_clock(
     device: str,
     out_dir: Path,
     *,
+    capacity_bytes: int = CAPACITY_BYTES,
     timeout_s: float = CASE_TIMEOUT_S,
     on_progress: Callable[[str], None] | None = None,
 ) -> Outcome:
@@ -65,7 +66,7 @@ def run_by_wall_clock(
     with cache.work_dir() as work:
         (work / CASE_FILE).write_bytes(case)
         with (work / _DISK_FILE).open("wb") as disk:
-            disk.truncate(CAPACITY_BYTES)
+            disk.truncate(capacity_bytes)
         files = asyncio.run(_run(image, device, work, timeout_s))
     check_outcome(files.pop(OUTCOME, None))
     write_files(files, out_dir)

@@ -76,7 +76,7 @@ static __always_inline void send_direct(struct walk *walk, __u64 dio)
 static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 				      struct bio_record *record, __u64 call_inode)
 {
-	__u64 end_io = record->end_io, private = (__u64)bio->bi_private;
+	__u64 end_io = record->end_io, private = (__u64)bio->bi_private, whole;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
 		send_direct(walk, private);
@@ -95,7 +95,14 @@ static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
 	walk->done_bytes = bio->bi_iter.bi_bvec_done;
-	walk->fallback_inode = btrfs_owner((__u64)bio, end_io);
+	whole = btrfs_whole((__u64)bio, end_io);
+	if (whole && control.btrfs_direct &&
+	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {
+		walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
+		send_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
+		return;
+	}
+	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;
 	walk->fallback_flag = RUN_COMPRESSED;
 	if (!walk->fallback_inode) {
 		walk->fallback_inode = call_inode;
@@ -150,6 +157,7 @@ static __always_inline void describe_bio(struct bio_record *record, struct bio *
 	record->sector = bio->bi_iter.bi_sector;
 	record->length_bytes = bio->bi_iter.bi_size;
 	record->flags = bio->bi_opf;
+	record->address = (__u64)bio;
 	record->end_io = (__u64)bio->bi_end_io;
 	record->partition_sector = device->bd_start_sect;
 	record->partition_device = device->bd_dev;
@@ -240,6 +248,64 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
 {
 	send_request(request, RECORD_COMPLETE, bytes, error);
+	return 0;
+}
+
+/*
+ * The end of a bio on a disk that has no requests (device mapper, md, zram), or of one that failed
+ * before it got into a request. Of others blk_update_request() clears BIO_TRACE_COMPLETION.
+ */
+static __always_inline void send_bio_end(struct bio *bio)
+{
+	struct request_record record = { .kind = RECORD_BIO_END };
+
+	if (!control.enabled)
+		return;
+	record.device = disk_number(bio->bi_bdev->bd_disk);
+	if (!is_traced(record.device))
+		return;
+	record.time_ns = bpf_ktime_get_ns();
+	record.request = (__u64)bio;
+	record.sector = bio->bi_iter.bi_sector;
+	record.flags = bio->bi_opf;
+	record.error = bio->bi_status;
+	send(&record, sizeof(record), &control.lost_requests);
+}
+
+/*
+ * The kernel does not run a program on a CPU that is in the middle of it. Where disks are stacked,
+ * an interrupt ends one bio while another is being ended above: a second program, attached after
+ * the first, takes what came while that one was at work.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} ending_bio SEC(".maps");
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_completed, struct request_queue *queue, struct bio *bio)
+{
+	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
+
+	if (!busy)
+		return 0;
+	*(volatile __u32 *)busy = 1;
+	send_bio_end(bio);
+	*(volatile __u32 *)busy = 0;
+	return 0;
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_ended_within, struct request_queue *queue, struct bio *bio)
+{
+	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
+
+	if (!busy || !*busy)
+		return 0;
+	send_bio_end(bio);
+	__sync_fetch_and_add(&control.caught_runs, 1);
 	return 0;
 }
 

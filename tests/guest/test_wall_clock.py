@@ -15,13 +15,11 @@ from jojlab.experiment.fields import Value
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image import Image, build_image
-from jojlab.guest.modules import DRIVER_ROOTS, ROOTS
-from jojlab.guest.ready import agent_path
+from jojlab.guest.ready import DRIVERS, agent_path
 from jojlab.guest.runner import run_case
-from jojlab.guest.verification import verify_in_guest
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.trace.capture import Capture
-from jojlab.verify.verdict import Verdict
+from jojlab.verify.lab import verify_in_lab
 from tests.guest.conftest import real_case
 
 OPERATIONS = 100  # of which half read
@@ -39,7 +37,7 @@ FILE: dict[str, Value] = {
 
 @pytest.fixture(scope="module")
 def wall_image(cache: Cache) -> Image:
-    return build_image(cache, agent_path(), None, ROOTS + DRIVER_ROOTS)
+    return build_image(cache, agent_path(), None, DRIVERS)
 
 
 def case_on(device: str, **settings: Value) -> bytes:
@@ -129,7 +127,7 @@ def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_
 
 
 def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) -> None:
-    image = build_image(cache, Path("/bin/true"), None, ROOTS + DRIVER_ROOTS)
+    image = build_image(cache, Path("/bin/true"), None, DRIVERS)
     with pytest.raises(GuestError, match=r"(?s)panicked.*Attempted to kill init"):
         run_by_wall_clock(cache, image, case_on("qemu-nvme"), "qemu-nvme", tmp_path)
 
@@ -139,6 +137,11 @@ def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) ->
     [("qemu-nvme", False), ("qemu-nvme", True), ("qemu-scsi", True), ("qemu-sd", False)],
 )
 def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
-    verdict = Verdict.of("ext4", verify_in_guest("ext4", device, partition=partition))
+    options = {"partition": True} if partition else {}
+    verdict = verify_in_lab("ext4", device=device, **options)
     assert not verdict.wrong and not verdict.incomplete, (verdict.complaints, verdict.reasons)
-    assert verdict.counts["checked_bytes"] > 1 << 20
+    assert verdict.counts["checked_bytes"] > 900_000
+    if verdict.addresses.missing:
+        pytest.skip(verdict.addresses.missing)
+    assert verdict.addresses.untold_bytes == 0
+    assert verdict.addresses.checked_bytes > 900_000

@@ -13,7 +13,7 @@ use super::gaps::Gaps;
 use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
 use super::record::{Bio, DecodeError, Record, Run, decode};
-use super::requests::Joiner;
+use super::requests::{Disk, Joiner};
 use super::symbols::Symbols;
 use crate::trace::rows;
 
@@ -73,11 +73,11 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Begins with disks by number and name. `read_layout` is asked for each device once, and
+    /// Begins with disks by number. `read_layout` is asked for each device once, and
     /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo.
     /// `settled_ns`: see Joiner::new.
     pub fn new(
-        disks: &BTreeMap<u32, String>,
+        disks: &BTreeMap<u32, Disk>,
         read_layout: fn(u32) -> Layout,
         read_mounts: fn() -> String,
         kinds: Rc<FileKinds>,
@@ -125,6 +125,7 @@ impl Assembler {
             Record::SyncEnd(sync) => self.causes.end(sync.tid),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
+            Record::BioEnd(end) => self.joiner.end_bio(&end),
         }
     }
 

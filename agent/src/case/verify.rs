@@ -2,7 +2,7 @@
 //! verdict, verification.json in the output directory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Completion;
 use crate::block::Tracer;
 use crate::device::disk::Disk;
-use crate::device::{flash, partition};
+use crate::device::{flash, partition, stack::Stack};
 use crate::errors::WrongUse;
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
@@ -29,12 +29,24 @@ pub struct Verification {
 #[serde(deny_unknown_fields)]
 struct Target {
     filesystem: Kind,
+    #[serde(default)]
+    mkfs_options: String,
+    #[serde(default)]
+    mount_options: String,
+    /// Whether the journal is on a disk of its own.
+    #[serde(default)]
+    external_journal: bool,
+    /// Whether the disk's contents are handed out, as disk.img.
+    #[serde(default)]
+    disk_image: bool,
     /// As in a case.
     device_model: Option<BTreeMap<String, i64>>,
     disk: Option<String>,
-    /// Whether the filesystem is on a partition of the disk.
+    /// Whether the filesystem is on a partition of its disk.
     #[serde(default)]
     partition: bool,
+    /// What the filesystem's device is made of, where it is not one disk.
+    stack: Option<Stack>,
 }
 
 impl Verification {
@@ -53,25 +65,50 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model, disk, partition } = &self.verify;
-        let disk = match (disk, device_model) {
-            (Some(name), _) => Disk::of_kernel(name)?,
-            (None, Some(model)) => {
-                let disks = flash::insert(flash_module, &[model], Completion::Direct.word())?;
-                disks.into_iter().next().context("no disk of the model")?
-            }
-            (None, None) => {
-                let message = "the self-test: neither disk nor device_model";
-                return Err(WrongUse(message.to_owned()).into());
-            }
+        let Target { filesystem, mkfs_options, mount_options, stack, .. } = &self.verify;
+        let disks = self.verify.disks(flash_module)?;
+        let (parts, journal) = disks.split_at(stack.map_or(1, Stack::disks));
+        let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
+        let mut nodes = vec![match stack {
+            Some(stack) => stack.build(&names)?,
+            None => parts[0].node().to_owned(),
+        }];
+        nodes.extend(journal.iter().map(|disk| disk.node().to_owned()));
+        let (device, first_sector) = match self.verify.partition {
+            true => partition::make(&parts[0])?,
+            false => (nodes[0].clone(), 0),
         };
-        let device = if *partition { partition::make(&disk)? } else { disk.node().to_owned() };
-        make::make(*filesystem, &device, None, "")?;
-        let mounted = Mounted::new(*filesystem, &device, None, Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
+        let journal = nodes.get(1).map(PathBuf::as_path);
+        make::make(*filesystem, &device, journal, mkfs_options)?;
+        let place = Path::new(MOUNT_POINT);
+        let mounted = Mounted::new(*filesystem, &device, journal, place, mount_options)?;
+        let mut verdict = verify::run(mounted, &nodes, tracer)?;
+        // As the filesystem counts, whose tools are asked.
+        verdict.writers.iter_mut().for_each(|writer| writer.sector -= first_sector);
+        if self.verify.disk_image {
+            verify::disk_image::write(&device, &output.join("disk.img"))?;
+        }
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())
+    }
+}
+
+impl Target {
+    /// The disk that the guest has, or modelled ones: those of the filesystem, then the journal's.
+    fn disks(&self, flash_module: &Path) -> anyhow::Result<Vec<Disk>> {
+        let disks = self.stack.map_or(1, Stack::disks) + usize::from(self.external_journal);
+        match (&self.disk, &self.device_model) {
+            (Some(name), None) if disks == 1 => Ok(vec![Disk::of_kernel(name)?]),
+            (None, Some(model)) if !self.partition || self.stack.is_none() => {
+                Ok(flash::insert(flash_module, &vec![model; disks], Completion::Direct.word())?)
+            }
+            _ => {
+                let message = "the self-test: one of disk and device_model; a disk, or what has a \
+                               partition, is one";
+                Err(WrongUse(message.to_owned()).into())
+            }
+        }
     }
 }
 

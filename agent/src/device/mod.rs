@@ -6,5 +6,7 @@ pub mod disks;
 pub mod flash;
 pub mod interrupts;
 pub mod iostats;
+pub mod layers;
 pub mod number;
 pub mod partition;
+pub mod stack;

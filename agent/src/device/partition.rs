@@ -33,11 +33,11 @@ struct Argument {
     data: *mut Partition,
 }
 
-/// Makes partition 1 of nearly the whole disk; gives its node.
+/// Makes partition 1 of nearly the whole disk; gives its node, and its first sector on the disk.
 ///
 /// # Errors
 /// If the kernel refuses it, or its node does not appear.
-pub fn make(disk: &Disk) -> anyhow::Result<PathBuf> {
+pub fn make(disk: &Disk) -> anyhow::Result<(PathBuf, i64)> {
     let path = disk.folder().join("size");
     let sectors = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let disk_bytes = sectors.trim().parse::<i64>().context("the disk's size")? * SECTOR_BYTES;
@@ -62,7 +62,7 @@ pub fn make(disk: &Disk) -> anyhow::Result<PathBuf> {
     }
     let node = PathBuf::from(format!("/dev/{}", partition_name(disk.name(), 1)));
     wait_for_node(&node)?;
-    Ok(node)
+    Ok((node, MARGIN_BYTES / SECTOR_BYTES))
 }
 
 /// A name that ends in a digit has a `p` before the number (block/partitions/core.c).
