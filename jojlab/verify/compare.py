@@ -68,6 +68,8 @@ def compare(told: Told, writers: Iterable[Mapping[str, Any]]) -> Addresses:
 
 
 def _agree(fact: Fact, writer: Mapping[str, Any], index: int) -> bool:
+    if writer["block_type"] == "swap":
+        return "data" in fact.block_types  # of the file that is swapped to
     if fact.block_types and writer["block_type"] not in fact.block_types:
         return False
     subtype = writer["block_subtype"]
