@@ -75,7 +75,9 @@ def _agree(fact: Fact, writer: Mapping[str, Any], index: int) -> bool:
     subtype = writer["block_subtype"]
     if fact.subtypes and subtype and not subtype.startswith(fact.subtypes):
         return False
-    if fact.inode is not None and writer["inode"] != fact.inode:
+    # Of metadata the tracer may not say whose it is: of a node whose inode it saw no name of.
+    unsaid = writer["inode"] is None and writer["block_type"] != "data"
+    if fact.inode is not None and writer["inode"] != fact.inode and not unsaid:
         return False
     offset = writer["file_offset_bytes"]
     if fact.offset_bytes is None or offset is None:
