@@ -219,6 +219,8 @@ struct control {
 	__u64 session;
 	/* Written by the programs: calls that renamed something, a directory maybe. */
 	__u64 renames;
+	/* Likewise: runs that the kernel skipped, and another program took over. */
+	__u64 caught_runs;
 };
 
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
@@ -228,6 +230,6 @@ _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 b
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 208, "control is written as 208 bytes");
+_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
 
 #endif

@@ -40,7 +40,7 @@ def attribution(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write known bytes in every way there is, and check whose the tracer says they are.
+    """Write known bytes, and check whose the tracer says they are.
 
     Every sector written says of itself which file and offset it is of. After the unmount the device
     is read, sector by sector, and compared with the tables; so are the addresses that the
