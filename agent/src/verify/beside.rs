@@ -27,6 +27,7 @@ pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
     fs::create_dir(&folder)?;
     fs::hard_link(directory.join("buffered"), folder.join("hard"))?;
     symlink("hard", folder.join("short"))?;
+    recorded.write("/folder/short", 0, b"hard");
     let target = "long/".repeat(160);
     symlink(&target, folder.join("long"))?;
     recorded.write("/folder/long", 0, target.as_bytes());

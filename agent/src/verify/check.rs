@@ -2,9 +2,9 @@
 //!
 //! A sector holds what was written to it last, so the last write of each is checked. Of a stamped
 //! file, the stamp must be of that file and offset; of SQLite's files and the few others, the
-//! bytes must be some that were written at that offset; journal and metadata must hold no stamp, but for the journal's
-//! copies of a file's data. And every durable sector of a stamped file must have been seen as its
-//! data at least once.
+//! bytes must be some that were written at that offset; journal and metadata must hold no stamp,
+//! but for the journal's copies of a file's data. And every durable sector of a stamped file must
+//! have been seen as its data at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -103,8 +103,8 @@ def test_every_block_of_a_nilfs2_log_has_its_kind() -> None:
     assert kinds == [
         None,
         Fact(("fs-journal",), ("segment-summary",)),
-        Fact(("data",), (), 12, 2 * 4096),
-        Fact(("data",), (), 12, 7 * 4096),
+        Fact(("data", "fs-metadata"), ("directory",), 12, 2 * 4096),
+        Fact(("data", "fs-metadata"), ("directory",), 12, 7 * 4096),
         Fact(("fs-metadata",), ("btree-node",), 12),
         Fact(("fs-metadata",), ("dat",)),
         Fact(("fs-metadata",), ("dat",)),
