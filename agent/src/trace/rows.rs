@@ -39,6 +39,7 @@ pub struct Request {
     pub asker_call: Option<String>,
     pub asker_file_id: Option<i64>,
     pub asker_count: i64,
+    pub askers: Option<String>,
     pub reason: Option<String>,
 }
 
@@ -54,6 +55,7 @@ pub struct PageRun {
     pub file_offset_bytes: Option<i64>,
     pub file_kind: String,
     pub home_sector: Option<i64>,
+    pub home: Option<String>,
 }
 
 /// One file, by its life story (schema/files.toml).

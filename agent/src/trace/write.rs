@@ -118,6 +118,7 @@ table!(
         asker_call,
         asker_file_id,
         asker_count,
+        askers,
         reason,
     }
 );
@@ -133,6 +134,7 @@ table!(
         file_offset_bytes,
         file_kind,
         home_sector,
+        home,
     }
 );
 table!(
