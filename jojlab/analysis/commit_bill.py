@@ -7,12 +7,13 @@ commit costs is that, divided by the number of commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import ibis
 
+from jojlab.analysis.commit_journal import AskersShare, HomeShare, askers_rows, home_rows
 from jojlab.analysis.commit_reasons import ReasonShare, reason_rows
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.latency import percentiles
@@ -23,6 +24,8 @@ from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
 KEY = ("part", "operation", "block_type", "file_kind", "file", "cause")
+
+_Share = TypeVar("_Share")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class Total:
 class Bill:
     """The bill of one case. `latency_ns` holds exact percentiles over all its commits.
 
-    `reasons` say why the filesystem's part was needed.
+    `reasons` say why the filesystem's part was needed, `homes` what the journal copied, `askers`
+    whom requests served that served several at once.
     """
 
     case_id: str
@@ -65,6 +69,8 @@ class Bill:
     latency_ns: dict[str, int]
     missing: Completeness
     reasons: tuple[ReasonShare, ...] = ()
+    homes: tuple[HomeShare, ...] = ()
+    askers: tuple[AskersShare, ...] = ()
 
     def part(self, part: str) -> tuple[BillRow, ...]:
         """Return the rows of one part, dearest first."""
@@ -106,6 +112,8 @@ def commit_bills(
         case_id = row.pop("case_id")
         if case_id in reasons:
             reasons[case_id].append(ReasonShare(**row))
+    homes = _by_case(home_rows(pieces), HomeShare)
+    askers = _by_case(askers_rows(pieces), AskersShare)
     return {
         case_id: Bill(
             case_id,
@@ -114,9 +122,18 @@ def commit_bills(
             latency[case_id],
             missing[case_id],
             tuple(reasons[case_id]),
+            tuple(homes.get(case_id, [])),
+            tuple(askers.get(case_id, [])),
         )
         for case_id, count in sorted(transactions.items())
     }
+
+
+def _by_case(rows: ibis.Table, share: Callable[..., _Share]) -> dict[str, list[_Share]]:
+    shares: dict[str, list[_Share]] = {}
+    for row in rows_of(rows):
+        shares.setdefault(row.pop("case_id"), []).append(share(**row))
+    return shares
 
 
 def bill_rows(rows: ibis.Table) -> ibis.Table:
@@ -145,6 +162,7 @@ def billed_pieces(tables: RunTables) -> ibis.Table:
         "asker_call",
         "asker_file_id",
         "reason",
+        "askers",
     )
     rows = pieces.inner_join(request, [*CAPTURE, "request_id"])
     return with_owner(rows, tables)
@@ -178,12 +196,14 @@ def bill_for_case(bill: Bill) -> dict[str, Any]:
         "total": vars(total),
         "rows": _rows_json(bill, bill.part("commit")),
         "reasons": _reasons_json(bill, "commit"),
+        **_journal_json(bill, "commit"),
         **{
             part: {
                 "per_commit": _per_commit(bill, bill.total(part)),
                 "total": vars(bill.total(part)),
                 "rows": _rows_json(bill, bill.part(part)),
                 "reasons": _reasons_json(bill, part),
+                **_journal_json(bill, part),
             }
             for part in PARTS[1:]
         },
@@ -229,6 +249,14 @@ def _reasons_json(bill: Bill, part: str) -> list[dict[str, Any]]:
     ]
 
 
+def _journal_json(bill: Bill, part: str) -> dict[str, Any]:
+    """Bytes over all commits."""
+    return {
+        "journal_copies": [vars(share) for share in bill.homes if share.part == part],
+        "shared": [vars(share) for share in bill.askers if share.part == part],
+    }
+
+
 def _run_pieces(tables: RunTables, owed: ibis.Table) -> ibis.Table:
     """One piece per page run; the first of a request carries the request."""
     runs = tables.page_runs
@@ -243,6 +271,7 @@ def _run_pieces(tables: RunTables, owed: ibis.Table) -> ibis.Table:
         "block_type",
         "file_kind",
         "file_id",
+        "home",
         requests=runs["requests"].cast("int64"),
         bytes=runs["length_bytes"],
     )
@@ -266,6 +295,7 @@ def _rest_pieces(tables: RunTables, owed: ibis.Table) -> ibis.Table:
         block_type=ownerless.ifelse("unknown", rest.block_type),
         file_kind=ownerless.ifelse("none", rest.file_kind),
         file_id=ownerless.ifelse(ibis.null("int64"), rest.file_id),
+        home=ibis.null("string"),
         requests=rest["runs"].isnull().ifelse(1, 0).cast("int64"),
         bytes=rest.length_bytes - rest.covered.cast("int64"),
     )

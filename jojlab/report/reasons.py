@@ -30,6 +30,25 @@ def sentences(bill: Bill, part: str) -> Iterator[str]:
         yield f"{text.kib(bill.per_commit(whole))} KiB of {block_type}: {', '.join(spelled)}"
 
 
+def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
+    """Yield what the journal's copies are of, and whom shared requests served."""
+    homes = [share for share in bill.homes if share.part == part]
+    if homes:
+        spelled = [
+            f"{text.kib(bill.per_commit(share.bytes))} KiB of {share.home}"
+            for share in homes[:_SPELLED]
+        ]
+        if len(homes) > _SPELLED:
+            spelled.append(f"{len(homes) - _SPELLED} more places")
+        yield f"copies in the journal: {', '.join(spelled)}"
+    askers = [share for share in bill.askers if share.part == part]
+    for share in askers[:_SPELLED]:
+        size = text.kib(bill.per_commit(share.bytes))
+        yield f"{size} KiB of {share.block_type} served several at once: {share.askers}"
+    if len(askers) > _SPELLED:
+        yield f"{len(askers) - _SPELLED} more groups were served at once"
+
+
 def _forced(cause: str) -> str:
     """A call forces a commit; writeback merely makes one."""
     return f"forced by {cause}" if " of " in cause else cause

@@ -260,7 +260,8 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
 
 
 def _reasons(bill: Bill, part: str) -> list[str]:
-    return [paragraph(sentence) for sentence in reasons.sentences(bill, part)]
+    told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part))
+    return [paragraph(sentence) for sentence in told]
 
 
 def _bill_table(bill: Bill, part: str) -> str:

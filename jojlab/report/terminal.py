@@ -164,7 +164,8 @@ def print_bill(console: Console, bill: Bill) -> None:
             _add_rows(table, bill, bill.part(part), 0)
     console.print(table)
     for part in ("commit", "deferred"):
-        for sentence in reasons.sentences(bill, part):
+        told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part))
+        for sentence in told:
             console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
 
 

@@ -7,7 +7,7 @@ use super::kernel::{
     MODE_TYPE, NILFS_MAGIC, OPERATION_DISCARD, OPERATION_MASK, OPERATION_READ,
     OPERATION_SECURE_ERASE, OPERATION_WRITE, OPERATION_WRITE_ZEROES,
 };
-use super::layout::Layout;
+use super::layout::{Inodes, Layout};
 use super::record::{self, Bio, Run};
 use super::symbols::Symbols;
 
@@ -62,12 +62,22 @@ pub struct Class {
     pub has_offset: bool,
     /// For a journal copy: byte on the filesystem's device where the block lives.
     pub home_bytes: Option<u64>,
+    /// What lives there (Layout::subtype), and the inodes where it is an inode table of ext4.
+    pub home_area: &'static str,
+    pub home_inodes: Option<Inodes>,
 }
 
 impl Class {
     fn new(block_type: BlockType, subtype: &str) -> Self {
-        let subtype = subtype.to_owned();
-        Class { block_type, subtype, owner: Owner::None, has_offset: false, home_bytes: None }
+        Class {
+            block_type,
+            subtype: subtype.to_owned(),
+            owner: Owner::None,
+            has_offset: false,
+            home_bytes: None,
+            home_area: "",
+            home_inodes: None,
+        }
     }
 
     fn of(block_type: BlockType, subtype: &str, owner: Owner) -> Self {
@@ -105,7 +115,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
         }
         _ => {}
     }
-    if let Some(class) = jbd2(bio, run, symbols) {
+    if let Some(class) = jbd2(bio, run, symbols, layout) {
         return class;
     }
     if run.flags & record::RUN_UNMAPPED != 0 {
@@ -165,7 +175,7 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
 }
 
 /// ext4 (and whoever else uses jbd2).
-fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols) -> Option<Class> {
+fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Option<Class> {
     let of_device = run.magic == BLOCK_DEVICE_MAGIC;
     let header = bio.journal_block_type;
     let by_header = || Some(Class::new(BlockType::FsJournal, jbd2_subtype(header)));
@@ -184,6 +194,8 @@ fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols) -> Option<Class> {
     if of_device && run.filesystem == bio.partition_device {
         // page->index is still the block's own, not its place in the journal.
         copy.home_bytes = Some(run.file_offset_bytes);
+        copy.home_area = layout.subtype(run.file_offset_bytes);
+        copy.home_inodes = layout.inodes(run.file_offset_bytes);
     } else if is_file(run) {
         // data=journal: the copy's page is the file's.
         copy.owner = Owner::Inode;

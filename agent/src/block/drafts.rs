@@ -39,6 +39,27 @@ impl Subject {
     }
 }
 
+/// What lives where a block goes that the journal has a copy of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Home {
+    pub area: &'static str,
+    pub first_inode: u64,
+    /// How many; none outside inode tables.
+    pub inodes: u64,
+}
+
+impl Home {
+    /// As schema/page_runs.toml spells it.
+    fn text(self) -> Option<String> {
+        let Home { area, first_inode, inodes } = self;
+        match (area, inodes) {
+            ("", _) => None,
+            (_, 0) => Some(area.to_owned()),
+            _ => Some(format!("inodes {first_inode}..{}", first_inode + inodes - 1)),
+        }
+    }
+}
+
 /// A row of page_runs to be.
 #[derive(Debug, Clone)]
 pub struct DraftRun {
@@ -49,6 +70,8 @@ pub struct DraftRun {
     pub subject: Subject,
     pub file_offset_bytes: Option<i64>,
     pub home_sector: Option<i64>,
+    /// What lives there.
+    pub home: Home,
     /// When its bio was queued.
     pub time_ns: u64,
 }
@@ -64,6 +87,7 @@ impl DraftRun {
             subject: Subject::None,
             file_offset_bytes: None,
             home_sector: None,
+            home: Home::default(),
             time_ns: 0,
         }
     }
@@ -71,7 +95,10 @@ impl DraftRun {
     /// Adds a run to those of its request; neighbours of one owner become one.
     pub fn push_onto(self, runs: &mut Vec<DraftRun>) {
         match runs.last_mut() {
-            Some(last) if continues(last, &self) => last.length_bytes += self.length_bytes,
+            Some(last) if continues(last, &self) => {
+                last.length_bytes += self.length_bytes;
+                last.home.inodes += self.home.inodes;
+            }
             _ => runs.push(self),
         }
     }
@@ -85,6 +112,7 @@ fn continues(last: &DraftRun, next: &DraftRun) -> bool {
         && last.subtype == next.subtype
         && last.subject == next.subject
         && follows(last.file_offset_bytes, next.file_offset_bytes, last.length_bytes)
+        && last.home.area == next.home.area
         && follows(last.home_sector, next.home_sector, last.length_bytes / 512)
 }
 
@@ -118,6 +146,7 @@ impl Draft {
                 file_offset_bytes: run.file_offset_bytes,
                 file_kind: file_id.map_or(file_kind::NONE, |id| files.kind(id)).to_owned(),
                 home_sector: run.home_sector,
+                home: run.home.text(),
             }
         };
         let runs: Vec<rows::PageRun> = runs.into_iter().map(page_run).collect();

@@ -14,10 +14,22 @@ const JOURNAL_DEVICE: u32 = 0x8;
 const META_BG: u32 = 0x10;
 const SIXTY_FOUR_BIT: u32 = 0x80;
 
+const INODE_TABLE: &str = "inode-table";
+
 /// Areas of one device: where each begins, and the end and name of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layout {
     areas: BTreeMap<u64, (u64, &'static str)>,
+    /// The first inode of each of ext4's inode tables, by where it begins.
+    first_inodes: BTreeMap<u64, u64>,
+    inode_bytes: u64,
+}
+
+/// The inodes of a stretch of the device: the first one's number, and bytes of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inodes {
+    pub first: u64,
+    pub bytes_each: u64,
 }
 
 impl Layout {
@@ -43,6 +55,14 @@ impl Layout {
             Some((_, &(end, name))) if position < end => name,
             _ => "",
         }
+    }
+
+    /// The inodes from a byte on; None where it is in no inode table of ext4.
+    pub fn inodes(&self, position: u64) -> Option<Inodes> {
+        let (begin, first) = self.first_inodes.range(..=position).next_back()?;
+        let is_inside = self.subtype(position) == INODE_TABLE;
+        let first = first + (position - begin) / self.inode_bytes;
+        is_inside.then_some(Inodes { first, bytes_each: self.inode_bytes })
     }
 
     /// A layout of areas (begin, bytes, name).
@@ -80,7 +100,8 @@ fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
     let first_block = u64::from(u32_at(superblock, 20));
     let blocks = u64::from(u32_at(superblock, 4));
     let blocks_per_group = u64::from(u32_at(superblock, 32)).max(1);
-    let inode_bytes = u64::from(u32_at(superblock, 40)) * u64::from(u16_at(superblock, 88));
+    let inodes_per_group = u64::from(u32_at(superblock, 40));
+    let inode_bytes = u64::from(u16_at(superblock, 88)).max(128);
     let features = u32_at(superblock, 96);
     let wide = features & SIXTY_FOUR_BIT != 0;
     let descriptor_bytes = if wide { usize::from(u16_at(superblock, 254)).max(64) } else { 32 };
@@ -103,8 +124,11 @@ fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
         };
         layout.add(block(0), block_bytes, "block-bitmap");
         layout.add(block(4), block_bytes, "inode-bitmap");
-        layout.add(block(8), inode_bytes.next_multiple_of(block_bytes), "inode-table");
+        let table_bytes = (inodes_per_group * inode_bytes).next_multiple_of(block_bytes);
+        layout.add(block(8), table_bytes, INODE_TABLE);
+        layout.first_inodes.insert(block(8), group * inodes_per_group + 1);
     }
+    layout.inode_bytes = inode_bytes;
     Ok(layout)
 }
 
@@ -176,6 +200,10 @@ mod tests {
         assert_eq!(layout.subtype(11 * 4096), "inode-bitmap");
         assert_eq!(layout.subtype(13 * 4096), "inode-table");
         assert_eq!(layout.subtype(14 * 4096), "");
+        // 32 inodes of 256 bytes: two blocks.
+        assert_eq!(layout.inodes(12 * 4096), Some(Inodes { first: 1, bytes_each: 256 }));
+        assert_eq!(layout.inodes(13 * 4096), Some(Inodes { first: 17, bytes_each: 256 }));
+        assert_eq!((layout.inodes(11 * 4096), layout.inodes(14 * 4096)), (None, None));
     }
 
     #[test]

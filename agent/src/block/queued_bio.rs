@@ -6,12 +6,13 @@ use std::rc::Rc;
 use super::calls;
 use super::causes::Cause;
 use super::classify::Class;
-use super::drafts::{DraftRun, Subject};
+use super::drafts::{DraftRun, Home, Subject};
 use super::kernel::{
     FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
     OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
     OPERATION_WRITE, OPERATION_WRITE_ZEROES,
 };
+use super::layout::Inodes;
 use super::pieces::Piece;
 use super::record::{Bio, Request, Run};
 use crate::trace::rows;
@@ -61,9 +62,19 @@ impl QueuedBio {
             subject: Subject::of(run, class),
             file_offset_bytes: class.has_offset.then_some(offset),
             home_sector: home,
+            home: home_of(class, piece),
             time_ns: self.bio.time_ns,
         }
     }
+}
+
+/// What lives at the home of a piece of a journal copy.
+fn home_of(class: &Class, piece: &Piece) -> Home {
+    let area = class.home_area;
+    class.home_inodes.map_or(Home { area, ..Home::default() }, |Inodes { first, bytes_each }| {
+        let first_inode = first + piece.skipped_bytes / bytes_each;
+        Home { area, first_inode, inodes: piece.sectors * 512 / bytes_each }
+    })
 }
 
 /// What a request's flags and its bios tell of it; its number and its device are left out.
@@ -97,6 +108,7 @@ pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         asker_call: asker.map(|asker| asker.call.to_owned()),
         asker_begin_ns: asker.and_then(|asker| asker.begin_ns).map(|time_ns| time_ns as i64),
         asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
+        askers: asker.and_then(|asker| asker.all.clone()),
         ..rows::Request::default()
     }
 }

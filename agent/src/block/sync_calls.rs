@@ -27,6 +27,8 @@ pub struct Asker {
     pub file: Option<Key>,
     /// Calls that the bio may serve: 1 where it is certain.
     pub waiting: u32,
+    /// Where they are several: the command names of those that wait, and how many have each.
+    pub all: Option<String>,
     /// Number of the call, in the order in which calls began; None for direct I/O, which waits for
     /// nothing but its own bios.
     pub number: Option<u64>,
@@ -136,7 +138,8 @@ impl SyncCalls {
         let call = calls.iter().min_by_key(|call| rank(call))?;
         let certain = of_file(&call.sync);
         let waiting = if certain { 1 } else { calls.len() as u32 };
-        Some(asker(call, waiting))
+        let all = (waiting > 1).then(|| names(&calls));
+        Some(Asker { all, ..asker(call, waiting) })
     }
 
     fn own(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
@@ -163,11 +166,19 @@ fn file_of(runs: &[(Run, Class)]) -> Option<Key> {
     data.filter(|(run, _)| run.inode != 0).map(|(run, _)| run_key(run))
 }
 
+/// As schema/requests.toml spells `askers`.
+fn names(calls: &[&Call]) -> String {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    calls.iter().for_each(|call| *counts.entry(&call.sync.comm).or_default() += 1);
+    let words = counts.iter().map(|(comm, count)| format!("{count} of {comm}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 fn direct(bio: &Bio, reads: bool, file: Option<Key>) -> Asker {
     let call = if reads { "O_DIRECT read" } else { "O_DIRECT write" };
     let comm = bio.comm.clone();
     let (pid, tid) = (bio.pid, bio.tid);
-    Asker { pid, tid, comm, call, begin_ns: None, file, waiting: 1, number: None }
+    Asker { pid, tid, comm, call, begin_ns: None, file, waiting: 1, all: None, number: None }
 }
 
 fn asker(call: &Call, waiting: u32) -> Asker {
@@ -180,6 +191,7 @@ fn asker(call: &Call, waiting: u32) -> Asker {
         begin_ns: Some(sync.time_ns),
         file: (sync.inode != 0).then(|| sync_key(sync)),
         waiting,
+        all: None,
         number: Some(call.number),
     }
 }

@@ -40,6 +40,7 @@ pub struct Request {
     pub asker_begin_ns: Option<i64>,
     pub asker_file_id: Option<i64>,
     pub asker_count: i64,
+    pub askers: Option<String>,
     pub reason: Option<String>,
 }
 
@@ -55,6 +56,7 @@ pub struct PageRun {
     pub file_offset_bytes: Option<i64>,
     pub file_kind: String,
     pub home_sector: Option<i64>,
+    pub home: Option<String>,
 }
 
 /// One file, by its life story (schema/files.toml).

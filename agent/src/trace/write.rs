@@ -119,6 +119,7 @@ table!(
         asker_begin_ns,
         asker_file_id,
         asker_count,
+        askers,
         reason,
     }
 );
@@ -134,6 +135,7 @@ table!(
         file_offset_bytes,
         file_kind,
         home_sector,
+        home,
     }
 );
 table!(
