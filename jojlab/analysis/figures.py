@@ -50,6 +50,7 @@ FIGURES: dict[str, str] = {
     "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
     "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
     "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
+    "dispatch_cpu_percent": "that time's share of one processor while transactions run",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }
@@ -129,6 +130,10 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
             if key in result:
                 transactions = result[key]["transactions"]
                 result[key] |= {name: value / transactions for name, value in sums.items()}
+    for figures in result.values():
+        running_ns = figures["transactions"] * 1e9 / figures["throughput_tps"]
+        cpu_ns = figures["dispatch_cpu_ns_per_commit"] * figures["transactions"]
+        figures["dispatch_cpu_percent"] = 100 * cpu_ns / running_ns
     for row in rows_of(first_journal_writes(tables)):
         result[row["case_id"], row["seed"]]["first_journal_write_bytes"] = row["median_bytes"]
     modelled = nand_writes(tables, {key: row["transactions"] for key, row in result.items()})

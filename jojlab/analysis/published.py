@@ -112,7 +112,7 @@ def _statement(entry: Mapping[str, Any], places: Sequence[Place], axes: Sequence
         points=(),
     )
     about = [place for place in places if _selects(entry.get("case", {}), place)]
-    if made.kind == "missing":
+    if made.kind == "missing" and "case" not in entry:
         points = []
     elif "against" not in entry:
         points = [_value(made, place) for place in about]
