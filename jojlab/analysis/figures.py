@@ -50,7 +50,7 @@ FIGURES: dict[str, str] = {
     "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
     "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
     "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
-    "dispatch_cpu_percent": "that time's share of one processor while transactions run",
+    "dispatch_cpu_percent": "CPU time of that thread, per cent of one processor",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }
