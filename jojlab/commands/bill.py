@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from jojlab.errors import MACHINE_CANNOT
-from jojlab.experiment.fields import FIELDS
+from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
 
-EXAMPLES = """What one commit costs: requests, bytes and flushes by block type, file and cause.
+EXAMPLES = """What one commit costs, by block type, file and cause.
 
 The case runs in a guest, or comes from the cache.
 
@@ -30,7 +30,6 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import Experiment
     from jojlab.guest.cache import Cache
-    from jojlab.guest.ready import ready_image
     from jojlab.report.progress import Unwatched
 
     where = "joj bill"
@@ -39,7 +38,7 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     asked, profiles = plan(experiment.expanded())
     cache = Cache.default()
     options = Options(use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory(ready_image(cache), cache, profiles, options)
+    lab = Laboratory.of(asked, cache, profiles, options)
     with cache.work_dir() as work:
         run = execute(asked, lab, work / "bill", Unwatched())
         entry = run.cases[0]
@@ -56,6 +55,7 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
     from jojlab.report.terminal import print_case, print_warnings, terminal
+    from jojlab.report.text import clocks
 
     summary = summarise(run)
     if as_json:
@@ -63,12 +63,14 @@ def _show(run: Any, *, as_json: bool) -> int:
     else:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
+        if summary.clocks != ("virtual",):
+            print(clocks(summary.clocks))
     return INCOMPLETE if summary.incomplete else FINE
 
 
 _PARAMETERS = [
     *map(option, FIELDS),
-    keyword("seed", Annotated[int, typer.Option(min=0, help="Seed.")], 1),
+    keyword("seed", Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed.")], 1),
     keyword(
         "no_cache",
         Annotated[bool, typer.Option("--no-cache", help="Run it, whatever the cache holds.")],

@@ -75,6 +75,8 @@ def change(share: float | None) -> str:
 
 CLOCKS = {
     "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
+    "guest-wall": "Measured by the clock on the wall, in a guest that QEMU emulates with its disk: "
+    "no flash behind it, no result repeats, and none is cached.",
     "wall": "Live: wall-clock time on real hardware.",
 }
 

@@ -55,7 +55,7 @@ struct bio_record {
 	char buffer_type[16];		/* b_ops->name of an XFS buffer */
 	__u32 call;			/* system call of the submitter, or NO_CALL */
 	__u32 call_flags;		/* enum call_flag */
-	char holder[8];			/* filesystem type; only for bios without owner */
+	char holder[8];			/* filesystem type; not for bios of files' pages */
 	__u64 address;			/* of the bio: an identity until it is done */
 };
 
@@ -151,6 +151,7 @@ struct change_record {
 enum name_flag {
 	NAME_TRUNCATED = 1,
 	NAME_SECOND = 2,		/* the new name of a rename or link */
+	NAME_EXCHANGE = 4,		/* RENAME_EXCHANGE of renameat2 */
 };
 
 struct name_record {
@@ -204,6 +205,7 @@ struct control {
 	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
 	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
+	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
@@ -218,6 +220,8 @@ struct control {
 	__u64 session;
 	/* Written by the programs: calls that renamed something, a directory maybe. */
 	__u64 renames;
+	/* Likewise: runs that the kernel skipped, and another program took over. */
+	__u64 caught_runs;
 };
 
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
@@ -227,6 +231,6 @@ _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 b
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 200, "control is written as 200 bytes");
+_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
 
 #endif

@@ -188,6 +188,7 @@ struct btrfs_inode {
 };
 
 struct btrfs_bio {
+	__u64 file_offset;
 	void *end_io;
 	void *private;
 	struct bio bio;

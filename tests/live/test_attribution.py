@@ -6,15 +6,12 @@ nobody known; so every test here also says that none was.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
-from jojlab.guest.ready import agent_path
-from tests.live.tracing import Bench, CannotError, run
+from tests.live.tracing import Bench, CannotError, benched, run
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0"
 
@@ -29,18 +26,8 @@ CREATED = ["b: created, grew", "b: created, grew, allocated"]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    if os.geteuid():
-        pytest.skip("only root can trace")
-    try:
-        bench = Bench(tmp_path, agent_path())
-    except MachineError as error:
-        pytest.skip(str(error))
-    try:
+    with benched(tmp_path) as bench:
         yield bench
-    except CannotError as error:
-        pytest.skip(str(error))
-    finally:
-        bench.close()
 
 
 def made(bench: Bench, command: str, options: str = "", log: str = "") -> Bench:
@@ -101,6 +88,22 @@ def test_btrfs_packs_the_files_it_is_told_to(bench: Bench, profile: str) -> None
     assert 0 < traced.bytes(block_type="data") < 65536
     log = traced.reasons(block_subtype="log-tree")
     assert log and log[0].startswith("z: created, grew")
+
+
+def test_btrfs_direct_io_has_its_file_and_place(bench: Bench) -> None:
+    """Files with checksums are written through the page cache by newer kernels: these have none."""
+    traced = made(bench, "mkfs.btrfs -q -f DISK", "nodatacow").trace("""
+        import mmap
+        page = mmap.mmap(-1, 8192); page.write(b"o" * 8192)
+        o = os.open("o", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+        for at in (0, 16384): os.pwrite(o, page, at)
+        os.fsync(o)
+    """)
+    rows = traced.written(block_type="data")
+    assert {(row["file"], row["block_subtype"]) for row in rows} == {("/o", "")}
+    places = {row["file_offset_bytes"]: row["length_bytes"] for row in rows}
+    assert places == {0: 8192, 16384: 8192}
+    assert {row["asker_call"] for row in rows} == {"O_DIRECT write"}
 
 
 def test_small_files_live_in_their_inode(bench: Bench) -> None:

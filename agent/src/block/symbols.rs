@@ -26,6 +26,9 @@ const WANTED: &[&str] = &[
     "btrfs_clone_write_end_io",
     "end_compressed_bio_write",
     "end_compressed_bio_read",
+    // Direct I/O of Btrfs: the name of 6.1, and that of 6.18.
+    "btrfs_end_dio_bio",
+    "btrfs_dio_end_io",
     "nilfs_end_bio_write",
     "nilfs_buffer_cache_aops",
     // Swap.

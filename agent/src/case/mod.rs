@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod file;
 pub mod observation;
+pub mod replay;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
@@ -19,6 +20,7 @@ pub use file::{
     Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
     MetadataOperation, ReadMode, SyncMode,
 };
+pub use replay::{ReplaySettings, ReplayWorkload};
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 
 use crate::filesystem::Kind;
@@ -32,10 +34,12 @@ pub struct Case {
     pub seed: u64,
     /// The experiment's fields.
     pub case: Settings,
-    /// The `[model]` of devices/NAME.toml: parameters of the flash module.
-    pub device_model: BTreeMap<String, i64>,
+    /// The `[model]` of devices/NAME.toml: parameters of the flash module. None with `disk`.
+    pub device_model: Option<BTreeMap<String, i64>>,
     /// The same of the journal's device, where the journal has one of its own.
     pub journal_model: Option<BTreeMap<String, i64>>,
+    /// In place of a model: the disk that the guest has, by its name in the kernel.
+    pub disk: Option<String>,
 }
 
 /// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
@@ -60,6 +64,7 @@ pub enum WorkloadSettings {
     FileWrite(FileWriteSettings),
     FileRead(FileReadSettings),
     FileMetadata(FileMetadataSettings),
+    Replay(ReplaySettings),
 }
 
 /// The record's part that every workload has.
@@ -132,6 +137,9 @@ impl WorkloadSettings {
             Some(FileWorkload::Metadata) => from_value(fields).map(Self::FileMetadata),
             None if SqliteWorkload::from_word(&word).is_some() => {
                 from_value(fields).map(Self::Sqlite)
+            }
+            None if ReplayWorkload::from_word(&word).is_some() => {
+                from_value(fields).map(Self::Replay)
             }
             None => {
                 let what = format!("workload: {word:?} is none that is known");
@@ -227,8 +235,8 @@ mod tests {
     }
 
     fn small_case() -> Case {
-        let (device_model, journal_model) = (BTreeMap::new(), None);
-        Case { seed: 3, case: settings(), device_model, journal_model }
+        let (device_model, journal_model) = (Some(BTreeMap::new()), None);
+        Case { seed: 3, case: settings(), device_model, journal_model, disk: None }
     }
 
     #[test]
@@ -244,6 +252,10 @@ mod tests {
             WorkloadSettings::FileWrite(super::file::tests::write_settings()),
             WorkloadSettings::FileRead(super::file::tests::read_settings()),
             WorkloadSettings::FileMetadata(super::file::tests::metadata_settings()),
+            WorkloadSettings::Replay(ReplaySettings {
+                workload: ReplayWorkload::Mobigen,
+                script: "/script".into(),
+            }),
         ] {
             let case = Settings { workload, ..settings() };
             let case = Case { case, ..small_case() };
@@ -251,6 +263,7 @@ mod tests {
             assert_eq!(Case::parse(json.as_bytes()).unwrap(), case);
             // A field of another workload is refused.
             let json = json.replace("transactions", "journal_mode");
+            let json = json.replace("\"script\"", "\"journal_mode\"");
             assert!(Case::parse(json.as_bytes()).is_err());
         }
     }

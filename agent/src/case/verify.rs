@@ -2,14 +2,16 @@
 //! verdict, verification.json in the output directory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::{flash::Flash, number, stack::Stack};
+use crate::device::disk::Disk;
+use crate::device::{flash, partition, stack::Stack};
+use crate::errors::WrongUse;
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -27,7 +29,22 @@ pub struct Verification {
 #[serde(deny_unknown_fields)]
 struct Target {
     filesystem: Kind,
-    device_model: BTreeMap<String, i64>,
+    #[serde(default)]
+    mkfs_options: String,
+    #[serde(default)]
+    mount_options: String,
+    /// Whether the journal is on a disk of its own.
+    #[serde(default)]
+    external_journal: bool,
+    /// Whether the disk's contents are handed out, as disk.img.
+    #[serde(default)]
+    disk_image: bool,
+    /// As in a case.
+    device_model: Option<BTreeMap<String, i64>>,
+    disk: Option<String>,
+    /// Whether the filesystem is on a partition of its disk.
+    #[serde(default)]
+    partition: bool,
     /// What the filesystem's device is made of, where it is not one disk.
     stack: Option<Stack>,
 }
@@ -48,20 +65,50 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model, stack } = &self.verify;
-        let models = vec![device_model; stack.map_or(1, Stack::disks)];
-        let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
-        let names: Vec<String> = flash.disks().iter().map(|disk| disk.name().to_owned()).collect();
-        let node = match stack {
+        let Target { filesystem, mkfs_options, mount_options, stack, .. } = &self.verify;
+        let disks = self.verify.disks(flash_module)?;
+        let (parts, journal) = disks.split_at(stack.map_or(1, Stack::disks));
+        let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
+        let mut nodes = vec![match stack {
             Some(stack) => stack.build(&names)?,
-            None => flash.disks()[0].node().to_owned(),
+            None => parts[0].node().to_owned(),
+        }];
+        nodes.extend(journal.iter().map(|disk| disk.node().to_owned()));
+        let (device, first_sector) = match self.verify.partition {
+            true => partition::make(&parts[0])?,
+            false => (nodes[0].clone(), 0),
         };
-        make::make(*filesystem, &node, None, "")?;
-        let mounted = Mounted::new(*filesystem, &node, None, Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), &node, number::of_path(&node)?, tracer)?;
+        let journal = nodes.get(1).map(PathBuf::as_path);
+        make::make(*filesystem, &device, journal, mkfs_options)?;
+        let place = Path::new(MOUNT_POINT);
+        let mounted = Mounted::new(*filesystem, &device, journal, place, mount_options)?;
+        let mut verdict = verify::run(mounted, &nodes, tracer)?;
+        // As the filesystem counts, whose tools are asked.
+        verdict.writers.iter_mut().for_each(|writer| writer.sector -= first_sector);
+        if self.verify.disk_image {
+            verify::disk_image::write(&device, &output.join("disk.img"))?;
+        }
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())
+    }
+}
+
+impl Target {
+    /// The disk that the guest has, or modelled ones: those of the filesystem, then the journal's.
+    fn disks(&self, flash_module: &Path) -> anyhow::Result<Vec<Disk>> {
+        let disks = self.stack.map_or(1, Stack::disks) + usize::from(self.external_journal);
+        match (&self.disk, &self.device_model) {
+            (Some(name), None) if disks == 1 => Ok(vec![Disk::of_kernel(name)?]),
+            (None, Some(model)) if !self.partition || self.stack.is_none() => {
+                Ok(flash::insert(flash_module, &vec![model; disks], Completion::Direct.word())?)
+            }
+            _ => {
+                let message = "the self-test: one of disk and device_model; a disk, or what has a \
+                               partition, is one";
+                Err(WrongUse(message.to_owned()).into())
+            }
+        }
     }
 }
 
@@ -73,7 +120,8 @@ mod tests {
     fn a_case_is_no_verification() {
         let json = br#"{"verify": {"filesystem": "xfs", "device_model": {"capacity_bytes": 1}}}"#;
         let target = Verification::parse(json).unwrap().verify;
-        assert_eq!((target.filesystem, target.device_model["capacity_bytes"]), (Kind::Xfs, 1));
+        assert_eq!((target.filesystem, target.partition), (Kind::Xfs, false));
+        assert_eq!(target.device_model.unwrap()["capacity_bytes"], 1);
         assert!(Verification::parse(br#"{"case": {}, "seed": 1, "device_model": {}}"#).is_none());
         assert!(Verification::parse(br#"{"verify": {"filesystem": "zfs"}}"#).is_none());
     }

@@ -121,6 +121,11 @@ pub trait Worker: Send {
     /// # Errors
     /// If a step fails.
     fn start(&mut self) -> Result<Self::Task<'_>, WorkloadError>;
+
+    /// What it has to do: an even share, unless it came with work of its own.
+    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
+        plan.share(thread, threads)
+    }
 }
 
 /// The two parts that transactions run in.
@@ -244,7 +249,8 @@ pub fn run<W: Worker>(
     observer: &mut impl Observer,
 ) -> anyhow::Result<Vec<Ledger>> {
     if let [worker] = workers {
-        let mut post = Post::new(worker.start()?, plan);
+        let own = worker.plan(plan, 0, 1);
+        let mut post = Post::new(worker.start()?, own);
         conduct(&mut post, plan, observer)?;
         return Ok(vec![post.ledger]);
     }

@@ -11,7 +11,8 @@ words! {
     Verb {
         Insert = "insert", Update = "update", Delete = "delete", Checkpoint = "checkpoint",
         Write = "write", Read = "read", Create = "create", Unlink = "unlink", Rename = "rename",
-        Mkdir = "mkdir", Stat = "stat",
+        Mkdir = "mkdir", Stat = "stat", Open = "open", Close = "close", Access = "access",
+        Fsync = "fsync", Fdatasync = "fdatasync",
     }
 }
 

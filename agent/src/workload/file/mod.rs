@@ -21,6 +21,7 @@ use super::ledger::{self, Ledger};
 use super::{Finished, Remains, WorkloadError, hash_of};
 use crate::case::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
 use metadata::Metadata;
+pub use open_file::AlignedBuffer;
 use read::Read;
 use write::Write;
 
@@ -165,6 +166,7 @@ impl FileOperations {
             transactions: ledger::rows(&self.ledgers),
             operation_hash,
             manifest: Vec::new(),
+            incomplete_reasons: Vec::new(),
             remains: Remains::File(checks),
         })
     }
@@ -191,7 +193,7 @@ fn own_name(name: &str, thread: u64) -> String {
 }
 
 /// Makes an error of a failed step.
-fn failed<'a, E: Into<std::io::Error>>(
+pub fn failed<'a, E: Into<std::io::Error>>(
     step: &'a str,
     path: &'a Path,
 ) -> impl Fn(E) -> WorkloadError + 'a {
