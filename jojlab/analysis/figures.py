@@ -124,7 +124,7 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
     result: dict[tuple[str, int], dict[str, Number]] = {}
     for row in rows_of(throughput(tables)):
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
-        for name in DEVICE_FIGURES:
+        for name in (*DEVICE_FIGURES, "dispatch_cpu_percent"):
             figures.pop(name)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
@@ -138,9 +138,9 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
                 transactions = result[key]["transactions"]
                 result[key] |= {name: value / transactions for name, value in sums.items()}
     for figures in result.values():
-        running_ns = figures["transactions"] * 1e9 / figures["throughput_tps"]
-        cpu_ns = figures["dispatch_cpu_ns_per_commit"] * figures["transactions"]
-        figures["dispatch_cpu_percent"] = 100 * cpu_ns / running_ns
+        if "dispatch_cpu_ns_per_commit" in figures:
+            share = figures["dispatch_cpu_ns_per_commit"] * figures["throughput_tps"] / 1e9
+            figures["dispatch_cpu_percent"] = 100 * share
     for row in rows_of(first_journal_writes(tables)):
         result[row["case_id"], row["seed"]]["first_journal_write_bytes"] = row["median_bytes"]
     modelled = nand_writes(tables, {key: row["transactions"] for key, row in result.items()})
