@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# File workloads whose writes stay in caches (the field sync_mode), by the manual pages of open, msync and
-# sync_file_range(2) say.
+# File workloads whose writes stay in caches (the field sync_mode), by the manual pages of open,
+# msync and sync_file_range.
 _LAZY_SYNCS = ("none", "o_direct", "mmap", "mmap_async", "sync_file_range")
 _NO_BARRIER = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
 

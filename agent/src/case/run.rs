@@ -17,7 +17,7 @@ use crate::device::disk::Disk;
 use crate::device::flash;
 use crate::errors::WrongUse;
 use crate::filesystem::{make, mount::Mounted};
-use crate::guest::clock::Clock;
+use crate::guest::clock::{self, Clock};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
 use crate::workload::background::Background;
@@ -64,7 +64,7 @@ pub fn run(
     )?;
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let mut configuration = configuration(&workload, &mounted, &disks)?;
-    configuration["clock_source"] = clock_source()?.into();
+    configuration["clock_source"] = clock::source()?.into();
     mounted.sync()?;
     disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
@@ -107,13 +107,6 @@ fn configuration(workload: &Workload, mounted: &Mounted, disks: &[Disk]) -> anyh
         }
     }
     Ok(configuration)
-}
-
-/// What the kernel reads its clock from
-/// (Documentation/ABI/testing/sysfs-devices-system-clocksource).
-fn clock_source() -> anyhow::Result<String> {
-    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    Ok(std::fs::read_to_string(path).context(path)?.trim().to_owned())
 }
 
 /// The journal's device, as the manifest has it; null where there is none.

@@ -77,6 +77,7 @@ fn settle(clock: Clock) -> anyhow::Result<()> {
     if clock == Clock::Virtual {
         timers::halt_rtc().context("no right to the clock's ports")?;
     }
+    clock.settle()?;
     fs::create_dir(RESULTS).context(RESULTS)
 }
 

@@ -1,10 +1,22 @@
 //! The clock that the lab gave this guest: reads the kernel command line's field `joj.clock`.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 const FIELD: &str = "joj.clock=";
+
+/// What the kernel reads its clock from
+/// (Documentation/ABI/testing/sysfs-devices-system-clocksource).
+const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The TSC by its first calibration, which a busy host disturbs; the kernel compares it with other
+/// timers for a second, and then calls it tsc (tsc_refine_calibration_work() in
+/// arch/x86/kernel/tsc.c).
+const UNREFINED: &str = "tsc-early";
+const LOOKS: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What times in this guest mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +45,23 @@ impl Clock {
         }
     }
 
+    /// Waits until the kernel knows how fast its clock runs; a virtual one's speed is given.
+    ///
+    /// # Errors
+    /// If it never finds out.
+    pub fn settle(self) -> anyhow::Result<()> {
+        if self == Self::Virtual {
+            return Ok(());
+        }
+        for _ in 0..LOOKS {
+            if source()? != UNREFINED {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        bail!("the kernel could not calibrate its clock: is this machine that busy?")
+    }
+
     /// Its name in the manifest.
     pub fn word(self) -> &'static str {
         match self {
@@ -40,6 +69,14 @@ impl Clock {
             Self::Wall => "guest-wall",
         }
     }
+}
+
+/// What the kernel reads its clock from, such as tsc.
+///
+/// # Errors
+/// If /sys is not mounted.
+pub fn source() -> anyhow::Result<String> {
+    Ok(fs::read_to_string(SOURCE).context(SOURCE)?.trim().to_owned())
 }
 
 #[cfg(test)]
