@@ -24,6 +24,7 @@ STACKS = {
     "dm-linear": ("dm_mod",),
     "dm-stripe": ("dm_mod",),
     "dm-crypt": ("dm_crypt", "ecb", "xts"),
+    "dm-multipath": ("dm_multipath", "dm_service_time"),
     "dm-on-md": ("dm_mod", "raid1"),
     "md-raid0": ("raid0",),
     "md-raid1": ("raid1",),

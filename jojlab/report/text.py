@@ -58,9 +58,9 @@ def figure(name: str, value: Number) -> str:
 
 
 def spread(name: str, ends: tuple[Number, Number]) -> str:
-    """Return [min–max], or nothing when all seeds agree."""
-    low, high = ends
-    return "" if low == high else f"[{figure(name, low)}–{figure(name, high)}]"
+    """Return [min–max], or nothing when all seeds agree in the digits shown."""
+    low, high = (figure(name, end) for end in ends)
+    return "" if low == high else f"[{low}–{high}]"
 
 
 def percent(share: float) -> str:

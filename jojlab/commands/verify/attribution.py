@@ -23,7 +23,7 @@ def attribution(
         typer.Option(
             metavar="NAME",
             help="On a device made of others, in the guest: dm-linear, dm-stripe, dm-crypt, "
-            "dm-on-md, md-raid0, md-raid1.",
+            "dm-multipath, dm-on-md, md-raid0, md-raid1.",
         ),
     ] = None,
     device: Annotated[
