@@ -99,7 +99,11 @@ impl Target {
     fn disks(&self, flash_module: &Path) -> anyhow::Result<Vec<Disk>> {
         let disks = self.stack.map_or(1, Stack::disks) + usize::from(self.external_journal);
         match (&self.disk, &self.device_model) {
-            (Some(name), None) if disks == 1 => Ok(vec![Disk::of_kernel(name)?]),
+            (Some(name), None) if disks == 1 => {
+                let disk = Disk::of_kernel(name)?;
+                disk.forbid_discards()?;
+                Ok(vec![disk])
+            }
             (None, Some(model)) if !self.partition || self.stack.is_none() => {
                 Ok(flash::insert(flash_module, &vec![model; disks], Completion::Direct.word())?)
             }

@@ -25,7 +25,7 @@ pub enum DiskError {
     Name(String),
     #[error("cannot look at {node}: {source}")]
     Node { node: PathBuf, source: io::Error },
-    #[error("cannot read the queue setting {path}: {source}")]
+    #[error("cannot read or write the queue setting {path}: {source}")]
     Setting { path: PathBuf, source: io::Error },
     #[error("cannot read the statistics of {node}: {source}")]
     Statistics { node: PathBuf, source: io::Error },
@@ -114,6 +114,16 @@ impl Disk {
         let text =
             fs::read_to_string(&path).map_err(|source| DiskError::Setting { path, source })?;
         Ok(text.trim_end().to_owned())
+    }
+
+    /// Lets nobody discard it from now on: an SD card reads as ones where it was erased, and an
+    /// image of it would be as large as the card.
+    ///
+    /// # Errors
+    /// If the kernel has no such setting.
+    pub fn forbid_discards(&self) -> Result<(), DiskError> {
+        let path = self.folder.join("queue/discard_max_bytes");
+        fs::write(&path, "0").map_err(|source| DiskError::Setting { path, source })
     }
 
     /// Gives a modelled device the past its parameters ask for; any other has its own.
