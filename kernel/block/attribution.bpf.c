@@ -30,6 +30,7 @@
 #include "btrfs.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#include "within.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -202,7 +203,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		send_runs(&walk, bio, record, call_inode);
 	else if (record->length_bytes)
 		send_whole(&walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
-	if (walk.ownerless || operation > REQ_OP_WRITE)
+	if (walk.ownerless || operation > REQ_OP_WRITE || walk.run.magic == BLOCK_DEVICE_MAGIC)
 		describe_holder(record, (__u64)bio->bi_bdev);
 	send(record, sizeof(*record), &control.lost_bios);
 	scratch->busy = 0;

@@ -116,6 +116,7 @@ table!(
         asker_tid,
         asker_comm,
         asker_call,
+        asker_begin_ns,
         asker_file_id,
         asker_count,
         askers,
