@@ -51,6 +51,7 @@ FIGURES: dict[str, str] = {
     "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
     "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
     "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
+    "dispatch_cpu_percent": "CPU time of that thread, per cent of one processor",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
 }
@@ -123,7 +124,7 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
     result: dict[tuple[str, int], dict[str, Number]] = {}
     for row in rows_of(throughput(tables)):
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
-        for name in DEVICE_FIGURES:
+        for name in (*DEVICE_FIGURES, "dispatch_cpu_percent"):
             figures.pop(name)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
@@ -136,6 +137,10 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
             if key in result:
                 transactions = result[key]["transactions"]
                 result[key] |= {name: value / transactions for name, value in sums.items()}
+    for figures in result.values():
+        if "dispatch_cpu_ns_per_commit" in figures:
+            share = figures["dispatch_cpu_ns_per_commit"] * figures["throughput_tps"] / 1e9
+            figures["dispatch_cpu_percent"] = 100 * share
     for row in rows_of(first_journal_writes(tables)):
         result[row["case_id"], row["seed"]]["first_journal_write_bytes"] = row["median_bytes"]
     modelled = nand_writes(tables, {key: row["transactions"] for key, row in result.items()})

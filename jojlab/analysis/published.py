@@ -18,6 +18,9 @@ from jojlab.analysis.figures import Number
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
 SMALL_ERROR = 0.10
 
+# Bytes of the units that figures in bytes are printed in; papers of storage mean 1024 by KB.
+_BYTES = {"B": 1, "KB": 1024, "KiB": 1024, "MB": 1 << 20, "MiB": 1 << 20}
+
 
 @dataclass(frozen=True)
 class Place:
@@ -112,7 +115,7 @@ def _statement(entry: Mapping[str, Any], places: Sequence[Place], axes: Sequence
         points=(),
     )
     about = [place for place in places if _selects(entry.get("case", {}), place)]
-    if made.kind == "missing":
+    if made.kind == "missing" and "case" not in entry:
         points = []
     elif "against" not in entry:
         points = [_value(made, place) for place in about]
@@ -145,7 +148,8 @@ def _kind(entry: Mapping[str, Any]) -> str:
 
 def _value(made: Statement, place: Place) -> Point:
     ours = place.figures.get(made.figure)
-    error = ours / made.value - 1 if ours is not None and made.value else None
+    theirs = (made.value or 0) * (_BYTES.get(made.unit, 1) if "bytes" in made.figure else 1)
+    error = ours / theirs - 1 if ours is not None and theirs else None
     return Point(place.label, ours=ours, error=error)
 
 

@@ -105,3 +105,10 @@ def test_what_was_not_measured_is_not_guessed() -> None:
     entry = {"figure": "x", "holds": "above", "case": {"variant": "b"}, "against": {"variant": "a"}}
     (found,) = statements([entry], zero, ())
     assert found.verdict == "not measured"
+
+
+def test_a_value_in_kib_is_held_against_bytes() -> None:
+    place = Place("a", {}, {"first_journal_write_bytes": 28 * 1024})
+    entry = {"figure": "first_journal_write_bytes", "value": 24, "unit": "KiB", "source": "it"}
+    [found] = statements([entry], [place], [])
+    assert found.points[0].error == pytest.approx(28 / 24 - 1)

@@ -53,6 +53,7 @@ def trace(
       joj trace -- sqlite3 a.db "insert into t values (1)"
       joj trace --directory /srv -o runs/install -- apt-get install -y hello
       joj trace --device /dev/sdb --duration 60
+      joj trace --device /dev/mapper/vg-root -o runs/lvm -- sync
       joj trace --pid 4711 --json
       joj show runs/trace; joj query runs/trace "SELECT path, size_bytes FROM files"
 

@@ -98,13 +98,13 @@ def _safe(found: Answer) -> str:
     median = found.case.figures.median
     if found.risks:
         return _card("Is it safe?", "Not wholly", *map(escape, found.risks))
-    syncs = median.get("sync_calls_per_commit")
-    calls = "" if syncs is None else f" by {text.digits(syncs)} sync calls and their flushes"
+    calls = _count(median, "sync_calls_per_commit", "sync call")
     return _card(
         "Is it safe?",
         "Yes, by its settings",
-        f"What COMMIT returned for survives a power cut{calls}, on a device that keeps what it "
-        "flushed. This is what the manuals say of these settings; no power was cut.",
+        f"What COMMIT returned for survives a power cut: {calls} and "
+        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
+        "what it flushed. This is what the manuals say of these settings; no power was cut.",
     )
 
 

@@ -5,6 +5,7 @@ Gets statements that are evaluated; computes nothing.
 
 from __future__ import annotations
 
+from jojlab.analysis.figures import FIGURES
 from jojlab.analysis.published import Point, Statement
 from jojlab.report import text
 
@@ -56,7 +57,7 @@ def verdict(found: Statement) -> str:
 
 def title(found: Statement) -> str:
     """Return what the statement says, or names."""
-    return found.says or found.figure
+    return found.says or FIGURES.get(found.figure, found.figure)
 
 
 def _change(found: Statement, value: float) -> str:

@@ -54,7 +54,7 @@ def figure(name: str, value: Number) -> str:
         return duration(value)
     if "bytes" in name:
         return size(value)
-    return digits(value)
+    return f"{digits(value)} %" if name.endswith("_percent") else digits(value)
 
 
 def spread(name: str, ends: tuple[Number, Number]) -> str:

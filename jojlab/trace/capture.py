@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from jojlab.errors import DataError
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
+from jojlab.trace.shapes import MANIFEST, check_shape
 
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
 
@@ -125,6 +126,10 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
     for key in ("schema_version", "seed", "clock", "lost_events", "unattributed_bytes"):
         if key not in manifest:
             raise DataError(f"{path}: no key {key}", _REMEDY)
+    try:
+        check_shape(manifest, MANIFEST)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}", _REMEDY) from error
     manifest.setdefault("incomplete", False)
     if manifest["schema_version"] != SCHEMA_VERSION:
         raise DataError(

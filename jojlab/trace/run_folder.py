@@ -25,8 +25,8 @@ from typing import Any
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.content_hash import capture_hash
-from jojlab.trace.run_shape import RUN, check_shape
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
+from jojlab.trace.shapes import RUN, check_shape
 
 STATUSES = ("ok", "failed", "skipped", "pending")
 _SAVE_EVERY_S = 1.0

@@ -95,6 +95,26 @@ def test_another_schema_version_is_refused(folder: Path) -> None:
         Capture.open(folder)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("unattributed_bytes", "null", "unattributed_bytes is not a whole number"),
+        ("lost_events", '"2"', "lost_events is not a whole number"),
+        ("incomplete_reasons", '"lost"', "incomplete_reasons is no list"),
+        ("clock", "{}", "clock is not text"),
+    ],
+)
+def test_a_manifest_of_wrong_types_is_refused(
+    folder: Path, key: str, value: str, words: str
+) -> None:
+    path = folder / "manifest.parquet"
+    rows = [row for row in pq.read_table(path).to_pylist() if row["key"] != key]
+    rows.append({"key": key, "value": value})
+    pq.write_table(pa.Table.from_pylist(rows, schema=table_schema("manifest").arrow()), path)
+    with pytest.raises(DataError, match=f"manifest.parquet: {words}"):
+        Capture.open(folder)
+
+
 def test_lost_events_make_it_incomplete(tmp_path: Path) -> None:
     builder = wal_capture({"journal_mode": "wal"}, seed=1, transactions=1)
     builder.lost_events = 2

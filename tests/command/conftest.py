@@ -74,6 +74,17 @@ class Lab:
         return lines
 
 
+def said_until(words: str, joj: subprocess.Popen[str]) -> str:
+    """Read what a started joj says on stderr up to the line with `words`; return it."""
+    assert joj.stderr
+    said = ""
+    while words not in said:
+        line = joj.stderr.readline()
+        assert line, said
+        said += line
+    return said
+
+
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache, empty at first but for the kernel: that is downloaded once per user."""

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from tests.command.conftest import Lab
+from tests.command.conftest import Lab, said_until
 
 # Two cases that end soon, and one that is running when the key is pressed.
 ASKED = (
@@ -17,12 +17,7 @@ ASKED = (
 
 def test_what_was_finished_is_kept(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
-        assert joj.stderr
-        said = ""
-        while "[2/3]" not in said:
-            line = joj.stderr.readline()
-            assert line, said
-            said += line
+        said = said_until("[2/3]", joj)
         os.killpg(joj.pid, signal.SIGINT)
         _, rest = joj.communicate()
     assert joj.returncode == 130, said + rest

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from tests.command.conftest import Lab
+from tests.command.conftest import Lab, said_until
 
 # Two cases that end soon, and one that is running when joj is killed.
 ASKED = (
@@ -19,12 +19,7 @@ _GONE_WITHIN_S = 30
 
 def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
-        assert joj.stderr
-        said = ""
-        while "[2/3]" not in said:
-            line = joj.stderr.readline()
-            assert line, said
-            said += line
+        said_until("[2/3]", joj)
         os.kill(joj.pid, signal.SIGKILL)
     assert joj.returncode == -signal.SIGKILL
     deadline = time.monotonic() + _GONE_WITHIN_S

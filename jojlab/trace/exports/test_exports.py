@@ -2,6 +2,7 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
@@ -101,6 +102,7 @@ def syncing() -> CaptureBuilder:
     times = [(1_200, 1_500, 1, 1_100), (1_600, 1_800, 1, 1_100), (2_000, 9_000, 1, 1_900),
              (1_700, 2_500, 77, 1_000), (2_600, 2_700, None, None)]  # fmt: skip
     for place, (issue_ns, complete_ns, tid, asker_begin_ns) in enumerate(times):
+        asked: dict[str, Any] = {"asker_begin_ns": asker_begin_ns, "asker_tid": tid} if tid else {}
         builder.request(
             [("data", "", file_id, 4096)],
             sector=8 * place,
@@ -109,7 +111,7 @@ def syncing() -> CaptureBuilder:
             queue_ns=issue_ns - 10,
             complete_ns=complete_ns,
             transaction_id=0 if tid != 77 else None,
-            **({"asker_begin_ns": asker_begin_ns, "asker_tid": tid} if tid else {}),
+            **asked,
         )
     builder.tables["transactions"].append(
         {

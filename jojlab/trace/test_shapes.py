@@ -1,4 +1,4 @@
-"""A run.json of wrong types is told as damaged, with the place, whatever the damage."""
+"""Wrong types in run.json or a manifest are told as damage, with the place, whatever they are."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jojlab.errors import DataError, JojError
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_shape import RUN, check_shape
+from jojlab.trace.shapes import RUN, check_shape
 
 DOCUMENT: dict[str, Any] = {
     "schema_version": 1,

@@ -1,4 +1,4 @@
-"""What types run.json has, and where: checked before anything is made of it.
+"""What types run.json and a manifest have, and where: checked before anything is made of them.
 
 A shape is a type, [shape] for a list of such, {"key": shape} for an object (keys that are not there
 are left to the reader, further ones are let be), or {} for any object.
@@ -37,6 +37,15 @@ RUN: dict[str, Any] = {
         }
     ],
     "fingerprint": {},
+}
+
+MANIFEST: dict[str, Any] = {
+    "seed": int,
+    "clock": str,
+    "lost_events": int,
+    "unattributed_bytes": int,
+    "incomplete": bool,
+    "incomplete_reasons": [str],
 }
 
 _WORDS = {str: "text", int: "a whole number", bool: "true or false"}

@@ -1,0 +1,44 @@
+"""A run is the same to the byte, whatever folder, cache, image build and snapshot it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.guest.cache import Cache
+from tests.command.conftest import Lab
+
+# ext4 and F2FS by WAL: first-look, of some seconds.
+ASKED = ("--set=transactions=7", "--set=seeds=1", "--set=journal_mode=wal")
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """A lab that shares nothing with the tests' cache but the kernel as it was downloaded."""
+    root = tmp_path_factory.mktemp("another-cache")
+    for kind in ("packages", "kernels"):
+        (root / kind).symlink_to(Cache.default().folder(kind))
+    return Lab(tmp_path_factory.mktemp("another-folder"), root)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_every_byte_of_two_runs_is_equal(lab: Lab, elsewhere: Lab) -> None:
+    found = []
+    for place in (lab, elsewhere):
+        # Without the cache, run.json does not say which captures came from it.
+        answer = place.joj("run", "first-look", *ASKED, "--no-cache", "--out", "run")
+        assert answer.returncode == 0, answer.stderr
+        found.append(files(place.folder / "run"))
+    one, other = found
+    assert sum(name.endswith("/requests.parquet") for name in one) == 2
+    assert {"run.json", "report.html", "experiment.toml"} <= one.keys()
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == []

@@ -1,0 +1,50 @@
+"""What the documents say of the tree is so: the files they name are there, every room is told."""
+
+from __future__ import annotations
+
+import re
+
+from tests.tidy.test_tidy import ROOT, tracked
+
+# A path may begin at the top, or at the zone that its text is about.
+ZONES = ("", "agent/src", "jojlab")
+TOP = r"(?:agent|kernel|jojlab|docs|schema|devices|setup|tests|bench|experiments|workload|trace)"
+
+
+def test_files_that_documents_name_are_there() -> None:
+    faults = []
+    for document in tracked(".md"):
+        for name in re.findall(rf"`({TOP}/[\w./-]+)`", document.read_text()):
+            stands_for_many = re.search("[A-Z]{4}", name)  # devices/NAME.toml
+            if not stands_for_many and not any((ROOT / zone / name).exists() for zone in ZONES):
+                faults.append(f"{document.relative_to(ROOT)}: {name}")
+    assert not faults, "\n".join(faults)
+
+
+def test_links_lead_somewhere() -> None:
+    faults = []
+    for document in tracked(".md"):
+        for link in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+            if "://" not in link and not (document.parent / link).exists():
+                faults.append(f"{document.relative_to(ROOT)}: {link}")
+    assert not faults, "\n".join(faults)
+
+
+def test_the_map_names_every_room() -> None:
+    rows = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+    missing = []
+    for zone, folder in (("agent/", "agent/src"), ("kernel/", "kernel"), ("jojlab/", "jojlab")):
+        [row] = [line for line in rows if line.startswith(f"| `{zone}`")]
+        rooms = {path.relative_to(ROOT / folder).parts[0] for path in tracked(
+            ".rs", ".py", ".c", under=folder) if path.parent != ROOT / folder}  # fmt: skip
+        assert rooms
+        missing += [f"{folder}/{room}" for room in sorted(rooms) if not re.search(room, row)]
+    assert not missing, f"ARCHITECTURE.md does not name {missing}"
+
+
+def test_every_experiment_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    named = set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE))
+    there = {path.parent.name for path in tracked(".toml", under="experiments")}
+    assert there
+    assert there <= named, f"README.md does not name {sorted(there - named)}"
