@@ -15,8 +15,8 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
 
     def body() -> None:
         log = [("fs-journal", "copy", None, 4 * KIB)] * 3
-        askers = {"asker_count": 4, "askers": "3 of sqlite3, 1 of sync"}
-        builder.request(log, asker=("fsync", db), **askers)
+        askers = "3 of sqlite3, 1 of sync"
+        builder.request(log, asker=("fsync", db), asker_count=4, askers=askers)
         homes = ("inodes 17..32", "inodes 17..32", "block-bitmap")
         for run, home in zip(builder.tables["page_runs"][-3:], homes, strict=True):
             run["home"] = home

@@ -20,6 +20,9 @@ use super::writers::{Writer, last_writes, writers};
 use crate::block::Capture;
 use crate::trace::rows::{self, PageRun};
 
+/// A compressed file of a page may be kept with the metadata.
+const INLINE_BYTES: u64 = 4096;
+
 /// Complaints that are told; the others are counted.
 const TOLD: usize = 20;
 
@@ -248,7 +251,10 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdi
     }
     let judged = |known: &&Known| known.small_bytes.is_none() && !packed.contains(&known.number);
     for known in log.known.iter().filter(judged) {
-        for offset in known.durable.iter().filter(|&&at| !seen.contains(&(known.number, at))) {
+        // Btrfs may keep a compressed first page with the metadata (max_inline, btrfs(5)).
+        let first = if packed.is_empty() { 0 } else { INLINE_BYTES };
+        let durable = known.durable.range(first..);
+        for offset in durable.filter(|&&at| !seen.contains(&(known.number, at))) {
             verdict.missing_bytes += SECTOR as u64;
             if verdict.complaints.len() < TOLD {
                 let path = &known.paths[0];
