@@ -87,7 +87,10 @@ _COUNTERS = {
 }
 
 # What one kind of device counts and another has not: a capture has those that were counted.
-DEVICE_FIGURES = tuple(name for (source, _), name in _COUNTERS.items() if source == "device")
+DEVICE_FIGURES = (
+    *(name for (source, _), name in _COUNTERS.items() if source == "device"),
+    "dispatch_cpu_percent",
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
     result: dict[tuple[str, int], dict[str, Number]] = {}
     for row in rows_of(throughput(tables)):
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
-        for name in (*DEVICE_FIGURES, "dispatch_cpu_percent"):
+        for name in DEVICE_FIGURES:
             figures.pop(name)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]

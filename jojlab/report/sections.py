@@ -42,6 +42,9 @@ def warnings(summary: RunSummary) -> str:
         for case in summary.incomplete
     ]
     failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
+    if len(failed) > _FEW:
+        more = len(failed) - _FEW
+        failed[_FEW:] = [f"and {more} more: under How it was measured, Cases without figures"]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
