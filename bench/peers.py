@@ -25,13 +25,19 @@ FILE_BYTES = 16 << 20
 
 def ours(directory: Path, settings: Mapping[str, Value]) -> float:
     """Run a live case; count from the first operation's begin to the last one's return."""
+    begin_ns, end_ns = measured_ns(directory, settings, agent_path())
+    return int(settings["transactions"]) * 1e9 / (end_ns - begin_ns)
+
+
+def measured_ns(directory: Path, settings: Mapping[str, Value], agent: Path) -> tuple[float, float]:
+    """Run a live case; return the first operation's begin and the last one's return."""
     case = live_settings(settings, "bench")
     with TemporaryDirectory(prefix="joj-") as tables:
-        run_agent(agent_path(), directory, case, 1, Path(tables), lambda _: None)
+        run_agent(agent, directory, case, 1, Path(tables), lambda _: None)
         rows = pq.read_table(Path(tables) / "transactions.parquet")
     rows = rows.filter(pc.field("phase") == "commit")
-    elapsed_ns = pc.max(rows["return_ns"]).as_py() - pc.min(rows["begin_ns"]).as_py()
-    return float(rows.num_rows * 1e9 / elapsed_ns)
+    assert rows.num_rows == settings["transactions"]
+    return pc.min(rows["begin_ns"]).as_py(), pc.max(rows["return_ns"]).as_py()
 
 
 def file_write(access: str, sync_mode: str, count: int) -> dict[str, Value]:
@@ -77,13 +83,26 @@ def compiled(folder: Path) -> Path:
 
 
 def mobibench(program: Path, directory: Path, flags: Sequence[str]) -> float:
-    """Run Mobibench in a folder of its own."""
+    """Run Mobibench; return its transactions per second."""
+    return int(flags[flags.index("-n") + 1]) / mobibench_s([str(program)], directory, flags)
+
+
+def mobibench_s(command: Sequence[str], directory: Path, flags: Sequence[str]) -> float:
+    """Run Mobibench in a folder of its own; return the seconds that it measured."""
     with TemporaryDirectory(prefix="mobibench-", dir=directory) as folder:
-        answer = _output([str(program), "-p", folder, "-q", *flags])
-    found = re.search(r"([0-9.]+) Transactions/sec", answer)
+        answer = _output([*command, "-p", folder, "-q", *flags])
+    found = re.search(r"\[TIME\] : *([0-9]+) sec *([0-9]+)us", answer)
     if not found:
-        raise SystemExit(f"{program}: no line [TIME] in what it printed:\n{answer}")
-    return float(found[1])
+        raise SystemExit(f"{command[-1]}: no line [TIME] in what it printed:\n{answer}")
+    return int(found[1]) + int(found[2]) / 1e6
+
+
+def sqlite_version(program: Path) -> str:
+    """Return the version of SQLite that a Mobibench was built with, as it says itself."""
+    with TemporaryDirectory(prefix="mobibench-") as folder:
+        answer = _output([str(program), "-p", folder, "-q", "-d", "0", "-n", "1"])
+    found = re.search(r"sqlite_version=([0-9.]+)", answer)
+    return found[1] if found else "?"
 
 
 def as_mobibench(flags: Sequence[str]) -> dict[str, Value]:

@@ -9,21 +9,22 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import peers
+from bench import peers, sync_share
 
 MEMORY = Path("/dev/shm")
-BUFFERED_WRITES = 500_000
-SYNCED_WRITES = 300
+# Runs are short, so that what else the machine does meets both of a pair.
+BUFFERED_WRITES = 50_000
+SYNCED_WRITES = 200
 # As Mobibench has them by default: three tables, an INSERT for each in every transaction.
 SQLITE_FLAGS = {
-    "TRUNCATE, synchronous FULL": ("-d", "0", "-n", "300", "-j", "1", "-s", "2"),
-    "WAL, synchronous FULL": ("-d", "0", "-n", "300", "-j", "3", "-s", "2"),
-    "TRUNCATE, synchronous OFF": ("-d", "0", "-n", "10000", "-j", "1", "-s", "0"),
+    "TRUNCATE, synchronous FULL": ("-d", "0", "-n", "150", "-j", "1", "-s", "2"),
+    "WAL, synchronous FULL": ("-d", "0", "-n", "200", "-j", "3", "-s", "2"),
+    "TRUNCATE, synchronous OFF": ("-d", "0", "-n", "3000", "-j", "1", "-s", "0"),
 }
 
 Run = Callable[[], float]
@@ -33,7 +34,11 @@ Peers = dict[str, tuple[float, Run]]
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison; `ours` and `theirs` are medians in operations per second."""
+    """One comparison; `ours` and `theirs` are medians in operations per second.
+
+    `ratio` is the median of the turns' ratios, `spread` their quartiles; `syncs` the shares of
+    time that ours and theirs spend in sync calls, where that was asked for.
+    """
 
     what: str
     peer: str
@@ -42,11 +47,17 @@ class Row:
     theirs: float
     ratio: float
     spread: tuple[float, float]
+    syncs: tuple[float, float] | None = None
 
     @property
     def met(self) -> bool:
-        """Whether the ratio of the medians reaches the goal."""
+        """Whether the ratio reaches the goal."""
         return self.ratio >= self.goal
+
+    @property
+    def ceiling(self) -> float | None:
+        """The ratio of a program that waits for the peer's syncs and does nothing else."""
+        return 1 / self.syncs[1] if self.syncs and self.syncs[1] else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,8 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for what, ours, others in comparisons(asked, Path(temporary)):
             print(f"{what} ...", file=sys.stderr)
             rows += compared(what, ours, others, asked.turns)
+    if asked.mobibench and sync_share.is_there():
+        rows = [with_syncs(row, asked) for row in rows]
     if asked.json:
-        print(json.dumps([{**asdict(row), "met": row.met} for row in rows], indent=1))
+        found = [{**asdict(row), "ceiling": row.ceiling, "met": row.met} for row in rows]
+        print(json.dumps(found, indent=1))
     else:
         show(rows)
     return 0 if all(row.met for row in rows) else 1
@@ -80,17 +94,35 @@ def comparisons(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, 
         run = partial(peers.fio, disk, "randwrite", SYNCED_WRITES, ["--fsync=1"])
         what = "random 4 KiB write and fsync on disk"
         yield what, partial(peers.ours, disk, settings), {"fio psync": (0.95, run)}
-    if asked.mobibench is None:
+    if not asked.mobibench:
         print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)
         return
     for what, flags in SQLITE_FLAGS.items():
-        run = partial(peers.mobibench, asked.mobibench, disk, flags)
         settings = peers.as_mobibench(flags)
-        yield (
-            f"SQLite inserts, {what}",
-            partial(peers.ours, disk, settings),
-            {"Mobibench": (1.1, run)},
-        )
+        others = {
+            name: (1.1, partial(peers.mobibench, program, disk, flags))
+            for name, program in _by_version(asked.mobibench).items()
+        }
+        yield _sqlite(what), partial(peers.ours, disk, settings), others
+
+
+def with_syncs(row: Row, asked: argparse.Namespace) -> Row:
+    """Add the shares of sync calls to a row of SQLite, from one more run of each."""
+    flags = {_sqlite(what): flags for what, flags in SQLITE_FLAGS.items()}.get(row.what)
+    if flags is None:
+        return row
+    program = _by_version(asked.mobibench)[row.peer]
+    ours = sync_share.ours(asked.directory, peers.as_mobibench(flags))
+    return replace(row, syncs=(ours, sync_share.mobibench(program, asked.directory, flags)))
+
+
+def _sqlite(what: str) -> str:
+    return f"SQLite inserts, {what}"
+
+
+def _by_version(programs: Sequence[Path]) -> dict[str, Path]:
+    """Name each of Mobibench's binaries by the SQLite that it was built with."""
+    return {f"Mobibench, {peers.sqlite_version(program)}": program for program in programs}
 
 
 def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
@@ -104,20 +136,28 @@ def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
     for name, (goal, _) in others.items():
         ratios = [a / b for a, b in zip(found[""], found[name], strict=True)]
         mine, theirs = statistics.median(found[""]), statistics.median(found[name])
-        spread = (min(ratios), max(ratios))
-        rows.append(Row(what, name, goal, mine, theirs, mine / theirs, spread))
+        low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        rows.append(Row(what, name, goal, mine, theirs, ratio, (low, high)))
     return rows
 
 
 def show(rows: Sequence[Row]) -> None:
     """Print the table."""
-    print(f"{'':44} {'peer':10} {'ours/s':>9} {'theirs/s':>9} {'ratio':>6}  goal  spread")
+    print(
+        f"{'':42} {'peer':17} {'ours/s':>8} {'theirs/s':>8} {'ratio':>5} {'goal':>5} "
+        f"{'quartiles':>9}  syncs: ours, theirs; ceiling"
+    )
     for row in rows:
         low, high = row.spread
-        print(
-            f"{row.what:44} {row.peer:10} {row.ours:9.0f} {row.theirs:9.0f} {row.ratio:6.2f}  "
-            f"{row.goal:4}  {low:.2f}-{high:.2f}{'' if row.met else '  MISSED'}"
+        line = (
+            f"{row.what:42} {row.peer:17} {row.ours:8.0f} {row.theirs:8.0f} {row.ratio:5.2f} "
+            f"{row.goal:5} {low:.2f}-{high:.2f}"
         )
+        if row.syncs:
+            line += f"  {row.syncs[0]:.0%}, {row.syncs[1]:.0%}"
+        if row.ceiling:
+            line += f"; {row.ceiling:.2f}"
+        print(line + ("" if row.met else "  MISSED"))
 
 
 def _bare(folder: Path) -> float:
@@ -151,10 +191,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mobibench",
         type=Path,
-        default=os.environ.get("MOBIBENCH") and Path(os.environ["MOBIBENCH"]),
-        help="Mobibench's binary (or MOBIBENCH)",
+        action="append",
+        default=[Path(os.environ["MOBIBENCH"])] if "MOBIBENCH" in os.environ else [],
+        help="a binary of Mobibench (or MOBIBENCH); once more for another",
     )
-    parser.add_argument("--turns", type=_turns, default=5, help="runs of each (default: 5)")
+    parser.add_argument("--turns", type=_turns, default=15, help="runs of each (default: 15)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -80,7 +81,7 @@ Examples:
   joj doctor
 """
 
-BENCH_HELP = """Workloads on this machine, live: by the clock on the wall, on the real disk.
+BENCH_HELP = """Run a workload live, on this machine's disk.
 
 \b
 Examples:
@@ -96,7 +97,7 @@ Examples:
   joj device calibrate emmc-galaxy-s3
 """
 
-VERIFY_HELP = """Check the measuring itself against sources that know nothing of it.
+VERIFY_HELP = """Check the measuring itself.
 
 \b
 Examples:
@@ -137,6 +138,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             # Whatever nobody had a better word for; a traceback would end with 1, "changed".
             print(f"joj: {error}", file=sys.stderr)
             _forget_output()
+            raise typer.Exit(MACHINE_CANNOT) from None
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except Exception:
+            # The traceback is for whoever mends it; Python's own end would be 1, "changed".
+            traceback.print_exc()
+            print("joj: a fault of joj's own, which the lines above locate", file=sys.stderr)
             raise typer.Exit(MACHINE_CANNOT) from None
 
     return run

@@ -1,5 +1,5 @@
 //! joj-agent: runs on the device under test. The stages, in the order data takes:
-//! workload -> (syscall) -> filesystem -> block -> device, watched by block, written by trace.
+//! workload -> syscall -> filesystem -> block -> device, watched by block, written by trace.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
@@ -15,6 +15,7 @@ mod errors;
 mod filesystem;
 mod guest;
 mod live;
+mod syscall;
 mod trace;
 mod tracing;
 mod verify;

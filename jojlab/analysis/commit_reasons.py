@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import ibis
 
-# vdbeCommit() in SQLite's src/vdbeaux.c: "%s-mj%06X9%02X".
-_SUPER_JOURNAL = "-mj[0-9A-F]{6}9[0-9A-F]{2}"
+from jojlab.analysis.name_families import family
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def reason_rows(pieces: ibis.Table) -> ibis.Table:
     rows = pieces.filter(
         pieces.reason.notnull(), pieces.block_type.isin(["fs-journal", "fs-metadata"])
     )
-    rows = rows.mutate(reason=rows.reason.re_replace(_SUPER_JOURNAL, "-mj*"))
+    rows = rows.mutate(reason=family(rows.reason))
     key = ("case_id", "part", "block_type", "cause", "reason")
     return (
         rows.group_by(*key)

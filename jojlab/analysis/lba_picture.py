@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ibis
+import pyarrow as pa
 
 from jojlab.analysis.bill_classes import CLASSES, class_of
 from jojlab.analysis.measured import CAPTURE
@@ -20,7 +21,7 @@ from jojlab.trace.run_tables import RunTables, rows_of
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
 MOST_POINTS = 200_000
-_FINEST_GRID = 4096  # cells each way; halved until a picture has few enough
+_FINEST_GRID = 1 << 12  # cells each way; halved until a picture has few enough
 SECTOR_BYTES = 512
 US = 1000
 
@@ -28,6 +29,11 @@ US = 1000
 _GAP = 0.15
 _MOST_ZONES = 5
 _BINS = 4096
+
+# What a picture is of.
+_KEY = [*CAPTURE, "device"]
+# What all requests of a cell have in common, beside where they are.
+_OWNER = ["owner", "path", "operation"]
 
 # The columns of a point, in whole numbers. Times count from the picture's begin; class, file and
 # operation are places in their lists, file -1 where none is known.
@@ -56,142 +62,220 @@ class LbaPicture:
 
 
 def lba_pictures(tables: RunTables) -> dict[str, tuple[LbaPicture, ...]]:
-    """Return the pictures of every case, by case_id and device, of its first seed."""
+    """Return the pictures of every case, by case_id and device, of its first seed.
+
+    One query each for all pictures of a run: a query for a picture takes longer to prepare than
+    to answer.
+    """
     requests = tables.requests
     first = requests.group_by("case_id").agg(seed=requests.seed.min())
     requests = requests.inner_join(first, CAPTURE).select(*requests.columns)
-    wholes = rows_of(
-        requests.group_by(*CAPTURE, "device")
-        .agg(
-            requests=lambda t: t.count(),
-            begin_ns=lambda t: t.issue_ns.min(),
-            # A request whose end was not seen is a point at its issue.
-            end_ns=lambda t: t.complete_ns.fill_null(t.issue_ns).max(),
-            low=lambda t: t.sector.min(),
-            high=lambda t: (t.sector + t.length_bytes // SECTOR_BYTES).max(),
-        )
-        .order_by(*CAPTURE, "device")
-    )
-    limit = MOST_POINTS // max(1, len(wholes))
+    wholes = _wholes(requests)
+    frames = {_key(row): row for row in rows_of(wholes.order_by(_KEY))}
+    limit = MOST_POINTS // max(1, len(frames))
+    placed = _placed(requests, wholes)
+    moved = pieces(placed.filter(placed.sector.notnull()), tables)
+    points = _split(_points(tables, moved, limit))
+    zones = _split(_stretches(moved))
+    phases = _split(_phases(placed))
+    flushes = _split(_flushes(placed.filter(placed.sector.isnull())))
     result: dict[str, tuple[LbaPicture, ...]] = {}
-    for whole in wholes:
-        mine = requests.filter(
-            requests.case_id == whole["case_id"], requests.device == whole["device"]
+    for key, whole in frames.items():
+        files, columns = _columns(points.get(key, {}))
+        picture = LbaPicture(
+            whole["case_id"],
+            whole["seed"],
+            whole["device"],
+            whole["begin_ns"],
+            whole["end_ns"],
+            _zones(zones.get(key, {}), whole),
+            tuple(zip(*phases.get(key, {}).values(), strict=True)),
+            files,
+            whole["requests"],
+            any(points.get(key, {}).get("binned", ())),
+            columns,
+            flushes.get(key, {"begin_us": [], "service_us": []}),
         )
-        picture = _picture(tables, mine, whole, limit)
-        result[whole["case_id"]] = (*result.get(whole["case_id"], ()), picture)
+        result[key[0]] = (*result.get(key[0], ()), picture)
     return result
 
 
-def _picture(
-    tables: RunTables, requests: ibis.Table, whole: dict[str, Any], limit: int
-) -> LbaPicture:
-    begin_ns = whole["begin_ns"]
-    flushes = requests.filter(requests.sector.isnull())
-    moved = pieces(requests.filter(requests.sector.notnull()), tables)
-    end_ns = moved.complete_ns.fill_null(moved.issue_ns)
+def _wholes(requests: ibis.Table) -> ibis.Table:
+    """Return one row per picture: what it spans."""
+    return requests.group_by(_KEY).agg(
+        requests=requests.count(),
+        begin_ns=requests.issue_ns.min(),
+        # A request whose end was not seen is a point at its issue.
+        end_ns=requests.complete_ns.fill_null(requests.issue_ns).max(),
+        low=requests.sector.min(),
+        high=(requests.sector + requests.length_bytes // SECTOR_BYTES).max(),
+    )
+
+
+def _placed(requests: ibis.Table, wholes: ibis.Table) -> ibis.Table:
+    """Add to requests their picture's span, and their times in it."""
+    frame = wholes.select(
+        *_KEY,
+        "low",
+        start_ns="begin_ns",
+        span_us=ibis.greatest(1, (wholes.end_ns - wholes.begin_ns) // US),
+        span_sectors=ibis.greatest(1, wholes.high - wholes.low),
+    )
+    rows = requests.inner_join(frame, _KEY)
+    end_ns = rows.complete_ns.fill_null(rows.issue_ns)
+    return rows.mutate(
+        begin_us=(rows.issue_ns - rows.start_ns) // US,
+        service_us=(end_ns - rows.issue_ns) // US,
+    )
+
+
+def _points(tables: RunTables, moved: ibis.Table, limit: int) -> pa.Table:
+    """Return the points of all pictures, or cells of those with more than `limit` points."""
     names = tables.files.select(*CAPTURE, "file_id", "path")
     points = moved.left_join(names, [*CAPTURE, "file_id"]).select(
-        begin_us=(moved.issue_ns - begin_ns) // US,
-        service_us=(end_ns - moved.issue_ns) // US,
-        sector=moved.sector,
+        *_KEY,
+        "begin_us",
+        "service_us",
+        "sector",
+        "low",
+        "span_us",
+        "span_sectors",
         sectors=(moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES,
         owner=moved.block_type + "\t" + moved.file_kind,
         path=names.path.fill_null(""),
         operation=moved.operation,
         sync=(moved.asker_call.notnull() | moved.sync).cast("int64"),
-        requests=ibis.literal(1).cast("int64"),
     )
-    count = int(points.count().to_pyarrow().as_py())
-    binned = count > limit
-    if binned:
-        points = _binned(points, whole, limit)
-    files, columns = _columns(points)
-    return LbaPicture(
-        whole["case_id"],
-        whole["seed"],
-        whole["device"],
-        begin_ns,
-        whole["end_ns"],
-        _zones(moved, whole),
-        _phases(requests, begin_ns),
-        files,
-        whole["requests"],
-        binned,
-        columns,
-        _flushes(flushes, begin_ns),
+    counts = points.group_by(_KEY).agg(points=points.count())
+    points = points.inner_join(counts, _KEY)
+    columns = [*_KEY, *_OWNER, "begin_us", "service_us", "sector", "sectors", "sync"]
+    few = points.filter(points.points <= limit).select(
+        *columns, requests=ibis.literal(1, "int64"), binned=ibis.literal(False)
     )
+    cells = _cells(_finest_cells(points.filter(points.points > limit)), limit)
+    many = cells.select(*columns, "requests", binned=ibis.literal(True))
+    order = [*_KEY, "begin_us", "sector", *_OWNER, "sectors", "service_us", "sync"]
+    return few.union(many).order_by(order).to_pyarrow()
 
 
-def _binned(points: ibis.Table, whole: dict[str, Any], limit: int) -> ibis.Table:
-    """Put points into the cells of the finest grid that has at most `limit` of them."""
-    span_us = max(1, (whole["end_ns"] - whole["begin_ns"]) // US)
-    sectors = max(1, whole["high"] - whole["low"])
-    owner = ["owner", "path", "operation"]
-    grid = _FINEST_GRID
-    while True:
-        cells = points.mutate(
-            column=points.begin_us * grid // (span_us + 1),
-            row=(points.sector - whole["low"]) * grid // (sectors + 1),
-        )
-        cells = cells.group_by("column", "row", *owner).agg(
-            begin_us=cells.begin_us.min(),
-            end_us=(cells.begin_us + cells.service_us).max(),
-            sector=cells.sector.min(),
-            end=(cells.sector + cells.sectors).max(),
-            sync=cells["sync"].max(),
-            requests=cells.count(),
-        )
-        if grid <= 1 or int(cells.count().to_pyarrow().as_py()) <= limit:
-            break
-        grid //= 2
-    return cells.select(
-        *owner,
-        "begin_us",
-        "sector",
-        "sync",
-        "requests",
-        service_us=cells.end_us - cells.begin_us,
-        sectors=cells.end - cells.sector,
+def _finest_cells(points: ibis.Table) -> ibis.Table:
+    """Put points into the cells of the finest grid."""
+    cells = points.mutate(
+        column=points.begin_us * _FINEST_GRID // (points.span_us + 1),
+        row=(points.sector - points.low) * _FINEST_GRID // (points.span_sectors + 1),
+    )
+    return cells.group_by(*_KEY, "column", "row", *_OWNER).agg(
+        begin_us=cells.begin_us.min(),
+        end_us=(cells.begin_us + cells.service_us).max(),
+        sector=cells.sector.min(),
+        end=(cells.sector + cells.sectors).max(),
+        sync=cells["sync"].max(),
+        requests=cells.count(),
     )
 
 
-def _columns(points: ibis.Table) -> tuple[tuple[str, ...], dict[str, list[int]]]:
-    """Return the files, most requests first, and the points by COLUMNS, in order of time."""
-    table = points.order_by("begin_us", "sector", "owner", "path", "operation").to_pyarrow()
+def _cells(finest: ibis.Table, limit: int) -> ibis.Table:
+    """Join cells to those of the finest grid in which each picture has at most `limit` of them.
+
+    A grid of half as many cells each way is the finest shifted by one bit, and so on.
+    """
+    coarsest = _FINEST_GRID.bit_length() - 1
+    shifts = ibis.range(coarsest + 1).unnest().name("shift").as_table()
+    tried = finest.cross_join(shifts)
+    tried = tried.select(
+        *_KEY, "shift", *_OWNER, column=tried.column >> tried.shift, row=tried.row >> tried.shift
+    )
+    counts = tried.distinct().group_by(*_KEY, "shift").agg(cells=lambda t: t.count())
+    few_enough = counts["shift"].min(where=counts.cells <= limit)
+    chosen = counts.group_by(_KEY).agg(shift=few_enough.fill_null(coarsest))
+    cells = finest.inner_join(chosen, _KEY)
+    cells = cells.mutate(column=cells.column >> cells.shift, row=cells.row >> cells.shift)
+    cells = cells.group_by(*_KEY, "column", "row", *_OWNER).agg(
+        begin_us=cells.begin_us.min(),
+        end_us=cells.end_us.max(),
+        sector=cells.sector.min(),
+        end=cells.end.max(),
+        sync=cells["sync"].max(),
+        requests=cells.requests.sum().cast("int64"),
+    )
+    return cells.mutate(service_us=cells.end_us - cells.begin_us, sectors=cells.end - cells.sector)
+
+
+def _stretches(moved: ibis.Table) -> pa.Table:
+    """Return the stretches of sectors with I/O: at most about _BINS of every picture."""
+    end = moved.sector + (moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
+    size = ibis.greatest(1, moved.span_sectors // _BINS)
+    bins = moved.mutate(end=end, bin=moved.sector // size)
+    bins = bins.group_by(*_KEY, "bin").agg(first=bins.sector.min(), end=bins.end.max())
+    return bins.order_by(*_KEY, "bin").drop("bin").to_pyarrow()
+
+
+def _phases(requests: ibis.Table) -> pa.Table:
+    """Return the phases in order; what lies between two (pause) is none."""
+    named = requests.filter(requests.phase != "pause")
+    spans = named.group_by(*_KEY, "phase").agg(
+        begin_us=named.begin_us.min(), end_ns=named.complete_ns.fill_null(named.issue_ns).max(),
+        start_ns=named.start_ns.min(),
+    )  # fmt: skip
+    spans = spans.mutate(end_us=(spans.end_ns - spans.start_ns) // US)
+    spans = spans.order_by(*_KEY, "begin_us", "phase")
+    return spans.select(*_KEY, "phase", "begin_us", "end_us").to_pyarrow()
+
+
+def _flushes(flushes: ibis.Table) -> pa.Table:
+    place = ibis.row_number().over(group_by=_KEY, order_by=["begin_us", "service_us"])
+    rows = flushes.mutate(place=place).filter(lambda t: t.place < MOST_POINTS)
+    rows = rows.order_by(*_KEY, "begin_us", "service_us")
+    return rows.select(*_KEY, "begin_us", "service_us").to_pyarrow()
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KEY)
+
+
+def _split(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[Any]]]:
+    """Return the columns of each picture's rows, which stand together, without the key's."""
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    keys = list(zip(*(columns.pop(name) for name in _KEY), strict=True))
+    edges = [i for i in range(len(keys) + 1) if i in (0, len(keys)) or keys[i] != keys[i - 1]]
+    return {
+        keys[begin]: {name: values[begin:end] for name, values in columns.items()}
+        for begin, end in itertools.pairwise(edges)
+    }
+
+
+def _columns(columns: dict[str, list[Any]]) -> tuple[tuple[str, ...], dict[str, list[int]]]:
+    """Return the files of a picture, most requests first, and its points by COLUMNS."""
+    if not columns:
+        return (), {name: [] for name in COLUMNS}
     counts: dict[str, int] = {}
     for path, requests in zip(columns["path"], columns["requests"], strict=True):
         if path:
             counts[path] = counts.get(path, 0) + requests
     files = tuple(sorted(counts, key=lambda path: (-counts[path], path)))
     file_of = {path: place for place, path in enumerate(files)} | {"": -1}
-    kinds = {
-        owner: CLASSES.index(class_of(*owner.split("\t"))) for owner in set(columns.pop("owner"))
+    owners = columns["owner"]
+    kinds = {owner: CLASSES.index(class_of(*owner.split("\t"))) for owner in set(owners)}
+    places = {
+        **columns,
+        "class": [kinds[owner] for owner in owners],
+        "file": [file_of[path] for path in columns["path"]],
+        "operation": [OPERATIONS.index(name) for name in columns["operation"]],
     }
-    owners = table.column("owner").to_pylist()
-    columns["class"] = [kinds[owner] for owner in owners]
-    columns["file"] = [file_of[path] for path in columns.pop("path")]
-    columns["operation"] = [OPERATIONS.index(name) for name in columns["operation"]]
-    return files, {name: columns[name] for name in COLUMNS}
+    return files, {name: places[name] for name in COLUMNS}
 
 
-def _zones(moved: ibis.Table, whole: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+def _zones(bins: dict[str, list[Any]], whole: dict[str, Any]) -> tuple[tuple[int, int], ...]:
     """Cut the sectors at the longest stretches without I/O."""
-    if whole["low"] is None:
+    if not bins:
         return ()
-    span = max(1, whole["high"] - whole["low"])
-    size = max(1, span // _BINS)
-    end = moved.sector + (moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
-    bins = moved.mutate(end=end, bin=moved.sector // size)
-    bins = bins.group_by("bin").agg(first=bins.sector.min(), end=bins.end.max()).order_by("bin")
-    stretches = [(row["first"], row["end"]) for row in rows_of(bins)]
-    ends = itertools.accumulate((end for _, end in stretches), max)
+    stretches = list(zip(bins["first"], bins["end"], strict=True))
+    ends = itertools.accumulate(bins["end"], max)
     gaps = [
         (after[0] - end, place)
         for place, (end, after) in enumerate(zip(ends, stretches[1:], strict=False), 1)
     ]
-    cuts, left = [0], span
+    cuts, left = [0], max(1, whole["high"] - whole["low"])
     for gap, place in sorted(gaps, key=lambda found: (-found[0], found[1]))[: _MOST_ZONES - 1]:
         if gap > left * _GAP:
             cuts.append(place)
@@ -199,24 +283,3 @@ def _zones(moved: ibis.Table, whole: dict[str, Any]) -> tuple[tuple[int, int], .
     edges = [*sorted(cuts), len(stretches)]
     parts = [stretches[here:there] for here, there in itertools.pairwise(edges)]
     return tuple((part[0][0], max(end for _, end in part)) for part in parts)
-
-
-def _phases(requests: ibis.Table, begin_ns: int) -> tuple[tuple[str, int, int], ...]:
-    """Return the phases in order; what lies between two (pause) is none."""
-    named = requests.filter(requests.phase != "pause")
-    spans = named.group_by("phase").agg(
-        begin=named.issue_ns.min(), end=named.complete_ns.fill_null(named.issue_ns).max()
-    )
-    return tuple(
-        (row["phase"], (row["begin"] - begin_ns) // US, (row["end"] - begin_ns) // US)
-        for row in rows_of(spans.order_by("begin", "phase"))
-    )
-
-
-def _flushes(flushes: ibis.Table, begin_ns: int) -> dict[str, list[int]]:
-    end_ns = flushes.complete_ns.fill_null(flushes.issue_ns)
-    rows = flushes.select(
-        begin_us=(flushes.issue_ns - begin_ns) // US, service_us=(end_ns - flushes.issue_ns) // US
-    )
-    table = rows.order_by("begin_us", "service_us").limit(MOST_POINTS).to_pyarrow()
-    return {name: table.column(name).to_pylist() for name in ("begin_us", "service_us")}

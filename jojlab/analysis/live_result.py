@@ -33,6 +33,11 @@ class LiveResult:
         """From the first BEGIN to the last COMMIT's return, without the checkpoints between."""
         return self.end_ns - self.begin_ns - self.between_ns
 
+    @property
+    def latency_sum_ns(self) -> int:
+        """Of all transactions, those of several threads beside one another too."""
+        return sum(self.latencies_ns)
+
 
 def live_result(tables: RunTables) -> LiveResult:
     """Return the result of the first seed of a run of one case."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 import ibis
 
 from jojlab.analysis.measured import CAPTURE
+from jojlab.analysis.name_families import family
 from jojlab.trace.run_tables import RunTables
-
-# vdbeCommit() in SQLite's src/vdbeaux.c: "%s-mj%06X9%02X".
-_SUPER_JOURNAL = "-mj[0-9A-F]{6}9[0-9A-F]{2}$"
 
 
 def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
     """Add `file` (last known path, empty where no file is known) and `cause` to `rows`.
 
-    SQLite gives every transaction's super-journal a name of its own; they stand as one file here,
-    main.db-mj*.
+    Files of numbered names stand as one (name_families), such as SQLite's main.db-mj*.
 
     `rows` has file_id, operation, asker_call, asker_file_id, submitter_call and submitter_comm.
     `cause` is the call that waits and the file it was for, as in "fdatasync of test.db" or "O_DSYNC
@@ -23,8 +20,7 @@ def with_owner(rows: ibis.Table, tables: RunTables) -> ibis.Table:
     flusher threads (kworker) submit, and else the submitter and the call it was in, as in "unlink
     by sh" or "by jbd2/sda-8".
     """
-    path = tables.files.path.re_replace(_SUPER_JOURNAL, "-mj*")
-    names = tables.files.select(*CAPTURE, "file_id", path=path)
+    names = tables.files.select(*CAPTURE, "file_id", path=family(tables.files.path))
     columns = rows.columns
     rows = rows.left_join(names, [*CAPTURE, "file_id"]).select(*columns, file="path")
     askers = names.rename(asker_file_id="file_id", asker_path="path")

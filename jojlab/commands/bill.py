@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from jojlab.errors import MACHINE_CANNOT
-from jojlab.experiment.fields import FIELDS
+from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
 
-EXAMPLES = """What one commit costs: requests, bytes and flushes by block type, file and cause.
+EXAMPLES = """What one commit costs, by block type, file and cause.
 
 The case runs in a guest, or comes from the cache.
 
@@ -68,7 +68,7 @@ def _show(run: Any, *, as_json: bool) -> int:
 
 _PARAMETERS = [
     *map(option, FIELDS),
-    keyword("seed", Annotated[int, typer.Option(min=0, help="Seed.")], 1),
+    keyword("seed", Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed.")], 1),
     keyword(
         "no_cache",
         Annotated[bool, typer.Option("--no-cache", help="Run it, whatever the cache holds.")],

@@ -16,7 +16,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what this machine has of what the lab needs, and the line that installs the rest.
+    """Say what this machine lacks, and the line that installs it.
 
     Looks at packages, Rust, QEMU, agent, guest image (made if need be), cache, disk and memory.
 

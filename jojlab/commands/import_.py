@@ -21,7 +21,7 @@ def import_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was counted.")] = False,
 ) -> None:
-    """Make a run of an old trace, so that show, report, query and export work on it.
+    """Make a run of an old trace, for show, report, query and export.
 
     blkparse's default output tells no owners: its blocks are of type unknown. MOST's has block
     types and file names. Neither tells transactions, so there is no bill.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT, Interrupted, MachineError
+
+if TYPE_CHECKING:
+    from jojlab.trace.capture import Capture
 
 
 def run(
@@ -34,7 +38,7 @@ def run(
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Run every case of an experiment in guests, and show its figures and report.
+    """Run an experiment in guests; show its figures, write its report.
 
     Finished cases are cached by content: running again does only what changed, and an interrupted
     run goes on.
@@ -63,7 +67,7 @@ def run(
     folder = out or free_folder(Path("runs") / asked.name)
     try:
         with shown(asked.question, steps) as watcher:
-            execute(asked, lab, folder, watcher)
+            made = execute(asked, lab, folder, watcher)
     except KeyboardInterrupt:
         how = " without --no-cache" if no_cache else ""
         elsewhere = f", with another --out than {out}" if out else ""
@@ -71,7 +75,7 @@ def run(
             f"interrupted; what was finished is kept: joj show {folder}",
             f"the same command{how} goes on from there{elsewhere}",
         ) from None
-    raise typer.Exit(show_run(folder, as_json=as_json))
+    raise typer.Exit(show_run(folder, as_json=as_json, checked=made.checked))
 
 
 def free_folder(wanted: Path) -> Path:
@@ -93,8 +97,11 @@ def free_folder(wanted: Path) -> Path:
     raise AssertionError("count() has no end")
 
 
-def show_run(folder: Path, *, as_json: bool) -> int:
-    """Print the figures of a run, write its report, and return the exit code it deserves."""
+def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | None = None) -> int:
+    """Print the figures of a run, write its report, and return the exit code it deserves.
+
+    `checked` are captures of it that need no further check.
+    """
     import json
 
     from jojlab.analysis.summary import summarise, summary_json
@@ -103,6 +110,7 @@ def show_run(folder: Path, *, as_json: bool) -> int:
     from jojlab.trace.run_folder import RunFolder
 
     run = RunFolder.open(folder)
+    run.checked.update(checked or {})
     summary = summarise(run, with_traffic=True)
     report = folder / "report.html"
     write_report(report, summary, str(folder))

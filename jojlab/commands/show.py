@@ -28,7 +28,7 @@ def show(
         bool, typer.Option("--hash", help="Print the sha256 of the tables' contents alone.")
     ] = False,
 ) -> None:
-    """Show the figures of a run: median over the seeds, and their spread.
+    """Show a run's figures: median over the seeds, and their spread.
 
     \b
     Examples:

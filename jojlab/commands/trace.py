@@ -18,26 +18,31 @@ def trace(
         list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What to run.")
     ] = None,
     device: Annotated[
-        Path | None, typer.Option(metavar="DEV", help="Disk to trace, or a partition of it.")
+        Path | None,
+        typer.Option(metavar="DEV", readable=False, help="Disk to trace, or a partition of it."),
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Trace the disks it is on; by default where you are."),
+        typer.Option(
+            metavar="DIR",
+            readable=False,
+            help="Trace the disks it is on; by default where you are.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="RUN", help="Run folder; by default runs/trace."),
     ] = None,
-    pid: Annotated[int | None, typer.Option(help="Trace until this process ends.")] = None,
+    pid: Annotated[int | None, typer.Option(min=1, help="Trace until this process ends.")] = None,
     duration: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Trace for so long at most.")
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Trace for so long at most.")
     ] = None,
     ring_mib: Annotated[
         int, typer.Option(min=1, max=1024, help="Memory for events not read yet.")
     ] = 32,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
 ) -> None:
-    """Trace the disks behind a device or directory, and tell whose every byte was.
+    """Trace a real disk, and tell whose every byte was.
 
     Needs root and a kernel with BTF (Linux 5.15 or newer). All that the disks are sent is seen,
     whoever sends it. The command runs as who you are, in the current folder. Ctrl-C ends the

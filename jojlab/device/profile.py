@@ -136,11 +136,12 @@ class Profile:
 
 
 def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
-    """Read a profile by its name (`emmc-galaxy-s3`) or its path (anything that ends in .toml).
+    """Read a profile by its name (`emmc-galaxy-s3`) or path (with a slash, or .toml at its end).
 
     Raises UseError, naming the file, the key and the remedy.
     """
-    path = Path(name) if str(name).endswith(".toml") else devices / f"{name}.toml"
+    is_path = "/" in str(name) or str(name).endswith(".toml")
+    path = Path(name) if is_path else devices / f"{name}.toml"
     document = _read_toml(path, str(name), devices)
     _check_keys(path, "the file", document, TOP_LEVEL, optional=("calibration",))
     title = _string(path, "title", document["title"])

@@ -12,6 +12,7 @@ from jojlab.analysis.figures import case_figures
 from jojlab.device.profile import Profile
 from jojlab.errors import MachineError, UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.fields import field_named
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
 from jojlab.guest.ready import ready_image
@@ -32,7 +33,8 @@ def anchor_throughput(profile: Profile) -> Callable[[int], float]:
     if asked is None:
         raise UseError(f"{profile.name} has no [calibration]", "add one; see devices/README.md")
     where = f"{profile.path}: calibration.case"
-    fixed = {**asked.case, "device": str(profile.path)}
+    fixed = {name: field_named(name, where).check(v, where) for name, v in asked.case.items()}
+    fixed |= {"device": str(profile.path)}
     experiment = Experiment(
         "calibrate", "What is the anchor's throughput?", SEEDS, fixed, {}, where=where
     )

@@ -107,15 +107,16 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
         fingerprint={"image": lab.image.fingerprint, **lab.image.manifest},
         experiment_toml=experiment.text,
     )
-    for case in experiment.cases:
-        if case.skip:
-            run.mark(case.case_id, "skipped", case.skip)
     todo = _todo(experiment, lab)
     with (
+        run.many_changes(),
         lab.cache.work_dir() as work,
         concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
         futures: dict[Future[_Had], list[tuple[Case, int]]] = {}
+        for case in experiment.cases:
+            if case.skip:
+                run.mark(case.case_id, "skipped", case.skip)
         try:
             for same in todo:
                 futures[pool.submit(_run, lab, *same[0], work, watcher)] = same

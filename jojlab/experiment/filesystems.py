@@ -43,9 +43,9 @@ MKFS_OPTIONS = {
 
 MIB = 1 << 20
 
-# The smallest journal on a device of its own: ext4 wants 1024 blocks of 4 KiB and its superblock
-# (mke2fs(8), -J size), XFS a log of 64 MiB or more on devices that hold one (mkfs.xfs(8), -l size).
-SMALLEST_JOURNAL_BYTES = {"ext4": 8 * MIB, "xfs": 64 * MIB}
+# The smallest device for a journal: agent/src/filesystem/make.rs makes ext4's and XFS's 64 MiB
+# large, the least that mkfs.xfs(8) takes for a log on a device of its own.
+SMALLEST_JOURNAL_BYTES = {"ext4": 64 * MIB, "xfs": 64 * MIB}
 
 
 def impossible_filesystem(settings: Mapping[str, Value]) -> str:

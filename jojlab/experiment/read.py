@@ -11,7 +11,7 @@ from typing import Any
 from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import read_charts
-from jojlab.experiment.fields import BY_NAME, FIELDS, Value, field_named, nearest
+from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Value, field_named, nearest
 from jojlab.experiment.published import read_published, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
@@ -219,7 +219,7 @@ def _seeds(first: object, count: object, where: str) -> tuple[int, ...]:
         if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
             raise UseError(f"{where}: {key} must be a whole number, not {value!r}", f">= {lowest}")
     assert isinstance(first, int) and isinstance(count, int)
-    if count > MAX_SEEDS or first > 2**32:
+    if count > MAX_SEEDS or first > MAX_SEED:
         raise UseError(f"{where}: seed = {first}, seeds = {count} is too large", "use fewer seeds")
     return tuple(range(first, first + count))
 

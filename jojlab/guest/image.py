@@ -38,6 +38,20 @@ _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
 
 @dataclass(frozen=True)
+class Extras:
+    """What an image holds beside the usual: kernel modules by name, programs with their packages.
+
+    An image without extras is the one that every case runs in; its bytes do not know of them.
+    """
+
+    modules: tuple[str, ...] = ()
+    programs: tuple[tuple[str, str], ...] = ()
+
+
+NO_EXTRAS = Extras()
+
+
+@dataclass(frozen=True)
 class Image:
     """What QEMU boots. `manifest` names every part by version and sha256."""
 
@@ -47,7 +61,9 @@ class Image:
     manifest: Mapping[str, object]
 
 
-def build_image(cache: Cache, agent: Path, flash_source: Path | None) -> Image:
+def build_image(
+    cache: Cache, agent: Path, flash_source: Path | None, extras: Extras = NO_EXTRAS
+) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
     Raises MachineError, with the line to run, when something needed is not installed.
@@ -55,14 +71,14 @@ def build_image(cache: Cache, agent: Path, flash_source: Path | None) -> Image:
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
     package = find_kernel(cache)
-    kernel = kernel_entry(cache, package)
+    kernel = kernel_entry(cache, package, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
         path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
     }
     if flash_source is not None:
         flash = modules.flash_module(cache, package, flash_source)
         parts[flash.name] = flash.read_bytes()
-    tools = _tools()
+    tools = _tools(extras.programs)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": package.release,
@@ -78,6 +94,9 @@ def build_image(cache: Cache, agent: Path, flash_source: Path | None) -> Image:
         },
         "qemu_version": qemu_version(),
     }
+    if extras.programs:
+        versions = {package: package_version(package) for _, package in extras.programs}
+        manifest["extra_package_versions"] = versions
     return _publish(cache, kernel / "vmlinux", initramfs, manifest)
 
 
@@ -87,8 +106,8 @@ def qemu_version() -> str:
     return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
 
 
-def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
-    """A folder with vmlinux, vmlinux.sha256 and modules/, from the kernel's package."""
+def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
+    """A folder with vmlinux, vmlinux.sha256 and modules/ (`roots` and what they need)."""
 
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
@@ -98,9 +117,9 @@ def kernel_entry(cache: Cache, package: KernelPackage) -> Path:
             (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
             (folder / "vmlinux.sha256").write_text(sha256_file(folder / "vmlinux"))
             (folder / "modules").mkdir()
-            modules.collect(work, package.release, folder / "modules")
+            modules.collect(work, package.release, folder / "modules", roots)
 
-    wanted = hashlib.sha256(" ".join(modules.ROOTS + modules.STRIP).encode()).hexdigest()[:8]
+    wanted = hashlib.sha256(" ".join(roots + modules.STRIP).encode()).hexdigest()[:8]
     return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
 
 
@@ -108,10 +127,10 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def _tools() -> dict[str, bytes]:
-    """The mkfs programs, their libraries and mke2fs.conf, by their path in the guest."""
+def _tools(extras: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
+    """The mkfs and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
-    for name, package in MKFS_PACKAGES.items():
+    for name, package in (*MKFS_PACKAGES.items(), *extras):
         tool = need_tool(name, package)
         tools[f"/sbin/{name}"] = tool.read_bytes()
         tools |= {str(library): library.read_bytes() for library in shared_libraries(tool)}

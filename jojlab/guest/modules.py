@@ -53,14 +53,14 @@ def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
     return order
 
 
-def collect(tree: Path, release: str, out: Path) -> None:
-    """Puts stripped modules and `order` into `out`, from an unpacked kernel package."""
+def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
+    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package."""
     folder = tree / "lib" / "modules" / release
     if not (folder / "modules.dep").exists():
         # Packages come without it; their installation scripts make it.
         depmod = need_tool("depmod", "kmod")
         run_tool([str(depmod), "-b", str(tree), release], "work out module dependencies")
-    paths = load_order((folder / "modules.dep").read_text())
+    paths = load_order((folder / "modules.dep").read_text(), roots)
     for path in paths:
         strip(folder / path, out / Path(path).name)
     (out / "order").write_text("".join(f"{Path(path).name}\n" for path in paths))

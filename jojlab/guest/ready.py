@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image, build_image
+from jojlab.guest.image import NO_EXTRAS, Extras, Image, build_image
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
@@ -22,6 +22,6 @@ def agent_path() -> Path:
     return agent
 
 
-def ready_image(cache: Cache) -> Image:
+def ready_image(cache: Cache, extras: Extras = NO_EXTRAS) -> Image:
     """Return the image with this checkout's agent and flash device, built if need be."""
-    return build_image(cache, agent_path(), ROOT / "kernel" / "flash")
+    return build_image(cache, agent_path(), ROOT / "kernel" / "flash", extras)

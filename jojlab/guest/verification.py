@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from jojlab.device.profile import read_profile
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
+from jojlab.guest.image import NO_EXTRAS, Extras
 from jojlab.guest.ready import ready_image
 from jojlab.guest.runner import run_case
+from jojlab.guest.sparse_image import unpack
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+# What the filesystem's device may be made of (agent/src/device/stack.rs), and the modules for it.
+STACKS = {
+    "dm-linear": ("dm_mod",),
+    "dm-stripe": ("dm_mod",),
+    "dm-crypt": ("dm_crypt", "ecb", "xts"),
+    "dm-on-md": ("dm_mod", "raid1"),
+    "md-raid0": ("raid0",),
+    "md-raid1": ("raid1",),
+}
+_STACK_MODULES = tuple(sorted({module for modules in STACKS.values() for module in modules}))
+_STACK_EXTRAS = Extras(_STACK_MODULES, (("dmsetup", "dmsetup"),))
 _PROFILE = "emmc-galaxy-s3"
 _VERDICT = "verification.json"
+_DISK_IMAGE = "disk.img"
+# All of it is read at the end; mkfs.xfs wants 300 MB.
+_CAPACITY_BYTES = 512 << 20
 
 
-def verify_in_guest(filesystem: str) -> dict[str, Any]:
+def verify_in_guest(
+    filesystem: str, disk: Path | None = None, **options: str | bool
+) -> dict[str, Any]:
     """Run the self-test, or take it from the cache; return what the agent found.
 
+    The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
+    `stack`, one of STACKS: the filesystem is on a device that is made of others. With `disk`, the
+    disk's contents after the unmount are unpacked into that file.
     Raises MachineError or GuestError when the guest cannot run it.
     """
     cache = Cache.default()
     profile = read_profile(_PROFILE)
-    target = {"filesystem": filesystem, "device_model": dict(profile.model)}
+    model = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
+    target: dict[str, Any] = {"filesystem": filesystem, "device_model": model, **options}
+    if disk:
+        target["disk_image"] = True
     record = json.dumps({"verify": target}).encode()
     with cache.work_dir() as work:
-        run_case(cache, ready_image(cache), record, profile.icount_shift, work / filesystem)
+        image = ready_image(cache, _STACK_EXTRAS if options.get("stack") else NO_EXTRAS)
+        run_case(cache, image, record, profile.icount_shift, work / filesystem)
         path = work / filesystem / _VERDICT
         if not path.is_file():
             raise GuestError(f"the guest handed out no {_VERDICT}")
+        if disk:
+            unpack((work / filesystem / _DISK_IMAGE).read_bytes(), disk)
         found: dict[str, Any] = json.loads(path.read_bytes())
         return found

@@ -60,10 +60,13 @@ class Asked:
     quiet: bool
     latency_file: Path | None
     rate_file: Path | None
+    script: Path | None = None
 
     @property
     def settings(self) -> dict[str, Value]:
         """The fields of the case; the others have their defaults."""
+        if self.script:
+            return _replay(self.script)
         return _database(self) if self.of_database else _file(self)
 
     @property
@@ -85,10 +88,6 @@ def read_flags(arguments: Sequence[str]) -> Asked | None:
         return None
     if rest:
         raise UseError(f"{WHERE}: {rest[0]!r} belongs to no flag", "name the directory with -p")
-    if "g" in flags:
-        raise UseError(
-            f"{WHERE}: -g replays a script of MobiGen, which this command does not", "drop -g"
-        )
     numbers = {letter: _number(letter, flags.get(letter)) for letter in _NUMBERS}
     asked = Asked(
         Path(flags.get("p", "./mobibench")),
@@ -98,6 +97,7 @@ def read_flags(arguments: Sequence[str]) -> Asked | None:
         quiet="q" in flags,
         latency_file=Path(flags["L"]) if "L" in flags else None,
         rate_file=Path(flags["k"]) if "k" in flags else None,
+        script=Path(flags["g"]) if "g" in flags else None,
     )
     _refuse(asked)
     return asked
@@ -119,6 +119,10 @@ def _number(letter: str, text: str | None) -> int:
 def _refuse(asked: Asked) -> None:
     """Refuse what Mobibench would do otherwise than it says, or we cannot."""
     numbers = asked.numbers
+    if asked.script:
+        if not asked.script.is_file():
+            raise UseError(f"{WHERE}: -g {asked.script}: no such file", "name MobiGen's output")
+        return
     if asked.of_database:
         if numbers["n"] < numbers["t"]:
             raise UseError(
@@ -148,6 +152,11 @@ def _refuse(asked: Asked) -> None:
 def _records(numbers: Mapping[str, int]) -> int:
     """Records that each thread writes or reads."""
     return numbers["f"] // numbers["t"] // numbers["r"]
+
+
+def _replay(script: Path) -> dict[str, Value]:
+    # Fields of the lab have no part in it: the script says all.
+    return {"workload": "replay-mobigen", "script": str(script.resolve()), "background": "none"}
 
 
 def _database(asked: Asked) -> dict[str, Value]:

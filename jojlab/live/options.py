@@ -14,7 +14,7 @@ import typer
 
 from jojlab.errors import UseError
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
+from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Field, Value
 from jojlab.field_options import keyword, option
 
 # What the directory decides, and not the case.
@@ -45,7 +45,7 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
 def parameters(fields: Iterable[Field]) -> list[inspect.Parameter]:
     """Return the argument and the options of a subcommand with these fields."""
     directory = typer.Argument(metavar="DIR", help="Directory whose filesystem is measured.")
-    seed = typer.Option(min=0, help="Seed of the first run.")
+    seed = typer.Option(min=0, max=MAX_SEED, help="Seed of the first run.")
     repeat = typer.Option(min=1, max=1000, help="Runs, with one seed after the other.")
     out = typer.Option(metavar="RUN", help="Keep the tables in this new run folder.")
     return [

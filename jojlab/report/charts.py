@@ -28,9 +28,23 @@ COLOURS = {
     "flush": "#8C8C8C",
 }
 VALIDATE = False
+NUMBER = ",.4~g"  # how tooltips show the numbers among the columns
+NUMBERS = {
+    "tps", "low", "high", "with checkpoints", "ms", "kib", "requests", "amount", "begin_ms",
+    "end_ms",
+}  # fmt: skip
 WIDTH = 760
 _BAR = 22  # pixels a case takes
-_FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif"
+CONFIG: dict[str, Any] = {
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
+    "axis": {
+        "domain": False, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"
+    },
+    "background": "transparent",
+    "font": "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif",
+    "legend": {"labelFontSize": 12, "titleFontSize": 12},
+    "padding": 4,
+}  # fmt: skip
 
 
 def throughput(rows: Rows) -> dict[str, Any]:
@@ -168,74 +182,6 @@ def _part_colours(values: Sequence[str]) -> list[str]:
             for value in values]  # fmt: skip
 
 
-def commit(rows: Rows, flushes: Rows, latency_ms: float) -> dict[str, Any]:
-    """One commit: its requests over time and sector, a lane for each owner, flushes across.
-
-    `rows` have lane, class, begin_ms, end_ms, sector, kib, text, cause; `flushes` begin_ms,
-    end_ms, cause.
-    """
-    data: Datasets = {}
-    lanes = list(dict.fromkeys(row["lane"] for row in rows))
-    charts = []
-    for place, lane in enumerate(lanes):
-        inside = [row for row in rows if row["lane"] == lane]
-        last = place == len(lanes) - 1
-        x = alt.X(
-            "begin_ms:Q",
-            title="milliseconds since BEGIN" if last else None,
-            scale=alt.Scale(domain=[0, latency_ms], nice=False),
-            axis=alt.Axis(labels=last, ticks=last, tickCount=8, labelOverlap=True),
-        )
-        layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
-        layers += _lane_layers(data, inside, x, lane)
-        charts.append(alt.layer(*layers).properties(width=WIDTH, height=_lane_height(inside)))
-    return configured(alt.vconcat(*charts, spacing=6), data)
-
-
-def _lane_layers(data: Datasets, rows: Rows, x: alt.X, lane: str) -> list[alt.Chart]:
-    y = alt.Y(
-        "sector:Q",
-        title=lane,
-        scale=alt.Scale(zero=False, nice=False, padding=9),
-        axis=alt.Axis(
-            titleAngle=0,
-            titleAlign="left",
-            titleX=-178,
-            titleAnchor="start",
-            titleY=0,
-            titleBaseline="top",
-            tickCount=2,
-            format=",d",
-            minExtent=180,
-        ),
-    )
-    base = alt.Chart(named(data, rows))
-    colour = COLOURS[rows[0]["class"]]
-    tooltip = _tooltip("lane", "text", "sector", "kib", "begin_ms", "end_ms", "cause")
-    bars = base.mark_rule(strokeWidth=5, color=colour, strokeCap="butt").encode(
-        x=x, x2="end_ms:Q", y=y, tooltip=tooltip
-    )
-    labels = base.mark_text(align="left", dx=4, baseline="middle", fontSize=10).encode(
-        x=alt.X("end_ms:Q"), y=y, text="text:N"
-    )
-    return [bars, labels]
-
-
-def _flush_layers(data: Datasets, flushes: Rows, x: alt.X, label: bool) -> list[alt.Chart]:
-    base = alt.Chart(named(data, flushes))
-    bands = base.mark_rect(color=COLOURS["flush"], opacity=0.3).encode(
-        x=x, x2="end_ms:Q", tooltip=_tooltip("cause", "begin_ms", "end_ms")
-    )
-    text = base.mark_text(align="left", baseline="bottom", fontSize=10, dx=1).encode(
-        x=x, y=alt.value(-2), text=alt.value("flush")
-    )
-    return [bands, text] if label else [bands]
-
-
-def _lane_height(rows: Rows) -> int:
-    return min(150, 26 + 16 * len({row["sector"] for row in rows}))
-
-
 def named(data: Datasets, rows: Rows) -> alt.NamedData:
     """Put `rows` among the chart's data, once, and return their name."""
     name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
@@ -259,20 +205,8 @@ def legend(title: str) -> alt.Legend:
 
 
 def _tooltip(*names: str) -> list[alt.Tooltip]:
-    numbers = {
-        "tps",
-        "low",
-        "high",
-        "with checkpoints",
-        "ms",
-        "kib",
-        "requests",
-        "amount",
-        "begin_ms",
-        "end_ms",
-    }
     return [
-        alt.Tooltip(f"{name}:Q", format=",.4~g") if name in numbers else alt.Tooltip(f"{name}:N")
+        alt.Tooltip(f"{name}:Q", format=NUMBER) if name in NUMBERS else alt.Tooltip(f"{name}:N")
         for name in names
     ]
 
@@ -282,13 +216,18 @@ def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
 
 
 def configured(chart: Any, data: Datasets) -> dict[str, Any]:
-    """Return the finished specification, in the page's type and with its data."""
-    spec: dict[str, Any] = (
-        chart.configure(font=_FONT, background="transparent", padding=4)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", domain=False)
-        .configure_legend(labelFontSize=12, titleFontSize=12)
-        # Checked against Vega-Lite's schema in the tests, which takes longer than all the rest.
-        .to_dict(validate=VALIDATE)
-    )
-    return {**spec, "datasets": {name: list(rows) for name, rows in data.items()}}
+    """Return the finished specification of an Altair chart, with its data."""
+    return finished(chart.to_dict(validate=False), data)
+
+
+def finished(spec: dict[str, Any], data: Datasets) -> dict[str, Any]:
+    """Return `spec` in the page's type and with its data."""
+    whole = {
+        "config": CONFIG,
+        **{name: value for name, value in spec.items() if name not in ("config", "$schema")},
+        "$schema": alt.SCHEMA_URL,
+        "datasets": {name: list(rows) for name, rows in data.items()},
+    }
+    if VALIDATE:  # in the tests: it takes longer than all the rest
+        alt.Chart.from_dict(whole, validate=True)
+    return whole

@@ -66,8 +66,13 @@ def result_lines(
     if numbers["t"] == 1:
         switches = result.voluntary_switches + result.involuntary_switches
         lines.append(f"[CON SWITCHES] : {switches} {result.voluntary_switches}")
+    return [*lines, latency_line(figures)]
+
+
+def latency_line(figures: Mapping[str, float]) -> str:
+    """Return the line [LATENCY], which is ours."""
     values = " ".join(f"{figures[f'latency_ns_{name}'] / 1000:.0f}" for name in _PERCENTILES)
-    return [*lines, f"[LATENCY] : p50,p90,p99,p99.9,max usec : {values}"]
+    return f"[LATENCY] : p50,p90,p99,p99.9,max usec : {values}"
 
 
 def time_line(result: LiveResult, numbers: Mapping[str, int], *, of_database: bool) -> str:

@@ -11,7 +11,7 @@ from jojlab.analysis.bill_classes import CLASSES, class_shares
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, reasons, text
+from jojlab.report import chart_rows, charts, commit_chart, reasons, text
 from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
@@ -157,7 +157,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
             continue
         name = f"commit-chart-{place}"
         runs, flushes = chart_rows.commit_rows(case.trace)
-        specs[name] = charts.commit(runs, flushes, case.trace.latency_ns / 1e6)
+        specs[name] = commit_chart.commit(runs, flushes, case.trace.latency_ns / 1e6)
         which = (
             f"case_id = '{case.case_id}' AND seed = {case.trace.seed} "
             f"AND transaction_id = {case.trace.transaction_id}"

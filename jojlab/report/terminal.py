@@ -192,10 +192,12 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
         console.print(f"[bold yellow]not to be compared[/bold yellow]: {escape(words)}")
     for name, (old, new) in comparison.fingerprint.items():
-        console.print(f"[cyan]{escape(name)}[/cyan]: {escape(str(old))} → {escape(str(new))}")
+        console.print(f"[cyan]{escape(name)}[/cyan]: {escape(_change_words(old, new))}")
     for case_id, fields in comparison.settings.items():
         for name, (old, new) in fields.items():
-            console.print(f"[cyan]{escape(case_id)}: {name}[/cyan]: {escape(f'{old} → {new}')}")
+            console.print(
+                f"[cyan]{escape(case_id)}: {name}[/cyan]: {escape(_change_words(old, new))}"
+            )
     for which, cases in (("first", comparison.only_old), ("second", comparison.only_new)):
         for case_id in cases:
             console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")
@@ -219,6 +221,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             )
         console.print(table)
     console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+
+
+def _change_words(old: object, new: object) -> str:
+    return " → ".join("absent" if value is None else str(value) for value in (old, new))
 
 
 def print_rows(console: Console, columns: list[str], rows: list[list[object]]) -> None:

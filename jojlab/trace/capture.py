@@ -35,11 +35,16 @@ class Capture:
         """Decode and check every table; raises DataError naming the file that is wrong."""
         if not folder.is_dir():
             raise DataError(f"{folder}: no such capture", _REMEDY)
-        row_counts = {
-            table: sum(_read(path, table).num_rows for path in _paths(folder, table))
-            for table in TABLES
-        }
-        return cls(folder, row_counts, _read_manifest(folder))
+        row_counts: dict[str, int] = {}
+        manifest: dict[str, Any] = {}
+        for table in TABLES:
+            row_counts[table] = 0
+            for path in _paths(folder, table):
+                content = _read(path, table)
+                row_counts[table] += content.num_rows
+            if table == "manifest":
+                manifest = _manifest(path, content)
+        return cls(folder, row_counts, manifest)
 
     def paths(self, table: str) -> list[Path]:
         """Return the files of `table`: its segments, oldest first, and the one of the whole."""
@@ -110,10 +115,9 @@ def _read(path: Path, table: str) -> pa.Table:
     return content
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / "manifest.parquet"
+def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
     manifest: dict[str, Any] = {}
-    for row in _read(path, "manifest").to_pylist():
+    for row in content.to_pylist():
         try:
             manifest[row["key"]] = json.loads(row["value"])
         except json.JSONDecodeError as error:

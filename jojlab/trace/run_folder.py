@@ -4,19 +4,21 @@
     RUN/captures/...     the tables, one folder for each case and seed
     RUN/experiment.toml  the experiment as it was asked
 
-run.json is written anew, atomically, at every change: a run cut short stays readable, with the
-cases that were not reached as `pending`.
+run.json is written anew, atomically: a run cut short stays readable, with the cases that were not
+reached as `pending`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from jojlab.trace.content_hash import capture_hash
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 
 STATUSES = ("ok", "failed", "skipped", "pending")
+_SAVE_EVERY_S = 1.0
 
 
 @dataclass
@@ -57,6 +60,9 @@ class RunFolder:
     seeds: list[int]
     cases: list[CaseEntry]
     fingerprint: dict[str, Any]
+    # Those that this process has checked already, by their folder in run.json.
+    checked: dict[str, Capture] = field(default_factory=dict, repr=False, compare=False)
+    _last_save_s: float | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def create(
@@ -91,6 +97,8 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """Read run.json and check its shape; raises UseError when `path` is no run."""
         file = path / "run.json"
+        if not path.exists():
+            raise UseError(f"{path}: no such folder", "name a folder that joj run made")
         if not file.is_file():
             raise UseError(
                 f"{path}: not a run: it has no run.json", "name a folder that joj run made"
@@ -143,8 +151,9 @@ class RunFolder:
                 if not source.is_file():
                     raise DataError(f"{source}: missing table", "run the case again")
                 shutil.copyfile(source, partial / source.name)
-            Capture.open(partial)
+            capture = Capture.open(partial)
             os.replace(partial, self.path / folder)
+            self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
         except OSError as error:
             raise _cannot_write(self.path, error) from error
         finally:
@@ -153,7 +162,7 @@ class RunFolder:
         entry.captures.sort(key=lambda capture: capture.seed)
         if len(entry.captures) == len(self.seeds):
             entry.status = "ok"
-        self.save()
+        self._changed()
 
     def mark(self, case_id: str, status: str, reason: str) -> None:
         """Record that a case failed or was skipped, and why."""
@@ -161,7 +170,28 @@ class RunFolder:
             raise ValueError(f"status {status!r} is none of {STATUSES}")
         entry = self.case(case_id)
         entry.status, entry.reason = status, reason
-        self.save()
+        self._changed()
+
+    @contextlib.contextmanager
+    def many_changes(self) -> Iterator[None]:
+        """Within it, run.json is written once a second at most; and at the end, however it ends.
+
+        A run whose cases are all in the cache has hundreds of changes in few seconds.
+        """
+        self._last_save_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._last_save_s = None
+            self.save()
+
+    def _changed(self) -> None:
+        now_s = time.monotonic()
+        if self._last_save_s is None:
+            self.save()
+        elif now_s - self._last_save_s >= _SAVE_EVERY_S:
+            self.save()
+            self._last_save_s = now_s
 
     def save(self) -> None:
         """Write run.json through a temporary file, so that it is always whole."""
@@ -189,7 +219,8 @@ class RunFolder:
         """Open every recorded capture, in the order of the cases, then of the seeds."""
         for entry in self.cases:
             for capture in entry.captures:
-                yield entry, capture.seed, Capture.open(self._inside(capture.folder))
+                inside = self._inside(capture.folder)
+                yield entry, capture.seed, self.checked.get(capture.folder) or Capture.open(inside)
 
     def content_hash(self) -> str:
         """Return the sha256 over the tables of all captures, by case_id and seed.
@@ -197,9 +228,8 @@ class RunFolder:
         The order of the cases in the experiment, paths and times of the host have no part in it.
         """
         digest = hashlib.sha256()
-        for entry, seed, capture in sorted(
-            self.captures(), key=lambda item: (item[0].case_id, item[1])
-        ):
+        read_anew = replace(self, checked={}).captures()
+        for entry, seed, capture in sorted(read_anew, key=lambda item: (item[0].case_id, item[1])):
             digest.update(f"{entry.case_id}\0{seed}\0{capture_hash(capture)}\n".encode())
         return digest.hexdigest()
 

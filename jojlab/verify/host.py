@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jojlab.errors import MachineError
 from jojlab.guest.ready import agent_path
-from jojlab.verify import addresses
+from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 
 _SIZE_BYTES = 600 << 20
@@ -41,19 +41,18 @@ def verify_on_host(filesystem: str) -> Verdict | str:
         raise MachineError("the kernel has no BTF", "use a kernel with CONFIG_DEBUG_INFO_BTF")
     agent = agent_path()
     try:
-        with _mounted(filesystem) as (device, directory):
-            command = (str(agent), "verify", "--device", device, "--directory", str(directory))
-            found = json.loads(_run(*command))
-            _run("sync", "-f", str(directory))
-            verdict = Verdict.of(filesystem, found)
-            return verdict.with_addresses(*addresses.check(filesystem, device, directory, found))
+        with _made(filesystem) as (device, directory):
+            command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
+            found = json.loads(_run(*command, "--directory", str(directory)))
+            addresses = compare.check(filesystem, Path(device), found["writers"])
+            return Verdict.of(filesystem, found).with_addresses(addresses)
     except _CannotError as error:
         return str(error)
 
 
 @contextlib.contextmanager
-def _mounted(filesystem: str) -> Iterator[tuple[str, Path]]:
-    """A new filesystem on a loop device over a sparse file; all is removed at the end."""
+def _made(filesystem: str) -> Iterator[tuple[str, Path]]:
+    """A new filesystem on a loop device, and an empty folder; all is removed at the end."""
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="joj-verify-"))
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -64,9 +63,15 @@ def _mounted(filesystem: str) -> Iterator[tuple[str, Path]]:
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
         _run(*_MAKE[filesystem], device)
-        _run("mount", "-t", filesystem, device, str(directory))
-        undo.callback(subprocess.run, ["umount", str(directory)], check=False)
+        if not _is_known(filesystem):
+            raise _CannotError(f"this kernel has no {filesystem}")
         yield device, directory
+
+
+def _is_known(filesystem: str) -> bool:
+    """Whether the kernel has the filesystem; its module is asked for."""
+    subprocess.run(["modprobe", "--quiet", filesystem], check=False)
+    return filesystem in Path("/proc/filesystems").read_text().split()
 
 
 def _run(*command: str) -> str:

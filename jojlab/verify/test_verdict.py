@@ -1,6 +1,4 @@
-from pathlib import Path
-
-from jojlab.verify.addresses import check
+from jojlab.verify.compare import Addresses
 from jojlab.verify.verdict import COLUMNS, Verdict
 
 FOUND = {
@@ -8,8 +6,6 @@ FOUND = {
     "bytes": 8192,
     "reasons": [],
     "complaints": [],
-    "extents": [],
-    "journal": [],
 }
 
 
@@ -25,10 +21,6 @@ def test_each_count_that_matters_shows() -> None:
     for name in ("unknown_bytes", "lost_events"):
         assert Verdict.of("ext4", {**FOUND, name: 1}).incomplete
     assert Verdict.of("ext4", {**FOUND, "reasons": ["1 flush"]}).incomplete
-    moved = Verdict.of("ext4", FOUND).with_addresses(8, ["/x is elsewhere"], ("FIEMAP",))
-    assert moved.wrong and moved.complaints == ("/x is elsewhere",)
-
-
-def test_without_anything_to_look_up_no_address_is_checked(tmp_path: Path) -> None:
-    checked, wrong, _ = check("nilfs2", "/dev/null", tmp_path, FOUND)
-    assert (checked, wrong) == (0, [])
+    moved = Verdict.of("ext4", FOUND).with_addresses(Addresses(wrong=("sector 8 is data",)))
+    assert moved.wrong and moved.complaints == ("sector 8 is data",)
+    assert moved.row()["address_wrong_bytes"] == 512

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jojlab.verify.compare import Addresses
+from jojlab.verify.told.places import SECTOR
+
 # Keys of a row in `joj verify attribution --json`, in the order in which they are shown; bytes.
 COLUMNS = (
     "filesystem",
@@ -17,22 +20,25 @@ COLUMNS = (
     "uncheckable_bytes",
     "offsetless_bytes",
     "lost_events",
-    "addresses_checked",
-    "addresses_wrong",
+    "address_checked_bytes",
+    "address_superseded_bytes",
+    "address_untold_bytes",
+    "address_wrong_bytes",
 )
+
+# Wrong addresses that are told; the others are counted.
+_TOLD = 20
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Counts as agent/src/verify/check.rs means them; addresses are sectors that a tool checked."""
+    """Counts as agent/src/verify/check.rs means them; addresses as jojlab/verify/compare.py."""
 
     filesystem: str
     counts: Mapping[str, int]
     reasons: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
-    addresses_checked: int = 0
-    addresses_wrong: int = 0
-    sources: tuple[str, ...] = field(default=())
+    addresses: Addresses = field(default_factory=Addresses)
 
     @classmethod
     def of(cls, filesystem: str, found: Mapping[str, Any]) -> Verdict:
@@ -40,24 +46,22 @@ class Verdict:
         counts = {name: int(found[name]) for name in COLUMNS if name in found}
         return cls(filesystem, counts, tuple(found["reasons"]), tuple(found["complaints"]))
 
-    def with_addresses(self, checked: int, wrong: list[str], sources: tuple[str, ...]) -> Verdict:
-        """Add what the tools of the filesystem said; `wrong` has one line for each sector."""
-        return replace(
-            self,
-            addresses_checked=checked,
-            addresses_wrong=len(wrong),
-            complaints=(*self.complaints, *wrong[:20]),
-            sources=sources,
-        )
+    def with_addresses(self, addresses: Addresses) -> Verdict:
+        """Add what the tools of the filesystem said."""
+        complaints = (*self.complaints, *addresses.wrong[:_TOLD])
+        return replace(self, addresses=addresses, complaints=complaints)
 
     def row(self) -> dict[str, Any]:
         """Return the counts by name, and what the addresses were checked against."""
         return {
             "filesystem": self.filesystem,
             **self.counts,
-            "addresses_checked": self.addresses_checked,
-            "addresses_wrong": self.addresses_wrong,
-            "sources": ", ".join(self.sources),
+            "address_checked_bytes": self.addresses.checked_bytes,
+            "address_superseded_bytes": self.addresses.superseded_bytes,
+            "address_untold_bytes": self.addresses.untold_bytes,
+            "address_wrong_bytes": len(self.addresses.wrong) * SECTOR,
+            "sources": ", ".join(self.addresses.sources),
+            "addresses_missing": self.addresses.missing,
         }
 
     @property
@@ -65,7 +69,7 @@ class Verdict:
         """Whether a byte was said to be another's, or was not seen at all."""
         counts = self.counts
         return bool(
-            counts["misattributed_bytes"] or counts["missing_bytes"] or self.addresses_wrong
+            counts["misattributed_bytes"] or counts["missing_bytes"] or self.addresses.wrong
         )
 
     @property

@@ -30,6 +30,7 @@
 #include "btrfs.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -37,8 +38,6 @@ char LICENSE[] SEC("license") = "GPL";
 #define REQ_OP_WRITE 1		/* 0 is a read; greater ones carry no pages of an owner */
 
 #define JBD2_MAGIC 0xc03b3998	/* big-endian, at the start of every block jbd2 made */
-
-#define MERGED_BIOS_LIMIT 1024
 
 static __always_inline void describe_buffer(struct bio_record *record, __u64 buffer)
 {
@@ -75,7 +74,7 @@ static __always_inline void describe_direct(struct walk *walk, __u64 dio)
 
 static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __u64 call_inode)
 {
-	__u64 end_io = walk->bio.end_io, private = (__u64)bio->bi_private;
+	__u64 end_io = walk->bio.end_io, private = (__u64)bio->bi_private, whole;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
 		describe_direct(walk, private);
@@ -94,7 +93,14 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
 	walk->done_bytes = bio->bi_iter.bi_bvec_done;
-	walk->fallback_inode = btrfs_owner((__u64)bio, end_io);
+	whole = btrfs_whole((__u64)bio, end_io);
+	if (whole && control.btrfs_direct &&
+	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {
+		describe_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
+		walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
+		return;
+	}
+	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;
 	walk->fallback_flag = RUN_COMPRESSED;
 	if (!walk->fallback_inode) {
 		walk->fallback_inode = call_inode;
@@ -134,6 +140,7 @@ static __always_inline void describe_bio(struct bio_record *record, struct bio *
 	record->sector = bio->bi_iter.bi_sector;
 	record->length_bytes = bio->bi_iter.bi_size;
 	record->flags = bio->bi_opf;
+	record->address = (__u64)bio;
 	record->end_io = (__u64)bio->bi_end_io;
 	record->partition_sector = device->bd_start_sect;
 	record->partition_device = device->bd_dev;
@@ -180,47 +187,6 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	size = sizeof(walk->bio) + (walk->open ? sizeof(walk->run) : 0);
 	send(&walk->bio, size, &control.lost_bios);
 	walk->busy = 0;
-	return 0;
-}
-
-static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
-					 __u32 error)
-{
-	struct gendisk *disk = request->q->disk;
-	struct request_record record = { .kind = kind, .error = error };
-	struct bio *bio;
-
-	if (!control.enabled || !disk)
-		return;
-	record.device = disk_number(disk);
-	if (!is_traced(record.device))
-		return;
-	record.time_ns = bpf_ktime_get_ns();
-	record.request = (__u64)request;
-	record.sector = request->__sector;
-	record.length_bytes = bytes;
-	record.flags = request->cmd_flags;
-	if (kind == RECORD_ISSUE) {
-		bio = request->bio;
-		for (int count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
-			record.bio_count++;
-			bio = bio->bi_next;
-		}
-	}
-	send(&record, sizeof(record), &control.lost_requests);
-}
-
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(request_issued, struct request *request)
-{
-	send_request(request, RECORD_ISSUE, request->__data_len, 0);
-	return 0;
-}
-
-SEC("tp_btf/block_rq_complete")
-int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
-{
-	send_request(request, RECORD_COMPLETE, bytes, error);
 	return 0;
 }
 

@@ -49,6 +49,11 @@ struct compressed_bio___owned {
 	struct inode *inode;
 } __attribute__((preserve_access_index));
 
+/* ... and that of direct I/O by way of a btrfs_dio_private (6.1). */
+struct btrfs_dio_private___owned {
+	struct inode *inode;
+} __attribute__((preserve_access_index));
+
 struct timespec64 {
 	__s64 tv_sec;
 	long tv_nsec;

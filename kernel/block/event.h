@@ -22,6 +22,7 @@ enum record_kind {
 	RECORD_COMPLETE = 7,	/* the device was done with it, or with a part of it */
 	RECORD_CHANGE = 8,	/* a file's inode is no longer as it was told before */
 	RECORD_NAME = 9,	/* a call changed a name: unlink, rename and their kin */
+	RECORD_BIO_END = 10,	/* a bio is done without a request of its disk: a request_record */
 };
 
 /* How the call that a task is in treats the device. */
@@ -56,6 +57,7 @@ struct bio_record {
 	__u32 call;			/* system call of the submitter, or NO_CALL */
 	__u32 call_flags;		/* enum call_flag */
 	char holder[8];			/* filesystem type; only for bios without owner */
+	__u64 address;			/* of the bio: an identity until it is done */
 };
 
 enum run_flag {
@@ -170,7 +172,7 @@ struct request_record {
 	__u32 kind;
 	__u32 device;
 	__u64 time_ns;
-	__u64 request;			/* its address: an identity while it is in flight */
+	__u64 request;			/* its address, or the bio's: an identity while in flight */
 	__u64 sector;
 	__u32 length_bytes;
 	__u32 flags;
@@ -203,6 +205,7 @@ struct control {
 	__u64 btrfs_copy_end_io;	/* btrfs_clone_write_end_io: a copy of such a bio */
 	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
+	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
@@ -217,15 +220,17 @@ struct control {
 	__u64 session;
 	/* Written by the programs: calls that renamed something, a directory maybe. */
 	__u64 renames;
+	/* Likewise: runs that the kernel skipped, and another program took over. */
+	__u64 caught_runs;
 };
 
-_Static_assert(sizeof(struct bio_record) == 128, "bio_record is decoded as 128 bytes");
+_Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
 _Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 200, "control is written as 200 bytes");
+_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
 
 #endif

@@ -140,6 +140,7 @@ struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
 	unsigned int bi_opf;
+	__u8 bi_status;
 	struct bvec_iter bi_iter;
 	void *bi_end_io;
 	void *bi_private;
@@ -189,6 +190,7 @@ struct btrfs_inode {
 };
 
 struct btrfs_bio {
+	__u64 file_offset;
 	void *end_io;
 	void *private;
 	struct bio bio;

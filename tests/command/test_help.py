@@ -20,6 +20,12 @@ def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
     assert "Exit codes" in answer.stdout
 
 
+@pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["verify"]])
+def test_no_summary_is_cut(lab: Lab, group: list[str]) -> None:
+    commands = lab.joj(*group, "--help").stdout.split("Commands:")[1]
+    assert "..." not in commands
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_shows_examples(lab: Lab, name: str) -> None:
     answer = lab.joj(name, "--help")

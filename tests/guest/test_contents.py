@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import MKFS_PACKAGES, Image, build_image
+from jojlab.guest.image import MKFS_PACKAGES, Extras, Image, build_image
 from jojlab.guest.modules import ROOTS
 
 
@@ -41,3 +41,27 @@ def test_tools_and_modules_are_inside(image: Image, tmp_path: Path) -> None:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         assert "while loading shared libraries" not in done.stderr
         assert done.stdout + done.stderr != ""
+
+
+def test_extras_are_in_an_image_of_their_own(cache: Cache, agent: Path, tmp_path: Path) -> None:
+    usual = build_image(cache, agent, None)
+    more = build_image(cache, agent, None, Extras(("dm_mod",), (("dmsetup", "dmsetup"),)))
+    assert build_image(cache, agent, None) == usual
+    listed = subprocess.run(
+        ["cpio", "-t", "--quiet"],
+        input=more.initramfs.read_bytes(),
+        capture_output=True,
+        check=True,
+    ).stdout.split()
+    assert {b"modules/dm-mod.ko", b"sbin/dmsetup"} <= set(listed)
+    # What the usual image has comes first, in the same order.
+    orders = []
+    for number, image in enumerate((usual, more)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        subprocess.run(
+            ["cpio", "-i", "--quiet", "-d", "--no-absolute-filenames", "modules/order"],
+            input=image.initramfs.read_bytes(), cwd=folder, check=True,
+        )  # fmt: skip
+        orders.append((folder / "modules/order").read_text().split())
+    assert orders[1][: len(orders[0])] == orders[0]

@@ -6,15 +6,12 @@ nobody known; so every test here also says that none was.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
-from jojlab.guest.ready import agent_path
-from tests.live.tracing import Bench, CannotError, run
+from tests.live.tracing import Bench, CannotError, benched, run
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0"
 
@@ -29,18 +26,8 @@ CREATED = ["b: created, grew", "b: created, grew, allocated"]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    if os.geteuid():
-        pytest.skip("only root can trace")
-    try:
-        bench = Bench(tmp_path, agent_path())
-    except MachineError as error:
-        pytest.skip(str(error))
-    try:
+    with benched(tmp_path) as bench:
         yield bench
-    except CannotError as error:
-        pytest.skip(str(error))
-    finally:
-        bench.close()
 
 
 def made(bench: Bench, command: str, options: str = "", log: str = "") -> Bench:

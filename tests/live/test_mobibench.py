@@ -131,7 +131,7 @@ def test_a_directory_that_is_not_there_is_made_and_goes(bench: Bench) -> None:
         (("-y", "9"), "fbarrier"),
         (("-a", "2", "-y", "5"), "mapped memory is not read"),
         (("-f", "4", "-r", "8"), "no room for a record"),
-        (("-g", "script"), "-g replays a script"),
+        (("-g", "no-script"), "-g no-script: no such file"),
         (("-q", "there"), "'there' belongs to no flag"),
     ],
 )

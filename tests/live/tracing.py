@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
+
+from jojlab.errors import MachineError
+from jojlab.guest.ready import agent_path
 
 Row = dict[str, Any]
 
@@ -36,6 +42,7 @@ class Traced:
 
     requests: list[Row]
     runs: list[Row]
+    files: list[Row]
 
     def written(self, **wanted: object) -> list[Row]:
         """The page runs of writes that have these values."""
@@ -54,7 +61,10 @@ class Traced:
 
 @dataclass
 class Bench:
-    """A filesystem on loop devices of its own; `log` is a second disk for its journal."""
+    """A filesystem on loop devices of its own; `log` is a second disk for its journal.
+
+    A `disk` that is set before `make` is used instead of a loop device.
+    """
 
     folder: Path
     agent: Path
@@ -68,17 +78,17 @@ class Bench:
         """Where it is mounted."""
         return self.folder / "mounted"
 
-    def loop(self, size_mib: int) -> str:
-        """Make an empty disk."""
+    def loop(self, size_mib: int, *options: str) -> str:
+        """Make an empty disk; `options` are further ones for losetup."""
         image = self.folder / f"{len(self.loops)}.img"
         with image.open("wb") as file:
             file.truncate(size_mib << 20)
-        self.loops.append(run("losetup", "-f", "--show", image))
+        self.loops.append(run("losetup", *options, "-f", "--show", image))
         return self.loops[-1]
 
     def make(self, command: str, options: str = "", log: str = "") -> None:
         """Make and mount it; DISK and LOG in the words stand for the disks."""
-        self.disk = self.loop(600)
+        self.disk = self.disk or self.loop(600)
         if log:
             self.log = self.loop(100)
         for line in filter(None, (log, command)):
@@ -111,6 +121,23 @@ class Bench:
             run("losetup", "-d", loop)
 
 
+@contextlib.contextmanager
+def benched(folder: Path) -> Iterator[Bench]:
+    """A bench that is taken down at the end; skips the test where this machine cannot."""
+    if os.geteuid():
+        pytest.skip("only root can trace")
+    try:
+        bench = Bench(folder, agent_path())
+    except MachineError as error:
+        pytest.skip(str(error))
+    try:
+        yield bench
+    except CannotError as error:
+        pytest.skip(str(error))
+    finally:
+        bench.close()
+
+
 def read(tables: Path) -> Traced:
     """Read a tracing's tables: page runs with what their request and files are."""
     files = {row["file_id"]: row["path"] for row in rows(tables, "files")}
@@ -120,7 +147,7 @@ def read(tables: Path) -> Traced:
     runs = []
     for row in rows(tables, "page_runs"):
         runs.append(requests[row["request_id"]] | row | {"file": files.get(row["file_id"])})
-    return Traced(list(requests.values()), runs)
+    return Traced(list(requests.values()), runs, rows(tables, "files"))
 
 
 def rows(tables: Path, table: str) -> list[Row]:

@@ -6,14 +6,13 @@ use std::rc::Rc;
 
 use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
-use super::drafts::Draft;
 use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
 use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
 use super::record::{Bio, DecodeError, Record, Run, decode};
-use super::requests::Joiner;
+use super::requests::{Disk, Joiner};
 use super::symbols::Symbols;
 use crate::trace::rows;
 
@@ -73,11 +72,11 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Begins with disks by number and name. `read_layout` is asked for each device once, and
+    /// Begins with disks by number. `read_layout` is asked for each device once, and
     /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo.
     /// `settled_ns`: see Joiner::new.
     pub fn new(
-        disks: &BTreeMap<u32, String>,
+        disks: &BTreeMap<u32, Disk>,
         read_layout: fn(u32) -> Layout,
         read_mounts: fn() -> String,
         kinds: Rc<FileKinds>,
@@ -125,6 +124,7 @@ impl Assembler {
             Record::SyncEnd(sync) => self.causes.end(sync.tid),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
+            Record::BioEnd(end) => self.joiner.end_bio(&end),
         }
     }
 
@@ -192,8 +192,9 @@ impl Assembler {
             requests: Vec::with_capacity(drafts.len()),
             page_runs: Vec::with_capacity(drafts.len()),
         };
+        let mut kinds = BTreeMap::new();
         for draft in drafts {
-            let (request, runs) = Draft::into_rows(draft, &self.files);
+            let (request, runs) = draft.into_rows(&self.files, &mut kinds);
             finished.requests.push(request);
             finished.page_runs.extend(runs);
         }

@@ -4,13 +4,16 @@ use super::super::record::{Request, Sync};
 use super::*;
 
 const DISK: u32 = 7 << 20;
+const MAPPED: u32 = 253 << 20;
 const FILESYSTEM: u32 = 39;
 const WRITE: u32 = 1;
 const FUA: u32 = 1 << 17;
 const PREFLUSH: u32 = 1 << 18;
 
 fn assembler(settled_ns: u64) -> Assembler {
-    let disks = BTreeMap::from([(DISK, "flash0".to_owned())]);
+    let flash = Disk { name: "flash0".to_owned(), takes_bios: false };
+    let mapped = Disk { name: "dm-0".to_owned(), takes_bios: true };
+    let disks = BTreeMap::from([(DISK, flash), (MAPPED, mapped)]);
     Assembler::new(&disks, |_| Layout::default(), String::new, Rc::default(), settled_ns)
 }
 
@@ -276,4 +279,78 @@ fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
     let capture = assembler.finish(0);
     assert_eq!(capture.requests.len(), 1);
     assert_eq!(capture.gaps, Gaps { edge_requests: 4, ..Gaps::default() });
+}
+
+/// A bio of a disk whose driver takes bios, and its end.
+fn mapped(serial: u64, sector: u64, length_bytes: u32, flags: u32) -> Record {
+    let Record::Bio(known, _) = bio(serial, sector, length_bytes, flags, 9) else { unreachable!() };
+    Record::Bio(Bio { device: MAPPED, address: 0x1000 + serial, ..known }, None)
+}
+
+fn end(device: u32, address: u64, error: u32, time_ns: u64) -> Record {
+    let request = Request { request: address, time_ns, error, ..Request::default() };
+    Record::BioEnd(Request { device, ..request })
+}
+
+#[test]
+fn where_a_driver_takes_bios_each_is_a_request() {
+    let capture = capture(vec![
+        fsync(5, 12),
+        run(0, 0, 4096, 12),
+        run(0, 4096, 4096, 13),
+        mapped(0, 800, 8192, WRITE | PREFLUSH | FUA),
+        mapped(1, 0, 0, WRITE | PREFLUSH),
+        // Of a bio that the driver made of the first.
+        end(MAPPED, 0x9000, 0, 1500),
+        end(MAPPED, 0x1001, 0, 2000),
+        end(MAPPED, 0x1000, 0, 3000),
+    ]);
+    let [write, flush] = capture.requests.as_slice() else { panic!("{:?}", capture.requests) };
+    assert_eq!((write.device.as_str(), write.operation.as_str()), ("dm-0", "write"));
+    assert_eq!((write.sector, write.length_bytes, write.bio_count), (Some(800), 8192, 1));
+    assert_eq!((write.queue_ns, write.issue_ns, write.complete_ns), (1000, 1000, Some(3000)));
+    assert!(write.preflush && write.fua);
+    assert_eq!((flush.operation.as_str(), flush.block_type.as_str()), ("flush", "flush"));
+    assert_eq!((flush.sector, flush.length_bytes, flush.complete_ns), (None, 0, Some(2000)));
+    let runs: Vec<_> =
+        capture.page_runs.iter().map(|run| (run.sector, run.length_bytes, run.file_id)).collect();
+    assert_eq!(runs, [(800, 4096, Some(0)), (808, 4096, Some(1))]);
+    assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
+}
+
+#[test]
+fn a_bio_that_its_driver_refused_or_never_ended_is_counted() {
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        mapped(0, 800, 4096, WRITE),
+        run(1, 0, 4096, 12),
+        mapped(1, 808, 4096, WRITE),
+        end(MAPPED, 0x1000, 10, 2000),
+    ]);
+    let gaps = Gaps { failed_requests: 1, incomplete_requests: 1, ..Gaps::default() };
+    assert_eq!((capture.requests.len(), capture.gaps), (2, gaps));
+}
+
+#[test]
+fn a_bio_that_fails_before_it_is_a_request_is_not_waited_for() {
+    let at = |serial, address| {
+        let Record::Bio(known, _) = bio(serial, 800, 4096, WRITE, 9) else { unreachable!() };
+        Record::Bio(Bio { address, ..known }, None)
+    };
+    // 12: it shall not wait, and is sent again; 10: an error.
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        at(0, 0x1000),
+        end(DISK, 0x1000, 12, 1500),
+        run(1, 0, 4096, 13),
+        at(1, 0x2000),
+        issue(1, 800, 4096, WRITE, 2000),
+        complete(1, 4096, 2500),
+        run(2, 0, 4096, 12),
+        at(2, 0x3000),
+        end(DISK, 0x3000, 10, 3000),
+    ]);
+    assert_eq!(capture.requests.len(), 1);
+    assert_eq!(capture.files[capture.requests[0].file_id.unwrap() as usize].inode, 13);
+    assert_eq!(capture.gaps, Gaps { failed_requests: 1, ..Gaps::default() });
 }

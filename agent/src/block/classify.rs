@@ -85,6 +85,10 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
     if let Some(class) = by_operation(bio, run) {
         return class;
     }
+    if symbols.is_stacked(bio.end_io) {
+        // Its pages may be a file's and it the journal's copy of them.
+        return Class::new(BlockType::Unknown, "");
+    }
     if run.flags & record::RUN_DIRECT != 0 && is_file(run) {
         return Class::data(run);
     }

@@ -19,6 +19,8 @@ const KALLSYMS: &str = "\
 000000000000000a t nilfs_end_bio_write
 000000000000000b d nilfs_buffer_cache_aops
 000000000000000c t end_swap_bio_write
+000000000000000d t clone_endio [dm_mod]
+000000000000000e t raid1_end_write_request [raid1]
 ";
 
 const DISK: u32 = 7 << 20;
@@ -215,4 +217,13 @@ fn what_no_rule_knows_is_unknown() {
     assert_eq!(what(&write(0), &no_pages_of_anybody()), is("unknown", "", Owner::None));
     let odd = Bio { flags: 13, ..write(0) };
     assert_eq!(what(&odd, &file(EXT4, 12, REGULAR)), is("unknown", "", Owner::None));
+}
+
+#[test]
+fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
+    for end_io in [0xd, 0xe] {
+        for run in [file(EXT4, 12, REGULAR), of_device()] {
+            assert_eq!(what(&write(end_io), &run), is("unknown", "", Owner::None));
+        }
+    }
 }

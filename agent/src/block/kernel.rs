@@ -20,6 +20,9 @@ pub const FLAG_FUA: u32 = 1 << 17;
 pub const FLAG_PREFLUSH: u32 = 1 << 18;
 pub const FLAG_READAHEAD: u32 = 1 << 19;
 
+/// BLK_STS_AGAIN (include/linux/blk_types.h): of a bio that shall not wait.
+pub const STATUS_AGAIN: u32 = 12;
+
 /// Types of files in a mode (inode(7)).
 pub const MODE_TYPE: u32 = 0o170000;
 pub const MODE_BLOCK_DEVICE: u32 = 0o060000;

@@ -20,6 +20,7 @@ mod layout;
 mod names;
 mod pieces;
 mod program;
+mod queued_bio;
 mod record;
 mod requests;
 mod symbols;

@@ -74,6 +74,11 @@ impl Pieces {
         self.waiting.is_empty()
     }
 
+    /// Forgets what waits of one bio.
+    pub fn forget(&mut self, bio: usize) {
+        self.waiting.retain(|_, piece| piece.bio != bio);
+    }
+
     /// Forgets what waits of the bios before one.
     pub fn forget_before(&mut self, bio: usize) {
         self.waiting.retain(|_, piece| piece.bio >= bio);

@@ -22,6 +22,9 @@ pub enum ProgramError {
     Disks(usize),
 }
 
+/// Of kernel/block/attribution.bpf.c: it has something to do only where another was skipped.
+const TAKES_OVER: &CStr = c"bio_ended_within";
+
 /// enum enabled of event.h.
 const OFF: u32 = 0;
 const ON: u32 = 1;
@@ -45,6 +48,7 @@ struct Control {
     btrfs_copy_end_io: u64,
     btrfs_packed_write: u64,
     btrfs_packed_read: u64,
+    btrfs_direct: u64,
     vmemmap_base: u64,
     page_offset_base: u64,
     bios: u64,
@@ -56,9 +60,10 @@ struct Control {
     lost_changes: u64,
     session: u64,
     renames: u64,
+    caught_runs: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 200);
+const _: () = assert!(size_of::<Control>() == 216);
 
 /// What the ring buffer gave: (length u32, record) one after the other.
 #[derive(Default)]
@@ -119,18 +124,25 @@ impl Program {
     }
 
     /// Times since the load that the kernel did not run a program because the program was running
-    /// on this CPU already: an interrupt came in between (bpf_prog_info.recursion_misses).
+    /// on this CPU already: an interrupt came in between (bpf_prog_info.recursion_misses). Less
+    /// those that the program took over which is attached for that.
     ///
     /// # Errors
     /// If the kernel does not tell.
     pub fn skipped_runs(&self) -> Result<u64, ProgramError> {
-        let mut sum = 0;
+        let mut sum: u64 = 0;
         let mut program = null_mut();
         loop {
             // SAFETY: the object is loaded; a null program asks for the first.
             program = unsafe { bpf::bpf_object__next_program(self.object.0.as_ptr(), program) };
             if program.is_null() {
-                return Ok(sum);
+                // SAFETY: as in lost_records.
+                let control = unsafe { self.control.as_ptr().read_volatile() };
+                return Ok(sum.saturating_sub(control.caught_runs));
+            }
+            // SAFETY: `program` is of this object, whose names end in NUL.
+            if unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) } == TAKES_OVER {
+                continue;
             }
             let mut size = size_of::<bpf::bpf_prog_info>() as u32;
             // SAFETY: `program` is of this loaded object. The kernel writes at most `size` bytes,
@@ -194,6 +206,9 @@ impl Program {
             set(&raw mut (*control).btrfs_copy_end_io, "btrfs_clone_write_end_io");
             set(&raw mut (*control).btrfs_packed_write, "end_compressed_bio_write");
             set(&raw mut (*control).btrfs_packed_read, "end_compressed_bio_read");
+            let direct = ["btrfs_end_dio_bio", "btrfs_dio_end_io"];
+            let direct = direct.into_iter().find(|name| symbols.address(name) != 0);
+            set(&raw mut (*control).btrfs_direct, direct.unwrap_or_default());
             set(&raw mut (*control).vmemmap_base, "vmemmap_base");
             set(&raw mut (*control).page_offset_base, "page_offset_base");
         }

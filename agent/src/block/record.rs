@@ -4,7 +4,7 @@
 use super::fields::Fields;
 
 /// Sizes that event.h asserts too.
-const BIO_BYTES: usize = 128;
+const BIO_BYTES: usize = 136;
 const RUN_BYTES: usize = 88;
 const PATH_BYTES: usize = 56;
 const SYNC_BYTES: usize = 64;
@@ -56,6 +56,7 @@ pub enum Record {
     Complete(Request),
     Change(Change),
     Name(Name),
+    BioEnd(Request),
 }
 
 /// struct bio_record.
@@ -81,6 +82,7 @@ pub struct Bio {
     pub call: Option<u32>,
     pub call_flags: u32,
     pub holder: String,
+    pub address: u64,
 }
 
 /// struct run_record.
@@ -192,7 +194,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         2 => RUN_BYTES,
         3 => PATH_BYTES,
         4 | 5 => SYNC_BYTES,
-        6 | 7 => REQUEST_BYTES,
+        6 | 7 | 10 => REQUEST_BYTES,
         8 => CHANGE_BYTES,
         9 => NAME_BYTES,
         _ => return Err(DecodeError::UnknownKind(kind)),
@@ -209,7 +211,8 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         6 => Record::Issue(decode_request(fields)),
         7 => Record::Complete(decode_request(fields)),
         8 => Record::Change(decode_change(fields)),
-        _ => Record::Name(decode_name(fields)?),
+        9 => Record::Name(decode_name(fields)?),
+        _ => Record::BioEnd(decode_request(fields)),
     })
 }
 
@@ -240,6 +243,7 @@ fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
     bio.call = Some(fields.u32()).filter(|&call| call != NO_CALL);
     bio.call_flags = fields.u32();
     bio.holder = fields.text(8);
+    bio.address = fields.u64();
     let behind = fields.rest();
     if has_run && behind.len() < RUN_BYTES {
         let (actual, expected) = (BIO_BYTES + behind.len(), BIO_BYTES + RUN_BYTES);

@@ -26,12 +26,13 @@ fn a_bio_is_decoded_by_the_offsets_of_event_h() {
     record[68] = 2;
     record[69] = 1;
     record[120..124].copy_from_slice(b"ext4");
+    record[128..136].copy_from_slice(&0xffff_8880_0000_1000u64.to_le_bytes());
     let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
     assert_eq!((bio.device, bio.time_ns, bio.serial, bio.sector), (7, 1000, 5, 2048));
     assert_eq!((bio.length_bytes, bio.flags, bio.pid, bio.tid), (4096, 0x801, 11, 12));
     assert_eq!((bio.comm.as_str(), bio.buffer_type.as_str()), ("jbd2", "xfs_agf"));
     assert_eq!((bio.journal_block_type, bio.kernel_thread), (2, true));
-    assert_eq!(bio.holder, "ext4");
+    assert_eq!((bio.holder.as_str(), bio.address), ("ext4", 0xffff_8880_0000_1000));
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn names_come_from_the_file_up() {
 fn what_is_too_short_or_unknown_is_an_error() {
     let short = DecodeError::Short { kind: 1, actual: BIO_BYTES - 1, expected: BIO_BYTES };
     assert_eq!(decode(&bytes(1, BIO_BYTES, &[])[..BIO_BYTES - 1]), Err(short));
-    assert_eq!(decode(&bytes(10, 64, &[])), Err(DecodeError::UnknownKind(10)));
+    assert_eq!(decode(&bytes(11, 64, &[])), Err(DecodeError::UnknownKind(11)));
     let cut = bytes(3, PATH_BYTES, &[(48, 10)]);
     assert!(matches!(decode(&cut), Err(DecodeError::Short { kind: 3, .. })));
     assert!(decode(&[]).is_err());

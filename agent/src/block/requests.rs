@@ -5,38 +5,27 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::calls;
 use super::causes::Cause;
 use super::classify::{BlockType, Class};
-use super::drafts::{Draft, DraftRun, Subject};
+use super::drafts::{Draft, DraftRun};
 use super::file_kind;
 use super::flush_line::FlushLine;
 use super::gaps::Gaps;
 use super::kernel::{
-    FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
-    OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
-    OPERATION_WRITE, OPERATION_WRITE_ZEROES,
+    FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, OPERATION_WRITE, STATUS_AGAIN,
 };
 use super::pieces::{Part, Piece, Pieces};
+use super::queued_bio::{self, FLUSH, QueuedBio};
 use super::record::{Bio, Request, Run};
 use crate::trace::rows;
 
-/// As schema/requests.toml spells it.
-fn operation_name(operation: u32) -> &'static str {
-    match operation {
-        OPERATION_READ => "read",
-        OPERATION_WRITE => "write",
-        OPERATION_FLUSH => "flush",
-        OPERATION_DISCARD | OPERATION_SECURE_ERASE => "discard",
-        OPERATION_WRITE_ZEROES => "zeroes",
-        _ => "other",
-    }
-}
-
-struct QueuedBio {
-    bio: Bio,
-    runs: Vec<(Run, Class)>,
-    cause: Cause,
+/// A disk that is traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// The kernel's name of it.
+    pub name: String,
+    /// Its driver takes bios and makes no requests of them (device mapper, md, zram).
+    pub takes_bios: bool,
 }
 
 /// A bio that the driver has not got whole.
@@ -57,8 +46,8 @@ struct OpenRequest {
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
 #[derive(Default)]
 pub struct Joiner {
-    /// Names of the disks by their numbers.
-    names: BTreeMap<u32, String>,
+    /// By their numbers.
+    disks: BTreeMap<u32, Disk>,
     bios: BTreeMap<usize, Waiting>,
     bios_seen: usize,
     pieces: Pieces,
@@ -75,14 +64,18 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Begins a join for disks of these names. What is issued up to `settled_ns` may have been
+    /// Begins a join for disks by their numbers. What is issued up to `settled_ns` may have been
     /// queued before the tracing began.
-    pub fn new(names: BTreeMap<u32, String>, settled_ns: u64) -> Self {
-        Joiner { names, settled_ns, ..Self::default() }
+    pub fn new(disks: BTreeMap<u32, Disk>, settled_ns: u64) -> Self {
+        Joiner { disks, settled_ns, ..Self::default() }
     }
 
     /// A bio entered the block layer, with what its runs are and the call it serves.
     pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, cause: Cause) {
+        if self.takes_bios(bio.device) {
+            self.issue_bio(Rc::new(QueuedBio { bio, runs, cause }));
+            return;
+        }
         let number = self.bios_seen;
         self.bios_seen += 1;
         let lane = (bio.device, bio.flags & OPERATION_MASK);
@@ -102,6 +95,47 @@ impl Joiner {
         if left_sectors > 0 {
             self.bios.insert(number, Waiting { queued, left_sectors });
         }
+    }
+
+    fn takes_bios(&self, device: u32) -> bool {
+        self.disks.get(&device).is_some_and(|disk| disk.takes_bios)
+    }
+
+    /// A driver that takes bios has got one: it counts as a request.
+    fn issue_bio(&mut self, queued: Rc<QueuedBio>) {
+        let request = queued.as_request();
+        let bios = vec![queued];
+        let mut row = self.new_row(&request, &bios);
+        let runs = bios[0].all_runs();
+        self.count_unknown(&runs);
+        if request.length_bytes > 0 {
+            row.sector = Some(request.sector as i64);
+        } else {
+            row.operation = FLUSH.to_owned();
+            row.block_type = FLUSH.to_owned();
+            row.file_kind = file_kind::NONE.to_owned();
+        }
+        self.push(&request, row, runs, bios, None);
+    }
+
+    /// A bio ended that was in no request of its disk: it was the request, or failed before it got
+    /// into one. Others are parts of such bios, made further down.
+    pub fn end_bio(&mut self, end: &Request) {
+        if self.open.contains_key(&end.request) {
+            self.complete(&Request { length_bytes: u32::MAX, ..end.clone() });
+            return;
+        }
+        let waits = |waiting: &Waiting| waiting.queued.bio.address == end.request;
+        let found = self.bios.iter().find(|(_, waiting)| waits(waiting));
+        let Some(number) = found.map(|(number, _)| *number).filter(|_| end.error != 0) else {
+            return;
+        };
+        if let Some(waiting) = self.bios.remove(&number) {
+            self.flushes.entry(end.device).or_default().wrote(&[waiting.queued]);
+        }
+        self.pieces.forget(number);
+        // Of an asynchronous call that shall not wait: it sends another bio when it can.
+        self.gaps.failed_requests += u64::from(end.error != STATUS_AGAIN);
     }
 
     /// The driver got a request: a row, unless it is one that was put back.
@@ -130,9 +164,7 @@ impl Joiner {
             return;
         }
         let (bios, runs) = self.tie(&parts);
-        let unknown = runs.iter().filter(|run| run.block_type == BlockType::Unknown);
-        self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
-
+        self.count_unknown(&runs);
         // A bio's own flush comes before its data: it cannot be waiting for that any more.
         self.flushes.entry(request.device).or_default().wrote(&bios);
         let stripped = request.flags & FLAG_FUA == 0 && operation == OPERATION_WRITE;
@@ -157,9 +189,22 @@ impl Joiner {
         let mut row = self.new_row(request, &bios);
         row.queue_ns = row.issue_ns;
         row.length_bytes = 0;
-        row.block_type = "flush".to_owned();
+        row.block_type = FLUSH.to_owned();
         row.file_kind = file_kind::NONE.to_owned();
         self.push(request, row, Vec::new(), bios, None);
+    }
+
+    fn count_unknown(&mut self, runs: &[DraftRun]) {
+        let unknown = runs.iter().filter(|run| run.block_type == BlockType::Unknown);
+        self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
+    }
+
+    fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
+        rows::Request {
+            request_id: self.first_id + self.drafts.len() as i64,
+            device: self.disks.get(&request.device).map(|it| it.name.clone()).unwrap_or_default(),
+            ..queued_bio::row(request, bios)
+        }
     }
 
     /// A request that may be of a bio queued before the tracing began, or after it ended.
@@ -270,42 +315,6 @@ impl Joiner {
         self.gaps
     }
 
-    /// What a request's flags and its bios tell of it.
-    fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
-        let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
-        let none = Bio::default();
-        let first = bios.first().map_or(&none, |queued| &queued.bio);
-        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
-        let any = |flag: u32| bios.iter().any(|queued| queued.bio.flags & flag != 0);
-        let has = |flag: u32| request.flags & flag != 0;
-        rows::Request {
-            request_id: self.first_id + self.drafts.len() as i64,
-            device: self.names.get(&request.device).cloned().unwrap_or_default(),
-            queue_ns: queue_ns.unwrap_or(request.time_ns) as i64,
-            issue_ns: request.time_ns as i64,
-            length_bytes: i64::from(request.length_bytes),
-            operation: operation_name(request.flags & OPERATION_MASK).to_owned(),
-            sync: has(FLAG_SYNC),
-            meta: has(FLAG_META),
-            prio: has(FLAG_PRIO),
-            fua: has(FLAG_FUA),
-            preflush: has(FLAG_PREFLUSH) || any(FLAG_PREFLUSH),
-            readahead: has(FLAG_READAHEAD),
-            idle: has(FLAG_IDLE),
-            bio_count: i64::from(request.bio_count),
-            submitter_pid: i64::from(first.pid),
-            submitter_tid: i64::from(first.tid),
-            submitter_comm: first.comm.clone(),
-            submitter_call: first.call.map(calls::name),
-            asker_pid: asker.map(|asker| i64::from(asker.pid)),
-            asker_tid: asker.map(|asker| i64::from(asker.tid)),
-            asker_comm: asker.map(|asker| asker.comm.clone()),
-            asker_call: asker.map(|asker| asker.call.to_owned()),
-            asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
-            ..rows::Request::default()
-        }
-    }
-
     /// The bios of a request's parts in order of sectors, and its page runs.
     fn tie(&mut self, parts: &[Part]) -> (Vec<Rc<QueuedBio>>, Vec<DraftRun>) {
         let (mut bios, mut runs) = (Vec::<Rc<QueuedBio>>::new(), Vec::new());
@@ -323,29 +332,11 @@ impl Joiner {
             if waiting.left_sectors == 0 {
                 self.bios.remove(&piece.bio);
             }
-            known_run(&queued, piece).push_onto(&mut runs);
+            queued.run_of(piece).push_onto(&mut runs);
             if !bios.iter().any(|bio| Rc::ptr_eq(bio, &queued)) {
                 bios.push(queued);
             }
         }
         (bios, runs)
-    }
-}
-
-fn known_run(queued: &QueuedBio, piece: &Piece) -> DraftRun {
-    let (run, class) = &queued.runs[piece.run];
-    let offset = (run.file_offset_bytes + piece.skipped_bytes) as i64;
-    let home = class
-        .home_bytes
-        .map(|bytes| (queued.bio.partition_sector + (bytes + piece.skipped_bytes) / 512) as i64);
-    DraftRun {
-        sector: piece.sector,
-        length_bytes: piece.sectors * 512,
-        block_type: class.block_type,
-        subtype: class.subtype.clone(),
-        subject: Subject::of(run, class),
-        file_offset_bytes: class.has_offset.then_some(offset),
-        home_sector: home,
-        time_ns: queued.bio.time_ns,
     }
 }

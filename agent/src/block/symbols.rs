@@ -26,11 +26,26 @@ const WANTED: &[&str] = &[
     "btrfs_clone_write_end_io",
     "end_compressed_bio_write",
     "end_compressed_bio_read",
+    // Direct I/O of Btrfs: the name of 6.1, and that of 6.18.
+    "btrfs_end_dio_bio",
+    "btrfs_dio_end_io",
     "nilfs_end_bio_write",
     "nilfs_buffer_cache_aops",
     // Swap.
     "end_swap_bio_write",
     "end_swap_bio_read",
+    // Device mapper and md, of the bios that they send to the disks below: see is_stacked.
+    "clone_endio",
+    "crypt_endio",
+    "md_end_io_acct",
+    "md_end_clone_io",
+    "raid1_end_read_request",
+    "raid1_end_write_request",
+    "raid10_end_read_request",
+    "raid10_end_write_request",
+    "raid5_end_read_request",
+    "raid5_end_write_request",
+    "raid5_align_endio",
     // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
     "vmemmap_base",
     "page_offset_base",
@@ -90,6 +105,13 @@ impl Symbols {
     /// The name of the function or table at an address; empty where it is none we know.
     pub fn name(&self, address: u64) -> &'static str {
         self.names.get(&address).copied().unwrap_or("")
+    }
+
+    /// The bio was made by device mapper or md: what it was to the filesystem cannot be told.
+    pub fn is_stacked(&self, end_io: u64) -> bool {
+        let name = self.name(end_io);
+        let prefixes = ["clone_endio", "crypt_endio", "md_end_", "raid"];
+        prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
     /// 0 where the kernel has no such symbol now.

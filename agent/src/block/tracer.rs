@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,9 @@ use super::gaps::Gaps;
 use super::layout::Layout;
 use super::program::{Program, ProgramError};
 use super::record::DecodeError;
+use super::requests::Disk;
 use super::symbols::{Symbols, SymbolsError};
-use crate::device::number;
+use crate::device::{layers::Layer, number};
 use crate::trace::rows;
 
 /// Why a disk cannot be traced.
@@ -112,12 +114,12 @@ impl Tracer {
     }
 
     fn start_at(&mut self, disks: &[u32], settled_ns: u64) -> Result<(), TracerError> {
-        let name = |disk: &u32| Ok((*disk, disk_name(*disk)?));
-        let names: BTreeMap<u32, String> =
-            disks.iter().map(name).collect::<Result<_, TracerError>>()?;
+        let known = |disk: &u32| Ok((*disk, known_disk(*disk)?));
+        let known: BTreeMap<u32, Disk> =
+            disks.iter().map(known).collect::<Result<_, TracerError>>()?;
         self.notice_modules()?;
         let kinds = self.kinds.clone();
-        let assembler = Assembler::new(&names, read_layout, read_mounts, kinds, settled_ns);
+        let assembler = Assembler::new(&known, read_layout, read_mounts, kinds, settled_ns);
         self.assembler = Some(assembler);
         self.skipped_before = self.program.skipped_runs()?;
         self.skipped_end = None;
@@ -274,6 +276,13 @@ fn disk_name(disk: u32) -> Result<String, TracerError> {
     let path = format!("/sys/dev/block/{}", number::text(disk));
     let link = fs::read_link(&path).map_err(|source| TracerError::Disk { path, source })?;
     Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// The disk's name, and whether its driver takes bios.
+fn known_disk(disk: u32) -> Result<Disk, TracerError> {
+    let name = disk_name(disk)?;
+    let folder = format!("/sys/dev/block/{}", number::text(disk));
+    Ok(Disk { name, takes_bios: Layer::new(Path::new(&folder)).takes_bios() })
 }
 
 /// Layout of the filesystem on a device. Subtypes of metadata are all it is for: a device that

@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod file;
 pub mod observation;
+pub mod replay;
 pub mod run;
 pub mod sqlite;
 pub mod timeline;
@@ -19,6 +20,7 @@ pub use file::{
     Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
     MetadataOperation, ReadMode, SyncMode,
 };
+pub use replay::{ReplaySettings, ReplayWorkload};
 pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 
 use crate::filesystem::Kind;
@@ -60,6 +62,7 @@ pub enum WorkloadSettings {
     FileWrite(FileWriteSettings),
     FileRead(FileReadSettings),
     FileMetadata(FileMetadataSettings),
+    Replay(ReplaySettings),
 }
 
 /// The record's part that every workload has.
@@ -132,6 +135,9 @@ impl WorkloadSettings {
             Some(FileWorkload::Metadata) => from_value(fields).map(Self::FileMetadata),
             None if SqliteWorkload::from_word(&word).is_some() => {
                 from_value(fields).map(Self::Sqlite)
+            }
+            None if ReplayWorkload::from_word(&word).is_some() => {
+                from_value(fields).map(Self::Replay)
             }
             None => {
                 let what = format!("workload: {word:?} is none that is known");
@@ -244,6 +250,10 @@ mod tests {
             WorkloadSettings::FileWrite(super::file::tests::write_settings()),
             WorkloadSettings::FileRead(super::file::tests::read_settings()),
             WorkloadSettings::FileMetadata(super::file::tests::metadata_settings()),
+            WorkloadSettings::Replay(ReplaySettings {
+                workload: ReplayWorkload::Mobigen,
+                script: "/script".into(),
+            }),
         ] {
             let case = Settings { workload, ..settings() };
             let case = Case { case, ..small_case() };
@@ -251,6 +261,7 @@ mod tests {
             assert_eq!(Case::parse(json.as_bytes()).unwrap(), case);
             // A field of another workload is refused.
             let json = json.replace("transactions", "journal_mode");
+            let json = json.replace("\"script\"", "\"journal_mode\"");
             assert!(Case::parse(json.as_bytes()).is_err());
         }
     }

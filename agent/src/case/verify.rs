@@ -2,14 +2,14 @@
 //! verdict, verification.json in the output directory.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::flash::Flash;
+use crate::device::{flash::Flash, stack::Stack};
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -27,7 +27,19 @@ pub struct Verification {
 #[serde(deny_unknown_fields)]
 struct Target {
     filesystem: Kind,
+    #[serde(default)]
+    mkfs_options: String,
+    #[serde(default)]
+    mount_options: String,
+    /// Whether the journal is on a disk of its own.
+    #[serde(default)]
+    external_journal: bool,
+    /// Whether the disk's contents are handed out, as disk.img.
+    #[serde(default)]
+    disk_image: bool,
     device_model: BTreeMap<String, i64>,
+    /// What the filesystem's device is made of, where it is not one disk.
+    stack: Option<Stack>,
 }
 
 impl Verification {
@@ -46,12 +58,26 @@ impl Verification {
         tracer: &mut Tracer,
         output: &Path,
     ) -> anyhow::Result<()> {
-        let Target { filesystem, device_model } = &self.verify;
-        let flash = Flash::insert(flash_module, &[device_model], Completion::Direct.word())?;
-        let disk = &flash.disks()[0];
-        make::make(*filesystem, disk.node(), None, "")?;
-        let mounted = Mounted::new(*filesystem, disk.node(), None, Path::new(MOUNT_POINT), "")?;
-        let verdict = verify::run(mounted.directory(), disk.node(), disk.number()?, tracer)?;
+        let Target { filesystem, mkfs_options, mount_options, stack, .. } = &self.verify;
+        let parts = stack.map_or(1, Stack::disks);
+        let models =
+            vec![&self.verify.device_model; parts + usize::from(self.verify.external_journal)];
+        let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
+        let (parts, journal) = flash.disks().split_at(parts);
+        let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
+        let mut nodes = vec![match stack {
+            Some(stack) => stack.build(&names)?,
+            None => parts[0].node().to_owned(),
+        }];
+        nodes.extend(journal.iter().map(|disk| disk.node().to_owned()));
+        let journal = nodes.get(1).map(PathBuf::as_path);
+        make::make(*filesystem, &nodes[0], journal, mkfs_options)?;
+        let place = Path::new(MOUNT_POINT);
+        let mounted = Mounted::new(*filesystem, &nodes[0], journal, place, mount_options)?;
+        let verdict = verify::run(mounted, &nodes, tracer)?;
+        if self.verify.disk_image {
+            verify::disk_image::write(&nodes[0], &output.join("disk.img"))?;
+        }
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())

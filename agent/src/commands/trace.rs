@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::block::{FileKinds, Tracer};
 use crate::device::disks::{self, Disks};
+use crate::device::layers::Layer;
 use crate::device::number;
 use crate::errors::WrongUse;
 use crate::tracing::output::Output;
@@ -94,6 +95,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             "joj-agent: {unknown}: a filesystem whose metadata the tracer does not know; \
              what it cannot tell will be of type unknown"
         );
+    }
+    for note in disks.layers.iter().filter_map(Layer::note) {
+        eprintln!("joj-agent: {note}");
     }
     let kinds = arguments.file_kinds.as_deref().map(FileKinds::read).transpose();
     let kinds = kinds.map_err(|error| WrongUse(error.to_string()))?;
@@ -216,6 +220,9 @@ fn own_pid() -> i64 {
 fn open(folder: &Path, arguments: &Arguments, disks: &Disks) -> anyhow::Result<Output> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let numbers: Vec<String> = disks.numbers.iter().map(|&disk| number::text(disk)).collect();
+    let made_of = disks.layers.iter().filter(|layer| layer.takes_bios());
+    let made_of: BTreeMap<&str, Vec<String>> =
+        made_of.map(|layer| (layer.name.as_str(), layer.below())).collect();
     let kernel = rustix::system::uname();
     let facts: Vec<(&'static str, Value)> = vec![
         ("schema_version", json!(1)),
@@ -231,7 +238,7 @@ fn open(folder: &Path, arguments: &Arguments, disks: &Disks) -> anyhow::Result<O
                 "version": kernel.version().to_string_lossy(),
             }),
         ),
-        ("device", json!({ "disks": numbers })),
+        ("device", json!({ "disks": numbers, "made_of": made_of })),
         ("configuration", json!({ "mounts": disks.mounts })),
     ];
     let output = Output::create(folder, facts)?;

@@ -1,14 +1,12 @@
-//! `joj-agent verify --device DEVICE --directory MOUNT-POINT`: the self-test of attribution on a
-//! filesystem that is mounted for it and may be written to. Prints the verdict as JSON.
+//! `joj-agent verify --device DEVICE --filesystem NAME --directory MOUNT-POINT`: the self-test of
+//! attribution on a filesystem that was made for it. Mounts and unmounts it; prints the verdict as
+//! JSON.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::ensure;
-
 use crate::block::Tracer;
-use crate::device::disks::Disks;
-use crate::errors::WrongUse;
+use crate::filesystem::{Kind, mount::Mounted};
 use crate::verify;
 
 /// The bytes that the known writes make are a few MiB.
@@ -20,9 +18,19 @@ pub struct Arguments {
     /// The whole disk that the filesystem is on
     #[arg(long)]
     device: PathBuf,
-    /// Where it is mounted; its root, and empty
+    /// What is on it, and empty
+    #[arg(long, value_parser = filesystem)]
+    filesystem: Kind,
+    /// Where to mount it meanwhile
     #[arg(long)]
     directory: PathBuf,
+    /// How to mount it, as for mount(8) -o
+    #[arg(long, default_value = "")]
+    mount_options: String,
+}
+
+fn filesystem(word: &str) -> Result<Kind, String> {
+    Kind::from_word(word).ok_or_else(|| "ext4, xfs, btrfs, nilfs2 or f2fs".to_owned())
 }
 
 /// Runs the self-test; a wrong attribution is in what it prints, not in the exit code.
@@ -30,15 +38,12 @@ pub struct Arguments {
 /// # Errors
 /// If the disk cannot be traced, or the writes fail.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { device, directory } = arguments;
-    let disks = Disks::of_devices(std::slice::from_ref(device))?;
-    let here = Disks::of_directory(directory)?;
-    let &[disk] = disks.numbers.iter().copied().collect::<Vec<_>>().as_slice() else {
-        return Err(WrongUse(format!("{}: not one disk", device.display())).into());
-    };
-    ensure!(here.numbers.contains(&disk), "{} is not on {}", directory.display(), device.display());
+    let Arguments { device, filesystem, directory, mount_options } = arguments;
     let mut tracer = Tracer::load(RING_BYTES)?;
-    let verdict = verify::run(directory, device, disk, &mut tracer)?;
+    let mounted = Mounted::new(*filesystem, device, None, directory, mount_options)?;
+    // The module of the filesystem may have come with the mount.
+    tracer.notice_modules()?;
+    let verdict = verify::run(mounted, std::slice::from_ref(device), &mut tracer)?;
     println!("{}", serde_json::to_string(&verdict)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::layers::{self, Layer};
 use super::number;
 use crate::errors::WrongUse;
 
@@ -17,6 +18,8 @@ const KNOWN: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "nilfs2", "xfs
 pub struct Disks {
     /// Kernel numbers of whole disks.
     pub numbers: BTreeSet<u32>,
+    /// The same disks.
+    pub layers: Vec<Layer>,
     /// Mounts from these disks, as mountinfo tells: "DEVICE MOUNT-POINT TYPE OPTIONS".
     pub mounts: Vec<String>,
     /// Types of mounted filesystems whose metadata the tracer does not know.
@@ -58,7 +61,10 @@ impl Disks {
 }
 
 fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks> {
-    let mut disks = Disks { numbers, ..Disks::default() };
+    let layers = numbers.iter().map(|&number| layer(number)).collect::<Result<Vec<_>, _>>()?;
+    layers.iter().try_for_each(Layer::check)?;
+    layers::check_apart(&layers)?;
+    let mut disks = Disks { numbers, layers, ..Disks::default() };
     for mount in mounts {
         if !disks_of_mount(mount).is_ok_and(|on| !on.is_disjoint(&disks.numbers)) {
             continue;
@@ -151,22 +157,16 @@ fn whole_disk(device: &str) -> anyhow::Result<u32> {
     if place.join("partition").exists() {
         place.pop();
     }
-    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if place.join("dm").exists() || place.join("md").exists() {
-        let below = fs::read_dir(place.join("slaves")).into_iter().flatten().flatten();
-        let below: Vec<String> =
-            below.map(|disk| format!("/dev/{}", disk.file_name().to_string_lossy())).collect();
-        let below = below.join(", ");
-        let message = format!(
-            "{name}: made of other disks by device mapper or md, which the tracer does not follow; \
-             name the disk below: {below}"
-        );
-        return Err(WrongUse(message).into());
-    }
     let path = place.join("dev");
     let text = fs::read_to_string(&path)
         .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
     number::parse(text.trim()).ok_or_else(|| anyhow::anyhow!("{}: {text}", path.display()))
+}
+
+fn layer(disk: u32) -> anyhow::Result<Layer> {
+    let path = format!("/sys/dev/block/{}", number::text(disk));
+    let folder = fs::canonicalize(&path).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+    Ok(Layer::new(&folder))
 }
 
 /// What tells one life of a disk from the next: a loop device that is detached and used again

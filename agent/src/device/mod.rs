@@ -3,4 +3,6 @@
 pub mod counters;
 pub mod disks;
 pub mod flash;
+pub mod layers;
 pub mod number;
+pub mod stack;

@@ -1,9 +1,19 @@
 //! Device numbers: a disk's or a filesystem's (s_dev), as the kernel keeps them in a u32,
 //! `major << 20 | minor` (include/linux/kdev_t.h).
 
+use std::os::unix::fs::MetadataExt;
+
 /// The kernel's number of what stat(2) gives as st_rdev, which is laid out otherwise.
 pub fn of_node(st_rdev: u64) -> u32 {
     rustix::fs::major(st_rdev) << 20 | rustix::fs::minor(st_rdev)
+}
+
+/// That of a node in /dev.
+///
+/// # Errors
+/// If it is not there.
+pub fn of_path(node: &std::path::Path) -> std::io::Result<u32> {
+    Ok(of_node(std::fs::metadata(node)?.rdev()))
 }
 
 /// MAJOR:MINOR, as in /sys/dev/block and in the table files.

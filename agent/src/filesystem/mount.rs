@@ -64,6 +64,18 @@ impl Mounted {
         rustix::fs::syncfs(&root).map_err(|errno| failed(errno.into()))
     }
 
+    /// Unmounts it now, and not only when nobody uses it any more.
+    ///
+    /// # Errors
+    /// If somebody does, or the filesystem failed to write.
+    pub fn unmount(self) -> Result<(), FilesystemError> {
+        let directory = self.directory.clone();
+        rustix::mount::unmount(&directory, UnmountFlags::empty())
+            .map_err(|errno| FilesystemError::Finish { directory, source: errno.into() })?;
+        std::mem::forget(self);
+        Ok(())
+    }
+
     /// The line of /proc/mounts: the options the kernel settled on.
     ///
     /// # Errors

@@ -124,24 +124,12 @@ impl PrivateDirectory {
             .with_context(|| format!("syncing the filesystem of {}", self.path.display()))
     }
 
-    /// Its files, opened for reading.
+    /// Hands every file in it, and in directories in it, to `visit`, opened for reading.
     ///
     /// # Errors
-    /// If one cannot be opened.
-    pub fn files(&self) -> io::Result<Vec<File>> {
-        let open = |name: &CString| -> io::Result<File> {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.directory, name.as_c_str(), flags, Mode::empty())?;
-            Ok(file.into())
-        };
-        let mut files = Vec::new();
-        for name in names(self.directory.as_fd())? {
-            let file = open(&name)?;
-            if file.metadata()?.is_file() {
-                files.push(file);
-            }
-        }
-        Ok(files)
+    /// If one cannot be opened, and of `visit`.
+    pub fn visit_files(&self, mut visit: impl FnMut(&File) -> io::Result<()>) -> io::Result<()> {
+        visit_files(self.directory.as_fd(), &mut visit)
     }
 }
 
@@ -165,6 +153,25 @@ fn names(directory: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
         }
     }
     Ok(names)
+}
+
+/// As `PrivateDirectory::visit_files`: one file at a time is open, and each directory above it.
+fn visit_files(
+    directory: BorrowedFd<'_>,
+    visit: &mut dyn FnMut(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    for name in names(directory)? {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, name.as_c_str(), flags, Mode::empty())?;
+        let file = File::from(file);
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            visit(&file)?;
+        } else if metadata.is_dir() {
+            visit_files(file.as_fd(), visit)?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes all that is in a directory.

@@ -103,10 +103,8 @@ fn run_and_write(
 /// (posix_fadvise(2)): all that can be done without root and without harm to others.
 fn forget_pages(directory: &PrivateDirectory) -> anyhow::Result<()> {
     let what = || format!("emptying the cache of {}", directory.path().display());
-    for file in directory.files().with_context(what)? {
-        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).with_context(what)?;
-    }
-    Ok(())
+    let forget = |file: &std::fs::File| Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?);
+    directory.visit_files(forget).with_context(what)
 }
 
 fn write_tables(
@@ -139,8 +137,8 @@ fn write_tables(
         ("operation_hash", json!(finished.operation_hash)),
         ("lost_events", json!(0)),
         ("unattributed_bytes", json!(0)),
-        ("incomplete", json!(false)),
-        ("incomplete_reasons", json!([])),
+        ("incomplete", json!(!finished.incomplete_reasons.is_empty())),
+        ("incomplete_reasons", json!(finished.incomplete_reasons)),
     ];
     let manifest: Vec<Entry> = manifest
         .into_iter()

@@ -39,6 +39,8 @@ impl Need {
             WorkloadSettings::FileMetadata(settings) => {
                 Self { bytes: 0, files: settings.plan().count().unwrap_or(0) }
             }
+            // What its files take is known once its script is read.
+            WorkloadSettings::Replay(_) => Self { bytes: 0, files: 0 },
             WorkloadSettings::Sqlite(settings) => Self::of_databases(settings),
         }
     }

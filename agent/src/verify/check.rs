@@ -1,21 +1,22 @@
 //! The judgement: what the tracer said of each sector, against what the sector says itself.
 //!
 //! A sector holds what was written to it last, so the last write of each is checked. Of a stamped
-//! file, the stamp must be of that file and offset; of SQLite's files, the bytes must be those that
-//! the filesystem reads at that offset, unless they were written again elsewhere or cut off since;
-//! journal and metadata must hold no stamp. And every durable sector of a stamped file must have
-//! been seen as its data at least once.
+//! file, the stamp must be of that file and offset; of SQLite's files, the bytes must be some that
+//! SQLite wrote at that offset; journal and metadata must hold no stamp, but for the journal's
+//! copies of a file's data. And every durable sector of a stamped file must have been seen as its
+//! data at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
 
 use super::log::{Known, Log};
 use super::stamp::{SECTOR, Stamp};
+use super::writers::{Writer, last_writes, writers};
 use crate::block::Capture;
 use crate::trace::rows::{self, PageRun};
 
@@ -25,13 +26,12 @@ const TOLD: usize = 20;
 /// What came out.
 #[derive(Debug, Default, Serialize)]
 pub struct Verdict {
-    /// All that was written to the device.
+    /// All that was written to the devices.
     pub bytes: u64,
     pub data_bytes: u64,
-    /// What was compared with the device: the last write of each sector.
+    /// What was compared with the devices: the last write of each sector.
     pub checked_bytes: u64,
-    /// Of those, contents that nobody knows any more: of SQLite's files that are gone, or older
-    /// copies of what was written again elsewhere.
+    /// Of those, contents that nobody knows: of SQLite's shared memory, and compressed ones.
     pub uncheckable_bytes: u64,
     pub misattributed_bytes: u64,
     /// Of those checked, data told to be of the right file without its place there.
@@ -44,27 +44,8 @@ pub struct Verdict {
     pub reasons: Vec<String>,
     /// The first that was wrong.
     pub complaints: Vec<String>,
-    /// Where the data of files that are still there is: for tools that know the filesystem.
-    pub extents: Vec<Extent>,
-    /// Where requests of the journal went.
-    pub journal: Vec<Stretch>,
-}
-
-/// A stretch of a file on the device.
-#[derive(Debug, Serialize)]
-pub struct Extent {
-    pub path: String,
-    pub offset_bytes: i64,
-    pub sector: i64,
-    pub sectors: i64,
-}
-
-/// A stretch of the device.
-#[derive(Debug, Serialize)]
-pub struct Stretch {
-    pub sector: i64,
-    pub sectors: i64,
-    pub subtype: String,
+    /// Who wrote what of the filesystem's disk last: for tools that know the filesystem.
+    pub writers: Vec<Writer>,
 }
 
 impl Verdict {
@@ -79,132 +60,101 @@ impl Verdict {
 /// Who a file of the tables is.
 enum Owner<'a> {
     Stamped(&'a Known),
-    Database(File),
-    /// One of SQLite's that is gone.
-    Gone,
+    Sqlite(&'a str),
+    /// Written through a mapping by SQLite.
+    SharedMemory,
     Stranger,
 }
 
-/// Compares.
+/// Durable sectors that were seen, by number of the file and offset.
+type Seen = BTreeSet<(u32, u64)>;
+
+/// Compares. `nodes` are the disks, that of the filesystem first.
 ///
 /// # Errors
-/// If the device or a file cannot be read.
-pub fn check(
-    capture: &Capture,
-    log: &Log,
-    directory: &Path,
-    node: &Path,
-) -> anyhow::Result<Verdict> {
+/// If a device cannot be read.
+pub fn check(capture: &Capture, log: &Log, nodes: &[PathBuf]) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict {
         lost_events: capture.lost_events,
         reasons: capture.gaps.reasons(capture.lost_events),
         ..Verdict::default()
     };
-    let owners: Vec<Owner> = capture.files.iter().map(|row| owner(row, log, directory)).collect();
-    let last = last_writes(capture, &mut verdict);
-    let newest = newest_places(capture);
-    let device = File::open(node).with_context(|| node.display().to_string())?;
+    add_up(capture, &mut verdict);
+    let owners: Vec<Owner> = capture.files.iter().map(|row| owner(row, log)).collect();
+    let last = last_writes(capture);
+    let devices = open(nodes)?;
     let mut sector_bytes = [0; SECTOR];
-    let mut seen = BTreeSet::new();
-    for (&sector, &(run, skipped)) in &last {
+    let mut seen = Seen::new();
+    for (&(disk, sector), &(run, skipped)) in &last {
+        let device = devices.get(disk).with_context(|| format!("{disk} was not to be traced"))?;
         let at = sector as u64 * SECTOR as u64;
-        device.read_exact_at(&mut sector_bytes, at).with_context(|| node.display().to_string())?;
+        device.read_exact_at(&mut sector_bytes, at).with_context(|| disk.to_owned())?;
         verdict.checked_bytes += SECTOR as u64;
-        let place = run.file_id.zip(run.file_offset_bytes.map(|offset| offset + skipped));
-        let is_newest = place.is_none_or(|place| newest.get(&place) == Some(&sector));
-        let owner = run.file_id.map(|id| &owners[id as usize]);
-        if let Some(Owner::Gone) | Some(Owner::Database(_)) = owner
-            && !is_newest
-            && run.block_type == "data"
-        {
-            verdict.uncheckable_bytes += SECTOR as u64;
-            continue;
-        }
-        if run.block_type == "data" && run.file_offset_bytes.is_none() {
+        if run.block_type == "data" && run.file_offset_bytes.is_none() || is_copy(run) {
             seen.extend(Stamp::read(&sector_bytes).map(|stamp| (stamp.file, stamp.offset)));
         }
-        if let Some(wrong) = judge(run, skipped, &sector_bytes, &owners, &log.known, &mut verdict)?
-        {
+        let wrong = judge(run, skipped, &sector_bytes, &owners, log, &mut verdict);
+        if let Some(wrong) = wrong {
             let owner = run.file_id.map_or("", |id| &capture.files[id as usize].path);
             let PageRun { block_type, block_subtype, .. } = run;
             let offset = run.file_offset_bytes.map(|offset| offset + skipped);
             let told = format!("{block_type} {block_subtype} {owner} at {offset:?}");
-            verdict.complain(format!("sector {sector}, told as {told}: {wrong}"));
+            verdict.complain(format!("{disk} sector {sector}, told as {told}: {wrong}"));
         }
     }
     missing(capture, log, &owners, seen, &mut verdict);
-    places(capture, &newest, &owners, &mut verdict);
+    let first = nodes.first().map(|node| name_of(node)).unwrap_or_default();
+    verdict.writers = writers(capture, &last, &first);
     Ok(verdict)
 }
 
-/// For each sector the run that wrote it last, and how far into the run it is.
-fn last_writes<'a>(
-    capture: &'a Capture,
-    verdict: &mut Verdict,
-) -> BTreeMap<i64, (&'a PageRun, i64)> {
-    let mut last = BTreeMap::new();
+/// The kernel's name of a disk, as in the tables.
+fn name_of(node: &std::path::Path) -> String {
+    node.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn open(nodes: &[PathBuf]) -> anyhow::Result<BTreeMap<String, File>> {
+    let open = |node: &PathBuf| {
+        let file = File::open(node).with_context(|| node.display().to_string())?;
+        Ok((name_of(node), file))
+    };
+    nodes.iter().map(open).collect()
+}
+
+/// The bytes that were written, and those whose owner is unknown.
+fn add_up(capture: &Capture, verdict: &mut Verdict) {
     for run in &capture.page_runs {
-        let request = &capture.requests[run.request_id as usize];
+        let bytes = run.length_bytes as u64;
         if run.block_type == "unknown" {
-            verdict.unknown_bytes += run.length_bytes as u64;
+            verdict.unknown_bytes += bytes;
         }
-        if request.operation == "read" {
-            continue;
-        }
-        let sectors = run.length_bytes / SECTOR as i64;
-        for index in 0..sectors {
-            let sector = run.sector + index;
-            match request.operation.as_str() {
-                "write" => last.insert(sector, (run, index * SECTOR as i64)),
-                _ => last.remove(&sector),
-            };
-        }
-        if request.operation == "write" {
-            verdict.bytes += run.length_bytes as u64;
+        if capture.requests[run.request_id as usize].operation == "write" {
+            verdict.bytes += bytes;
             if run.block_type == "data" {
-                verdict.data_bytes += run.length_bytes as u64;
+                verdict.data_bytes += bytes;
             }
         }
-        if run.block_type == "fs-journal" {
-            let subtype = run.block_subtype.clone();
-            verdict.journal.push(Stretch { sector: run.sector, sectors, subtype });
-        }
     }
-    last
 }
 
-/// Where each sector of each file was written last: by file and offset.
-fn newest_places(capture: &Capture) -> BTreeMap<(i64, i64), i64> {
-    let mut newest = BTreeMap::new();
-    for run in capture.page_runs.iter().filter(|run| run.block_type == "data") {
-        let request = &capture.requests[run.request_id as usize];
-        if let (Some(id), Some(offset), "write") =
-            (run.file_id, run.file_offset_bytes, request.operation.as_str())
-        {
-            let sectors = 0..run.length_bytes / SECTOR as i64;
-            newest.extend(sectors.map(|n| ((id, offset + n * SECTOR as i64), run.sector + n)));
-        }
-    }
-    newest
-}
-
-fn owner<'a>(row: &rows::File, log: &'a Log, directory: &Path) -> Owner<'a> {
+fn owner<'a>(row: &'a rows::File, log: &'a Log) -> Owner<'a> {
+    let had =
+        |path: &str| row.path == path || row.path_history.contains(&format!("\"path\":\"{path}\""));
     let named = |known: &&Known| {
-        let had = |path: &String| {
-            row.path == *path || row.path_history.contains(&format!("\"path\":\"{path}\""))
-        };
-        known.inode == row.inode as u64 && (row.path.is_empty() || known.paths.iter().any(had))
+        known.inode == row.inode as u64
+            && (row.path.is_empty() || known.paths.iter().any(|path| had(path)))
     };
-    if let Some(known) = log.known.iter().find(named) {
-        return Owner::Stamped(known);
-    }
-    let path = directory.join(row.path.trim_start_matches('/'));
-    let same = |file: &File| file.metadata().is_ok_and(|now| now.ino() == row.inode as u64);
-    match File::open(&path) {
-        Ok(file) if log.databases.contains(&path) && same(&file) => Owner::Database(file),
-        _ if matches!(row.file_kind.as_str(), "db-journal" | "wal" | "shm") => Owner::Gone,
+    match log.known.iter().find(named) {
+        Some(known) => Owner::Stamped(known),
+        _ if row.file_kind == "shm" => Owner::SharedMemory,
+        _ if log.sqlite.has(&row.path) => Owner::Sqlite(&row.path),
         _ => Owner::Stranger,
     }
+}
+
+/// A file's data on its way through ext4's journal.
+fn is_copy(run: &PageRun) -> bool {
+    run.block_type == "fs-journal" && run.block_subtype == "copy" && run.file_id.is_some()
 }
 
 /// What is wrong with what was said of a sector; None if it is right.
@@ -213,79 +163,87 @@ fn judge(
     skipped: i64,
     sector: &[u8],
     owners: &[Owner],
-    known: &[Known],
+    log: &Log,
     verdict: &mut Verdict,
-) -> anyhow::Result<Option<String>> {
+) -> Option<String> {
     let stamp = Stamp::read(sector);
+    let holds = || format!("it holds {stamp:?}");
+    let owner = run.file_id.map(|id| &owners[id as usize]);
     if run.block_type != "data" {
         // A file's few bytes that are kept with the metadata may happen to lie as in a sector.
-        let of_small = |stamp: &Stamp| known.get(stamp.file as usize).is_some_and(|k| k.small);
-        return Ok(stamp
-            .filter(|stamp| !of_small(stamp))
-            .map(|stamp| format!("it holds {stamp:?}")));
+        let file = stamp?.file;
+        let is_small =
+            log.known.get(file as usize).is_some_and(|known| known.small_bytes.is_some());
+        let of_file = matches!(owner, Some(Owner::Stamped(known)) if known.number == file);
+        let is_its_copy = is_copy(run) && of_file;
+        return (!is_small && !is_its_copy).then(holds);
     }
-    let Some(id) = run.file_id else {
-        return Ok(Some(format!("no file; it holds {stamp:?}")));
-    };
-    let Some(offset) = run.file_offset_bytes else {
-        let right = matches!(&owners[id as usize], Owner::Stamped(known)
-            if stamp.is_some_and(|stamp| stamp.file == known.number));
+    let Some(owner) = owner else { return Some(format!("no file; {}", holds())) };
+    if run.block_subtype == "compressed" {
+        verdict.uncheckable_bytes += SECTOR as u64;
+        return (stamp.is_some() || matches!(owner, Owner::Stranger)).then(holds);
+    }
+    let offset = run.file_offset_bytes.map(|offset| (offset + skipped) as u64);
+    if offset.is_none() {
         verdict.offsetless_bytes += SECTOR as u64;
-        return Ok((!right).then(|| format!("it holds {stamp:?}")));
-    };
-    let offset = (offset + skipped) as u64;
-    match &owners[id as usize] {
-        Owner::Stamped(known) => Ok(match stamp {
-            Some(stamp) if stamp.file == known.number && stamp.offset == offset => None,
-            Some(stamp) => Some(format!("it holds {stamp:?}")),
-            // What was never written reads as zeros; a short file's last sector is not full.
-            None if !known.durable.contains(&offset) || known.small => {
-                let mut wanted = [0; SECTOR];
-                let read = known.file.read_at(&mut wanted, offset)?;
-                (sector != wanted).then(|| format!("not what the file holds ({read} bytes)"))
-            }
-            None => Some("it holds no stamp".to_owned()),
-        }),
-        Owner::Database(file) => {
-            let mut wanted = [0; SECTOR];
-            if file.read_at(&mut wanted, offset)? == 0 {
-                // It was cut off since.
-                verdict.uncheckable_bytes += SECTOR as u64;
-                return Ok(stamp.map(|stamp| format!("it holds {stamp:?}")));
-            }
-            Ok((sector != wanted).then(|| format!("not what SQLite's file holds; {stamp:?}")))
+    }
+    match owner {
+        Owner::Stamped(known) => wrong_stamp(known, offset, stamp, sector),
+        Owner::Sqlite(path) => {
+            let offset = offset?;
+            (!log.sqlite.held(path, offset, sector))
+                .then(|| format!("SQLite never wrote that there; {}", holds()))
         }
-        Owner::Gone => {
+        Owner::SharedMemory => {
             verdict.uncheckable_bytes += SECTOR as u64;
-            Ok(stamp.map(|stamp| format!("it holds {stamp:?}")))
+            stamp.map(|_| holds())
         }
-        Owner::Stranger => Ok(Some(format!("a file nobody wrote; it holds {stamp:?}"))),
+        Owner::Stranger => Some(format!("a file nobody wrote; {}", holds())),
+    }
+}
+
+/// What is wrong with a sector of a stamped file's data.
+fn wrong_stamp(
+    known: &Known,
+    offset: Option<u64>,
+    stamp: Option<Stamp>,
+    sector: &[u8],
+) -> Option<String> {
+    match (stamp, offset) {
+        (Some(stamp), offset)
+            if stamp.file == known.number && offset.is_none_or(|at| at == stamp.offset) =>
+        {
+            None
+        }
+        (None, Some(at)) if !known.durable.contains(&at) || known.small_bytes.is_some() => {
+            (sector != known.unstamped(at)).then(|| "neither a stamp nor zeros".to_owned())
+        }
+        (stamp, _) => Some(format!("it holds {stamp:?}")),
     }
 }
 
 /// Durable sectors that were never told to be data of their file.
-/// `seen` are those, by file and offset, that were told without an offset.
-fn missing(
-    capture: &Capture,
-    log: &Log,
-    owners: &[Owner],
-    mut seen: BTreeSet<(u32, u64)>,
-    verdict: &mut Verdict,
-) {
+/// `seen` are those that were told without an offset.
+fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdict: &mut Verdict) {
+    // What is compressed is not at its place: which sectors are in it cannot be told.
+    let mut packed = BTreeSet::new();
     for run in capture.page_runs.iter().filter(|run| run.block_type == "data") {
         let request = &capture.requests[run.request_id as usize];
         let known = run.file_id.and_then(|id| match &owners[id as usize] {
             Owner::Stamped(known) => Some(known),
             _ => None,
         });
-        if let (Some(known), Some(offset), "write") =
-            (known, run.file_offset_bytes, request.operation.as_str())
-        {
+        let Some(known) = known.filter(|_| request.operation == "write") else { continue };
+        if run.block_subtype == "compressed" {
+            packed.insert(known.number);
+        }
+        if let Some(offset) = run.file_offset_bytes {
             let sectors = (0..run.length_bytes).step_by(SECTOR);
             seen.extend(sectors.map(|at| (known.number, (offset + at) as u64)));
         }
     }
-    for known in log.known.iter().filter(|known| !known.small) {
+    let judged = |known: &&Known| known.small_bytes.is_none() && !packed.contains(&known.number);
+    for known in log.known.iter().filter(judged) {
         for offset in known.durable.iter().filter(|&&at| !seen.contains(&(known.number, at))) {
             verdict.missing_bytes += SECTOR as u64;
             if verdict.complaints.len() < TOLD {
@@ -293,35 +251,5 @@ fn missing(
                 verdict.complaints.push(format!("{path} at {offset}: written, and never seen"));
             }
         }
-    }
-}
-
-/// Where the data is of stamped files that still have a name; neighbours are one extent.
-fn places(
-    capture: &Capture,
-    newest: &BTreeMap<(i64, i64), i64>,
-    owners: &[Owner],
-    verdict: &mut Verdict,
-) {
-    for (&(id, offset_bytes), &sector) in newest {
-        let Owner::Stamped(known) = &owners[id as usize] else { continue };
-        // What was cut off is on the device still, and of no file any more.
-        let is_there = known
-            .file
-            .metadata()
-            .is_ok_and(|now| now.nlink() > 0 && offset_bytes < now.len() as i64);
-        if !is_there {
-            continue;
-        }
-        let path = &capture.files[id as usize].path;
-        if let Some(extent) = verdict.extents.last_mut()
-            && extent.path == *path
-            && extent.sector + extent.sectors == sector
-            && extent.offset_bytes + extent.sectors * SECTOR as i64 == offset_bytes
-        {
-            extent.sectors += 1;
-            continue;
-        }
-        verdict.extents.push(Extent { path: path.clone(), offset_bytes, sector, sectors: 1 });
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
 
+use super::recorded::Recorded;
 use super::stamp::{self, SECTOR};
 
 /// A file whose every sector is stamped.
@@ -15,10 +15,10 @@ pub struct Known {
     pub paths: Vec<String>,
     /// Sectors that were written and made durable, as offsets.
     pub durable: BTreeSet<u64>,
-    /// So short that the filesystem may keep it with its metadata.
-    pub small: bool,
+    /// Bytes of a file so short that the filesystem may keep it with its metadata.
+    pub small_bytes: Option<usize>,
     /// Held open: the blocks of an unlinked file shall not become another's.
-    pub file: File,
+    file: Option<File>,
     dirty: BTreeSet<u64>,
     version: u32,
 }
@@ -32,11 +32,19 @@ impl Known {
             inode,
             paths: vec![path.to_owned()],
             durable: BTreeSet::new(),
-            small: false,
-            file,
+            small_bytes: None,
+            file: Some(file),
             dirty: BTreeSet::new(),
             version: 0,
         })
+    }
+
+    /// The open file.
+    ///
+    /// # Panics
+    /// After `Log::close`.
+    pub fn file(&self) -> &File {
+        self.file.as_ref().expect("written to before the log is closed")
     }
 
     /// Fills what is to be written at an offset, and notes it.
@@ -51,7 +59,7 @@ impl Known {
     pub fn write(&mut self, offset: u64, length: usize) -> std::io::Result<()> {
         let mut buffer = vec![0; length];
         self.stamp(&mut buffer, offset);
-        self.file.write_all_at(&buffer, offset)
+        self.file().write_all_at(&buffer, offset)
     }
 
     /// What was written is on the device: the caller has synced.
@@ -61,9 +69,19 @@ impl Known {
 
     /// fsync, and so durable.
     pub fn sync(&mut self) -> std::io::Result<()> {
-        self.file.sync_all()?;
+        self.file().sync_all()?;
         self.settle();
         Ok(())
+    }
+
+    /// What a sector without a whole stamp holds: zeros where nothing was written; the last of a
+    /// short file is cut off.
+    pub fn unstamped(&self, offset: u64) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        let end = self.small_bytes.unwrap_or(0) as u64;
+        let length = end.saturating_sub(offset).min(SECTOR as u64) as usize;
+        stamp::fill(&mut sector[..length], self.number, self.version, offset);
+        sector
     }
 }
 
@@ -71,8 +89,13 @@ impl Known {
 #[derive(Default)]
 pub struct Log {
     pub known: Vec<Known>,
-    /// Files that SQLite wrote and that are still there: they are read back.
-    pub databases: Vec<PathBuf>,
-    /// Keeps databases as they are until the check is done.
-    pub connections: Vec<rusqlite::Connection>,
+    /// What SQLite wrote.
+    pub sqlite: Recorded,
+}
+
+impl Log {
+    /// Closes the files, so that the filesystem can be unmounted.
+    pub fn close(&mut self) {
+        self.known.iter_mut().for_each(|known| known.file = None);
+    }
 }

@@ -1,52 +1,48 @@
-//! The self-test of attribution: writes that are known to the byte, traced, and compared with what
-//! lies on the device afterwards. Every sector written carries which file and offset it is of, so
-//! that the device itself contradicts a wrong answer.
+//! The self-test of attribution: writes that are known to the byte, traced up to the end of the
+//! unmount, and compared with what lies on the device afterwards. Every sector written carries
+//! which file and offset it is of, so that the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload (writes, and keeps the log of them) -> the tracer's tables -> check
+//! stamp -> workload (writes, and keeps the log of them) -> the tracer's tables -> check;
+//! writers -> who wrote what last, for the tools of the filesystem
 
 mod check;
+pub mod disk_image;
 mod log;
+mod recorded;
 mod sqlite;
 mod stamp;
 mod workload;
+mod writers;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 
 use crate::block::Tracer;
+use crate::device::number;
+use crate::filesystem::mount::Mounted;
 
 pub use check::Verdict;
 
-/// Traces the known writes on a mounted filesystem, and judges what the tracer said of them.
-/// `node` is the block device that the filesystem is on, `disk` its number.
+/// Traces the known writes on a mounted filesystem, unmounts it, and judges what the tracer said.
+/// `nodes` are the disks it is on, that of its journal last.
 ///
 /// # Errors
 /// If the writes or the tracing fail; a wrong attribution is none, but in the verdict.
-pub fn run(
-    directory: &Path,
-    node: &Path,
-    disk: u32,
-    tracer: &mut Tracer,
-) -> anyhow::Result<Verdict> {
-    sync(directory)?;
-    tracer.start(&[disk])?;
-    let log = workload::run(directory, &mut || Ok(tracer.digest().map(|_| ())?))?;
-    sync(directory)?;
+pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::Result<Verdict> {
+    let disks = nodes.iter().map(|node| number::of_path(node)).collect::<Result<Vec<u32>, _>>()?;
+    mounted.sync()?;
+    tracer.start(&disks)?;
+    let mut log = workload::run(mounted.directory(), &mut || Ok(tracer.digest().map(|_| ())?))?;
+    // A second sync finds what the first made dirty (checkpoints).
+    mounted.sync()?;
+    mounted.sync()?;
+    log.close();
+    mounted.unmount()?;
     tracer.rest()?;
     let capture = tracer.finish()?;
     drop_caches()?;
-    check::check(&capture, &log, directory, node)
-}
-
-/// syncfs(2) of the filesystem, and until it is really done: a second one finds what the first
-/// made dirty (checkpoints).
-fn sync(directory: &Path) -> anyhow::Result<()> {
-    let folder = std::fs::File::open(directory).context("opening the filesystem")?;
-    for _ in 0..2 {
-        rustix::fs::syncfs(&folder).context("syncfs")?;
-    }
-    Ok(())
+    check::check(&capture, &log, nodes)
 }
 
 /// What is read from now on comes from the device (Documentation/admin-guide/sysctl/vm.rst).

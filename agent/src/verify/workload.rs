@@ -41,7 +41,7 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     }
     concurrent(directory, &mut log).context("the self-test's writes, concurrent")?;
     pause()?;
-    sqlite::run(directory, &mut log).context("the self-test's writes, SQLite")?;
+    log.sqlite = sqlite::run(directory).context("the self-test's writes, SQLite")?;
     log.known.iter_mut().for_each(Known::settle);
     Ok(log)
 }
@@ -75,7 +75,7 @@ fn buffered(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     file.write(0, 5 * PAGE)?;
     file.sync()?;
     file.write(2 * PAGE as u64, 2 * PAGE)?;
-    file.file.sync_data()?;
+    file.file().sync_data()?;
     // A part of a page: the whole page goes to the device.
     file.write(512, 1024)?;
     file.sync()?;
@@ -97,7 +97,7 @@ fn direct(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
         for (offset, length) in [(0, length), (4 * PAGE, PAGE), (8 * PAGE, 3 * PAGE)] {
             let part = &mut buffer[..length];
             file.stamp(part, offset as u64);
-            file.file.write_all_at(part, offset as u64)?;
+            file.file().write_all_at(part, offset as u64)?;
         }
         file.sync()
     };
@@ -122,11 +122,11 @@ fn synchronous(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 fn mapped(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     let length = 8 * PAGE;
-    file.file.set_len(length as u64)?;
+    file.file().set_len(length as u64)?;
     // SAFETY: nobody else has the file, which is as long as the mapping.
     unsafe {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
-        let descriptor = file.file.as_fd().try_clone_to_owned()?;
+        let descriptor = file.file().as_fd().try_clone_to_owned()?;
         let address = mmap(std::ptr::null_mut(), length, flags, MapFlags::SHARED, descriptor, 0)?;
         let memory = std::slice::from_raw_parts_mut(address.cast::<u8>(), length);
         file.stamp(&mut memory[..2 * PAGE], 0);
@@ -171,7 +171,7 @@ fn renamed(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
 
 fn allocated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
-    match rustix::fs::fallocate(&file.file, FallocateFlags::empty(), 0, 16 * PAGE as u64) {
+    match rustix::fs::fallocate(file.file(), FallocateFlags::empty(), 0, 16 * PAGE as u64) {
         // NILFS2 has no fallocate; the writes are then like any others.
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
         Err(error) => return Err(error.into()),
@@ -188,7 +188,7 @@ fn truncated(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
     let mut file = folder.open(log, 0)?;
     file.write(0, 8 * PAGE)?;
     file.sync()?;
-    file.file.set_len(2 * PAGE as u64)?;
+    file.file().set_len(2 * PAGE as u64)?;
     file.write(5 * PAGE as u64, PAGE)?;
     file.sync()?;
     log.known.push(file);
@@ -201,7 +201,7 @@ fn small(folder: &Folder, log: &mut Log) -> anyhow::Result<()> {
         let mut file = folder.open_as(&format!("{}-{length}", folder.name), log, 0)?;
         file.write(0, length)?;
         file.sync()?;
-        file.small = true;
+        file.small_bytes = Some(length);
         log.known.push(file);
     }
     Ok(())

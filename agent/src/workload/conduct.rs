@@ -121,6 +121,11 @@ pub trait Worker: Send {
     /// # Errors
     /// If a step fails.
     fn start(&mut self) -> Result<Self::Task<'_>, WorkloadError>;
+
+    /// What it has to do: an even share, unless it came with work of its own.
+    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
+        plan.share(thread, threads)
+    }
 }
 
 /// The two parts that transactions run in.
@@ -145,9 +150,7 @@ impl<T: Task> Post<T> {
     /// Of the calling thread, with its share of the plan.
     pub fn new(task: T, plan: Plan) -> Self {
         let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
-        // Never grown while transactions run, where their number is known.
-        let entries = Vec::with_capacity(usize::try_from(plan.count().unwrap_or(0)).unwrap_or(0));
-        let ledger = Ledger { tid, entries, warmup: 0 };
+        let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
         Self { task, ledger, plan, part: Part::WarmUp, remaining: plan.warmup, begun: false }
     }
 
@@ -246,7 +249,8 @@ pub fn run<W: Worker>(
     observer: &mut impl Observer,
 ) -> anyhow::Result<Vec<Ledger>> {
     if let [worker] = workers {
-        let mut post = Post::new(worker.start()?, plan);
+        let own = worker.plan(plan, 0, 1);
+        let mut post = Post::new(worker.start()?, own);
         conduct(&mut post, plan, observer)?;
         return Ok(vec![post.ledger]);
     }

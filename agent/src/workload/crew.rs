@@ -70,7 +70,7 @@ impl<'scope, 'stop: 'scope> Crew<'scope, 'stop> {
         let mut crew = Self { threads: Vec::new(), orders: Vec::new(), reports, stop };
         for (number, worker) in workers.iter_mut().enumerate() {
             let (order, orders) = mpsc::channel();
-            let (report, share) = (report.clone(), plan.share(number as u64, count));
+            let (report, share) = (report.clone(), worker.plan(plan, number as u64, count));
             let serve =
                 move || serve(worker, share, &orders, stop, &|it| report.send((number, it)));
             let thread = thread::Builder::new().spawn_scoped(scope, serve);

@@ -8,6 +8,7 @@ mod crew;
 mod draw;
 pub mod file;
 mod ledger;
+mod replay;
 pub mod sqlite;
 pub mod sync_call;
 
@@ -20,12 +21,14 @@ use crate::case::WorkloadSettings;
 use crate::trace::rows::Transaction;
 pub use conduct::Observer;
 use file::FileOperations;
+use replay::Replay;
 use sqlite::Sqlite;
 
 /// A prepared workload, of whichever sort the case names.
 pub enum Workload {
     Sqlite(Box<Sqlite>),
     File(Box<FileOperations>),
+    Replay(Box<Replay>),
 }
 
 impl Workload {
@@ -52,6 +55,9 @@ impl Workload {
             WorkloadSettings::FileMetadata(settings) => {
                 file(FileOperations::metadata(directory, settings)?)
             }
+            WorkloadSettings::Replay(settings) => {
+                Ok(Self::Replay(Box::new(Replay::prepare(directory, settings, seed)?)))
+            }
         }
     }
 
@@ -60,6 +66,7 @@ impl Workload {
         match self {
             Self::Sqlite(_) => false,
             Self::File(file) => file.needs_cold_cache(),
+            Self::Replay(_) => true,
         }
     }
 
@@ -71,6 +78,7 @@ impl Workload {
         match self {
             Self::Sqlite(sqlite) => sqlite.configuration(),
             Self::File(file) => file.configuration(),
+            Self::Replay(replay) => Ok(replay.configuration()),
         }
     }
 
@@ -82,6 +90,7 @@ impl Workload {
         match self {
             Self::Sqlite(sqlite) => sqlite.run(observer),
             Self::File(file) => file.run(observer),
+            Self::Replay(replay) => replay.run(observer),
         }
     }
 
@@ -93,6 +102,7 @@ impl Workload {
         match self {
             Self::Sqlite(sqlite) => sqlite.close(),
             Self::File(file) => file.close(),
+            Self::Replay(replay) => Ok(replay.close()),
         }
     }
 }
@@ -105,6 +115,8 @@ pub struct Finished {
     pub operation_hash: String,
     /// What the workload alone adds to the manifest.
     pub manifest: Vec<(&'static str, Value)>,
+    /// Why not all was done that was asked for; empty where it was.
+    pub incomplete_reasons: Vec<String>,
     remains: Remains,
 }
 

@@ -11,7 +11,7 @@ from jojlab.field_options import set_signature
 from jojlab.live.command import run_fields
 from jojlab.live.options import live_fields, parameters
 
-EXAMPLES = """Plain files in a directory of this machine, by the clock on the wall.
+EXAMPLES = """Plain files on this machine's disk, by the wall clock.
 
 They are made in a fresh directory in DIR, which is removed whatever happens. One operation with
 its sync is one transaction. No root, no tracer.

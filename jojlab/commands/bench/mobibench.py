@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jojlab.errors import MachineError
+from jojlab.errors import FINE, INCOMPLETE, MachineError
 
 if TYPE_CHECKING:
     from jojlab.live.mobibench import Asked
     from jojlab.trace.run_folder import RunFolder
 
-FLAGS = """Mobibench 1.0.9's flags, its result lines, and what it left out.
+FLAGS = """Mobibench 1.0.9's flags and result lines, repaired.
 
 \b
   -p DIR   directory (default ./mobibench, made if need be)
@@ -31,13 +31,16 @@ FLAGS = """Mobibench 1.0.9's flags, its result lines, and what it left out.
   -s N     synchronous: 0 OFF, 1 NORMAL, 2 FULL
   -T N     tables                       -D N     databases
   -R N     random keys                  -q       no progress
+  -g FILE  replay a script of MobiGen: its calls at its times, its paths within DIR
   -L FILE  append every latency         -k FILE  append the rate of every second
 \b
 Examples:
   joj bench mobibench -p . -d 0 -n 100 -j 3 -s 2
   joj bench mobibench -p /mnt/card -f 4096 -a 1 -y 2 -q | grep TIME
+  joj bench mobibench -p /mnt/card -g mobigen.out.facebook
 
-What is done otherwise than Mobibench does it is said on stderr.
+What is done otherwise than Mobibench does it is said on stderr. Exit code 2 for wrong use, 3 when
+the machine cannot, 4 when calls of a script were left out.
 """
 
 
@@ -56,10 +59,12 @@ def mobibench(
     made = _directory(asked.directory)
     try:
         with TemporaryDirectory(prefix="joj-") as temporary:
-            _print(_run(asked, Path(temporary) / "run"), asked)
+            run = _run(asked, Path(temporary) / "run")
+            code = _print_replay(run, asked) if asked.script else _print(run, asked)
     finally:
         if made:
             asked.directory.rmdir()
+    raise typer.Exit(code)
 
 
 mobibench.__doc__ = FLAGS
@@ -84,13 +89,16 @@ def _run(asked: Asked, folder: Path) -> RunFolder:
     from jojlab.report.bench_progress import Silent
     from jojlab.report.mobibench import setup_lines
 
-    settings = live_settings(asked.settings, WHERE)
-    _say(setup_lines(asked.numbers, of_database=asked.of_database))
+    if asked.script:
+        settings = asked.settings
+    else:
+        settings = live_settings(asked.settings, WHERE)
+        _say(setup_lines(asked.numbers, of_database=asked.of_database))
     bench = Bench("bench-mobibench", asked.directory, settings, [1])
     return run_bench(bench, folder, Silent()) if asked.quiet else measured(bench, folder)
 
 
-def _print(run: RunFolder, asked: Asked) -> None:
+def _print(run: RunFolder, asked: Asked) -> int:
     from jojlab.analysis.figures import case_figures
     from jojlab.analysis.live_result import live_result, rates_per_second
     from jojlab.report import mobibench as lines
@@ -112,6 +120,30 @@ def _print(run: RunFolder, asked: Asked) -> None:
         _append(asked.latency_file, lines.latency_lines(result, numbers, line))
     if asked.rate_file:
         _append(asked.rate_file, lines.rate_lines(numbers, rates_per_second(result)))
+    return FINE
+
+
+def _print_replay(run: RunFolder, asked: Asked) -> int:
+    from jojlab.analysis.figures import case_figures
+    from jojlab.analysis.live_result import live_result, rates_per_second
+    from jojlab.report import mobibench_replay as lines
+    from jojlab.trace.run_tables import open_tables
+
+    tables = open_tables(run)
+    (figures,) = case_figures(tables).values()
+    (_, _, capture) = next(run.captures())
+    result = live_result(tables)
+    _say(lines.script_lines(asked.directory, capture.manifest["configuration"]))
+    found = lines.result_lines(result, capture.manifest["replay"], figures.median)
+    _say(found)
+    _say(["Err string : No error"])
+    for note in lines.notes(capture.manifest):
+        print(f"joj: {note}", file=sys.stderr)
+    if asked.latency_file:
+        _append(asked.latency_file, lines.latency_lines(result, found))
+    if asked.rate_file:
+        _append(asked.rate_file, lines.rate_lines(rates_per_second(result)))
+    return INCOMPLETE if capture.incomplete else FINE
 
 
 def _say(lines: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from jojlab.field_options import set_signature
 from jojlab.live.command import run_fields
 from jojlab.live.options import live_fields, parameters
 
-EXAMPLES = """SQLite transactions in a directory of this machine, by the clock on the wall.
+EXAMPLES = """SQLite transactions on this machine's disk, by the wall clock.
 
 They run in a fresh directory in DIR, which is removed whatever happens. No root, no tracer: what
 the disk was sent is seen in the lab (joj bill) with the same fields.

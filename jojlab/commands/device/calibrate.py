@@ -15,7 +15,7 @@ def calibrate(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fit the one marked parameter of a device to its one anchor, by bisection over cases.
+    """Fit the one marked parameter of a device to its one anchor.
 
     The profile's [calibration] names the parameter, its range, and the anchor: a case and the
     throughput somebody published of it. No other number is fitted; all others are predictions.

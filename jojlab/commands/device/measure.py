@@ -30,7 +30,7 @@ def measure(
     ] = 2.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a live block device and fit a profile of the modelled flash to it.
+    """Measure a real block device, and fit a profile to it.
 
     Reads only, by O_DIRECT, unless --destroy-data is given. What was not measured, and what no
     benchmark tells (NAND times, caches, garbage collection), is taken from --like, and said so in

@@ -19,7 +19,7 @@ def show(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a modelled device: its parameters, and bandwidth, IOPS and latencies that follow.
+    """Show a modelled device: parameters, bandwidth, IOPS, latencies.
 
     The figures are the model's own, driven in user space as a benchmark drives a device; beside
     them stands what somebody printed or measured of such a device.

@@ -18,6 +18,7 @@ __all__ = [
     "FILES",
     "FILESYSTEMS",
     "JOURNAL_MODES",
+    "MAX_SEED",
     "NO_DEVICE",
     "RECORDS",
     "SQLITE",
@@ -28,6 +29,8 @@ __all__ = [
     "field_named",
     "nearest",
 ]
+
+MAX_SEED = 1 << 32
 
 FIELDS: tuple[Field, ...] = (*COMMON_FIELDS, *SQLITE_FIELDS, *FILE_FIELDS)
 BY_NAME = {field.name: field for field in FIELDS}

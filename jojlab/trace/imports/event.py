@@ -89,8 +89,10 @@ def time_of(text: str) -> int:
 
 def number_of(text: str) -> int:
     """Return a whole number that the tables can hold; raises ValueError otherwise."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+    if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{text[:40]!r} is no number")
+    if len(text) > 18:
+        raise ValueError(f"{text[:40]} is too large a number")
     return int(text)
 
 

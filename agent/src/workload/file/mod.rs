@@ -165,6 +165,7 @@ impl FileOperations {
             transactions: ledger::rows(&self.ledgers),
             operation_hash,
             manifest: Vec::new(),
+            incomplete_reasons: Vec::new(),
             remains: Remains::File(checks),
         })
     }
@@ -191,7 +192,7 @@ fn own_name(name: &str, thread: u64) -> String {
 }
 
 /// Makes an error of a failed step.
-fn failed<'a, E: Into<std::io::Error>>(
+pub fn failed<'a, E: Into<std::io::Error>>(
     step: &'a str,
     path: &'a Path,
 ) -> impl Fn(E) -> WorkloadError + 'a {

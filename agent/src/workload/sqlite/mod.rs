@@ -139,6 +139,7 @@ impl Sqlite {
             operation_hash: hash_of(hashes),
             remains: super::Remains::Sqlite(remains),
             manifest: vec![("batch_atomic_commits", batch_atomic_commits.into())],
+            incomplete_reasons: Vec::new(),
         })
     }
 }

@@ -1,0 +1,209 @@
+//! Reads MobiGen's scripts, the input of Mobibench's -g: a line for each call, of fields between
+//! blanks, `THREAD MICROSECONDS CALL ARGUMENTS`, in which the arguments are
+//!
+//!     open PATH FLAG|FLAG DESCRIPTOR         close|fsync|fdatasync|fstat DESCRIPTOR [RESULT]
+//!     read|write DESCRIPTOR BYTES            pread|pwrite DESCRIPTOR OFFSET BYTES
+//!     access|stat|lstat|unlink "PATH" [RESULT]
+//!
+//! A path without quotes, or with one of them, is that of a file that was open before the recording
+//! began: MobiGen knew no more than where it was. Names of calls may end in 64.
+
+use super::{Call, Name, Script, ScriptError, Target};
+
+/// Longest call that Linux makes of a read or write is 2 GiB less a page (read(2), NOTES); the
+/// recorded ones were far shorter, and each thread has a buffer of that size.
+const MOST_BYTES: u64 = 64 << 20;
+/// End of the largest file that is replayed: that of ext4 (ext4(5), 16 TiB).
+const MOST_OFFSET: u64 = 1 << 44;
+/// Nearly three centuries: in ns it is still an i64.
+const MOST_TIME_US: u64 = i64::MAX as u64 / 1000;
+/// Each is a thread of the replay.
+pub const MOST_THREADS: usize = 1000;
+/// PATH_MAX.
+const MOST_PATH_BYTES: usize = 4096;
+
+/// The flags of open(2) that are replayed, by their bits.
+const FLAGS: [(&str, i32); 15] = [
+    ("O_RDONLY", libc::O_RDONLY),
+    ("O_WRONLY", libc::O_WRONLY),
+    ("O_RDWR", libc::O_RDWR),
+    ("O_APPEND", libc::O_APPEND),
+    ("O_CREAT", libc::O_CREAT),
+    ("O_DIRECT", libc::O_DIRECT),
+    ("O_DIRECTORY", libc::O_DIRECTORY),
+    ("O_DSYNC", libc::O_DSYNC),
+    ("O_EXCL", libc::O_EXCL),
+    ("O_NOATIME", libc::O_NOATIME),
+    ("O_RSYNC", libc::O_RSYNC),
+    ("O_SYNC", libc::O_SYNC),
+    ("O_TRUNC", libc::O_TRUNC),
+    ("O_NOFOLLOW", libc::O_NOFOLLOW),
+    ("O_NONBLOCK", libc::O_NONBLOCK),
+];
+/// Those that say nothing of what is done to the file.
+const OTHER_FLAGS: [&str; 6] =
+    ["O_LARGEFILE", "O_CLOEXEC", "O_NDELAY", "O_NOCTTY", "O_ASYNC", "O_ACCMODE"];
+
+/// Reads a script.
+///
+/// # Errors
+/// Of the first line that is not one, with its field.
+pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
+    let mut script = Script::default();
+    let mut threads = std::collections::BTreeSet::new();
+    for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        script.lines += 1;
+        let mut fields = Fields { line, rest: text };
+        let thread = fields.number("thread", 0, u64::from(u32::MAX))?;
+        let time_us = fields.number("microseconds", 0, MOST_TIME_US)?;
+        if threads.insert(thread) && threads.len() > MOST_THREADS {
+            let what = format!("{MOST_THREADS} threads are replayed at most");
+            return Err(fields.error("thread", what));
+        }
+        let word = String::from_utf8_lossy(fields.next("call")?).into_owned();
+        match Name::from_word(word.strip_suffix("64").unwrap_or(&word)) {
+            Some(name) => script.calls.push(fields.call(name, thread, time_us)?),
+            None => *script.unknown.entry(word).or_default() += 1,
+        }
+    }
+    Ok(script)
+}
+
+/// What is left of a line.
+struct Fields<'a> {
+    line: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn error(&self, field: &'static str, what: impl Into<String>) -> ScriptError {
+        ScriptError { line: self.line, field, what: what.into() }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.rest = self.rest.trim_ascii_start();
+        self.rest.is_empty()
+    }
+
+    fn next(&mut self, field: &'static str) -> Result<&'a [u8], ScriptError> {
+        if self.is_over() {
+            return Err(self.error(field, "is missing"));
+        }
+        let end = self.rest.iter().position(u8::is_ascii_whitespace).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Ok(word)
+    }
+
+    /// A whole number that a program could have given, which may be negative.
+    fn integer(&mut self, field: &'static str) -> Result<i64, ScriptError> {
+        let word = self.next(field)?;
+        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok());
+        number.ok_or_else(|| {
+            self.error(field, format!("{:?} is no whole number", String::from_utf8_lossy(word)))
+        })
+    }
+
+    fn number(&mut self, field: &'static str, least: u64, most: u64) -> Result<u64, ScriptError> {
+        let number = self.integer(field)?;
+        u64::try_from(number)
+            .ok()
+            .filter(|number| (least..=most).contains(number))
+            .ok_or_else(|| self.error(field, format!("{number} is not {least} to {most}")))
+    }
+
+    /// A path between quotes, which may have blanks; none where there is another word.
+    fn quoted(&mut self) -> Result<Option<&'a [u8]>, ScriptError> {
+        if self.is_over() || self.rest[0] != b'"' {
+            return Ok(None);
+        }
+        let inner = &self.rest[1..];
+        // The quote that ends it stands before a blank or the line's end.
+        let is_end = |at: &usize| {
+            inner[*at] == b'"' && inner.get(at + 1).is_none_or(u8::is_ascii_whitespace)
+        };
+        let Some(end) = (0..inner.len()).find(is_end) else {
+            return Err(self.error("path", "has no quote at its end"));
+        };
+        let path = &inner[..end];
+        if path.len() >= MOST_PATH_BYTES || path.contains(&0) {
+            return Err(self.error("path", "is longer than a path may be, or has a zero byte"));
+        }
+        self.rest = &inner[end + 1..];
+        Ok(Some(path))
+    }
+
+    fn path(&mut self) -> Result<Target, ScriptError> {
+        let path = self.quoted()?.ok_or_else(|| self.error("path", "is missing, or unquoted"))?;
+        Ok(Target::Path(path.to_vec()))
+    }
+
+    fn flags(&mut self) -> Result<i32, ScriptError> {
+        let words = String::from_utf8_lossy(self.next("flags")?);
+        let mut flags = 0;
+        for word in words.split('|') {
+            match FLAGS.iter().find(|(name, _)| *name == word) {
+                Some((_, bits)) => flags |= bits,
+                None if OTHER_FLAGS.contains(&word) => {}
+                None => return Err(self.error("flags", format!("{word:?} is no flag of open(2)"))),
+            }
+        }
+        Ok(flags)
+    }
+
+    fn call(&mut self, name: Name, thread: u64, time_us: u64) -> Result<Call, ScriptError> {
+        let mut call = Call {
+            line: self.line,
+            thread,
+            time_us,
+            name,
+            target: Target::Descriptor(-1),
+            offset: 0,
+            bytes: 0,
+            flags: 0,
+            descriptor: -1,
+            succeeded: None,
+        };
+        match name {
+            Name::Open => {
+                if let Some(path) = self.quoted()? {
+                    call.target = Target::Path(path.to_vec());
+                } else {
+                    self.next("path")?;
+                }
+                call.flags = self.flags()?;
+                call.descriptor = self.integer("descriptor")?;
+                call.succeeded = Some(call.descriptor >= 0);
+            }
+            Name::Access | Name::Stat | Name::Lstat | Name::Unlink => call.target = self.path()?,
+            _ => call.target = Target::Descriptor(self.integer("descriptor")?),
+        }
+        if matches!(name, Name::Pread | Name::Pwrite) {
+            call.offset = self.number("offset", 0, MOST_OFFSET)?;
+        }
+        if matches!(name, Name::Read | Name::Write | Name::Pread | Name::Pwrite) {
+            // What a failed one gave is recorded in the place of its bytes.
+            let bytes = self.integer("bytes")?;
+            call.succeeded = Some(bytes >= 0);
+            call.bytes = u64::try_from(bytes).unwrap_or(0);
+            if call.bytes > MOST_BYTES {
+                return Err(self.error("bytes", format!("{bytes} is more than {MOST_BYTES}")));
+            }
+        } else if name != Name::Open && !self.is_over() {
+            call.succeeded = Some(self.integer("result")? >= 0);
+        }
+        if !self.is_over() {
+            let rest = String::from_utf8_lossy(self.rest).into_owned();
+            return Err(self.error("line's end", format!("{rest:?} belongs to no argument")));
+        }
+        Ok(call)
+    }
+}
+
+#[cfg(test)]
+#[path = "mobigen_test.rs"]
+mod tests;

@@ -1,0 +1,256 @@
+//! From a script's calls to what can be replayed: puts them in order, finds the file behind every
+//! path and descriptor and the order of calls on each file, and gives each thread its steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::names::{Names, components};
+use super::state::{Beginning, State};
+use super::{Call, Name, Script, Target};
+
+/// One call, ready to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub line: usize,
+    /// After the beginning of the replay; never less than of the thread's step before.
+    pub due_ns: i64,
+    pub name: Name,
+    /// Which of the files.
+    pub file: usize,
+    /// Which of the open files; of open, the one it makes, none where it failed.
+    pub handle: Option<usize>,
+    /// Steps on the same file that come before.
+    pub turn: u32,
+    pub offset: u64,
+    pub bytes: usize,
+    pub flags: i32,
+    pub succeeded: Option<bool>,
+}
+
+/// A file or directory of the replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// In the directory of the replay.
+    pub path: PathBuf,
+    pub is_directory: bool,
+    /// A path that no open may lead to: its directory is never made.
+    pub is_nowhere: bool,
+    /// Bytes before the first step; none where it is not there.
+    pub begins: Option<u64>,
+    /// Bytes after the last step, if all went as it should; none where it is not there.
+    pub ends: Option<u64>,
+}
+
+/// A thread's steps in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// As the script has it.
+    pub number: u64,
+    pub steps: Vec<Step>,
+}
+
+/// A script, ready to be replayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved {
+    pub threads: Vec<Thread>,
+    pub places: Vec<Place>,
+    pub handles: usize,
+    /// Calls on descriptors that no call of the script opened: they are left out.
+    pub unopened: u64,
+}
+
+impl From<&Script> for Resolved {
+    fn from(script: &Script) -> Self {
+        let calls = in_order(script);
+        let mut resolver = Resolver::new(&calls);
+        let mut threads: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
+        let mut unopened = 0;
+        // The order of all, as thread and number in it.
+        let mut order = Vec::with_capacity(calls.len());
+        for (time_us, call) in calls {
+            let Some(step) = resolver.step(time_us, call) else {
+                unopened += 1;
+                continue;
+            };
+            let steps = threads.entry(call.thread).or_default();
+            order.push((call.thread, steps.len()));
+            steps.push(step);
+        }
+        let steps: Vec<&Step> =
+            order.iter().map(|(thread, number)| &threads[thread][*number]).collect();
+        let known = resolver.places.iter().map(|place| {
+            // A directory's bytes are the filesystem's own matter.
+            let there = place.is_directory || place.begins.is_some();
+            if there { Beginning::there() } else { Beginning::default() }
+        });
+        let begin = State::beginnings(known.collect(), resolver.handles, &steps);
+        let end = State::ends(&begin, resolver.handles, &steps);
+        let mut places = resolver.places;
+        for ((place, begin), end) in places.iter_mut().zip(begin).zip(end) {
+            (place.begins, place.ends) = (begin.size, end);
+        }
+        let threads = threads.into_iter().map(|(number, steps)| Thread { number, steps }).collect();
+        Self { threads, places, handles: resolver.handles, unopened }
+    }
+}
+
+/// The calls in the order of their times, each thread's as they stand: one whose time is less than
+/// that of the thread's call before has the same.
+fn in_order(script: &Script) -> Vec<(u64, &Call)> {
+    let mut latest_us: BTreeMap<u64, u64> = BTreeMap::new();
+    let timed = script.calls.iter().map(|call| {
+        let latest_us = latest_us.entry(call.thread).or_default();
+        *latest_us = call.time_us.max(*latest_us);
+        (*latest_us, call)
+    });
+    let mut calls: Vec<(u64, &Call)> = timed.collect();
+    // Stable: at the same time, the script's lines are in order.
+    calls.sort_by_key(|(time_us, _)| *time_us);
+    calls
+}
+
+/// What a script's descriptors and paths stand for, call after call.
+struct Resolver {
+    names: Names,
+    /// Paths below which others are.
+    directories: BTreeSet<Vec<Vec<u8>>>,
+    by_path: BTreeMap<Vec<Vec<u8>>, usize>,
+    places: Vec<Place>,
+    /// Steps on each place so far.
+    turns: Vec<u32>,
+    /// By descriptor: handle and place.
+    open: BTreeMap<i64, (usize, usize)>,
+    handles: usize,
+}
+
+impl Resolver {
+    fn new(calls: &[(u64, &Call)]) -> Self {
+        let mut directories = BTreeSet::new();
+        for (_, call) in calls {
+            let Target::Path(path) = &call.target else { continue };
+            let parts = components(path);
+            let is_directory = call.flags & libc::O_DIRECTORY != 0 || parts.is_empty();
+            let above = (0..parts.len()).map(|depth| parts[..depth].to_vec());
+            directories.extend(above);
+            if is_directory {
+                directories.insert(parts);
+            }
+        }
+        Self {
+            names: Names::default(),
+            directories,
+            by_path: BTreeMap::new(),
+            places: Vec::new(),
+            turns: Vec::new(),
+            open: BTreeMap::new(),
+            handles: 0,
+        }
+    }
+
+    /// The place of a path; a new one for a path that was not met before.
+    fn place(&mut self, mut parts: Vec<Vec<u8>>, is_directory: bool) -> usize {
+        if self.directories.contains(&parts) && !is_directory {
+            // A file where others have a directory: the recording knew one of them by half a name.
+            let last = parts.last_mut();
+            last.into_iter().for_each(|name| name.extend(b"\0file"));
+        }
+        if let Some(place) = self.by_path.get(&parts) {
+            return *place;
+        }
+        let path = self.names.of(&parts);
+        self.by_path.insert(parts, self.places.len());
+        self.turns.push(0);
+        let (begins, ends) = (None, None);
+        self.places.push(Place { path, is_directory, is_nowhere: false, begins, ends });
+        self.places.len() - 1
+    }
+
+    /// A place that no path of the script leads to: no path has a zero byte.
+    fn place_apart(&mut self, directory: &[u8]) -> usize {
+        let number = self.places.len().to_string();
+        self.place(vec![directory.to_vec(), number.into_bytes()], false)
+    }
+
+    /// Whether a path is the directory of others, and the call could be made on one.
+    fn is_directory(&self, parts: &[Vec<u8>], call: &Call) -> bool {
+        let writes = call.flags & (libc::O_ACCMODE | libc::O_CREAT) != libc::O_RDONLY;
+        let removes = call.name == Name::Unlink;
+        self.directories.contains(parts) && (parts.is_empty() || !(writes || removes))
+    }
+
+    /// The step of a call; none where nothing is known of its descriptor.
+    fn step(&mut self, time_us: u64, call: &Call) -> Option<Step> {
+        let (handle, file) = match (&call.target, call.name) {
+            (_, Name::Open) => self.open(call),
+            (Target::Path(path), _) => {
+                let parts = components(path);
+                let is_directory = self.is_directory(&parts, call);
+                (None, self.place(parts, is_directory))
+            }
+            (Target::Descriptor(number), Name::Close) => self.open.remove(number).map(known)?,
+            (Target::Descriptor(number), _) => self.open.get(number).copied().map(known)?,
+        };
+        let turn = self.turns[file];
+        self.turns[file] += 1;
+        let flags = match &call.target {
+            // What MobiGen says of a file that was open before does not hold: such files are read
+            // that are said to be open for writing, and none is made anew.
+            Target::Descriptor(_) if call.name == Name::Open => {
+                libc::O_RDWR | call.flags & libc::O_APPEND
+            }
+            _ => call.flags,
+        };
+        Some(Step {
+            line: call.line,
+            due_ns: (time_us * 1000).cast_signed(),
+            name: call.name,
+            file,
+            handle,
+            turn,
+            offset: call.offset,
+            bytes: usize::try_from(call.bytes).unwrap_or(usize::MAX),
+            flags,
+            succeeded: call.succeeded,
+        })
+    }
+
+    /// Handle and place of an open.
+    fn open(&mut self, call: &Call) -> (Option<usize>, usize) {
+        let failed = call.descriptor < 0;
+        let file = match &call.target {
+            // Why it failed is not recorded; where it would make the file, it cannot be for want
+            // of that.
+            Target::Path(path) if !failed || call.flags & libc::O_CREAT == 0 => {
+                let parts = components(path);
+                let is_directory = self.is_directory(&parts, call);
+                self.place(parts, is_directory)
+            }
+            _ if failed => {
+                let file = self.place_apart(b"\0nowhere");
+                self.places[file].is_nowhere = true;
+                file
+            }
+            _ => {
+                let file = self.place_apart(b"\0opened-before");
+                self.places[file].begins = Some(0);
+                file
+            }
+        };
+        if failed {
+            return (None, file);
+        }
+        let handle = self.handles;
+        self.handles += 1;
+        // A number given twice was closed in between, unseen: the first file stays open here.
+        self.open.insert(call.descriptor, (handle, file));
+        (Some(handle), file)
+    }
+}
+
+fn known((handle, file): (usize, usize)) -> (Option<usize>, usize) {
+    (Some(handle), file)
+}
+
+#[cfg(test)]
+#[path = "resolve_test.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+//! Who wrote each sector of a disk last, as the tracer told it: what a tool that knows the
+//! filesystem can be asked about.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::stamp::SECTOR;
+use crate::block::Capture;
+use crate::trace::rows::PageRun;
+
+/// The run that wrote a sector last, and how far into the run it is; by disk and sector.
+pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;
+
+/// Neighbouring sectors that one owner wrote last.
+#[derive(Debug, Serialize)]
+pub struct Writer {
+    pub sector: i64,
+    pub sectors: i64,
+    pub block_type: String,
+    pub block_subtype: String,
+    pub inode: Option<i64>,
+    pub path: String,
+    pub file_offset_bytes: Option<i64>,
+}
+
+/// The last writes of all sectors; what was discarded or zeroed since is out.
+pub fn last_writes(capture: &Capture) -> Last<'_> {
+    let mut last = Last::new();
+    for run in &capture.page_runs {
+        let request = &capture.requests[run.request_id as usize];
+        if request.operation == "read" {
+            continue;
+        }
+        for index in 0..run.length_bytes / SECTOR as i64 {
+            let place = (request.device.as_str(), run.sector + index);
+            match request.operation.as_str() {
+                "write" => last.insert(place, (run, index * SECTOR as i64)),
+                _ => last.remove(&place),
+            };
+        }
+    }
+    last
+}
+
+/// Those of one disk, in stretches.
+pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<Writer> {
+    let mut stretches: Vec<Writer> = Vec::new();
+    let mut before: Option<(&PageRun, i64)> = None;
+    for (&(_, sector), &(run, skipped)) in last.range((disk, 0)..=(disk, i64::MAX)) {
+        let continues = before.is_some_and(|(earlier, at)| {
+            std::ptr::eq(earlier, run) && at + SECTOR as i64 == skipped
+        });
+        before = Some((run, skipped));
+        if let Some(stretch) = stretches.last_mut().filter(|_| continues) {
+            stretch.sectors += 1;
+            continue;
+        }
+        let file = run.file_id.map(|id| &capture.files[id as usize]);
+        stretches.push(Writer {
+            sector,
+            sectors: 1,
+            block_type: run.block_type.clone(),
+            block_subtype: run.block_subtype.clone(),
+            inode: file.map(|file| file.inode),
+            path: file.map(|file| file.path.clone()).unwrap_or_default(),
+            file_offset_bytes: run.file_offset_bytes.map(|offset| offset + skipped),
+        });
+    }
+    stretches
+}

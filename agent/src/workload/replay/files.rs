@@ -1,0 +1,140 @@
+//! The files of a replay: reads the script; makes the files that are there before its first call,
+//! says where each is, and checks in the end that they are as the calls must have left them.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rand_chacha::rand_core::RngCore;
+
+use crate::syscall::resolve::Place;
+use crate::syscall::{Script, mobigen};
+use crate::workload::WorkloadError;
+use crate::workload::draw::generator;
+use crate::workload::file::{Check, failed};
+
+/// A call takes 17 bytes at the least, so that there are never more than a few million.
+const MOST_SCRIPT_BYTES: u64 = 256 << 20;
+/// What is written at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Reads a script.
+///
+/// # Errors
+/// If it cannot be read, or is none.
+pub fn read_script(path: &Path) -> Result<Script, WorkloadError> {
+    let refuse = |what: String| WorkloadError::Refused(format!("{}: {what}", path.display()));
+    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mut text = Vec::new();
+    file.take(MOST_SCRIPT_BYTES + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > MOST_SCRIPT_BYTES {
+        return Err(refuse(format!("is longer than {MOST_SCRIPT_BYTES} bytes; replay a part")));
+    }
+    mobigen::parse(&text).map_err(|error| refuse(error.to_string()))
+}
+
+/// Bytes to write, that no device can make shorter.
+pub fn contents(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    generator(seed, 0).fill_bytes(&mut bytes);
+    bytes
+}
+
+/// The files of one replay.
+pub struct Files {
+    places: Vec<Place>,
+    paths: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Makes those that are there before the first call, and the directories of all.
+    ///
+    /// # Errors
+    /// If there is no room for them, or a step fails.
+    pub fn make(directory: &Path, places: Vec<Place>, seed: u64) -> Result<Self, WorkloadError> {
+        refuse_large(directory, &places)?;
+        let contents = contents(seed, CHUNK_BYTES);
+        let paths: Vec<PathBuf> = places.iter().map(|place| directory.join(&place.path)).collect();
+        for (place, path) in places.iter().zip(&paths) {
+            let folder = if place.is_directory { Some(path.as_path()) } else { path.parent() };
+            if let Some(folder) = folder.filter(|_| !place.is_nowhere) {
+                let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+                made.map_err(failed("mkdir", folder))?;
+            }
+            if let Some(bytes) = place.begins.filter(|_| !place.is_directory) {
+                fill(path, &contents, bytes).map_err(failed("fill", path))?;
+            }
+        }
+        Ok(Self { places, paths })
+    }
+
+    /// Where a file is.
+    pub fn path(&self, file: usize) -> &Path {
+        &self.paths[file]
+    }
+
+    /// Its name in the directory of the replay.
+    pub fn name(&self, file: usize) -> &Path {
+        &self.places[file].path
+    }
+
+    /// What there is to check: nothing, where calls ended otherwise than they should.
+    pub fn ended(self, as_it_should: bool) -> Ended {
+        Ended(if as_it_should { self } else { Self { places: Vec::new(), paths: Vec::new() } })
+    }
+}
+
+fn fill(path: &Path, contents: &[u8], bytes: u64) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut left = bytes;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(contents.len());
+        file.write_all(&contents[..length])?;
+        left -= length as u64;
+    }
+    Ok(())
+}
+
+/// Refuses files that there is no room for.
+fn refuse_large(directory: &Path, places: &[Place]) -> Result<(), WorkloadError> {
+    let needed = places.iter().filter_map(|place| place.begins).fold(0_u64, u64::saturating_add);
+    let room = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if needed <= free {
+        return Ok(());
+    }
+    Err(WorkloadError::Refused(format!(
+        "the script reads {needed} bytes that must be there before, and the filesystem of {} has \
+         {free} free; name another directory",
+        directory.display()
+    )))
+}
+
+/// The files after the last call.
+pub struct Ended(Files);
+
+impl Check for Ended {
+    fn check(&self) -> Result<(), WorkloadError> {
+        for (place, path) in self.0.places.iter().zip(&self.0.paths) {
+            if place.is_directory || place.is_nowhere {
+                continue;
+            }
+            let found = match fs::symlink_metadata(path) {
+                Ok(found) => Some(found.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) => return Err(failed("stat", path)(error)),
+            };
+            if found != place.ends {
+                let size = |bytes: Option<u64>| {
+                    bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
+                };
+                let what = format!("is {} where {} was due", size(found), size(place.ends));
+                return Err(WorkloadError::Contents { path: path.clone(), what });
+            }
+        }
+        Ok(())
+    }
+}

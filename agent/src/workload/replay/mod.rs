@@ -1,0 +1,314 @@
+//! Replays a script of system calls: reads the script; makes the files that its calls need, has
+//! each of its threads make them at the times recorded, and gives what each took. Every path leads
+//! to a file in the directory of the replay.
+//!
+//! Calls on one file are made in the order of the recording, whichever threads make them; a call
+//! whose time has come waits for those before it.
+
+mod files;
+mod perform;
+mod turns;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::clock::now_ns;
+use super::conduct::{self, Length, Observer, Plan, Task, Worker};
+use super::ledger::{self, Done, Ledger, Verb};
+use super::{Finished, Remains, WorkloadError, hash_of};
+use crate::case::replay::ReplaySettings;
+use crate::syscall::{Name, Resolved, Script, Step};
+use files::Files;
+use perform::Handles;
+use turns::Turns;
+
+/// A prepared replay.
+pub struct Replay {
+    players: Vec<Player>,
+    stage: Arc<Stage>,
+    script: Facts,
+    ledgers: Vec<Ledger>,
+}
+
+/// What is told of the script and not of its steps.
+struct Facts {
+    path: PathBuf,
+    lines: usize,
+    opens: usize,
+    largest_write_bytes: u64,
+    largest_read_bytes: u64,
+    recorded_us: u64,
+    threads: Vec<u64>,
+    /// Calls left out, by why.
+    left_out: BTreeMap<String, u64>,
+}
+
+/// What the threads have in common.
+struct Stage {
+    files: Files,
+    handles: Handles,
+    turns: Turns,
+    /// When the first call of all was to be made.
+    start_ns: OnceLock<i64>,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    /// Latest that a call was made after its time.
+    latest_ns: AtomicU64,
+    /// Calls that ended otherwise than recorded: of each kind how many, and the first.
+    otherwise: Mutex<BTreeMap<&'static str, (u64, usize)>>,
+}
+
+/// One thread of the script.
+struct Player {
+    steps: Vec<Step>,
+    next: usize,
+    stage: Arc<Stage>,
+    buffer: Vec<u8>,
+}
+
+impl Replay {
+    /// Reads the script, and makes in `directory` the files that are there before its first call.
+    ///
+    /// # Errors
+    /// If there is no such script, or it is none, and if the files cannot be made.
+    pub fn prepare(
+        directory: &Path,
+        settings: &ReplaySettings,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        let script = files::read_script(&settings.script)?;
+        let resolved = Resolved::from(&script);
+        let script = Facts::of(&settings.script, &script, &resolved);
+        if resolved.threads.is_empty() {
+            let path = settings.script.display();
+            return Err(WorkloadError::Refused(format!("{path}: no call that can be replayed")));
+        }
+        let Resolved { threads, places, handles, .. } = resolved;
+        let stage = Arc::new(Stage {
+            turns: Turns::new(places.len()),
+            files: Files::make(directory, places, seed)?,
+            handles: (0..handles).map(|_| Mutex::new(None)).collect(),
+            start_ns: OnceLock::new(),
+            read_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            latest_ns: AtomicU64::new(0),
+            otherwise: Mutex::new(BTreeMap::new()),
+        });
+        let player = |steps: Vec<Step>| {
+            let longest = steps.iter().map(|step| step.bytes).max().unwrap_or(0);
+            let buffer = files::contents(seed, longest);
+            Player { steps, next: 0, stage: Arc::clone(&stage), buffer }
+        };
+        let players = threads.into_iter().map(|thread| player(thread.steps)).collect();
+        Ok(Self { players, stage, script, ledgers: Vec::new() })
+    }
+
+    /// What is replayed; an object.
+    pub fn configuration(&self) -> Value {
+        let Facts { path, lines, opens, recorded_us, threads, .. } = &self.script;
+        json!({
+            "script": path.to_string_lossy(),
+            "script_lines": lines,
+            "script_threads": threads,
+            "script_opens": opens,
+            "script_recorded_us": recorded_us,
+            "script_largest_write_bytes": self.script.largest_write_bytes,
+            "script_largest_read_bytes": self.script.largest_read_bytes,
+        })
+    }
+
+    /// Makes the calls; leaves no phase open.
+    ///
+    /// # Errors
+    /// If the machine cannot make one, or the observer fails.
+    pub fn run(&mut self, observer: &mut impl Observer) -> anyhow::Result<()> {
+        let calls = self.players.iter().map(|player| player.steps.len() as u64).sum();
+        let plan = Plan { warmup: 0, measured: Length::Count(calls) };
+        self.ledgers = conduct::run(&mut self.players, plan, observer)?;
+        Ok(())
+    }
+
+    /// Closes its files; gives the rows of the transactions table and what to check later.
+    pub fn close(self) -> Finished {
+        let Self { players, stage, script, ledgers } = self;
+        let hashes = players.iter().map(|player| hash(&player.steps, &stage.files)).collect();
+        drop(players);
+        let stage = Arc::into_inner(stage).expect("the players have gone");
+        let otherwise = stage.otherwise.into_inner().unwrap_or_default();
+        let (performed, mut otherwise_json) =
+            (ledgers.iter().map(Ledger::performed).sum::<u64>(), serde_json::Map::new());
+        for (name, (calls, first_line)) in &otherwise {
+            let found = json!({ "calls": calls, "first_line": first_line });
+            otherwise_json.insert((*name).into(), found);
+        }
+        let replay = json!({
+            "calls": performed,
+            "read_bytes": stage.read_bytes,
+            "written_bytes": stage.written_bytes,
+            "latest_start_ns": stage.latest_ns,
+            "otherwise": otherwise_json,
+            "left_out": script.left_out,
+        });
+        let reason = |(why, calls): (&String, &u64)| format!("{calls} calls left out: {why}");
+        // Were all as recorded, the files' ends are known.
+        let check = stage.files.ended(otherwise.is_empty());
+        Finished {
+            transactions: ledger::rows(&ledgers),
+            operation_hash: hash_of(hashes),
+            manifest: vec![("replay", replay)],
+            incomplete_reasons: script.left_out.iter().map(reason).collect(),
+            remains: Remains::File(vec![Box::new(check)]),
+        }
+    }
+}
+
+impl Facts {
+    fn of(path: &Path, script: &Script, resolved: &Resolved) -> Self {
+        let largest = |names: [Name; 2]| {
+            let those = script.calls.iter().filter(|call| names.contains(&call.name));
+            those.map(|call| call.bytes).max().unwrap_or(0)
+        };
+        let mut left_out: BTreeMap<String, u64> = script
+            .unknown
+            .iter()
+            .map(|(name, calls)| (format!("{name} is no call that is replayed"), *calls))
+            .collect();
+        if resolved.unopened > 0 {
+            let why = "their descriptor is one that the script does not open";
+            left_out.insert(why.into(), resolved.unopened);
+        }
+        Self {
+            path: path.into(),
+            lines: script.lines,
+            opens: script.calls.iter().filter(|call| call.name == Name::Open).count(),
+            largest_write_bytes: largest([Name::Write, Name::Pwrite]),
+            largest_read_bytes: largest([Name::Read, Name::Pread]),
+            recorded_us: script.calls.iter().map(|call| call.time_us).max().unwrap_or(0),
+            threads: resolved.threads.iter().map(|thread| thread.number).collect(),
+            left_out,
+        }
+    }
+}
+
+/// The hash of a thread's steps: what is done to which file, and when.
+fn hash(steps: &[Step], files: &Files) -> Sha256 {
+    let mut hasher = Sha256::new();
+    for step in steps {
+        hasher.update(step.due_ns.to_le_bytes());
+        hasher.update(step.name.word());
+        let path = files.name(step.file).as_os_str().as_encoded_bytes();
+        hasher.update((path.len() as u64).to_le_bytes());
+        hasher.update(path);
+        let handle = step.handle.map_or(u64::MAX, |handle| handle as u64);
+        let flags = i64::from(step.flags).cast_unsigned();
+        for number in [handle, u64::from(step.turn), step.offset, step.bytes as u64, flags] {
+            hasher.update(number.to_le_bytes());
+        }
+    }
+    hasher
+}
+
+impl Worker for Player {
+    type Task<'a> = &'a mut Self;
+
+    fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+        Ok(self)
+    }
+
+    /// Each thread has the calls that it made.
+    fn plan(&self, _: Plan, _: u64, _: u64) -> Plan {
+        Plan { warmup: 0, measured: Length::Count(self.steps.len() as u64) }
+    }
+}
+
+impl Task for Player {
+    fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+        let Self { steps, next, stage, buffer } = self;
+        let step = &steps[*next];
+        *next += 1;
+        let due_ns = stage.start_ns.get_or_init(now_ns).saturating_add(step.due_ns);
+        sleep_until(due_ns);
+        let performs = stage.turns.wait(step.file, step.turn);
+        let begin_ns = now_ns();
+        let path = stage.files.path(step.file);
+        // Another thread failed: the replay has no result, and this one is to end soon.
+        let result =
+            if performs { perform::perform(step, path, &stage.handles, buffer) } else { Ok(0) };
+        let return_ns = now_ns();
+        if let Err(source) = result.as_ref().map_err(|error| error.raw_os_error())
+            && result.as_ref().is_err_and(perform::is_fatal)
+        {
+            stage.turns.end();
+            let source = std::io::Error::from_raw_os_error(source.unwrap_or(libc::EIO));
+            let step = format!("line {} of the script, {}", step.line, step.name);
+            return Err(WorkloadError::File { step, path: path.into(), source });
+        }
+        stage.turns.pass(step.file);
+        stage.note(step, &result);
+        let late_ns = u64::try_from(begin_ns - due_ns).unwrap_or(0);
+        stage.latest_ns.fetch_max(late_ns, Ordering::Relaxed);
+        Ok(Done {
+            verb: verb(step.name),
+            databases: 0,
+            sync_calls: u32::from(matches!(step.name, Name::Fsync | Name::Fdatasync)),
+            busy_retries: 0,
+            wal_frames: 0,
+            begin_ns,
+            commit_ns: begin_ns,
+            return_ns,
+        })
+    }
+}
+
+impl Stage {
+    fn note(&self, step: &Step, result: &std::io::Result<usize>) {
+        if let Ok(bytes) = result {
+            match step.name {
+                Name::Read | Name::Pread => &self.read_bytes,
+                _ => &self.written_bytes,
+            }
+            .fetch_add(*bytes as u64, Ordering::Relaxed);
+        }
+        let as_recorded = step.succeeded.is_none_or(|succeeded| succeeded == result.is_ok());
+        // A read or write that was cut short is another one too.
+        let whole = !step.succeeded.unwrap_or(true)
+            || result.as_ref().is_ok_and(|bytes| *bytes == step.bytes);
+        if !as_recorded || !whole {
+            let mut otherwise = self.otherwise.lock().unwrap_or_else(|lock| lock.into_inner());
+            let entry = otherwise.entry(step.name.word()).or_insert((0, step.line));
+            *entry = (entry.0 + 1, entry.1.min(step.line));
+        }
+    }
+}
+
+/// Sleeps until a time of the one clock.
+fn sleep_until(time_ns: i64) {
+    let left_ns = time_ns - now_ns();
+    if let Ok(left_ns) = u64::try_from(left_ns) {
+        std::thread::sleep(Duration::from_nanos(left_ns));
+    }
+}
+
+/// The verb of a call, as in the transactions table.
+fn verb(name: Name) -> Verb {
+    match name {
+        Name::Open => Verb::Open,
+        Name::Close => Verb::Close,
+        Name::Read | Name::Pread => Verb::Read,
+        Name::Write | Name::Pwrite => Verb::Write,
+        Name::Fsync => Verb::Fsync,
+        Name::Fdatasync => Verb::Fdatasync,
+        Name::Fstat | Name::Stat | Name::Lstat => Verb::Stat,
+        Name::Access => Verb::Access,
+        Name::Unlink => Verb::Unlink,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The order of calls on the same file over all threads: each call has its turn, and waits for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Whose turn it is, of each file.
+#[derive(Debug)]
+pub struct Turns {
+    next: Vec<AtomicU32>,
+    /// Threads that wait for a turn.
+    waiting: AtomicU32,
+    ended: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Turns {
+    pub fn new(files: usize) -> Self {
+        Self {
+            next: (0..files).map(|_| AtomicU32::new(0)).collect(),
+            waiting: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Waits for a turn on a file; false where the replay ended early, and it will never come.
+    pub fn wait(&self, file: usize, turn: u32) -> bool {
+        let is_due =
+            || self.next[file].load(Ordering::SeqCst) == turn || self.ended.load(Ordering::SeqCst);
+        if !is_due() {
+            let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            while !is_due() {
+                held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        !self.ended.load(Ordering::SeqCst)
+    }
+
+    /// The turn is over: the next one may come.
+    pub fn pass(&self, file: usize) {
+        self.next[file].fetch_add(1, Ordering::SeqCst);
+        self.tell();
+    }
+
+    /// No turn will come any more: all who wait go on.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        self.tell();
+    }
+
+    /// Who waits has said so before looking at what was changed here before.
+    fn tell(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            self.changed.notify_all();
+            drop(held);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn turns_come_in_order_whoever_is_first() {
+        let (turns, found) = (Turns::new(1), Mutex::new(Vec::new()));
+        thread::scope(|scope| {
+            for odd in [1, 0] {
+                let (turns, found) = (&turns, &found);
+                scope.spawn(move || {
+                    for turn in (odd..200).step_by(2) {
+                        assert!(turns.wait(0, turn));
+                        found.lock().unwrap().push(turn);
+                        turns.pass(0);
+                    }
+                });
+            }
+        });
+        assert_eq!(found.into_inner().unwrap(), (0..200).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn an_end_lets_all_go() {
+        let turns = Turns::new(2);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| turns.wait(1, 7));
+            turns.end();
+            assert!(!waiting.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,60 @@
+"""What a filesystem's own tool says is where on its disk: stretches of 512-byte sectors."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+SECTOR = 512
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What the tool says of a stretch; what it does not say is empty, and goes with anything."""
+
+    block_types: tuple[str, ...] = ()
+    # Beginnings of the subtypes that the tracer may tell (schema/page_runs.toml, block_subtype).
+    subtypes: tuple[str, ...] = ()
+    inode: int | None = None
+    # Of the stretch's first byte in the file.
+    offset_bytes: int | None = None
+
+    def at(self, sectors: int) -> Fact:
+        """Return what is said of a place so far into the stretch."""
+        if self.offset_bytes is None or not sectors:
+            return self
+        offset = self.offset_bytes + sectors * SECTOR
+        return Fact(self.block_types, self.subtypes, self.inode, offset)
+
+
+@dataclass
+class Places:
+    """Stretches that do not overlap; a later one is kept out of what an earlier one covers."""
+
+    facts: dict[int, tuple[int, Fact]] = field(default_factory=dict)
+    _begins: list[int] = field(default_factory=list)
+
+    def add_bytes(self, begin: int, length: int, fact: Fact) -> None:
+        """Add a stretch by its place in bytes; both are whole sectors."""
+        self.facts.setdefault(begin // SECTOR, (length // SECTOR, fact))
+        self._begins = []
+
+    def find(self, sector: int) -> Fact | None:
+        """Return what is said of a sector."""
+        if not self._begins:
+            self._begins = sorted(self.facts)
+        index = bisect_right(self._begins, sector) - 1
+        if index < 0:
+            return None
+        begin = self._begins[index]
+        sectors, fact = self.facts[begin]
+        return fact.at(sector - begin) if sector < begin + sectors else None
+
+
+@dataclass(frozen=True)
+class Told:
+    """All that the tools said: of what is in use exactly, and of whole areas roughly."""
+
+    sources: tuple[str, ...]
+    exact: Places
+    areas: Places

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What becomes of bios below the filesystem: the request that the driver gets, its completion, and
+ * the end of a bio that no request carried. Produces request_records.
+ */
+#ifndef JOJ_REQUESTS_BPF_H
+#define JOJ_REQUESTS_BPF_H
+
+#define MERGED_BIOS_LIMIT 1024
+
+static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
+					 __u32 error)
+{
+	struct gendisk *disk = request->q->disk;
+	struct request_record record = { .kind = kind, .error = error };
+	struct bio *bio;
+
+	if (!control.enabled || !disk)
+		return;
+	record.device = disk_number(disk);
+	if (!is_traced(record.device))
+		return;
+	record.time_ns = bpf_ktime_get_ns();
+	record.request = (__u64)request;
+	record.sector = request->__sector;
+	record.length_bytes = bytes;
+	record.flags = request->cmd_flags;
+	if (kind == RECORD_ISSUE) {
+		bio = request->bio;
+		for (int count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
+			record.bio_count++;
+			bio = bio->bi_next;
+		}
+	}
+	send(&record, sizeof(record), &control.lost_requests);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(request_issued, struct request *request)
+{
+	send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
+{
+	send_request(request, RECORD_COMPLETE, bytes, error);
+	return 0;
+}
+
+/*
+ * The end of a bio on a disk that has no requests (device mapper, md, zram), or of one that failed
+ * before it got into a request. Of others blk_update_request() clears BIO_TRACE_COMPLETION.
+ */
+static __always_inline void send_bio_end(struct bio *bio)
+{
+	struct request_record record = { .kind = RECORD_BIO_END };
+
+	if (!control.enabled)
+		return;
+	record.device = disk_number(bio->bi_bdev->bd_disk);
+	if (!is_traced(record.device))
+		return;
+	record.time_ns = bpf_ktime_get_ns();
+	record.request = (__u64)bio;
+	record.sector = bio->bi_iter.bi_sector;
+	record.flags = bio->bi_opf;
+	record.error = bio->bi_status;
+	send(&record, sizeof(record), &control.lost_requests);
+}
+
+/*
+ * The kernel does not run a program on a CPU that is in the middle of it. Where disks are stacked,
+ * an interrupt ends one bio while another is being ended above: a second program, attached after
+ * the first, takes what came while that one was at work.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} ending_bio SEC(".maps");
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_completed, struct request_queue *queue, struct bio *bio)
+{
+	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
+
+	if (!busy)
+		return 0;
+	*(volatile __u32 *)busy = 1;
+	send_bio_end(bio);
+	*(volatile __u32 *)busy = 0;
+	return 0;
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_ended_within, struct request_queue *queue, struct bio *bio)
+{
+	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
+
+	if (!busy || !*busy)
+		return 0;
+	send_bio_end(bio);
+	__sync_fetch_and_add(&control.caught_runs, 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,168 @@
+"""joj bench mobibench -g replays MobiGen's scripts, and touches nothing but its own directory."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from jojlab.guest.ready import agent_path
+from tests.live.conftest import Bench
+from tests.live.test_strace import parsed
+
+SCRIPT = """\
+1 0 open "/data/app/x.db" O_RDWR|O_CREAT|O_LARGEFILE 53
+1 100 pread 53 4096 4096
+1 200 pwrite 53 8192 1024
+2 300 open /data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36
+2 400 write 36 4
+2 500 write 36 4
+1 600 fsync 53 0
+1 700 access "/data/app/x.db-wal" -1
+1 20000 close 53 0
+"""
+LINES = """\
+replay_script start
+Write target : {directory}
+line count : 9
+script_thread_num: 2
+open count : 2
+max size : W 1024, R 4096
+original execution time : 0.020 sec
+replay_script end
+Total IO time : F sec (N usec)
+Total IO count : 9 
+Total Write: 1032 bytes, Read: 4096 bytes
+[LATENCY] : p50,p90,p99,p99.9,max usec : N N N N N
+Err string : No error
+"""
+
+
+def written(tmp_path: Path, script: str) -> Path:
+    """Write a script beside the directory that is benched."""
+    path = tmp_path / "script"
+    path.write_text(script)
+    return path
+
+
+def masked(text: str) -> str:
+    """Put letters for what differs from run to run."""
+    text = re.sub(r"time : \d+\.\d{3} sec \(\d+ usec\)", "time : F sec (N usec)", text)
+    return re.sub(r"(usec) : \d+ \d+ \d+ \d+ \d+\n", r"\1 : N N N N N\n", text)
+
+
+def test_the_lines_of_a_replay_and_its_files(bench: Bench, tmp_path: Path) -> None:
+    logs = ("-L", tmp_path / "latencies", "-k", tmp_path / "rates")
+    answer = bench.run("mobibench", "-p", bench.directory, "-g", written(tmp_path, SCRIPT), *logs)
+    assert answer.returncode == 0, answer.stderr
+    assert masked(answer.stdout) == LINES.format(directory=bench.directory)
+    assert "the latest call was made" in answer.stderr
+    assert "otherwise than recorded" not in answer.stderr
+    latencies = (tmp_path / "latencies").read_text().splitlines()
+    assert len([line for line in latencies if re.fullmatch(r"\d+\tusec", line)]) == 9
+    assert latencies[-1].startswith("Total IO time :")
+    assert (tmp_path / "rates").read_text().startswith("\n#In replay mode\n")
+    assert bench.left() == []
+
+
+def test_what_is_left_out_makes_the_run_incomplete(bench: Bench, tmp_path: Path) -> None:
+    script = written(tmp_path, SCRIPT + "1 20100 ioctl 53 1\n2 20200 write 99 10\n")
+    answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
+    assert answer.returncode == 4
+    assert "incomplete: 1 calls left out: ioctl is no call that is replayed" in answer.stderr
+    assert "incomplete: 1 calls left out: their descriptor" in answer.stderr
+    assert "Total IO count : 9 \n" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("1 0 close 3\n1 1 pwrite 3 x 10\n", 'line 2, offset: "x" is no whole number'),
+        ("1 0 close 3\n1 1 write 3 999999999\n", "line 2, bytes: 999999999 is more than"),
+        ("", "no call that can be replayed"),
+        ("\0\1\2\n", "line 1, thread:"),
+    ],
+)
+def test_a_script_that_is_none_is_refused(
+    bench: Bench, tmp_path: Path, script: str, words: str
+) -> None:
+    flags = ("-q", "-g", written(tmp_path, script))
+    answer = bench.run("mobibench", "-p", bench.directory, *flags)
+    assert answer.returncode == 2
+    assert words in answer.stderr and str(tmp_path / "script") in answer.stderr
+    assert bench.left() == []
+
+
+def test_no_path_of_a_script_leads_out(bench: Bench, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("text")
+    # Absolute, by way of the parent, and by way of a link that is in the directory before.
+    (bench.directory / "link").symlink_to(tmp_path)
+    paths = (precious, "../precious", "../../precious", "link/precious", "../link/precious")
+    lines = []
+    for path in paths:
+        lines.append(f'1 0 open "{path}" O_WRONLY|O_CREAT|O_TRUNC 5')
+        lines += ["1 0 write 5 100", "1 0 close 5 0", f'1 0 unlink "{path}" 0']
+    script = written(tmp_path, "\n".join(lines))
+    answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
+    assert answer.returncode == 0, answer.stderr
+    assert precious.read_text() == "text"
+    assert bench.left() == ["link"]
+
+
+def test_a_full_disk_is_told_with_the_line(small: Bench, tmp_path: Path) -> None:
+    lines = ['1 0 open "/a" O_WRONLY|O_CREAT 5', *(["1 0 write 5 1000000"] * 9)]
+    script = written(tmp_path, "\n".join(lines))
+    answer = small.run("mobibench", "-p", small.directory, "-q", "-g", script)
+    assert answer.returncode == 3
+    assert "became full" in answer.stderr and "of the script, write" in answer.stderr
+    assert small.left() == []
+
+
+def test_a_long_replay_can_be_interrupted(bench: Bench, tmp_path: Path) -> None:
+    script = written(tmp_path, '1 0 open "/a" O_WRONLY|O_CREAT 5\n2 900000000 close 5 0\n')
+    with bench.start("mobibench", "-p", bench.directory, "-g", script) as process:
+        while not list(bench.directory.glob("joj-bench-*/a")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert process.returncode == 130
+    assert bench.left() == []
+
+
+@pytest.mark.skipif(
+    shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"
+)
+def test_strace_sees_the_calls_of_the_script(tmp_path: Path) -> None:
+    here, tables, log = tmp_path / "here", tmp_path / "tables", tmp_path / "strace"
+    here.mkdir()
+    tables.mkdir()
+    command = ["strace", "-f", "-y", "-qq", "-o", str(log)]
+    command += ["-e", "trace=pread64,pwrite64,write,fsync,access,faccessat,faccessat2"]
+    command += [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
+    case = {"workload": "replay-mobigen", "background": "none"}
+    case["script"] = str(written(tmp_path, SCRIPT))
+    text = json.dumps({"seed": 1, "case": case})
+    subprocess.run(command, input=text, text=True, check=True, capture_output=True)
+    calls = [
+        (call.name, re.sub(r'^.*?/joj-bench-[0-9a-f]+/([^>"]*).*$', r"\1", call.arguments))
+        for call in parsed(log.read_text())
+        if f"{here}/joj-bench-" in call.arguments
+    ]
+    # What the file is made of before is one write; reads ask for that much of it.
+    assert sorted(calls) == [
+        ("access", "data/app/x.db-wal"),
+        ("fsync", "data/app/x.db"),
+        ("pread64", "data/app/x.db"),
+        ("pwrite64", "data/app/x.db"),
+        ("write", "_opened-before/1"),
+        ("write", "_opened-before/1"),
+        ("write", "data/app/x.db"),
+    ]
