@@ -121,8 +121,11 @@ def _sqlite(what: str) -> str:
 
 
 def _by_version(programs: Sequence[Path]) -> dict[str, Path]:
-    """Name each of Mobibench's binaries by the SQLite that it was built with."""
-    return {f"Mobibench, {peers.sqlite_version(program)}": program for program in programs}
+    """Name each of Mobibench's binaries by its number and the SQLite that it was built with."""
+    return {
+        f"Mobibench {number}, {peers.sqlite_version(program)}": program
+        for number, program in enumerate(programs, 1)
+    }
 
 
 def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
@@ -144,13 +147,13 @@ def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
 def show(rows: Sequence[Row]) -> None:
     """Print the table."""
     print(
-        f"{'':42} {'peer':17} {'ours/s':>8} {'theirs/s':>8} {'ratio':>5} {'goal':>5} "
+        f"{'':42} {'peer':20} {'ours/s':>8} {'theirs/s':>8} {'ratio':>5} {'goal':>5} "
         f"{'quartiles':>9}  syncs: ours, theirs; ceiling"
     )
     for row in rows:
         low, high = row.spread
         line = (
-            f"{row.what:42} {row.peer:17} {row.ours:8.0f} {row.theirs:8.0f} {row.ratio:5.2f} "
+            f"{row.what:42} {row.peer:20} {row.ours:8.0f} {row.theirs:8.0f} {row.ratio:5.2f} "
             f"{row.goal:5} {low:.2f}-{high:.2f}"
         )
         if row.syncs:

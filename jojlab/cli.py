@@ -11,7 +11,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, NoReturn
+from importlib import metadata
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -32,7 +33,7 @@ from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution
-from jojlab.errors import INTERRUPTED, MACHINE_CANNOT, JojError
+from jojlab.errors import FINE, INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -157,6 +158,26 @@ def _forget_output() -> None:
 
 for _name, _command in COMMANDS:
     app.command(_name)(guarded(_command))
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"joj {metadata.version('jojlab')}")
+        raise typer.Exit(FINE)
+
+
+@app.callback()
+def joj(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Take the options of joj itself; its help is HELP."""
+
+
 _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in BENCHES:
     # The flags of mobibench are not ours: it reads them itself.

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,9 @@ def test_help_has_examples(command: str) -> None:
     answer = joj(command, "--help")
     assert answer.returncode == 0
     assert f"joj {command} " in answer.stdout.split("Examples:")[1]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    answer = joj("--version")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == f"joj {metadata.version('jojlab')}\n"

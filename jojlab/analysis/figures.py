@@ -47,6 +47,7 @@ FIGURES: dict[str, str] = {
     "involuntary_switches_per_commit": "times the agent lost the CPU",
     "context_switches_per_commit": "switches of the whole machine, of /proc/stat",
     "interrupts_per_commit": "interrupts of the whole machine, timers among them, of /proc/stat",
+    "device_interrupts_per_commit": "interrupts of the disk's own adapter, of /proc/interrupts",
     "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
     "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
     "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
@@ -81,7 +82,11 @@ _COUNTERS = {
     ("device", "dispatch_voluntary_switches"): "dispatch_voluntary_switches_per_commit",
     ("device", "dispatch_involuntary_switches"): "dispatch_involuntary_switches_per_commit",
     ("device", "dispatch_cpu_ns"): "dispatch_cpu_ns_per_commit",
+    ("device", "interrupts"): "device_interrupts_per_commit",
 }
+
+# What one kind of device counts and another has not: a capture has those that were counted.
+DEVICE_FIGURES = tuple(name for (source, _), name in _COUNTERS.items() if source == "device")
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,8 @@ def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number
     result: dict[tuple[str, int], dict[str, Number]] = {}
     for row in rows_of(throughput(tables)):
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
+        for name in DEVICE_FIGURES:
+            figures.pop(name)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
         figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from jojlab.trace.run_tables import RunTables, rows_of
@@ -27,7 +28,8 @@ def device_loads(tables: RunTables) -> dict[str, tuple[DeviceLoad, ...]]:
     """Return every device of each case, by name, over all seeds; the machine stands last.
 
     Interrupts are the counters `interrupts` of phase all: of source kernel for the whole machine
-    (/proc/stat, intr), of a source that has a disk's name for that disk (/proc/interrupts).
+    (/proc/stat, intr), of a source that has a disk's name for that disk, and of source device for
+    the only disk of a case (/proc/interrupts).
     """
     counted: dict[tuple[str, str], int] = {}
     counters = tables.counters
@@ -41,8 +43,12 @@ def device_loads(tables: RunTables) -> dict[str, tuple[DeviceLoad, ...]]:
         n=requests.count(), total=requests.length_bytes.sum().cast("int64")
     )
     result: dict[str, list[DeviceLoad]] = {}
-    for row in rows_of(loads.order_by("case_id", "device")):
+    rows = rows_of(loads.order_by("case_id", "device"))
+    disks = Counter(row["case_id"] for row in rows)
+    for row in rows:
         own = counted.get((row["case_id"], row["device"]))
+        if own is None and disks[row["case_id"]] == 1:
+            own = counted.get((row["case_id"], "device"))
         load = DeviceLoad(row["device"], row["n"], row["total"], own)
         result.setdefault(row["case_id"], []).append(load)
     for case_id, found in result.items():

@@ -11,7 +11,7 @@ from jojlab.analysis.commit_bill import Bill, commit_bills
 from jojlab.analysis.commit_trace import CommitTrace, commit_traces
 from jojlab.analysis.completeness import Completeness, completeness
 from jojlab.analysis.figures import CaseFigures, case_figures, untraced
-from jojlab.analysis.histogram import Bin, histograms
+from jojlab.analysis.histogram import COARSE_NS, FINE_NS, Bin, histograms
 from jojlab.analysis.published import statements_json
 from jojlab.analysis.study import Part, evaluate, parts_of
 from jojlab.analysis.traffic import Traffic, traffic
@@ -93,7 +93,8 @@ class RunSummary:
 def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> RunSummary:
     """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
-    A run without a capture has none. Its traffic takes longer, and is for reports.
+    A run without a capture has none. Its traffic takes longer, and is for reports, as are fine bins
+    of its latencies.
     """
     if only:
         run = replace(run, cases=[run.case(only)])
@@ -107,7 +108,8 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
     bills = commit_bills(tables, missing) if tables and detailed else {}
     traces = commit_traces(tables) if tables and detailed else {}
     moved = traffic(tables) if tables and detailed and with_traffic else {}
-    latencies = histograms(tables) if tables and detailed else {}
+    bins_ns = FINE_NS if with_traffic else COARSE_NS
+    latencies = histograms(tables, bins_ns) if tables and detailed else {}
     manifests = _manifests(tables) if tables else _Manifests()
     for case_id, _ in untraced(tables) if tables else ():
         bills.pop(case_id, None)

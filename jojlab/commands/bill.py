@@ -30,7 +30,6 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import Experiment
     from jojlab.guest.cache import Cache
-    from jojlab.guest.ready import ready_image
     from jojlab.report.progress import Unwatched
 
     where = "joj bill"
@@ -39,7 +38,7 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     asked, profiles = plan(experiment.expanded())
     cache = Cache.default()
     options = Options(use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory(ready_image(cache), cache, profiles, options)
+    lab = Laboratory.of(asked, cache, profiles, options)
     with cache.work_dir() as work:
         run = execute(asked, lab, work / "bill", Unwatched())
         entry = run.cases[0]
@@ -56,6 +55,7 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
     from jojlab.report.terminal import print_case, print_warnings, terminal
+    from jojlab.report.text import clocks
 
     summary = summarise(run)
     if as_json:
@@ -63,6 +63,8 @@ def _show(run: Any, *, as_json: bool) -> int:
     else:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
+        if summary.clocks != ("virtual",):
+            print(clocks(summary.clocks))
     return INCOMPLETE if summary.incomplete else FINE
 
 

@@ -26,9 +26,9 @@ def export(
 ) -> None:
     """Write one capture as a Perfetto trace or as fio's I/O log.
 
-    perfetto: a track for each place in a device's queue, slices named by file or block type, and
-    arrows from transactions to their requests; open it in Perfetto's viewer. iolog: fio replays it
-    on another device, at the times of the capture.
+    perfetto: a track for each place in a device's queue, and for each thread its transactions and
+    the calls that waited, with arrows from a call to its requests; open it in Perfetto's viewer.
+    iolog: fio replays it on another device, at the times of the capture.
 
     \b
     Examples:

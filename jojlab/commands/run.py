@@ -55,15 +55,13 @@ def run(
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import find, read
     from jojlab.guest.cache import Cache
-    from jojlab.guest.ready import ready_image
     from jojlab.report.progress import shown
 
     asked, profiles = plan(read(find(experiment), settings or ()))
     cache = Cache.default()
-    image = ready_image(cache)
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory(image, cache, profiles, options)
+    lab = Laboratory.of(asked, cache, profiles, options)
     folder = out or free_folder(Path("runs") / asked.name)
     try:
         with shown(asked.question, steps) as watcher:

@@ -4,6 +4,7 @@ some of them at once. Reads alone, unless writes are asked for, which destroy wh
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import random
@@ -21,6 +22,7 @@ BLOCK = 4096
 LARGE = 512 * 1024
 DEPTH = 32
 NS_PER_S = 1_000_000_000
+_BLKROGET = 0x125E  # linux/fs.h
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,15 @@ class Probe:
         except FileNotFoundError:
             raise UseError(f"{path} does not exist", "lsblk lists block devices") from None
         except PermissionError as error:
-            raise MachineError(f"{path}: {error.strerror}", "run it as root") from error
+            raise MachineError(f"{path}: {error.strerror}", _permission_remedy()) from error
         except OSError as error:
             raise MachineError(
                 f"{path} cannot be opened: {error.strerror}",
                 "unmount it, and choose a device and filesystem that take O_DIRECT",
             ) from error
+        if write and _read_only(self.fd, mode):
+            os.close(self.fd)
+            raise UseError(f"{path} is read-only", "leave --destroy-data out, or make it writable")
         self.size_bytes = os.lseek(self.fd, 0, os.SEEK_END)
         if self.size_bytes < 2 * LARGE:
             os.close(self.fd)
@@ -165,3 +170,17 @@ def _buffer(length_bytes: int) -> mmap.mmap:
     buffer = mmap.mmap(-1, length_bytes)
     buffer.write(random.Random(length_bytes).randbytes(length_bytes))
     return buffer
+
+
+def _read_only(fd: int, mode: int) -> bool:
+    """Whether the kernel refuses writes, though it lets the device be opened for them."""
+    if not stat.S_ISBLK(mode):
+        return False
+    answer = fcntl.ioctl(fd, _BLKROGET, bytes(4))
+    return any(answer)
+
+
+def _permission_remedy() -> str:
+    if os.geteuid():
+        return "run it as root"
+    return "root is refused too: a container's device rules, or the kernel's lockdown, forbid it"

@@ -11,18 +11,21 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
 from jojlab.errors import DataError, JojError
-from jojlab.experiment.cases import Case, refuse_alone, refuse_small_device
+from jojlab.experiment.cases import Case, refuse_alone
+from jojlab.experiment.devices import by_wall_clock, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
-from jojlab.experiment.filesystems import refuse_small_journal
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
 from jojlab.guest.process import kill_all
+from jojlab.guest.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
+from jojlab.guest.wall_clock import host, run_by_wall_clock
 from jojlab.trace.run_folder import RunFolder
 
 # Where the tables of a case are, and whether they came from the cache.
@@ -61,24 +64,20 @@ class Options:
 def plan(experiment: Experiment) -> tuple[Experiment, dict[str, Profile]]:
     """Read the device profiles, and skip the cases whose filesystem does not fit on its device.
 
-    Raises UseError for a bad profile, or when no case is left.
+    Raises UseError for a bad profile, for devices of two clocks, or when no case is left.
     """
+    by_wall_clock(experiment.cases)
     names = dict.fromkeys(
         str(case.settings[field])
         for field in ("device", "journal_device")
         for case in experiment.cases
         if case.settings[field] != NO_DEVICE
     )
-    profiles = {name: read_profile(name) for name in names}
-    cases = []
-    for case in experiment.cases:
-        capacity_bytes = profiles[str(case.settings["device"])].model["capacity_bytes"]
-        skip = case.skip or refuse_small_device(case.settings, capacity_bytes)
-        journal = str(case.settings["journal_device"])
-        if not skip and journal != NO_DEVICE:
-            capacity_bytes = profiles[journal].model["capacity_bytes"]
-            skip = refuse_small_journal(case.settings, capacity_bytes)
-        cases.append(replace(case, skip=skip))
+    profiles = {name: read_profile(name) for name in names if name not in EMULATED}
+    cases = [
+        replace(case, skip=case.skip or refuse_devices(case.settings, profiles))
+        for case in experiment.cases
+    ]
     refuse_alone(cases, experiment.where)
     return replace(experiment, cases=tuple(cases)), profiles
 
@@ -92,6 +91,18 @@ class Laboratory:
     profiles: dict[str, Profile]
     options: Options
 
+    @classmethod
+    def of(
+        cls, planned: Experiment, cache: Cache, profiles: dict[str, Profile], options: Options
+    ) -> Laboratory:
+        """Make the image that the cases need, if need be.
+
+        By the clock on the wall guests take turns: one beside another would slow it down.
+        """
+        if by_wall_clock(planned.cases):
+            return cls(ready_wall_image(cache), cache, profiles, replace(options, jobs=1))
+        return cls(ready_image(cache), cache, profiles, options)
+
 
 def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher) -> RunFolder:
     """Run every case of a planned experiment into the new run folder `out`.
@@ -99,12 +110,15 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
     Failed cases do not raise: they are marked in the run folder. Raises MachineError when the run
     folder cannot be written, and KeyboardInterrupt once the guests are gone.
     """
+    fingerprint = {"image": lab.image.fingerprint, **lab.image.manifest}
+    if by_wall_clock(experiment.cases):
+        fingerprint["host"] = host()
     run = RunFolder.create(
         out,
         experiment=experiment.record(),
         seeds=experiment.seeds,
         cases=[(case.case_id, case.settings) for case in experiment.cases],
-        fingerprint={"image": lab.image.fingerprint, **lab.image.manifest},
+        fingerprint=fingerprint,
         experiment_toml=experiment.text,
     )
     todo = _todo(experiment, lab)
@@ -130,26 +144,33 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
 
 
 def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]]]:
-    """Return what is to be run: cases and seeds, those together that are the same to the guest."""
+    """Return what is to be run: cases and seeds, those together that are the same to the guest.
+
+    Every case has its first seed before any has its second: by the clock on the wall cases that
+    are compared meet the same moods of the machine.
+    """
     found: dict[tuple[bytes, int], list[tuple[Case, int]]] = {}
-    for case in experiment.cases:
-        for seed in experiment.seeds if not case.skip else ():
-            profile = lab.profiles[str(case.settings["device"])]
+    for seed in experiment.seeds:
+        for case in experiment.cases:
+            if case.skip:
+                continue
+            profile = lab.profiles.get(str(case.settings["device"]))
             record = case_json(case, seed, lab.profiles)
-            same = found.setdefault((record, profile.icount_shift), [])
+            same = found.setdefault((record, profile.icount_shift if profile else 0), [])
             same.append((case, seed))
     return list(found.values())
 
 
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/case/mod.rs)."""
-    journal = profiles.get(str(case.settings["journal_device"]))
-    record = {
-        "seed": seed,
-        "case": case.settings,
-        "device_model": dict(profiles[str(case.settings["device"])].model),
-        "journal_model": dict(journal.model) if journal else None,
-    }
+    name = str(case.settings["device"])
+    record: dict[str, Any] = {"seed": seed, "case": case.settings}
+    if name in EMULATED:
+        record["disk"] = EMULATED[name].disk
+    else:
+        journal = profiles.get(str(case.settings["journal_device"]))
+        record["device_model"] = dict(profiles[name].model)
+        record["journal_model"] = dict(journal.model) if journal else None
     return json.dumps(record).encode()
 
 
@@ -163,18 +184,28 @@ def _abandon(futures: Iterable[Future[_Had]]) -> None:
 
 def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
     """Run one case in a guest, or take it from the cache."""
-    profile = lab.profiles[str(case.settings["device"])]
+    name, record = str(case.settings["device"]), case_json(case, seed, lab.profiles)
     folder = work / f"{case.case_id.replace('/', '-')}-{seed}"
-    outcome = run_case(
-        lab.cache,
-        lab.image,
-        case_json(case, seed, lab.profiles),
-        profile.icount_shift,
-        folder,
-        timeout_s=lab.options.timeout_s,
-        use_cached=lab.options.use_cache,
-        on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),
-    )
+    timeout_s = lab.options.timeout_s
+
+    def tell(stage: str) -> None:
+        watcher.stage(case.case_id, seed, stage)
+
+    if name in EMULATED:
+        outcome = run_by_wall_clock(
+            lab.cache, lab.image, record, name, folder, timeout_s=timeout_s, on_progress=tell
+        )
+    else:
+        outcome = run_case(
+            lab.cache,
+            lab.image,
+            record,
+            lab.profiles[name].icount_shift,
+            folder,
+            timeout_s=timeout_s,
+            use_cached=lab.options.use_cache,
+            on_progress=tell,
+        )
     return folder, outcome.from_cache
 
 

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass
 
 from jojlab.guest.errors import GuestError
+from jojlab.guest.process import Guest
 
 MAGIC = b"joj-tar\0"
 VERSION = 1
@@ -27,6 +28,13 @@ class Header:
 
     crc: int
     length_bytes: int
+
+
+async def collect(guest: Guest, address: int, region_bytes: int) -> dict[str, bytes]:
+    """The files that a stopped guest hands out in its memory at `address`, by name."""
+    header = read_header(await guest.memory(address, HEADER_BYTES), region_bytes)
+    archive = await guest.memory(address + HEADER_BYTES, header.length_bytes)
+    return read_archive(archive, header)
 
 
 def read_header(raw: bytes, region_bytes: int) -> Header:

@@ -119,7 +119,9 @@ def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -
             (folder / "modules").mkdir()
             modules.collect(work, package.release, folder / "modules", roots)
 
-    wanted = hashlib.sha256(" ".join(roots + modules.STRIP).encode()).hexdigest()[:8]
+    parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
+    parts = " ".join(roots + modules.STRIP + parameters)
+    wanted = hashlib.sha256(parts.encode()).hexdigest()[:8]
     return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
 
 

@@ -15,6 +15,9 @@ from jojlab.guest.packages import KernelPackage, need_tool, package_version, run
 # Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
 ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
 
+# What a module is loaded with. NVMe has queues for polling only where they are asked for.
+PARAMETERS = {"nvme": "poll_queues=1"}
+
 # Debug data, and with it the signature, which would cost the guest an RSA check. The build-id is a
 # hash of the debug data, which name the folder of the build.
 STRIP = ("-g", "-R", ".note.gnu.build-id")
@@ -54,7 +57,10 @@ def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
 
 
 def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
-    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package."""
+    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package.
+
+    `order` has a file name a line, and after a space the parameters to load it with.
+    """
     folder = tree / "lib" / "modules" / release
     if not (folder / "modules.dep").exists():
         # Packages come without it; their installation scripts make it.
@@ -63,7 +69,11 @@ def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS)
     paths = load_order((folder / "modules.dep").read_text(), roots)
     for path in paths:
         strip(folder / path, out / Path(path).name)
-    (out / "order").write_text("".join(f"{Path(path).name}\n" for path in paths))
+    (out / "order").write_text("".join(f"{_order_line(Path(path))}\n" for path in paths))
+
+
+def _order_line(path: Path) -> str:
+    return f"{path.name} {PARAMETERS.get(path.stem, '')}".rstrip()
 
 
 def strip(source: Path, target: Path) -> None:

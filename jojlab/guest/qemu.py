@@ -1,5 +1,7 @@
 """QEMU's command line: one CPU under TCG whose clock counts instructions, no disk, no network, no
 default device. Nothing here depends on KVM, root, the host's CPU or its filesystems.
+
+The other machine, by the clock on the wall, is that of wall_clock.py.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ HANDOUT_BYTES = 192 * MIB
 # The most QEMU counts by: 2^10 ns for one instruction.
 MOST_ICOUNT_SHIFT = 10
 
-KERNEL_COMMAND_LINE = (
+# Of both machines.
+COMMON_COMMAND_LINE = (
     # Only what goes wrong is printed: each character costs the guest time on the serial port.
     "console=ttyS0 quiet "
     # A panic resets at once (by a triple fault, which every machine has), and -no-reboot ends QEMU.
@@ -29,10 +32,12 @@ KERNEL_COMMAND_LINE = (
     "cryptomgr.notests "
     # The agent halts the timer of the local APIC, which a driver claims, around its stops.
     "iomem=relaxed "
-    # icount drives the TSC at exactly one tick a virtual nanosecond; without "reliable" the kernel
-    # mistrusts it and falls back to jiffies, 4 ms each.
-    "tsc=reliable tsc_early_khz=1000000"
+    # Without, the kernel mistrusts the TSC, and falls back to what is read by an exit to QEMU, or
+    # to jiffies, 4 ms each.
+    "tsc=reliable "
 )
+# icount drives the TSC at exactly one tick a virtual nanosecond.
+KERNEL_COMMAND_LINE = f"{COMMON_COMMAND_LINE}tsc_early_khz=1000000"
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,7 @@ class Machine:
 
 def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
     """All that decides what the guest computes; the same for its snapshot and for every case."""
-    address, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
-    append = f"{KERNEL_COMMAND_LINE} memmap={length}${address} joj.handout={address}:{length}"
+    append = f"{KERNEL_COMMAND_LINE} {handout_words(machine.handout_address)}"
     return [
         # No timer may run but the local APIC's, see agent/src/guest/timers.rs.
         *("-machine", "microvm,pit=off"),
@@ -77,11 +81,23 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
     ]
 
 
+def handout_words(address: int) -> str:
+    """What the kernel is told of the memory for results: to leave it alone, and where it is."""
+    place, length = hex(address), hex(HANDOUT_BYTES)
+    return f"memmap={length}${place} joj.handout={place}:{length}"
+
+
 def command(image: Image, machine: Machine, console: str, qmp_descriptor: int) -> list[str]:
     """The whole command: paused at first, with a console file and a QMP connection."""
+    given = arguments(machine, str(image.kernel), str(image.initramfs))
+    return watched(given, console, qmp_descriptor)
+
+
+def watched(given: list[str], console: str, qmp_descriptor: int) -> list[str]:
+    """The program and its arguments, with what every machine has so that we can steer it."""
     return [
         str(need_tool(QEMU, QEMU_PACKAGE)),
-        *arguments(machine, str(image.kernel), str(image.initramfs)),
+        *given,
         "-S",
         *("-serial", f"file:{console}"),
         *("-chardev", f"socket,id=qmp,fd={qmp_descriptor}", "-mon", "chardev=qmp,mode=control"),
@@ -90,10 +106,12 @@ def command(image: Image, machine: Machine, console: str, qmp_descriptor: int) -
 
 def incoming(snapshot: Path, case_file: str) -> list[str]:
     """What a case adds: the snapshot to start from, and its own record."""
-    return [
-        *("-incoming", f"exec:cat {shlex.quote(str(snapshot))}"),
-        *("-fw_cfg", f"name=opt/jojlab/case,file={case_file}"),
-    ]
+    return [*("-incoming", f"exec:cat {shlex.quote(str(snapshot))}"), *record(case_file)]
+
+
+def record(case_file: str) -> list[str]:
+    """The case's record, where the agent looks for it (agent/src/commands/init.rs)."""
+    return ["-fw_cfg", f"name=opt/jojlab/case,file={case_file}"]
 
 
 def machine_key(image: Image, machine: Machine) -> str:

@@ -10,6 +10,8 @@ from jojlab.guest.cache import Cache
 from jojlab.guest.image import NO_EXTRAS, Extras, Image, build_image
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
+DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
 AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
 
 
@@ -25,3 +27,8 @@ def agent_path() -> Path:
 def ready_image(cache: Cache, extras: Extras = NO_EXTRAS) -> Image:
     """Return the image with this checkout's agent and flash device, built if need be."""
     return build_image(cache, agent_path(), ROOT / "kernel" / "flash", extras)
+
+
+def ready_wall_image(cache: Cache) -> Image:
+    """Return the image of the guest by the clock on the wall: drivers in place of the device."""
+    return build_image(cache, agent_path(), None, DRIVERS)

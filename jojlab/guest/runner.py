@@ -9,7 +9,7 @@ import hashlib
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from jojlab.guest.snapshot import snapshot
 
 CASE_TIMEOUT_S = 600.0
 OUTCOME = "outcome.json"
-_CASE_FILE = "case.json"
+CASE_FILE = "case.json"
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,21 @@ def run_case(
         state = snapshot(cache, image, machine)
         tell("run")
         with cache.work_dir() as work:
-            (work / _CASE_FILE).write_bytes(case)
+            (work / CASE_FILE).write_bytes(case)
             files = asyncio.run(_run(image, machine, state, work, timeout_s))
-        _check_outcome(files.pop(OUTCOME, None))
+        check_outcome(files.pop(OUTCOME, None))
         cache.store(key, files)
+    write_files(files, out_dir)
+    tell("cached" if from_cache else "done")
+    return Outcome(key, tuple(sorted(files)), from_cache, time.monotonic() - begun)
+
+
+def write_files(files: Mapping[str, bytes], out_dir: Path) -> None:
+    """Writes a case's result files into `out_dir`, which is made if need be."""
     with disk_errors(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (out_dir / name).write_bytes(content)
-    tell("cached" if from_cache else "done")
-    return Outcome(key, tuple(sorted(files)), from_cache, time.monotonic() - begun)
 
 
 def canonical(case_json: bytes) -> bytes:
@@ -96,17 +101,13 @@ async def _run(
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
     command = qemu.command(image, machine, CONSOLE, theirs.fileno())
-    async with start([*command, *qemu.incoming(state, _CASE_FILE)], ours, theirs, work) as guest:
+    async with start([*command, *qemu.incoming(state, CASE_FILE)], ours, theirs, work) as guest:
         await guest.restored()
         await guest.run_until_stop(timeout_s)
-        address = machine.handout_address
-        raw = await guest.memory(address, handout.HEADER_BYTES)
-        header = handout.read_header(raw, qemu.HANDOUT_BYTES)
-        archive = await guest.memory(address + handout.HEADER_BYTES, header.length_bytes)
-        return handout.read_archive(archive, header)
+        return await handout.collect(guest, machine.handout_address, qemu.HANDOUT_BYTES)
 
 
-def _check_outcome(raw: bytes | None) -> None:
+def check_outcome(raw: bytes | None) -> None:
     """Raises what the agent reports; GuestError when it reports nothing that can be read."""
     try:
         outcome = json.loads(raw or b"")

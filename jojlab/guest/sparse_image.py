@@ -13,7 +13,7 @@ _HEADER = struct.Struct("<IHHHHIIII")
 _CHUNK = struct.Struct("<HHII")
 _MAGIC = 0xED26FF3A
 _RAW, _DO_NOT_CARE = 0xCAC1, 0xCAC3
-_MOST_BYTES = 1 << 44
+_MOST_BYTES = 1 << 42
 
 
 def unpack(image: bytes, out: Path) -> None:

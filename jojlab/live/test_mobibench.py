@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,3 +49,17 @@ def test_the_flags_mean_what_they_mean() -> None:
     assert (case["workload"], case["read_mode"]) == ("file-read", "o_direct")
     assert (case["access"], case["overlap_percent"]) == ("shuffled", 20)
     assert (case["record_bytes"], case["file_bytes"], case["transactions"]) == (8192, 262144, 128)
+
+
+def test_a_script_is_all_there_is_to_a_replay(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("1 0 close 3\n")
+    asked = read_flags(["-p", "d", "-d", "0", "-q", "-g", str(script)])
+    assert asked and asked.quiet
+    assert asked.settings == {
+        "workload": "replay-mobigen",
+        "script": str(script),
+        "background": "none",
+    }
+    with pytest.raises(UseError, match="no such file"):
+        read_flags(["-g", str(tmp_path)])

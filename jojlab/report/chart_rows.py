@@ -43,6 +43,30 @@ def latency_rows(summary: RunSummary) -> list[Row]:
     ]
 
 
+def histogram_rows(summary: RunSummary) -> list[Row]:
+    """Return the bins of every case that are not empty, and after them its percentiles."""
+    rows: list[Row] = []
+    for case in summary.measured:
+        whole = sum(found.count for found in case.latencies)
+        rows += [
+            {
+                "case": case.label,
+                "begin_ms": found.begin_ns / 1e6,
+                "end_ms": found.end_ns / 1e6,
+                "share": found.count / whole,
+                "count": found.count,
+            }
+            for found in case.latencies
+            if found.count
+        ]
+        for name, shown in PERCENTILE_NAMES.items():
+            low, high = case.figures.spread[f"latency_ns_{name}"]
+            median = case.figures.median[f"latency_ns_{name}"]
+            ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}
+            rows.append({"case": case.label, "percentile": shown, **ms})
+    return rows
+
+
 def bill_rows(summary: RunSummary) -> list[Row]:
     """Return one row per case, part and class of its bill."""
     return [

@@ -15,8 +15,9 @@ from jojlab.report.charts import Datasets, Rows
 
 # Okabe and Ito's, in an order in which neighbours differ in lightness too.
 BARS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A30F", "#8C8C8C")
-STATED = "#D55E00"
+STATED = "#1c2024"
 _HEIGHT = 230
+_LETTER = 7  # pixels that a letter of a name takes, about
 
 
 def grouped(rows: Rows, figure: str) -> dict[str, Any]:
@@ -29,19 +30,27 @@ def grouped(rows: Rows, figure: str) -> dict[str, Any]:
     drawn = []
     for panel in panels:
         own = [row for row in rows if row["panel"] == panel]
-        picture = _panel(data, own, bars, highest, FIGURES[figure])
+        picture = _panel(data, own, bars, highest, FIGURES[figure], width)
         picture = picture.properties(width=width, height=_HEIGHT)
         # Altair takes no word for "no title" here.
         drawn.append(picture.properties(title=panel) if panel else picture)
     return charts.configured(alt.hconcat(*drawn, spacing=30), data)
 
 
+def _names(groups: list[str], width: int) -> alt.Axis:
+    """The groups' names: level, or aslant where they would run into each other."""
+    longest = max(len(str(group)) for group in groups)
+    if longest * _LETTER * len(groups) > width:
+        return alt.Axis(labelAngle=-30, labelAlign="right", labelLimit=150)
+    return alt.Axis(labelAngle=0, labelLimit=150)
+
+
 def _panel(
-    data: Datasets, rows: Rows, bars: list[str], highest: float, title: str
+    data: Datasets, rows: Rows, bars: list[str], highest: float, title: str, width: int
 ) -> alt.LayerChart:
     groups = list(dict.fromkeys(row["group"] for row in rows))
     base = alt.Chart(charts.named(data, rows)).encode(
-        x=alt.X("group:N", sort=groups, title=None, axis=alt.Axis(labelAngle=0, labelLimit=150)),
+        x=alt.X("group:N", sort=groups, title=None, axis=_names(groups, width)),
         xOffset=alt.XOffset("bar:N", sort=bars),
         tooltip=[
             alt.Tooltip("case:N"),
@@ -60,6 +69,6 @@ def _panel(
     )
     ends = base.mark_rule(strokeWidth=1.5, color="#8C8C8C").encode(y="low:Q", y2="high:Q")
     stated = base.transform_filter("datum.stated != null").mark_point(
-        shape="diamond", size=90, filled=True, color=STATED, stroke="white", strokeWidth=1
+        shape="diamond", size=90, filled=True, color=STATED, stroke="white", strokeWidth=1.5
     )
     return alt.layer(height, ends, stated.encode(y=alt.Y("stated:Q", scale=scale)))

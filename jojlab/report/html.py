@@ -20,13 +20,21 @@ import vl_convert
 from jojlab.analysis.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report import part_sections, sections, text, traffic_sections
+from jojlab.report import (
+    answer_section,
+    part_sections,
+    sections,
+    text,
+    traffic_sections,
+    verdict_section,
+)
 
 Specs = dict[str, dict[str, Any]]
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("lba_tools.js", "lba.js", "page.js")
 _INDEX = {
+    "answer": "In short",
     "overview": "At a glance",
     "figure": "In one picture",
     "published": "Published",
@@ -63,7 +71,8 @@ def report_html(summary: RunSummary, run: str) -> str:
     pictures: Specs = {}
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     if summary.is_composed:
-        body = "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
+        body = verdict_section.verdict(summary)
+        body += "".join(part_sections.whole(part, summary, run, specs) for part in summary.parts)
     else:
         body = _one_experiment(summary, run, specs, pictures)
     body += sections.method(summary, run)
@@ -92,7 +101,8 @@ def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs
     """Return the sections of a run of one experiment."""
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     # Of a run without transactions, such as an imported trace, there are no figures to glance at.
-    body = sections.overview(summary, run) if summary.measured or not shown else ""
+    body = answer_section.short_answer(summary, run)
+    body += sections.overview(summary, run) if summary.measured or not shown else ""
     for part in summary.parts:
         body += part_sections.pictures(part, summary, specs)
         body += part_sections.published(part)
@@ -110,7 +120,8 @@ def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs
 def _head(summary: RunSummary, shown: int, body: str) -> str:
     seeds = len(summary.seeds)
     each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
-    index = {part_sections.anchor(part): part.name for part in summary.parts} | _INDEX
+    parts = {part_sections.anchor(part): part.name for part in summary.parts}
+    index = {"answer": _INDEX["answer"]} | parts | _INDEX
     links = "".join(
         f'<a href="#{name}">{escape(title)}</a>'
         for name, title in index.items()

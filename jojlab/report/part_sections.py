@@ -25,7 +25,12 @@ LEGEND = (
 
 def anchor(part: Part) -> str:
     """Return the id of a part's section."""
-    return f"part-{part.name}"
+    return anchor_of(part.name)
+
+
+def anchor_of(name: str) -> str:
+    """Return the id of the section of the part of that name."""
+    return f"part-{name}"
 
 
 def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
@@ -57,6 +62,7 @@ def published(part: Part) -> str:
 
 def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
     found = []
+    stated = False
     for place, asked in enumerate(part.charts):
         rows = figure_rows.rows(part, summary, asked)
         if not rows:
@@ -64,6 +70,9 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
         name = f"{anchor(part)}-{place}"
         specs[name] = figure_charts.grouped(rows, str(asked["figure"]))
         found += [f"<h3>{escape(str(asked['title']))}</h3>", chart(name, asked["title"])]
+        stated |= any(row["stated"] is not None for row in rows)
+    if stated:
+        found.append(paragraph("A black diamond is the value that was printed.", "soft"))
     return found
 
 

@@ -11,7 +11,7 @@ from jojlab.analysis.bill_classes import CLASSES, class_shares
 from jojlab.analysis.commit_bill import Bill, BillRow
 from jojlab.analysis.compare import flatten
 from jojlab.analysis.summary import CaseSummary, RunSummary
-from jojlab.report import chart_rows, charts, commit_chart, reasons, text
+from jojlab.report import chart_rows, charts, commit_chart, latency_chart, reasons, text
 from jojlab.report.commit_table import commit_table
 from jojlab.report.elements import (
     Cell,
@@ -28,6 +28,8 @@ from jojlab.report.elements import (
 from jojlab.report.terminal import overview_columns
 
 Specs = dict[str, dict[str, Any]]
+
+_FEW = 12  # cases whose pictures stand open one below the other
 
 
 def warnings(summary: RunSummary) -> str:
@@ -104,7 +106,11 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
 
 def latency(summary: RunSummary, run: str, specs: Specs) -> str:
     """Percentiles by case, of the transaction and of COMMIT alone."""
-    specs["latency-chart"] = charts.latency(chart_rows.latency_rows(summary))
+    many = len(summary.measured) > _FEW
+    if many:
+        specs["latency-chart"] = charts.latency(chart_rows.latency_rows(summary))
+    specs["histogram-chart"] = latency_chart.histograms(chart_rows.histogram_rows(summary))
+    histogram = chart("histogram-chart", "Histograms of latency by case on a logarithmic axis")
     names = chart_rows.PERCENTILE_NAMES
     rows = [
         [
@@ -117,8 +123,14 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
     return section(
         "latency",
         "Latency",
-        chart("latency-chart", "Latency percentiles by case on a logarithmic axis"),
-        paragraph("Exact percentiles by nearest rank: each is a value that was measured.", "soft"),
+        chart("latency-chart", "Latency percentiles by case on a logarithmic axis") if many else "",
+        details("Histograms", f"{len(summary.measured)} cases", histogram) if many else histogram,
+        paragraph(
+            "Blue: the share of all transactions in bins 7.5 % wide; a quarter of the height is a "
+            "sixteenth of them. Lines: exact percentiles by nearest rank, each a value that was "
+            "measured; the median of the seeds, of which the table has the smallest and largest.",
+            "soft",
+        ),
         numbers(table(["case", *names.values(), "COMMIT alone, p50"], rows), len(rows)),
         ask(
             f'joj query {run} "SELECT case_id, seed, quantile_disc(return_ns - begin_ns, '

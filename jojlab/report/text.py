@@ -58,9 +58,9 @@ def figure(name: str, value: Number) -> str:
 
 
 def spread(name: str, ends: tuple[Number, Number]) -> str:
-    """Return [min–max], or nothing when all seeds agree."""
-    low, high = ends
-    return "" if low == high else f"[{figure(name, low)}–{figure(name, high)}]"
+    """Return [min–max], or nothing when all seeds agree in the digits shown."""
+    low, high = (figure(name, end) for end in ends)
+    return "" if low == high else f"[{low}–{high}]"
 
 
 def percent(share: float) -> str:
@@ -75,6 +75,8 @@ def change(share: float | None) -> str:
 
 CLOCKS = {
     "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
+    "guest-wall": "Measured by the clock on the wall, in a guest that QEMU emulates with its disk: "
+    "no flash behind it, no result repeats, and none is cached.",
     "wall": "Live: wall-clock time on real hardware.",
 }
 

@@ -25,6 +25,7 @@ from typing import Any
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.content_hash import capture_hash
+from jojlab.trace.run_shape import RUN, check_shape
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 
 STATUSES = ("ok", "failed", "skipped", "pending")
@@ -105,6 +106,7 @@ class RunFolder:
             )
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
+            check_shape(document, RUN)
             cases = [
                 CaseEntry(**{**case, "captures": [CaptureEntry(**c) for c in case["captures"]]})
                 for case in document["cases"]
@@ -113,7 +115,7 @@ class RunFolder:
             run = cls(
                 path, document["experiment"], document["seeds"], cases, document["fingerprint"]
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{file}: damaged: {type(error).__name__}: {error}", "run the experiment again"
             ) from error

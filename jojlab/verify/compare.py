@@ -68,12 +68,16 @@ def compare(told: Told, writers: Iterable[Mapping[str, Any]]) -> Addresses:
 
 
 def _agree(fact: Fact, writer: Mapping[str, Any], index: int) -> bool:
+    if writer["block_type"] == "swap":
+        return "data" in fact.block_types  # of the file that is swapped to
     if fact.block_types and writer["block_type"] not in fact.block_types:
         return False
     subtype = writer["block_subtype"]
     if fact.subtypes and subtype and not subtype.startswith(fact.subtypes):
         return False
-    if fact.inode is not None and writer["inode"] != fact.inode:
+    # Of metadata the tracer may not say whose it is: of a node whose inode it saw no name of.
+    unsaid = writer["inode"] is None and writer["block_type"] != "data"
+    if fact.inode is not None and writer["inode"] != fact.inode and not unsaid:
         return False
     offset = writer["file_offset_bytes"]
     if fact.offset_bytes is None or offset is None:

@@ -10,13 +10,13 @@ from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 
 
-def verify_in_lab(filesystem: str, **options: str | bool) -> Verdict:
-    """Run the self-test of one filesystem; `options` are those of verify_in_guest.
+def verify_in_lab(filesystem: str, *, device: str = "", **options: str | bool) -> Verdict:
+    """Run the self-test of one filesystem; `device` and `options` are those of verify_in_guest.
 
     Raises MachineError or GuestError when the guest cannot run it.
     """
     with tempfile.TemporaryDirectory(prefix="joj-verify-") as folder:
         disk = Path(folder) / "disk"
-        found = verify_in_guest(filesystem, disk, **options)
+        found = verify_in_guest(filesystem, disk, device=device, **options)
         addresses = compare.check(filesystem, disk, found["writers"])
     return Verdict.of(filesystem, found).with_addresses(addresses)

@@ -39,12 +39,15 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
     addresses: Addresses = field(default_factory=Addresses)
+    # Bytes written by block type; `discard` beside them.
+    types: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, filesystem: str, found: Mapping[str, Any]) -> Verdict:
         """Take over what the agent printed."""
         counts = {name: int(found[name]) for name in COLUMNS if name in found}
-        return cls(filesystem, counts, tuple(found["reasons"]), tuple(found["complaints"]))
+        reasons, complaints = tuple(found["reasons"]), tuple(found["complaints"])
+        return cls(filesystem, counts, reasons, complaints, types=found.get("types", {}))
 
     def with_addresses(self, addresses: Addresses) -> Verdict:
         """Add what the tools of the filesystem said."""

@@ -30,6 +30,7 @@
 #include "btrfs.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#include "within.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -181,7 +182,8 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		describe_runs(walk, bio, call_inode);
 	else if (walk->left_bytes)
 		describe_whole(walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
-	if (walk->ownerless || operation > REQ_OP_WRITE)
+	if (walk->ownerless || operation > REQ_OP_WRITE ||
+	    (walk->open && walk->run.magic == BLOCK_DEVICE_MAGIC))
 		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->bio.has_run = walk->open;
 	size = sizeof(walk->bio) + (walk->open ? sizeof(walk->run) : 0);

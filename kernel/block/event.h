@@ -56,7 +56,7 @@ struct bio_record {
 	char buffer_type[16];		/* b_ops->name of an XFS buffer */
 	__u32 call;			/* system call of the submitter, or NO_CALL */
 	__u32 call_flags;		/* enum call_flag */
-	char holder[8];			/* filesystem type; only for bios without owner */
+	char holder[8];			/* filesystem type; not for bios of files' pages */
 	__u64 address;			/* of the bio: an identity until it is done */
 };
 
@@ -152,6 +152,7 @@ struct change_record {
 enum name_flag {
 	NAME_TRUNCATED = 1,
 	NAME_SECOND = 2,		/* the new name of a rename or link */
+	NAME_EXCHANGE = 4,		/* RENAME_EXCHANGE of renameat2 */
 };
 
 struct name_record {

@@ -7,6 +7,8 @@
 #ifndef JOJ_NAMES_BPF_H
 #define JOJ_NAMES_BPF_H
 
+#define RENAME_EXCHANGE 2	/* include/uapi/linux/fs.h */
+
 struct name_scratch {
 	__u32 busy;
 	__u32 padding;
@@ -77,6 +79,10 @@ __noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags)
 
 static __always_inline void send_names(long call, const struct pt_regs *registers)
 {
+	__u32 exchange = 0;
+
+	if (call == CALL_RENAMEAT2 && registers->r8 & RENAME_EXCHANGE)
+		exchange = NAME_EXCHANGE;
 	switch (call) {
 	case CALL_RENAME:
 	case CALL_LINK:
@@ -87,7 +93,7 @@ static __always_inline void send_names(long call, const struct pt_regs *register
 	case CALL_RENAMEAT2:
 	case CALL_LINKAT:
 		send_name(call, registers->di, registers->si, 0);
-		send_name(call, registers->dx, registers->r10, NAME_SECOND);
+		send_name(call, registers->dx, registers->r10, NAME_SECOND | exchange);
 		break;
 	case CALL_SYMLINK:
 		send_name(call, AT_FDCWD, registers->si, 0);

@@ -76,7 +76,8 @@ static __always_inline void describe_inode(struct run_record *run, __u64 inode, 
 	/* i_mode of Btrfs' btree inode is whatever its memory held before: never go by it. */
 	if (run->magic == BLOCK_DEVICE_MAGIC)
 		run->filesystem = READ(inode, inode, i_rdev);
-	else if ((run->mode & S_IFMT) == S_IFREG || (run->mode & S_IFMT) == S_IFDIR)
+	else if ((run->mode & S_IFMT) == S_IFREG || (run->mode & S_IFMT) == S_IFDIR ||
+		 (run->mode & S_IFMT) == S_IFLNK)
 		note_file(inode, time_ns, NOTE_NAME);
 }
 

@@ -14,6 +14,7 @@
 #define S_IFBLK 0060000
 #define S_IFREG 0100000
 #define S_IFDIR 0040000
+#define S_IFLNK 0120000
 
 struct path_scratch {
 	__u32 busy;

@@ -45,7 +45,21 @@ int BPF_PROG(request_issued, struct request *request)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
 {
+	volatile __u32 *busy = busy_mark(EVENT_REQUEST_COMPLETED);
+
+	if (!busy)
+		return 0;
+	*busy = 1;
 	send_request(request, RECORD_COMPLETE, bytes, error);
+	*busy = 0;
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed_within, struct request *request, int error, unsigned int bytes)
+{
+	if (takes_over(EVENT_REQUEST_COMPLETED))
+		send_request(request, RECORD_COMPLETE, bytes, error);
 	return 0;
 }
 
@@ -70,40 +84,24 @@ static __always_inline void send_bio_end(struct bio *bio)
 	send(&record, sizeof(record), &control.lost_requests);
 }
 
-/*
- * The kernel does not run a program on a CPU that is in the middle of it. Where disks are stacked,
- * an interrupt ends one bio while another is being ended above: a second program, attached after
- * the first, takes what came while that one was at work.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} ending_bio SEC(".maps");
-
 SEC("tp_btf/block_bio_complete")
-int BPF_PROG(bio_completed, struct request_queue *queue, struct bio *bio)
+int BPF_PROG(bio_ended, struct request_queue *queue, struct bio *bio)
 {
-	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
+	volatile __u32 *busy = busy_mark(EVENT_BIO_ENDED);
 
 	if (!busy)
 		return 0;
-	*(volatile __u32 *)busy = 1;
+	*busy = 1;
 	send_bio_end(bio);
-	*(volatile __u32 *)busy = 0;
+	*busy = 0;
 	return 0;
 }
 
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_ended_within, struct request_queue *queue, struct bio *bio)
 {
-	__u32 zero = 0, *busy = bpf_map_lookup_elem(&ending_bio, &zero);
-
-	if (!busy || !*busy)
-		return 0;
-	send_bio_end(bio);
-	__sync_fetch_and_add(&control.caught_runs, 1);
+	if (takes_over(EVENT_BIO_ENDED))
+		send_bio_end(bio);
 	return 0;
 }
 

@@ -31,6 +31,30 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     assert verdict.addresses.checked_bytes > 900_000
 
 
+# Every way of a filesystem to journal, pack, copy and give back.
+WAYS: list[tuple[str, dict[str, str | bool], str]] = [
+    ("ext4", {"mount_options": "data=journal"}, "fs-journal"),
+    ("ext4", {"mount_options": "data=writeback"}, "swap"),
+    ("ext4", {"mkfs_options": "-O fast_commit"}, "fs-journal"),
+    ("ext4", {"mkfs_options": "-O inline_data"}, "swap"),
+    ("ext4", {"mount_options": "discard"}, "discard"),
+    ("ext4", {"external_journal": True}, "fs-journal"),
+    ("xfs", {"external_journal": True}, "fs-journal"),
+    ("xfs", {"mount_options": "discard"}, "discard"),
+    ("btrfs", {"mkfs_options": "-m single"}, "fs-metadata"),
+    ("btrfs", {"mkfs_options": "-m dup -d dup"}, "fs-metadata"),
+    ("btrfs", {"mount_options": "compress-force=zstd,discard=sync"}, "discard"),
+    ("btrfs", {"mount_options": "compress-force=lzo"}, "data"),
+    ("nilfs2", {"mount_options": "discard"}, "discard"),
+]
+
+
+@pytest.mark.parametrize(("filesystem", "options", "type_"), WAYS)
+def test_nor_in_any_other_way(filesystem: str, options: dict[str, str | bool], type_: str) -> None:
+    verdict = right(filesystem, **options)
+    assert verdict.types.get(type_, 0) > 0
+
+
 # Every stack, and every filesystem on one: device mapper and md know no filesystem.
 PAIRS = [*(("ext4", stack) for stack in STACKS)]
 PAIRS += [("xfs", "dm-stripe"), ("btrfs", "md-raid1"), ("nilfs2", "dm-crypt"), ("f2fs", "md-raid0")]

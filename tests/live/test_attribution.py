@@ -90,6 +90,22 @@ def test_btrfs_packs_the_files_it_is_told_to(bench: Bench, profile: str) -> None
     assert log and log[0].startswith("z: created, grew")
 
 
+def test_btrfs_direct_io_has_its_file_and_place(bench: Bench) -> None:
+    """Files with checksums are written through the page cache by newer kernels: these have none."""
+    traced = made(bench, "mkfs.btrfs -q -f DISK", "nodatacow").trace("""
+        import mmap
+        page = mmap.mmap(-1, 8192); page.write(b"o" * 8192)
+        o = os.open("o", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+        for at in (0, 16384): os.pwrite(o, page, at)
+        os.fsync(o)
+    """)
+    rows = traced.written(block_type="data")
+    assert {(row["file"], row["block_subtype"]) for row in rows} == {("/o", "")}
+    places = {row["file_offset_bytes"]: row["length_bytes"] for row in rows}
+    assert places == {0: 8192, 16384: 8192}
+    assert {row["asker_call"] for row in rows} == {"O_DIRECT write"}
+
+
 def test_small_files_live_in_their_inode(bench: Bench) -> None:
     traced = made(bench, f"{EXT4} -O inline_data DISK").trace(
         't = os.open("t", os.O_CREAT | os.O_RDWR); os.write(t, b"t" * 50); os.fsync(t)'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.tracing import Bench, benched, run
+from tests.live.tracing import Bench, benched, read, run
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK"
 ZRAM = Path("/sys/class/zram-control")
@@ -74,6 +74,23 @@ def test_a_partition_stands_for_its_disk(bench: Bench) -> None:
     # What the journal copies lies on the partition too.
     homes = [row["home_sector"] for row in traced.written(block_subtype="copy")]
     assert homes and all(begin <= home < begin + (620 << 11) for home in homes)
+
+
+def test_a_disk_without_requests_that_goes_away_is_told_and_what_was_seen_is_kept(
+    zram: Bench,
+) -> None:
+    tables = zram.folder / "tables"
+    work = (
+        f"dd if=/dev/zero of={zram.disk} bs=4096 count=7 oflag=direct status=none; "
+        f"echo 1 > /sys/block/{Path(zram.disk).name}/reset"
+    )
+    command = [zram.agent, "trace", "--device", zram.disk, "--output", tables]
+    answer = subprocess.run(
+        [*command, "--", "sh", "-c", work], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 4, answer.stderr
+    assert "went away or became another while it was traced" in answer.stderr
+    assert read(tables).bytes(block_type="data", block_subtype="raw-device") == 7 * 4096
 
 
 def test_a_disk_without_requests_says_so(zram: Bench) -> None:

@@ -117,7 +117,9 @@ def test_no_path_of_a_script_leads_out(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_with_the_line(small: Bench, tmp_path: Path) -> None:
+    # The other thread's call is not waited for.
     lines = ['1 0 open "/a" O_WRONLY|O_CREAT 5', *(["1 0 write 5 1000000"] * 9)]
+    lines.append("2 900000000000 close 5")
     script = written(tmp_path, "\n".join(lines))
     answer = small.run("mobibench", "-p", small.directory, "-q", "-g", script)
     assert answer.returncode == 3

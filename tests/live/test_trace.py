@@ -126,6 +126,13 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
             if path.startswith(f"/root/usr/share/joj-test/file-{number}.so")
         ]
         assert sum(written[path] for path in paths) == whole_pages, paths
+    # All else too: nothing is of an unknown type, and every file that was written has a name.
+    tables = open_tables(RunFolder.open(out))
+    types = set(tables.page_runs.block_type.to_pyarrow().to_pylist())
+    assert {"data", "fs-journal"} <= types <= {"data", "fs-journal", "fs-metadata"}
+    assert "" not in written
+    reasons = json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
+    assert reasons == []
 
 
 def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> None:
@@ -180,7 +187,7 @@ def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
     # It writes for the first time after ten seconds.
     command = "dd if=/dev/zero of=w bs=4096 count=50 oflag=direct,dsync status=none; sleep 13"
     answer = trace(loop, "-o", "here", "--json", "--", "sh", "-c", command)
-    assert answer.returncode == 0, answer.stderr
+    assert answer.returncode == 0, (answer.stdout, answer.stderr)
     assert "on a traced disk" in answer.stderr
     seen = json.loads(answer.stdout)
     assert 0 < seen["own_bytes"] < 8 << 20

@@ -34,7 +34,9 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     # that is counted and told (exit code 4), and is no wrong attribution.
     skipped = any("runs that the kernel skipped" in reason for reason in row["reasons"])
     assert answer.returncode == (4 if skipped else 0), answer.stdout
-    wrong = {name: row[name] for name in row if name.endswith(("unknown_bytes", "wrong"))}
-    assert not any(wrong.values()) and not row["misattributed_bytes"] and not row["missing_bytes"]
-    # The bulk of what was written was really compared.
-    assert row["checked_bytes"] > 1 << 20 and row["uncheckable_bytes"] < row["checked_bytes"] / 4
+    for name in ("misattributed_bytes", "unknown_bytes", "missing_bytes", "address_wrong_bytes"):
+        assert row[name] == 0, answer.stdout
+    # The bulk of what was written was really compared; SQLite's shared memory is not known.
+    assert row["checked_bytes"] > 1 << 20 and row["uncheckable_bytes"] < 200_000
+    if not row["addresses_missing"]:
+        assert row["address_checked_bytes"] > 1 << 20

@@ -117,7 +117,7 @@ impl Assembler {
             }
             Record::Change(change) => self.causes.change(&change),
             Record::Name(name) => {
-                if let Some((key, path)) = self.causes.name(&name) {
+                for (key, path) in self.causes.name(&name) {
                     self.files.see_rename(key, &path, name.time_ns);
                 }
             }

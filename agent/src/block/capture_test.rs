@@ -77,7 +77,7 @@ fn a_write_is_followed_from_call_to_completion() {
     assert_eq!((row.block_type.as_str(), row.file_id), ("data", Some(0)));
     assert_eq!((row.submitter_tid, row.submitter_comm.as_str()), (9, "task-9"));
     assert_eq!((row.asker_tid, row.asker_call.as_deref()), (Some(5), Some("fsync")));
-    assert_eq!(row.asker_file_id, Some(0));
+    assert_eq!((row.asker_begin_ns, row.asker_file_id), (Some(1), Some(0)));
     let [run] = capture.page_runs.as_slice() else { panic!("one run") };
     assert_eq!((run.sector, run.length_bytes, run.file_offset_bytes), (800, 8192, Some(0)));
     assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));

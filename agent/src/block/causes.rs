@@ -85,10 +85,13 @@ impl Causes {
         self.changes.add(filesystem, &file, change.changes, change.time_ns);
     }
 
-    /// A call changed a name; gives the file that was renamed, and its path of now.
-    pub fn name(&mut self, name: &Name) -> Option<(Key, String)> {
+    /// A call changed a name; gives the files that were renamed, and their paths of now.
+    pub fn name(&mut self, name: &Name) -> Vec<(Key, String)> {
         self.note_name(name);
-        matches!(name.call, 82 | 264 | 316).then(|| self.names.rename(name)).flatten()
+        match name.call {
+            82 | 264 | 316 => self.names.rename(name),
+            _ => Vec::new(),
+        }
     }
 
     fn note_name(&mut self, name: &Name) {

@@ -14,6 +14,9 @@ use super::symbols::Symbols;
 /// NILFS_SEGSUM_MAGIC (include/uapi/linux/nilfs2_ondisk.h), at byte 8 of a segment summary.
 const NILFS_SUMMARY_MAGIC: u32 = 0x1eaf_fa11;
 
+/// Filesystems that the rules were made for.
+const KNOWN_HOLDERS: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "nilfs2", "xfs"];
+
 /// What bytes on the device are to the filesystem (schema/page_runs.toml, block_type).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockType {
@@ -215,8 +218,9 @@ fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
     if synchronous && !anonymous && !reads {
         return zeroes(bio, run);
     }
-    if is_file(run) {
-        // Direct I/O that does not go through iomap (Btrfs of 6.1).
+    if is_file(run) && (bio.holder.is_empty() || KNOWN_HOLDERS.contains(&bio.holder.as_str())) {
+        // Direct I/O that does not go through iomap (Btrfs of 6.1). Other filesystems may read
+        // anything through pages of their own within a call on a file (squashfs does).
         return Class::data(run);
     }
     if is_block_device(run) {
@@ -233,6 +237,8 @@ fn block_device(bio: &Bio, run: &Run, end_io: &str, layout: &Layout) -> Class {
         }
         "nilfs_end_bio_write" => Class::new(BlockType::FsJournal, "super-root"),
         "btrfs_end_super_write" => Class::new(BlockType::FsMetadata, "superblock"),
+        // Nobody has mounted the device: dd, mkfs, or whoever looks for a filesystem on it.
+        _ if bio.holder.is_empty() => Class::new(BlockType::Data, "raw-device"),
         _ if run.filesystem != bio.partition_device => Class::new(BlockType::FsMetadata, ""),
         _ => Class::new(BlockType::FsMetadata, layout.subtype(run.file_offset_bytes)),
     }

@@ -117,7 +117,9 @@ fn an_ext4_journal_copy_knows_its_home_or_its_file() {
 
 #[test]
 fn other_ext4_blocks_of_the_device_are_metadata() {
-    assert_eq!(what(&write(1), &of_device()), is("fs-metadata", "", Owner::None));
+    let held = Bio { holder: "ext4".to_owned(), ..write(1) };
+    assert_eq!(what(&held, &of_device()), is("fs-metadata", "", Owner::None));
+    assert_eq!(what(&write(1), &of_device()), is("data", "raw-device", Owner::None));
     let fast = Bio { buffer_end_io: 3, ..write(1) };
     assert_eq!(what(&fast, &of_device()), is("fs-journal", "fast-commit", Owner::None));
 }
@@ -226,4 +228,13 @@ fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
             assert_eq!(what(&write(end_io), &run), is("unknown", "", Owner::None));
         }
     }
+}
+
+#[test]
+fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
+    let flags = record::RUN_UNMAPPED;
+    let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
+    let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };
+    assert_eq!(what(&read("squashfs"), &run), is("unknown", "", Owner::None));
+    assert_eq!(what(&read("btrfs"), &run), is("data", "", Owner::Inode));
 }

@@ -17,6 +17,7 @@ mod gaps;
 mod glob;
 mod kernel;
 mod layout;
+mod mounts;
 mod names;
 mod pieces;
 mod program;

@@ -1,41 +1,33 @@
 //! Which file a path is, as a call was given it. Reads the paths of files as the kernel told of
-//! them and the table of mounts; a path is matched by its text, so one through a symbolic link is
-//! not found.
+//! them and the table of mounts. A path is matched by its text; one whose folder is not known by
+//! its text is looked up, in case there is a symbolic link in it.
 
 use std::collections::BTreeMap;
 
 use super::changes::Changed;
 use super::files::{Key, path_key};
+use super::mounts::{Mounts, Place, normal};
 use super::record::{Name, Path};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
 /// full, so that the memory has a bound.
 const PATHS_KEPT: usize = 32_768;
 
-/// Where a filesystem is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
-    filesystem: u32,
-    /// Path in the filesystem of what is seen at the mount point; without a slash at the end.
-    root: String,
-    point: String,
-}
-
 /// The paths of files, and the mounts.
 #[derive(Debug, Default)]
 pub struct Names {
-    mounts: Vec<Mount>,
-    paths: BTreeMap<(u32, String), Key>,
-    older_paths: BTreeMap<(u32, String), Key>,
+    mounts: Mounts,
+    paths: BTreeMap<Place, Key>,
+    older_paths: BTreeMap<Place, Key>,
     directories: BTreeMap<Key, String>,
-    /// By thread: the file and the old path of the rename whose second name is to come.
-    renaming: BTreeMap<u32, (Key, String)>,
+    /// By thread: the old place of the rename whose second name is to come.
+    renaming: BTreeMap<u32, Place>,
 }
 
 impl Names {
     /// Takes the mounts from the text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
     pub fn set_mounts(&mut self, mountinfo: &str) {
-        self.mounts = mountinfo.lines().filter_map(mount).collect();
+        self.mounts.set(mountinfo);
     }
 
     /// The kernel told a file's path.
@@ -54,89 +46,113 @@ impl Names {
 
     /// The filesystem a name is on, and the file or, if none of that path was seen, its last part.
     /// None where the place is not known.
-    pub fn find(&self, name: &Name) -> Option<(u32, Changed)> {
-        let (filesystem, path) = self.place(name)?;
-        let known = (filesystem, path);
-        let key = self.paths.get(&known).or_else(|| self.older_paths.get(&known));
-        let last = || known.1.rsplit('/').next().unwrap_or_default().to_owned();
-        let changed = key.map_or_else(|| Changed::Named(last()), |key| Changed::File(*key));
-        Some((filesystem, changed))
+    pub fn find(&mut self, name: &Name) -> Option<(u32, Changed)> {
+        let place = self.place(name)?;
+        let last = || place.1.rsplit('/').next().unwrap_or_default().to_owned();
+        let changed = self.key(&place).map_or_else(|| Changed::Named(last()), Changed::File);
+        Some((place.0, changed))
     }
 
-    /// Takes the two names of a rename one after the other; after the second it gives the file
-    /// and its path of now, where both are known. The kernel tells the new name itself only when
-    /// the file is met again.
-    pub fn rename(&mut self, name: &Name) -> Option<(Key, String)> {
-        let known = self.place(name);
+    /// Takes the two names of a rename one after the other; after the second it gives the files
+    /// that have another path now, of those that are known: the file, what is below it if it is a
+    /// directory, and the other one of an exchange. The kernel tells the new name itself only when
+    /// a file is met again.
+    pub fn rename(&mut self, name: &Name) -> Vec<(Key, String)> {
+        let place = self.place(name);
         if !name.second {
             self.renaming.remove(&name.tid);
-            let known = known?;
-            let key = self.paths.get(&known).or_else(|| self.older_paths.get(&known)).copied()?;
-            self.renaming.insert(name.tid, (key, known.1));
-            return None;
+            self.renaming.extend(place.map(|place| (name.tid, place)));
+            return Vec::new();
         }
-        let (key, old) = self.renaming.remove(&name.tid)?;
-        let (filesystem, path) = known?;
-        if filesystem != key.filesystem {
-            return None;
+        let (Some(old), Some(new)) = (self.renaming.remove(&name.tid), place) else {
+            return Vec::new();
+        };
+        self.mounts.forget_links();
+        if old.0 != new.0 || old == new {
+            return Vec::new();
         }
-        self.paths.remove(&(filesystem, old.clone()));
-        self.older_paths.remove(&(filesystem, old));
-        self.paths.insert((filesystem, path.clone()), key);
-        if let Some(known) = self.directories.get_mut(&key) {
-            known.clone_from(&path);
+        let moved = self.take(&old);
+        let replaced = self.take(&new);
+        let mut renamed = self.put(moved, &old.1, &new);
+        if name.exchanges {
+            renamed.extend(self.put(replaced, &new.1, &old));
         }
-        Some((key, path))
+        renamed
     }
 
-    /// Filesystem, and path from its root.
-    fn place(&self, name: &Name) -> Option<(u32, String)> {
+    /// Removes what is known at a place and below it.
+    fn take(&mut self, place: &Place) -> Vec<(String, Key)> {
+        let below = (place.0, format!("{}/", place.1));
+        let mut taken = Vec::new();
+        for paths in [&mut self.older_paths, &mut self.paths] {
+            let inside = paths.range(below.clone()..).map(|(known, _)| known);
+            let inside = inside.take_while(|(filesystem, path)| {
+                *filesystem == below.0 && path.starts_with(&below.1)
+            });
+            let mut found: Vec<Place> = inside.cloned().collect();
+            found.push(place.clone());
+            taken.extend(found.into_iter().filter_map(|it| Some((paths.remove(&it)?, it.1))));
+        }
+        taken.into_iter().map(|(key, path)| (path, key)).collect()
+    }
+
+    /// Enters what was taken at one path again at a place; gives files with their paths of now.
+    fn put(&mut self, taken: Vec<(String, Key)>, from: &str, to: &Place) -> Vec<(Key, String)> {
+        let mut renamed = Vec::new();
+        for (path, key) in taken {
+            let path = format!("{}{}", to.1, &path[from.len()..]);
+            self.paths.insert((to.0, path.clone()), key);
+            if let Some(known) = self.directories.get_mut(&key) {
+                known.clone_from(&path);
+            }
+            renamed.push((key, path));
+        }
+        renamed
+    }
+
+    fn key(&self, place: &Place) -> Option<Key> {
+        self.paths.get(place).or_else(|| self.older_paths.get(place)).copied()
+    }
+
+    fn place(&mut self, name: &Name) -> Option<Place> {
         if name.name.is_empty() {
             return None;
         }
-        if !name.name.starts_with('/') {
-            let key =
-                Key { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
-            let directory = self.directories.get(&key)?;
-            return Some((name.filesystem, normal(&format!("{directory}/{}", name.name))));
-        }
-        let path = normal(&name.name);
-        let below = |mount: &&Mount| {
-            let rest = path.strip_prefix(&mount.point);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let folder = if name.name.starts_with('/') { None } else { Some(self.folder_of(name)?) };
+        let by_text = match &folder {
+            None => self.mounts.place(&name.name)?,
+            Some((filesystem, path)) => (*filesystem, normal(&format!("{path}/{}", name.name))),
         };
-        // Of mounts on one point the last one hides the others.
-        let mount = self.mounts.iter().filter(below).max_by_key(|mount| mount.point.len())?;
-        Some((mount.filesystem, format!("{}{}", mount.root, &path[mount.point.len()..])))
-    }
-}
-
-/// Without ".", ".." and doubled slashes.
-fn normal(path: &str) -> String {
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => _ = parts.pop(),
-            part => parts.push(part),
+        if self.is_sure(&name.name, folder.is_some(), &by_text) {
+            return Some(by_text);
         }
+        let absolute = match &folder {
+            None => Some(name.name.clone()),
+            Some(folder) => {
+                self.mounts.absolute(folder).map(|path| format!("{path}/{}", name.name))
+            }
+        };
+        absolute.and_then(|path| self.mounts.place_followed(&path)).or(Some(by_text))
     }
-    format!("/{}", parts.join("/"))
-}
 
-/// One line: number, parent, device, root, mount point, and more.
-fn mount(line: &str) -> Option<Mount> {
-    let mut fields = line.split(' ');
-    let (major, minor) = fields.nth(2)?.split_once(':')?;
-    let filesystem = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
-    let place = |field: &str| unescape(field).trim_end_matches('/').to_owned();
-    Some(Mount { filesystem, root: place(fields.next()?), point: place(fields.next()?) })
-}
+    /// Whether there can be no symbolic link in a path: it is a bare name in a folder, or the file
+    /// or its folder is known by that path. What is above a link is not above where it leads.
+    fn is_sure(&self, written: &str, is_relative: bool, by_text: &Place) -> bool {
+        if written.split('/').any(|part| part == "..") {
+            return false;
+        }
+        let (above, _) = by_text.1.rsplit_once('/').unwrap_or_default();
+        let above = if above.is_empty() { "/" } else { above };
+        let is_known = |path: &str| self.key(&(by_text.0, path.to_owned())).is_some();
+        (is_relative && !written.contains('/')) || is_known(&by_text.1) || is_known(above)
+    }
 
-/// Space, tab, newline and backslash stand there as three octal digits behind a backslash.
-fn unescape(field: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(field.to_owned(), |text, (escape, byte)| text.replace(escape, byte))
+    /// The directory that a relative name begins in.
+    fn folder_of(&self, name: &Name) -> Option<Place> {
+        let key =
+            Key { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
+        Some((name.filesystem, self.directories.get(&key)?.clone()))
+    }
 }
 
 #[cfg(test)]
@@ -203,15 +219,63 @@ damaged line";
             ..Name::default()
         };
         let key = Key { filesystem: FLASH, inode: 14, generation: 0 };
-        assert_eq!(names.rename(&given(1, 13, false, "x")), None);
-        assert_eq!(names.rename(&given(2, 2, true, "of another thread")), None);
-        let moved = Some((key, "/y".to_owned()));
-        assert_eq!(names.rename(&given(1, 2, true, "y")), moved);
+        assert_eq!(names.rename(&given(1, 13, false, "x")), []);
+        assert_eq!(names.rename(&given(2, 2, true, "of another thread")), []);
+        assert_eq!(names.rename(&given(1, 2, true, "y")), [(key, "/y".to_owned())]);
         assert_eq!(names.find(&given(1, 2, false, "y")), file(14));
         let nothing = Some((FLASH, Changed::Named("x".into())));
         assert_eq!(names.find(&given(1, 13, false, "x")), nothing);
-        assert_eq!(names.rename(&given(1, 2, false, "never seen")), None);
-        assert_eq!(names.rename(&given(1, 2, true, "z")), None);
+        assert_eq!(names.rename(&given(1, 2, false, "never seen")), []);
+        assert_eq!(names.rename(&given(1, 2, true, "z")), []);
+    }
+
+    fn renamed(names: &mut Names, from: &str, to: &str, exchanges: bool) -> Vec<(u64, String)> {
+        let given = |name: &str, second| Name {
+            inode: 2,
+            filesystem: FLASH,
+            name: name.into(),
+            second,
+            exchanges,
+            ..Name::default()
+        };
+        assert_eq!(names.rename(&given(from, false)), []);
+        let found = names.rename(&given(to, true));
+        found.into_iter().map(|(key, path)| (key.inode, path)).collect()
+    }
+
+    #[test]
+    fn what_is_below_a_renamed_directory_moves_with_it() {
+        let mut names = names();
+        let beside = Path { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..Path::default() };
+        names.see_path(&beside);
+        let moved = [(14, "/new/x".to_owned()), (13, "/new".to_owned())];
+        assert_eq!(renamed(&mut names, "dir", "new", false), moved);
+        assert_eq!(renamed(&mut names, "new/x", "x", false), [(14, "/x".to_owned())]);
+        assert_eq!(renamed(&mut names, "dirt", "new/y", false), [(15, "/new/y".to_owned())]);
+    }
+
+    #[test]
+    fn an_exchange_gives_each_the_name_of_the_other_and_a_rename_over_takes_one_away() {
+        let mut names = names();
+        let swapped = [(12, "/dir/x".to_owned()), (14, "/main.db-journal".to_owned())];
+        assert_eq!(renamed(&mut names, "main.db-journal", "dir/x", true), swapped);
+        assert_eq!(renamed(&mut names, "dir/x", "main.db-journal", false).len(), 1);
+        assert_eq!(renamed(&mut names, "main.db-journal", "z", false), [(12, "/z".to_owned())]);
+    }
+
+    #[test]
+    fn a_name_behind_a_symbolic_link_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = std::fs::canonicalize(folder.path()).unwrap().display().to_string();
+        std::fs::create_dir(format!("{top}/dir")).unwrap();
+        std::os::unix::fs::symlink("dir", format!("{top}/link")).unwrap();
+        let mut names = names();
+        names.set_mounts(&format!("35 21 259:0 / {top} rw"));
+        for (directory, name) in [(2, "link/x".to_owned()), (0, format!("{top}/link/x"))] {
+            let filesystem = if directory > 0 { FLASH } else { 0 };
+            let given = Name { inode: directory, filesystem, name, ..Name::default() };
+            assert_eq!(names.find(&given), file(14));
+        }
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub enum ProgramError {
     Disks(usize),
 }
 
-/// Of kernel/block/attribution.bpf.c: it has something to do only where another was skipped.
-const TAKES_OVER: &CStr = c"bio_ended_within";
+/// How the names end of programs that take over where another was skipped (within.bpf.h).
+const TAKES_OVER: &[u8] = b"_within";
 
 /// enum enabled of event.h.
 const OFF: u32 = 0;
@@ -125,7 +125,7 @@ impl Program {
 
     /// Times since the load that the kernel did not run a program because the program was running
     /// on this CPU already: an interrupt came in between (bpf_prog_info.recursion_misses). Less
-    /// those that the program took over which is attached for that.
+    /// those that another program took over.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -141,7 +141,8 @@ impl Program {
                 return Ok(sum.saturating_sub(control.caught_runs));
             }
             // SAFETY: `program` is of this object, whose names end in NUL.
-            if unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) } == TAKES_OVER {
+            let name = unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) };
+            if name.to_bytes().ends_with(TAKES_OVER) {
                 continue;
             }
             let mut size = size_of::<bpf::bpf_prog_info>() as u32;

@@ -95,6 +95,7 @@ pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         asker_tid: asker.map(|asker| i64::from(asker.tid)),
         asker_comm: asker.map(|asker| asker.comm.clone()),
         asker_call: asker.map(|asker| asker.call.to_owned()),
+        asker_begin_ns: asker.and_then(|asker| asker.begin_ns).map(|time_ns| time_ns as i64),
         asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
         ..rows::Request::default()
     }

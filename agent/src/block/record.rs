@@ -29,6 +29,7 @@ const NO_CALL: u32 = u32::MAX;
 
 const NAME_TRUNCATED: u32 = 1;
 const NAME_SECOND: u32 = 2;
+const NAME_EXCHANGE: u32 = 4;
 
 const PATH_NAMELESS: u32 = 1;
 const PATH_TRUNCATED: u32 = 2;
@@ -162,6 +163,8 @@ pub struct Name {
     pub tid: u32,
     /// The new name of a rename or link.
     pub second: bool,
+    /// The two files of a rename change places.
+    pub exchanges: bool,
     /// As the call was given it; empty where it could not be read.
     pub name: String,
 }
@@ -343,6 +346,7 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     };
     let flags = fields.u32();
     name.second = flags & NAME_SECOND != 0;
+    name.exchanges = flags & NAME_EXCHANGE != 0;
     let name_bytes = fields.u32() as usize;
     let rest = fields.rest();
     if rest.len() < name_bytes {

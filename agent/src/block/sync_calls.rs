@@ -21,6 +21,8 @@ pub struct Asker {
     pub tid: u32,
     pub comm: String,
     pub call: &'static str,
+    /// None for direct I/O, whose bios alone are seen.
+    pub begin_ns: Option<u64>,
     /// None for a call that names no file: sync, umount.
     pub file: Option<Key>,
     /// Calls that the bio may serve: 1 where it is certain.
@@ -165,7 +167,8 @@ fn file_of(runs: &[(Run, Class)]) -> Option<Key> {
 fn direct(bio: &Bio, reads: bool, file: Option<Key>) -> Asker {
     let call = if reads { "O_DIRECT read" } else { "O_DIRECT write" };
     let comm = bio.comm.clone();
-    Asker { pid: bio.pid, tid: bio.tid, comm, call, file, waiting: 1, number: None }
+    let (pid, tid) = (bio.pid, bio.tid);
+    Asker { pid, tid, comm, call, begin_ns: None, file, waiting: 1, number: None }
 }
 
 fn asker(call: &Call, waiting: u32) -> Asker {
@@ -175,6 +178,7 @@ fn asker(call: &Call, waiting: u32) -> Asker {
         tid: sync.tid,
         comm: sync.comm.clone(),
         call: sync_name(sync.call, sync.flags),
+        begin_ns: Some(sync.time_ns),
         file: (sync.inode != 0).then(|| sync_key(sync)),
         waiting,
         number: Some(call.number),

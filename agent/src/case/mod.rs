@@ -34,10 +34,12 @@ pub struct Case {
     pub seed: u64,
     /// The experiment's fields.
     pub case: Settings,
-    /// The `[model]` of devices/NAME.toml: parameters of the flash module.
-    pub device_model: BTreeMap<String, i64>,
+    /// The `[model]` of devices/NAME.toml: parameters of the flash module. None with `disk`.
+    pub device_model: Option<BTreeMap<String, i64>>,
     /// The same of the journal's device, where the journal has one of its own.
     pub journal_model: Option<BTreeMap<String, i64>>,
+    /// In place of a model: the disk that the guest has, by its name in the kernel.
+    pub disk: Option<String>,
 }
 
 /// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
@@ -233,8 +235,8 @@ mod tests {
     }
 
     fn small_case() -> Case {
-        let (device_model, journal_model) = (BTreeMap::new(), None);
-        Case { seed: 3, case: settings(), device_model, journal_model }
+        let (device_model, journal_model) = (Some(BTreeMap::new()), None);
+        Case { seed: 3, case: settings(), device_model, journal_model, disk: None }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::timeline::Timeline;
 use crate::block::Tracer;
 use crate::device::counters::Reading;
-use crate::device::flash::{Disk, Flash};
+use crate::device::disk::Disk;
 use crate::workload::Observer;
 use crate::workload::clock::now_ns;
 
@@ -26,7 +26,7 @@ type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 
 /// A case being watched.
 pub struct Observation<'a> {
-    flash: &'a Flash,
+    disks: &'a [Disk],
     tracer: &'a mut Tracer,
     timeline: Timeline,
     begin: Reading,
@@ -37,22 +37,22 @@ impl<'a> Observation<'a> {
     ///
     /// # Errors
     /// If the device never rests, or the tracer cannot be started.
-    pub fn start(flash: &'a Flash, tracer: &'a mut Tracer) -> anyhow::Result<Self> {
-        let disks: Vec<u32> = flash.disks().iter().map(Disk::number).collect::<Result<_, _>>()?;
+    pub fn start(disks: &'a [Disk], tracer: &'a mut Tracer) -> anyhow::Result<Self> {
+        let numbers: Vec<u32> = disks.iter().map(Disk::number).collect::<Result<_, _>>()?;
         for _ in 0..SETTLE_LOOKS {
-            let before = statistics(flash)?;
+            let before = statistics(disks)?;
             if at_rest(&before) {
-                tracer.start(&disks)?;
-                let after = statistics(flash)?;
+                tracer.start(&numbers)?;
+                let after = statistics(disks)?;
                 if before == after {
                     let begin = Reading::take(&after)?;
-                    return Ok(Self { flash, tracer, timeline: Timeline::default(), begin });
+                    return Ok(Self { disks, tracer, timeline: Timeline::default(), begin });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("the flash device never came to rest before the measured part")
+        anyhow::bail!("the device never came to rest before the measured part")
     }
 
     /// Stops tracing once the device rests, and gives the timeline with the counters of the
@@ -62,10 +62,10 @@ impl<'a> Observation<'a> {
     /// If the device never rests.
     pub fn finish(mut self) -> anyhow::Result<Timeline> {
         for _ in 0..SETTLE_LOOKS {
-            let before = statistics(self.flash)?;
+            let before = statistics(self.disks)?;
             if at_rest(&before) {
                 self.tracer.drain().context("reading the tracer's last events")?;
-                let after = statistics(self.flash)?;
+                let after = statistics(self.disks)?;
                 if before == after {
                     self.tracer.stop();
                     self.timeline.add("all", &self.begin, &Reading::take(&after)?);
@@ -74,13 +74,13 @@ impl<'a> Observation<'a> {
             }
             std::thread::sleep(SETTLE);
         }
-        anyhow::bail!("the flash device never came to rest after the measured part")
+        anyhow::bail!("the device never came to rest after the measured part")
     }
 }
 
-fn statistics(flash: &Flash) -> anyhow::Result<Statistics> {
+fn statistics(disks: &[Disk]) -> anyhow::Result<Statistics> {
     let of_disk = |(disk, source): (&Disk, _)| Ok((source, disk.statistics()?));
-    flash.disks().iter().zip(SOURCES).map(of_disk).collect()
+    disks.iter().zip(SOURCES).map(of_disk).collect()
 }
 
 fn at_rest(statistics: &Statistics) -> bool {
@@ -89,14 +89,14 @@ fn at_rest(statistics: &Statistics) -> bool {
 
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        let reading = Reading::take(&statistics(self.flash)?)?;
+        let reading = Reading::take(&statistics(self.disks)?)?;
         self.timeline.enter(phase, reading, now_ns());
         Ok(())
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
         let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&statistics(self.flash)?)?);
+        self.timeline.leave(end_ns, &Reading::take(&statistics(self.disks)?)?);
         Ok(())
     }
 

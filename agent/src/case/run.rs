@@ -1,7 +1,6 @@
 //! Runs one case from an empty device to its tables: device, mkfs, mount, workload under watch,
 //! checks, and the files of schema/ in the output directory.
 
-use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,8 +13,11 @@ use super::observation::{Observation, SOURCES};
 use super::timeline::Timeline;
 use super::{Case, agreement};
 use crate::block::{Capture, Tracer};
-use crate::device::flash::{Disk, Flash};
+use crate::device::disk::Disk;
+use crate::device::flash;
+use crate::errors::WrongUse;
 use crate::filesystem::{make, mount::Mounted};
+use crate::guest::clock::{self, Clock};
 use crate::trace::annotate::annotate;
 use crate::trace::write::{Entry, write};
 use crate::workload::background::Background;
@@ -28,20 +30,30 @@ const MOUNT_POINT: &str = "/mnt/flash";
 /// A seed so meets another phase of tick and timers: deterministic is not free of noise.
 const START_DELAY_NS: u64 = 8_000_000;
 
-/// Runs `case` on a device made by the module at `flash_module`; writes its tables to `output`.
+/// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
+/// whose times are by `clock`, to `output`.
 ///
 /// # Errors
 /// When any step fails; nothing in `output` counts then.
 pub fn run(
     case: &Case,
     flash_module: &Path,
+    clock: Clock,
     tracer: &mut Tracer,
     output: &Path,
 ) -> anyhow::Result<()> {
     let settings = &case.case;
-    let models: Vec<_> = iter::once(&case.device_model).chain(&case.journal_model).collect();
-    let flash = Flash::insert(flash_module, &models, settings.completion.word())?;
-    let (device, journal) = (flash.disks()[0].node(), flash.disks().get(1).map(Disk::node));
+    let disks = match &case.disk {
+        Some(name) => vec![Disk::of_kernel(name)?],
+        None => {
+            let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
+            flash::insert(flash_module, &models, settings.completion.word())?
+        }
+    };
+    let [device, journal @ ..] = disks.as_slice() else {
+        return Err(WrongUse("the case: neither disk nor device_model".to_owned()).into());
+    };
+    let (device, journal) = (device.node(), journal.first().map(Disk::node));
     make::make(settings.filesystem, device, journal, &settings.mkfs_options)?;
     let mounted = Mounted::new(
         settings.filesystem,
@@ -51,16 +63,17 @@ pub fn run(
         &settings.mount_options,
     )?;
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
-    let configuration = configuration(&workload, &mounted, &flash)?;
+    let mut configuration = configuration(&workload, &mounted, &disks)?;
+    configuration["clock_source"] = clock::source()?.into();
     mounted.sync()?;
-    flash.disks().iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
+    disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
     if workload.needs_cold_cache() {
         drop_caches()?;
     }
     let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
     std::thread::sleep(Duration::from_nanos(delay_ns));
 
-    let mut observation = Observation::start(&flash, tracer)?;
+    let mut observation = Observation::start(&disks, tracer)?;
     let background = Background::start(settings.background, mounted.directory())?;
     workload.run(&mut observation)?;
     let background = background.map(Background::stop).transpose()?;
@@ -73,8 +86,8 @@ pub fn run(
     finished.check()?;
     finished.manifest.extend(background.map(|did| ("background", did)));
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    let disks: Vec<_> = flash.disks().iter().map(Disk::name).zip(SOURCES).collect();
-    write_tables(case, capture, &finished, &timeline, configuration, &disks, output)
+    let about = About { case, clock, disks: &disks, configuration };
+    write_tables(about, capture, &finished, &timeline, output)
 }
 
 /// Empties the page cache and the caches of inodes and names of what is clean; see
@@ -85,10 +98,10 @@ fn drop_caches() -> anyhow::Result<()> {
 }
 
 /// The configuration in force, read back from the workload, the mount table and the block layer.
-fn configuration(workload: &Workload, mounted: &Mounted, flash: &Flash) -> anyhow::Result<Value> {
+fn configuration(workload: &Workload, mounted: &Mounted, disks: &[Disk]) -> anyhow::Result<Value> {
     let mut configuration = workload.configuration()?;
     configuration["mount"] = mounted.line()?.into();
-    for (disk, place) in flash.disks().iter().zip(["queue", "journal_queue"]) {
+    for (disk, place) in disks.iter().zip(["queue", "journal_queue"]) {
         for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
             configuration[place][setting] = disk.queue_setting(setting)?.into();
         }
@@ -102,25 +115,33 @@ fn journal_device(case: &Case) -> Value {
     case.journal_model.as_ref().map_or(Value::Null, describe)
 }
 
+/// What the tables are of.
+struct About<'a> {
+    case: &'a Case,
+    clock: Clock,
+    disks: &'a [Disk],
+    configuration: Value,
+}
+
 fn write_tables(
-    case: &Case,
+    about: About,
     mut capture: Capture,
     finished: &Finished,
     timeline: &Timeline,
-    configuration: Value,
-    disks: &[(&str, &str)],
     output: &Path,
 ) -> anyhow::Result<()> {
+    let About { case, clock, disks, configuration } = about;
     annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
-    let mut reasons = agreement::differences(&capture.requests, &counters, disks);
+    let counted: Vec<_> = disks.iter().zip(SOURCES).collect();
+    let mut reasons = agreement::differences(&capture.requests, &counters, &counted);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
     let kernel = rustix::system::uname();
     let manifest = [
         ("schema_version", json!(1)),
         ("case", json!(case.case)),
         ("seed", json!(case.seed)),
-        ("clock", json!("virtual")),
+        ("clock", json!(clock.word())),
         (
             "kernel",
             json!({

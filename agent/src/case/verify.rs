@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 use super::Completion;
 use crate::block::Tracer;
-use crate::device::{flash::Flash, stack::Stack};
+use crate::device::disk::Disk;
+use crate::device::{flash, partition, stack::Stack};
+use crate::errors::WrongUse;
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::verify;
 
@@ -37,7 +39,12 @@ struct Target {
     /// Whether the disk's contents are handed out, as disk.img.
     #[serde(default)]
     disk_image: bool,
-    device_model: BTreeMap<String, i64>,
+    /// As in a case.
+    device_model: Option<BTreeMap<String, i64>>,
+    disk: Option<String>,
+    /// Whether the filesystem is on a partition of its disk.
+    #[serde(default)]
+    partition: bool,
     /// What the filesystem's device is made of, where it is not one disk.
     stack: Option<Stack>,
 }
@@ -59,28 +66,49 @@ impl Verification {
         output: &Path,
     ) -> anyhow::Result<()> {
         let Target { filesystem, mkfs_options, mount_options, stack, .. } = &self.verify;
-        let parts = stack.map_or(1, Stack::disks);
-        let models =
-            vec![&self.verify.device_model; parts + usize::from(self.verify.external_journal)];
-        let flash = Flash::insert(flash_module, &models, Completion::Direct.word())?;
-        let (parts, journal) = flash.disks().split_at(parts);
+        let disks = self.verify.disks(flash_module)?;
+        let (parts, journal) = disks.split_at(stack.map_or(1, Stack::disks));
         let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
         let mut nodes = vec![match stack {
             Some(stack) => stack.build(&names)?,
             None => parts[0].node().to_owned(),
         }];
         nodes.extend(journal.iter().map(|disk| disk.node().to_owned()));
+        let (device, first_sector) = match self.verify.partition {
+            true => partition::make(&parts[0])?,
+            false => (nodes[0].clone(), 0),
+        };
         let journal = nodes.get(1).map(PathBuf::as_path);
-        make::make(*filesystem, &nodes[0], journal, mkfs_options)?;
+        make::make(*filesystem, &device, journal, mkfs_options)?;
         let place = Path::new(MOUNT_POINT);
-        let mounted = Mounted::new(*filesystem, &nodes[0], journal, place, mount_options)?;
-        let verdict = verify::run(mounted, &nodes, tracer)?;
+        let mounted = Mounted::new(*filesystem, &device, journal, place, mount_options)?;
+        let mut verdict = verify::run(mounted, &nodes, tracer)?;
+        // As the filesystem counts, whose tools are asked.
+        verdict.writers.iter_mut().for_each(|writer| writer.sector -= first_sector);
         if self.verify.disk_image {
-            verify::disk_image::write(&nodes[0], &output.join("disk.img"))?;
+            verify::disk_image::write(&device, &output.join("disk.img"))?;
         }
         let path = output.join("verification.json");
         let json = serde_json::to_vec(&verdict)?;
         std::fs::write(&path, json).with_context(|| path.display().to_string())
+    }
+}
+
+impl Target {
+    /// The disk that the guest has, or modelled ones: those of the filesystem, then the journal's.
+    fn disks(&self, flash_module: &Path) -> anyhow::Result<Vec<Disk>> {
+        let disks = self.stack.map_or(1, Stack::disks) + usize::from(self.external_journal);
+        match (&self.disk, &self.device_model) {
+            (Some(name), None) if disks == 1 => Ok(vec![Disk::of_kernel(name)?]),
+            (None, Some(model)) if !self.partition || self.stack.is_none() => {
+                Ok(flash::insert(flash_module, &vec![model; disks], Completion::Direct.word())?)
+            }
+            _ => {
+                let message = "the self-test: one of disk and device_model; a disk, or what has a \
+                               partition, is one";
+                Err(WrongUse(message.to_owned()).into())
+            }
+        }
     }
 }
 
@@ -92,7 +120,8 @@ mod tests {
     fn a_case_is_no_verification() {
         let json = br#"{"verify": {"filesystem": "xfs", "device_model": {"capacity_bytes": 1}}}"#;
         let target = Verification::parse(json).unwrap().verify;
-        assert_eq!((target.filesystem, target.device_model["capacity_bytes"]), (Kind::Xfs, 1));
+        assert_eq!((target.filesystem, target.partition), (Kind::Xfs, false));
+        assert_eq!(target.device_model.unwrap()["capacity_bytes"], 1);
         assert!(Verification::parse(br#"{"case": {}, "seed": 1, "device_model": {}}"#).is_none());
         assert!(Verification::parse(br#"{"verify": {"filesystem": "zfs"}}"#).is_none());
     }

@@ -1,11 +1,13 @@
 //! Process 1 of a guest: prepares, stops for the snapshot, runs the one case it finds when it is
-//! continued, hands the results out and stops again. An error before the snapshot ends process 1
+//! continued, hands the results out and stops again. By the clock on the wall there is no snapshot.
+//! An error before the snapshot ends process 1
 //! and so panics the kernel, which the lab sees and reports with the console; an error of the
 //! case is a result like any other and travels in outcome.json.
 
 use crate::block::Tracer;
 use crate::case::{self, Case, verify::Verification};
 use crate::errors::{WrongUse, is_wrong_use, text};
+use crate::guest::clock::Clock;
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -33,39 +35,49 @@ pub fn run() -> anyhow::Result<()> {
     rustix::thread::set_name(c"joj-agent").context("naming the process")?;
     mounts::mount_all()?;
     modules::load_all(Path::new("/modules"))?;
-    settle()?;
+    let clock = Clock::here()?;
+    settle(clock)?;
     let mut tracer = Tracer::load(RING_BYTES)?;
     let mut region = Region::open()?;
-    stop::stop().context("cannot stop for the snapshot")?;
+    if clock == Clock::Virtual {
+        stop::stop().context("cannot stop for the snapshot")?;
+    }
 
-    // Every case starts here, from the same memory and the same virtual time.
+    // Every case of the virtual clock starts here, from the same memory and the same time.
     let result = fw_cfg::read(CASE_FILE)
         .map_err(anyhow::Error::from)
-        .and_then(|bytes| run_case(&bytes, &mut tracer));
+        .and_then(|bytes| run_case(&bytes, clock, &mut tracer));
     hand_out(&mut region, result)?;
     loop {
-        stop::stop().context("cannot stop at the end")?;
+        match clock {
+            Clock::Virtual => stop::stop(),
+            Clock::Wall => stop::end(),
+        }
+        .context("cannot stop at the end")?;
     }
 }
 
-fn run_case(json: &[u8], tracer: &mut Tracer) -> anyhow::Result<()> {
+fn run_case(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
     if let Some(verification) = Verification::parse(json) {
         return verification.run(module, tracer, results);
     }
     let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
-    case::run::run(&case, module, tracer, results)
+    case::run::run(&case, module, clock, tracer, results)
 }
 
 /// Brings the kernel into the state that all cases shall find.
-fn settle() -> anyhow::Result<()> {
+fn settle(clock: Clock) -> anyhow::Result<()> {
     // A guest out of memory must die and say so, not go on with a process missing.
     let panic_on_oom = "/proc/sys/vm/panic_on_oom";
     fs::write(panic_on_oom, "1").context(panic_on_oom)?;
     // The first user of random numbers waits seconds for the pool to fill: wait here, once.
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::empty()).context("getrandom")?;
-    timers::halt_rtc().context("no right to the clock's ports")?;
+    if clock == Clock::Virtual {
+        timers::halt_rtc().context("no right to the clock's ports")?;
+    }
+    clock.settle()?;
     fs::create_dir(RESULTS).context(RESULTS)
 }
 

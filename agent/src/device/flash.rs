@@ -1,24 +1,18 @@
-//! The flash devices of the guest: inserts the module flash.ko with the parameters of device
-//! profiles, which makes the disks /dev/flash0, /dev/flash1 ...; reads their statistics.
+//! The modelled flash devices of the guest: inserts the module flash.ko with the parameters of
+//! device profiles, which makes the disks /dev/flash0, /dev/flash1 ...; reads their statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::number;
+use super::disk::{Disk, DiskError, Witness};
 
 const KERNEL_LOG: &str = "/dev/kmsg";
-
-/// devtmpfs makes the node before the module's insertion returns; udev may still rename or chmod.
-const NODE_ATTEMPTS: u32 = 1000;
-const NODE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Why the flash device cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +21,6 @@ pub enum FlashError {
     Open { path: PathBuf, source: io::Error },
     #[error("the kernel refuses the flash module {path} with \"{parameters}\": {source}{messages}")]
     Refused { path: PathBuf, parameters: String, source: io::Error, messages: String },
-    #[error("the flash module is in, but {node} did not appear: is devtmpfs mounted on /dev?")]
-    NoNode { node: PathBuf },
-    #[error("cannot look at {node}: {source}")]
-    Node { node: PathBuf, source: io::Error },
-    #[error("cannot read the queue setting {path}: {source}")]
-    Setting { path: PathBuf, source: io::Error },
     #[error("cannot age the flash device by {path}: {source}")]
     Ageing { path: PathBuf, source: io::Error },
     #[error("cannot read the flash statistics {path}: {source}")]
@@ -43,119 +31,54 @@ pub enum FlashError {
     Missing { name: &'static str },
 }
 
-/// The flash devices, while their module is in the kernel.
-pub struct Flash {
-    disks: Vec<Disk>,
+/// Inserts the module file and waits for the disks. `models` are the `[model]` of the profiles, a
+/// disk each, in whose order they are given; `completion` is how their driver waits. What the
+/// kernel said about a wrong parameter is in the error.
+///
+/// # Errors
+/// If the module is missing, the kernel refuses it, or a disk does not appear.
+pub fn insert(
+    module: &Path,
+    models: &[&BTreeMap<String, i64>],
+    completion: &str,
+) -> Result<Vec<Disk>, DiskError> {
+    let file = File::open(module)
+        .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
+    let parameters = format!("completion={completion} {}", parameter_line(models));
+    let mut log = kernel_log();
+    let inserted = CString::new(parameters.as_str())
+        .map_err(io::Error::from)
+        .and_then(|line| Ok(rustix::system::finit_module(&file, &line, 0)?));
+    inserted.map_err(|source| FlashError::Refused {
+        path: module.to_owned(),
+        parameters,
+        source,
+        messages: log.as_mut().map(flash_messages).unwrap_or_default(),
+    })?;
+    let disk = |index| Disk::wait_for(format!("flash{index}"), Witness::Model);
+    (0..models.len()).map(disk).collect()
 }
 
-/// One of them.
-pub struct Disk {
-    name: String,
-    node: PathBuf,
-    /// Its folder in /sys/block.
-    folder: PathBuf,
+/// Gives the device with this folder the past its parameters ask for: filled and overwritten,
+/// beside what the host has written. The disk must be at rest.
+///
+/// # Errors
+/// If requests are under way.
+pub fn age(folder: &Path) -> Result<(), FlashError> {
+    let path = folder.join("flash_age");
+    fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
 }
 
-impl Flash {
-    /// Inserts the module file and waits for the disks. `models` are the `[model]` of the profiles,
-    /// a disk each, and `completion` is how its driver waits; what the kernel said about a wrong
-    /// parameter is in the error.
-    ///
-    /// # Errors
-    /// If the module is missing, the kernel refuses it, or a disk does not appear.
-    pub fn insert(
-        module: &Path,
-        models: &[&BTreeMap<String, i64>],
-        completion: &str,
-    ) -> Result<Flash, FlashError> {
-        let file = File::open(module)
-            .map_err(|source| FlashError::Open { path: module.to_owned(), source })?;
-        let parameters = format!("completion={completion} {}", parameter_line(models));
-        let mut log = kernel_log();
-        let inserted = CString::new(parameters.as_str())
-            .map_err(io::Error::from)
-            .and_then(|line| Ok(rustix::system::finit_module(&file, &line, 0)?));
-        inserted.map_err(|source| FlashError::Refused {
-            path: module.to_owned(),
-            parameters,
-            source,
-            messages: log.as_mut().map(flash_messages).unwrap_or_default(),
-        })?;
-        let disks = (0..models.len()).map(Disk::wait_for).collect::<Result<_, _>>()?;
-        Ok(Flash { disks })
-    }
-
-    /// The disks, in the order of their models.
-    pub fn disks(&self) -> &[Disk] {
-        &self.disks
-    }
-}
-
-impl Disk {
-    fn wait_for(index: usize) -> Result<Disk, FlashError> {
-        let name = format!("flash{index}");
-        let (node, folder) = (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
-        for _ in 0..NODE_ATTEMPTS {
-            if node.exists() {
-                return Ok(Disk { name, node, folder });
-            }
-            thread::sleep(NODE_PAUSE);
-        }
-        Err(FlashError::NoNode { node })
-    }
-
-    /// Its name in the kernel.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its node.
-    pub fn node(&self) -> &Path {
-        &self.node
-    }
-
-    /// Its number, as the kernel has it.
-    ///
-    /// # Errors
-    /// If the node is gone.
-    pub fn number(&self) -> Result<u32, FlashError> {
-        let metadata = fs::metadata(&self.node)
-            .map_err(|source| FlashError::Node { node: self.node.clone(), source })?;
-        Ok(number::of_node(metadata.rdev()))
-    }
-
-    /// A setting of its queue, as the kernel has it in force
-    /// (Documentation/ABI/stable/sysfs-block).
-    ///
-    /// # Errors
-    /// With the file's name, if the kernel has no such setting.
-    pub fn queue_setting(&self, name: &str) -> Result<String, FlashError> {
-        let path = self.folder.join("queue").join(name);
-        let text =
-            fs::read_to_string(&path).map_err(|source| FlashError::Setting { path, source })?;
-        Ok(text.trim_end().to_owned())
-    }
-
-    /// Gives the device the past its parameters ask for: filled and overwritten, beside what the
-    /// host has written. The disk must be at rest.
-    ///
-    /// # Errors
-    /// If requests are under way.
-    pub fn age(&self) -> Result<(), FlashError> {
-        let path = self.folder.join("flash_age");
-        fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
-    }
-
-    /// What it counted, all of one instant; the names are in kernel/flash/model/.
-    ///
-    /// # Errors
-    /// With the line, if the file is not as this version of the module writes it.
-    pub fn statistics(&self) -> Result<BTreeMap<String, i64>, FlashError> {
-        let path = self.folder.join("flash_statistics");
-        let text =
-            fs::read_to_string(&path).map_err(|source| FlashError::Unreadable { path, source })?;
-        parse_statistics(&text)
-    }
+/// What the device with this folder counted, all of one instant; the names are in
+/// kernel/flash/model/.
+///
+/// # Errors
+/// With the line, if the file is not as this version of the module writes it.
+pub fn statistics(folder: &Path) -> Result<BTreeMap<String, i64>, FlashError> {
+    let path = folder.join("flash_statistics");
+    let text =
+        fs::read_to_string(&path).map_err(|source| FlashError::Unreadable { path, source })?;
+    parse_statistics(&text)
 }
 
 /// A parameter has a value for each disk.
@@ -280,8 +203,8 @@ mod tests {
 
     #[test]
     fn a_module_that_is_not_there_is_named() {
-        let error = Flash::insert(Path::new("/nowhere/flash.ko"), &[&BTreeMap::new()], "direct");
-        let text = error.err().expect("no such file").to_string();
+        let error = insert(Path::new("/nowhere/flash.ko"), &[&BTreeMap::new()], "direct");
+        let text = error.expect_err("no such file").to_string();
         assert!(text.contains("/nowhere/flash.ko"), "{text}");
     }
 }

@@ -72,10 +72,18 @@ impl Layer {
     /// # Errors
     /// If it does not, with what can be done.
     pub fn check(&self) -> anyhow::Result<()> {
+        let name = &self.name;
+        if self.folder.join("dm").exists() && !self.takes_bios() {
+            // Its flushes are told of neither when they are asked for nor when they are complete.
+            let message = format!(
+                "{name}: device mapper's multipath with requests, which is not followed; give its \
+                 table the feature queue_mode bio"
+            );
+            return Err(WrongUse(message).into());
+        }
         if !self.takes_bios() {
             return Ok(());
         }
-        let name = &self.name;
         let refused = |why: &str| Err(WrongUse(format!("{name}: {why}")).into());
         let text = |path: &str| fs::read_to_string(self.folder.join(path)).unwrap_or_default();
         // drivers/md/raid0.c and md-linear.c send the bio itself on, unless it is counted.
@@ -186,6 +194,8 @@ mod tests {
         assert!(refused(&[("md/level", "linear\n")]));
         assert!(refused(&[("md/level", "raid0\n"), ("queue/iostats", "0\n")]));
         assert!(!refused(&[("md/level", "raid0\n"), ("queue/iostats", "1\n")]));
+        assert!(refused(&[("dm/name", "mpatha\n"), ("mq/0/nr_tags", "")]));
+        assert!(!refused(&[("dm/name", "root\n")]));
         assert!(!refused(&[("md/level", "raid1\n"), ("queue/iostats", "0\n")]));
         let folder = tempfile::tempdir().unwrap();
         let head = folder.path().join("nvme0n1");

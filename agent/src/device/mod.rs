@@ -1,8 +1,12 @@
 //! The device under test, and what is counted around it.
 
 pub mod counters;
+pub mod disk;
 pub mod disks;
 pub mod flash;
+pub mod interrupts;
+pub mod iostats;
 pub mod layers;
 pub mod number;
+pub mod partition;
 pub mod stack;

@@ -19,6 +19,7 @@ words! {
         DmLinear = "dm-linear",
         DmStripe = "dm-stripe",
         DmCrypt = "dm-crypt",
+        DmMultipath = "dm-multipath",
         DmOnMd = "dm-on-md",
         MdRaid0 = "md-raid0",
         MdRaid1 = "md-raid1",
@@ -38,7 +39,7 @@ const FIRST_BEGIN: u64 = 8192;
 impl Stack {
     /// How many disks it needs.
     pub fn disks(self) -> usize {
-        if self == Self::DmCrypt { 1 } else { 2 }
+        if matches!(self, Self::DmCrypt | Self::DmMultipath) { 1 } else { 2 }
     }
 
     /// Makes the device of these disks, their names in the kernel; gives its node.
@@ -48,13 +49,13 @@ impl Stack {
     pub fn build(self, disks: &[String]) -> anyhow::Result<PathBuf> {
         ensure!(disks.len() == self.disks(), "{self} is made of {} disks", self.disks());
         match self {
-            Self::DmLinear | Self::DmStripe | Self::DmCrypt => map(&self.table(disks)?),
             Self::MdRaid0 => array("raid0", disks),
             Self::MdRaid1 => array("raid1", disks),
             Self::DmOnMd => {
                 array("raid1", disks)?;
                 map(&format!("0 {} linear /dev/{ARRAY} 0\n", sectors_of(ARRAY)?))
             }
+            _ => map(&self.table(disks)?),
         }
     }
 
@@ -73,6 +74,11 @@ impl Stack {
             Self::DmCrypt => {
                 let key = "5a".repeat(64);
                 format!("0 {whole} crypt aes-xts-plain64 {key} 0 {} 0\n", node(0))
+            }
+            // One path of one group. Without queue_mode it would have requests.
+            Self::DmMultipath => {
+                let path = format!("service-time 0 1 1 {} 1", node(0));
+                format!("0 {whole} multipath 2 queue_mode bio 0 1 1 {path}\n")
             }
             _ => format!(
                 "0 {FIRST_SECTORS} linear {} {FIRST_BEGIN}\n{FIRST_SECTORS} {} linear {} 0\n",

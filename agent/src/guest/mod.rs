@@ -2,6 +2,7 @@
 //! out through reserved memory, and the guest stops itself at exact instructions in between.
 //! No driver, interrupt or host thread takes part, so nothing outside reaches the virtual clock.
 
+pub mod clock;
 pub mod fw_cfg;
 pub mod handout;
 pub mod modules;

@@ -13,6 +13,16 @@ const PANICKED: u8 = 1;
 /// Mapping and unmapping take microseconds; a clock that QEMU moved, milliseconds at the least.
 const MOST_VIRTUAL_TIME: Duration = Duration::from_millis(1);
 
+/// Stops here for good, whatever the clock does meanwhile: the machine is not to be continued.
+///
+/// # Errors
+/// If the ports are out of reach.
+pub fn end() -> anyhow::Result<()> {
+    let ports = Ports::acquire(PVPANIC_PORT, 1).context("no right to the pvpanic port")?;
+    ports.write_u8(0, PANICKED);
+    Ok(())
+}
+
 /// Stops here. Returns when, and if, the host continues the machine.
 ///
 /// # Errors

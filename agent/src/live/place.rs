@@ -10,10 +10,8 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use serde_json::{Value, json};
 
-use crate::device::number;
+use crate::device::{iostats, number};
 
-/// Bytes of what /sys/block/DISK/stat calls a sector, whatever the disk's own are.
-const SECTOR_BYTES: i64 = 512;
 /// Settings of the disk's queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 7] = [
     "write_cache",
@@ -82,8 +80,8 @@ impl Place {
 
     /// What the disk counted, of everybody's requests; nothing where there is no disk.
     pub fn statistics(&self) -> BTreeMap<String, i64> {
-        let text = self.disk.as_ref().and_then(|disk| fs::read_to_string(disk.join("stat")).ok());
-        text.map_or_else(BTreeMap::new, |text| statistics(&text))
+        let counted = self.disk.as_ref().and_then(|disk| iostats::read(disk).ok());
+        counted.unwrap_or_default()
     }
 }
 
@@ -131,26 +129,6 @@ fn disk_of(device: &str) -> Option<PathBuf> {
     if folder.join("partition").exists() { folder.parent().map(Into::into) } else { Some(folder) }
 }
 
-/// The counters of a disk (Documentation/admin-guide/iostats.rst), under the names that the lab's
-/// device has for them.
-fn statistics(stat: &str) -> BTreeMap<String, i64> {
-    let fields: Vec<i64> = stat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let counters = [
-        ("read_requests", 0, 1),
-        ("read_bytes", 2, SECTOR_BYTES),
-        ("write_requests", 4, 1),
-        ("write_bytes", 6, SECTOR_BYTES),
-        ("busy_ns", 9, 1_000_000),
-        ("discard_requests", 11, 1),
-        ("discard_bytes", 13, SECTOR_BYTES),
-        ("flush_requests", 15, 1),
-    ];
-    counters
-        .into_iter()
-        .filter_map(|(name, place, unit)| Some((name.to_owned(), fields.get(place)? * unit)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,19 +145,6 @@ mod tests {
         assert_eq!(mount_with(MOUNTINFO, 40).unwrap().filesystem, "tmpfs");
         assert_eq!(mount_with(MOUNTINFO, 4), None);
         assert_eq!(mount_with("36 22 0:31", 36), None);
-    }
-
-    #[test]
-    fn the_counters_of_a_disk_have_the_names_of_the_lab() {
-        let stat = "  10  1  80  5  20  2  160  6  0  7  11  3  0  24  1  4  2\n";
-        let found = statistics(stat);
-        assert_eq!(found["read_bytes"], 80 * 512);
-        assert_eq!(found["write_requests"], 20);
-        assert_eq!(found["write_bytes"], 160 * 512);
-        assert_eq!(found["discard_bytes"], 24 * 512);
-        assert_eq!(found["flush_requests"], 4);
-        // Kernels before 5.5 do not count flushes.
-        assert!(!statistics("1 2 3 4 5 6 7 8 9 10 11").contains_key("flush_requests"));
     }
 
     #[test]

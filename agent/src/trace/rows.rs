@@ -37,6 +37,7 @@ pub struct Request {
     pub asker_tid: Option<i64>,
     pub asker_comm: Option<String>,
     pub asker_call: Option<String>,
+    pub asker_begin_ns: Option<i64>,
     pub asker_file_id: Option<i64>,
     pub asker_count: i64,
     pub reason: Option<String>,

@@ -117,6 +117,7 @@ table!(
         asker_tid,
         asker_comm,
         asker_call,
+        asker_begin_ns,
         asker_file_id,
         asker_count,
         reason,

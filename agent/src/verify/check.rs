@@ -1,10 +1,10 @@
 //! The judgement: what the tracer said of each sector, against what the sector says itself.
 //!
 //! A sector holds what was written to it last, so the last write of each is checked. Of a stamped
-//! file, the stamp must be of that file and offset; of SQLite's files, the bytes must be some that
-//! SQLite wrote at that offset; journal and metadata must hold no stamp, but for the journal's
-//! copies of a file's data. And every durable sector of a stamped file must have been seen as its
-//! data at least once.
+//! file, the stamp must be of that file and offset; of SQLite's files and the few others, the
+//! bytes must be some that were written at that offset; journal and metadata must hold no stamp,
+//! but for the journal's copies of a file's data. And every durable sector of a stamped file must
+//! have been seen as its data at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -28,7 +28,8 @@ const TOLD: usize = 20;
 pub struct Verdict {
     /// All that was written to the devices.
     pub bytes: u64,
-    pub data_bytes: u64,
+    /// By block type; what was discarded is `discard`.
+    pub types: BTreeMap<String, u64>,
     /// What was compared with the devices: the last write of each sector.
     pub checked_bytes: u64,
     /// Of those, contents that nobody knows: of SQLite's shared memory, and compressed ones.
@@ -60,7 +61,7 @@ impl Verdict {
 /// Who a file of the tables is.
 enum Owner<'a> {
     Stamped(&'a Known),
-    Sqlite(&'a str),
+    Recorded(&'a str),
     /// Written through a mapping by SQLite.
     SharedMemory,
     Stranger,
@@ -128,11 +129,14 @@ fn add_up(capture: &Capture, verdict: &mut Verdict) {
         if run.block_type == "unknown" {
             verdict.unknown_bytes += bytes;
         }
-        if capture.requests[run.request_id as usize].operation == "write" {
+        let name = match capture.requests[run.request_id as usize].operation.as_str() {
+            "write" => run.block_type.as_str(),
+            "discard" => "discard",
+            _ => continue,
+        };
+        *verdict.types.entry(name.to_owned()).or_default() += bytes;
+        if name != "discard" {
             verdict.bytes += bytes;
-            if run.block_type == "data" {
-                verdict.data_bytes += bytes;
-            }
         }
     }
 }
@@ -147,7 +151,7 @@ fn owner<'a>(row: &'a rows::File, log: &'a Log) -> Owner<'a> {
     match log.known.iter().find(named) {
         Some(known) => Owner::Stamped(known),
         _ if row.file_kind == "shm" => Owner::SharedMemory,
-        _ if log.sqlite.has(&row.path) => Owner::Sqlite(&row.path),
+        _ if log.recorded.has(&row.path) => Owner::Recorded(&row.path),
         _ => Owner::Stranger,
     }
 }
@@ -189,10 +193,10 @@ fn judge(
     }
     match owner {
         Owner::Stamped(known) => wrong_stamp(known, offset, stamp, sector),
-        Owner::Sqlite(path) => {
+        Owner::Recorded(path) => {
             let offset = offset?;
-            (!log.sqlite.held(path, offset, sector))
-                .then(|| format!("SQLite never wrote that there; {}", holds()))
+            (!log.recorded.held(path, offset, sector))
+                .then(|| format!("that was never written there; {}", holds()))
         }
         Owner::SharedMemory => {
             verdict.uncheckable_bytes += SECTOR as u64;

@@ -89,8 +89,8 @@ impl Known {
 #[derive(Default)]
 pub struct Log {
     pub known: Vec<Known>,
-    /// What SQLite wrote.
-    pub sqlite: Recorded,
+    /// What was written without stamps, most of it by SQLite.
+    pub recorded: Recorded,
 }
 
 impl Log {

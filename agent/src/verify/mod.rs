@@ -5,6 +5,7 @@
 //! stamp -> workload (writes, and keeps the log of them) -> the tracer's tables -> check;
 //! writers -> who wrote what last, for the tools of the filesystem
 
+mod beside;
 mod check;
 pub mod disk_image;
 mod log;

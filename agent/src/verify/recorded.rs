@@ -1,7 +1,8 @@
 //! What SQLite writes, as it hands it to the kernel: its VFS lets write(2) be replaced, and ours
 //! keeps of every sector of every file each content that it ever had. So the bytes of a journal
 //! that is gone, or of a page that was written again, are known like those of a stamped file.
-//! Shared memory (-shm) is written through a mapping, and not seen here.
+//! Shared memory (-shm) is written through a mapping, and not seen here. Others tell what they
+//! write themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
@@ -30,7 +31,12 @@ struct Shadow {
 }
 
 impl Recorded {
-    /// Whether SQLite wrote a file of this name.
+    /// Takes down a write to a file.
+    pub fn write(&mut self, path: &str, offset: usize, bytes: &[u8]) {
+        self.files.entry(path.to_owned()).or_default().write(offset, bytes);
+    }
+
+    /// Whether a file of this name was written.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
@@ -182,7 +188,8 @@ unsafe fn keep(
     let Some((directory, recorded)) = under_way.as_mut() else { return };
     let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{descriptor}")) else { return };
     let Ok(path) = path.strip_prefix(directory) else { return };
-    let shadow = recorded.files.entry(format!("/{}", path.display())).or_default();
+    let path = format!("/{}", path.display());
+    let shadow = recorded.files.entry(path).or_default();
     if shadow.bytes.len() != before {
         shadow.resize(before);
     }

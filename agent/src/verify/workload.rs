@@ -10,7 +10,8 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
 use super::log::{Known, Log};
-use super::sqlite;
+use super::recorded::Recorded;
+use super::{beside, sqlite};
 
 const PAGE: usize = 4096;
 const WRITERS: u32 = 8;
@@ -41,12 +42,25 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     }
     concurrent(directory, &mut log).context("the self-test's writes, concurrent")?;
     pause()?;
-    log.sqlite = sqlite::run(directory).context("the self-test's writes, SQLite")?;
+    log.recorded = sqlite::run(directory).context("the self-test's writes, SQLite")?;
+    pause()?;
+    let steps: [(&str, Beside); 3] =
+        [("linked", beside::linked), ("swapped", beside::swapped), ("trimmed", beside::trimmed)];
+    for (name, step) in steps.into_iter().filter(|(name, _)| *name != "swapped" || is_guest()) {
+        step(directory, &mut log.recorded).with_context(|| format!("the self-test's {name}"))?;
+        pause()?;
+    }
     log.known.iter_mut().for_each(Known::settle);
     Ok(log)
 }
 
 type Step = fn(&Folder, &mut Log) -> anyhow::Result<()>;
+type Beside = fn(&Path, &mut Recorded) -> anyhow::Result<()>;
+
+/// Where nobody else's memory could be swapped out to our file.
+fn is_guest() -> bool {
+    std::process::id() == 1
+}
 
 struct Folder<'a> {
     directory: &'a Path,

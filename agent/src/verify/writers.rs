@@ -32,12 +32,16 @@ pub fn last_writes(capture: &Capture) -> Last<'_> {
         if request.operation == "read" {
             continue;
         }
-        for index in 0..run.length_bytes / SECTOR as i64 {
-            let place = (request.device.as_str(), run.sector + index);
-            match request.operation.as_str() {
-                "write" => last.insert(place, (run, index * SECTOR as i64)),
-                _ => last.remove(&place),
-            };
+        let (device, sectors) = (request.device.as_str(), run.length_bytes / SECTOR as i64);
+        if request.operation == "write" {
+            let place = |index| ((device, run.sector + index), (run, index * SECTOR as i64));
+            last.extend((0..sectors).map(place));
+            continue;
+        }
+        let covered = last.range((device, run.sector)..(device, run.sector + sectors));
+        let covered: Vec<(&str, i64)> = covered.map(|(&place, _)| place).collect();
+        for place in covered {
+            last.remove(&place);
         }
     }
     last

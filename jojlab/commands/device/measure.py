@@ -80,6 +80,10 @@ def measure(
         print(f"  not to be measured, as {base.name}: NAND times, caches, garbage collection")
         for name in fitted.unmet:
             print(f"  the model cannot show {name} with {KNOBS[name][0]} alone")
+        if fitted.unmet:
+            print(
+                f"  another --like than {base.name} may be nearer: emmc-5.1, ufs-3.1, nvme-plp ..."
+            )
         if out is not None:
             print(f"profile {out}")
     raise typer.Exit(INCOMPLETE if fitted.unmet else FINE)

@@ -28,13 +28,20 @@ def show(
     Examples:
       joj device show emmc-galaxy-s3
       joj device show ufs-2.1 --sources
+      joj device show qemu-nvme
       joj device show ./my-card.toml --json | jq .figures
     """
+    from jojlab.device.emulated import EMULATED, NOTE
     from jojlab.device.figures import measure_model
     from jojlab.device.profile import read_profile
     from jojlab.report.device_screen import print_device
     from jojlab.report.terminal import terminal
 
+    if name in EMULATED:
+        emulated = EMULATED[name]
+        document = {**vars(emulated), "note": NOTE}
+        print(json.dumps(document, indent=1) if as_json else f"{name}: {emulated.title}\n{NOTE}")
+        return
     profile = read_profile(name)
     figures = measure_model(profile.model)
     if not as_json:

@@ -23,9 +23,15 @@ def attribution(
         typer.Option(
             metavar="NAME",
             help="On a device made of others, in the guest: dm-linear, dm-stripe, dm-crypt, "
-            "dm-on-md, md-raid0, md-raid1.",
+            "dm-multipath, dm-on-md, md-raid0, md-raid1.",
         ),
     ] = None,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="In a guest on qemu-nvme, qemu-scsi or qemu-sd.")
+    ] = "",
+    partition: Annotated[
+        bool, typer.Option("--partition", help="In a guest: on a partition of the disk.")
+    ] = False,
     host: Annotated[
         bool, typer.Option("--host", help="On this kernel and loop devices; needs root.")
     ] = False,
@@ -52,10 +58,12 @@ def attribution(
       joj verify attribution --filesystem f2fs
       joj verify attribution --filesystem ext4 --mount-options data=journal
       joj verify attribution --filesystem ext4 --stack dm-crypt
+      joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --host --json
 
     Exit code 1 when a byte is of the wrong file, 4 when the owner of one is unknown.
     """
+    from jojlab.device.emulated import EMULATED
     from jojlab.errors import UseError
     from jojlab.guest.verification import FILESYSTEMS, STACKS
     from jojlab.verify.host import verify_on_host
@@ -67,9 +75,17 @@ def attribution(
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
-    options = _options(stack, mkfs_options, mount_options, external_journal)
-    if host and options:
-        raise UseError(f"--host takes no {', '.join(options)}", "drop it, or drop --host")
+    options = _options(stack, mkfs_options, mount_options, external_journal, partition)
+    if host and (device or options):
+        given = ", ".join([*(["device"] if device else []), *options])
+        raise UseError(f"--host takes no {given}", "drop it, or drop --host")
+    if device and device not in EMULATED:
+        raise UseError(f"--device {device}: no such device", f"one of {', '.join(EMULATED)}")
+    if (stack and (device or partition)) or (device and external_journal):
+        raise UseError(
+            "an emulated disk or a partition is one: no --stack and no --external-journal on it",
+            "drop one of them",
+        )
     if stack and stack not in STACKS:
         raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
     verdicts: list[Verdict] = []
@@ -82,7 +98,7 @@ def attribution(
             else:
                 verdicts.append(found)
     else:
-        verdicts = [verify_in_lab(name, **options) for name in chosen]
+        verdicts = [verify_in_lab(name, device=device, **options) for name in chosen]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         print(json.dumps({"filesystems": rows, "skipped": skipped}, indent=1, ensure_ascii=False))
@@ -92,7 +108,7 @@ def attribution(
 
 
 def _options(
-    stack: str | None, mkfs: str, mount: str, external_journal: bool
+    stack: str | None, mkfs: str, mount: str, external_journal: bool, partition: bool
 ) -> dict[str, str | bool]:
     """Return what was given, so that the record of the plain self-test is always the same."""
     given: dict[str, str | bool] = {
@@ -100,6 +116,7 @@ def _options(
         "mkfs_options": mkfs,
         "mount_options": mount,
         "external_journal": external_journal,
+        "partition": partition,
     }
     return {name: value for name, value in given.items() if value}
 

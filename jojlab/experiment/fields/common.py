@@ -15,7 +15,8 @@ NO_DEVICE = "none"
 COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "device",
-        "profile of the modelled flash device, a name in devices/ or a path",
+        "profile of the modelled flash device, a name in devices/ or a path; or one that QEMU "
+        "emulates, by the clock on the wall: qemu-nvme, qemu-scsi, qemu-sd",
         "emmc-galaxy-s3",
         place=("device", "profile"),
     ),

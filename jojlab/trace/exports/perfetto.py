@@ -1,8 +1,9 @@
 """Writes a capture as a Perfetto trace (protos/perfetto/trace/trace.proto): open it in its viewer.
 
 A group of tracks for each device, a track for each place in its queue: requests that overlap never
-share one, since slices of one track nest. A track for each thread's transactions stands beside; an
-arrow (flow) leads from a transaction to each of its requests.
+share one, since slices of one track nest. A track for each thread stands beside, with its
+transactions and the calls that waited; an arrow (flow) leads from a call to each request it waited
+for, or from the transaction where no call is known.
 Written a batch at a time: a Trace is a sequence of packets, and may be written piece by piece.
 """
 
@@ -21,13 +22,14 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 )
 
 from jojlab.trace.capture import Capture
+from jojlab.trace.exports.perfetto_threads import Calls, Slice, nested, transaction_slices
 from jojlab.trace.exports.rows import file_paths, requests
 
 NAME = "perfetto"
 SUFFIX = ".perfetto-trace"
 _SEQUENCE = 1
 _PACKETS_AT_ONCE = 4096
-_TRANSACTIONS = 1  # uuid of those of thread 0; those of devices follow the last thread's
+_THREADS = 1  # uuid of thread 0 of the workload; those of devices follow the last thread's
 
 # What a slice tells of its request, beside its name.
 _ARGUMENTS = (
@@ -50,7 +52,7 @@ class _Tracks:
         """Return the uuid of the track, and the descriptors of tracks that are new."""
         new: list[TrackDescriptor] = []
         if device not in self.devices:
-            self.devices[device] = self._uuid()
+            self.devices[device] = self.uuid()
             self._free[device], self._busy[device], self._places[device] = [], [], 0
             new.append(TrackDescriptor(uuid=self.devices[device], name=f"device {device}"))
         free, busy = self._free[device], self._busy[device]
@@ -59,7 +61,7 @@ class _Tracks:
         if free:
             track = heapq.heappop(free)
         else:
-            track = self._uuid()
+            track = self.uuid()
             self._places[device] += 1
             new.append(
                 TrackDescriptor(
@@ -71,7 +73,8 @@ class _Tracks:
         heapq.heappush(busy, (end_ns, track))
         return track, new
 
-    def _uuid(self) -> int:
+    def uuid(self) -> int:
+        """Return one that no track has yet."""
         self._next += 1
         return self._next
 
@@ -95,12 +98,13 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
     first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
     first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     yield first
-    threads = sorted({row["thread"] for row in transactions})
-    for thread in threads:
-        name = f"transactions of thread {thread}"
-        yield _described(TrackDescriptor(uuid=_TRANSACTIONS + thread, name=name))
+    threads = {row["thread"]: row["tid"] for row in transactions}
+    for thread in sorted(threads):
+        name = f"thread {thread} of the workload"
+        yield _described(TrackDescriptor(uuid=_THREADS + thread, name=name))
     flows: dict[int, list[int]] = {}
-    paths, tracks = file_paths(capture), _Tracks(_TRANSACTIONS + max(threads, default=0))
+    paths, tracks = file_paths(capture), _Tracks(_THREADS + max(threads, default=0))
+    calls = Calls()
     for request in requests(capture):
         # What was not seen to complete has no length.
         begin_ns, end_ns = request["issue_ns"], request["complete_ns"] or request["issue_ns"]
@@ -111,35 +115,44 @@ def _packets(capture: Capture) -> Iterator[TracePacket]:
         begin.track_event.name = _name(request, paths)
         begin.track_event.categories.append("request")
         _annotate(begin, request, paths)
-        if request["transaction_id"] is not None:
-            begin.track_event.terminating_flow_ids.append(flow)
+        called = calls.add(request, flow, paths.get(request["asker_file_id"], ""))
+        if not called and request["transaction_id"] is not None:
             flows.setdefault(request["transaction_id"], []).append(flow)
+            called = True
+        if called:
+            begin.track_event.terminating_flow_ids.append(flow)
         yield begin
         yield _event(end_ns, TrackEvent.TYPE_SLICE_END, track)
-    for row in transactions:
-        yield from _transaction(row, flows.get(row["transaction_id"], []))
+    for thread, tid in sorted(threads.items()):
+        slices = calls.of(tid)
+        for row in (row for row in transactions if row["thread"] == thread):
+            slices += transaction_slices(row, flows.get(row["transaction_id"], []))
+        yield from _thread(slices, _THREADS + thread)
+    for tid, command in sorted(calls.commands.items()):
+        if tid not in threads.values():
+            track = tracks.uuid()
+            yield _described(TrackDescriptor(uuid=track, name=f"{command} {tid}"))
+            yield from _thread(calls.of(tid), track)
 
 
-def _transaction(row: dict[str, Any], flows: list[int]) -> Iterator[TracePacket]:
-    track = _TRANSACTIONS + row["thread"]
-    begin = _event(row["begin_ns"], TrackEvent.TYPE_SLICE_BEGIN, track)
-    begin.track_event.name = f"{row['kind']} {row['transaction_id']}"
-    begin.track_event.categories.append("transaction")
-    begin.track_event.flow_ids.extend(flows)
-    for name in ("phase", "databases", "sync_calls", "wal_frames"):
-        _argument(begin, name, row[name])
-    yield begin
-    if row["commit_ns"] > row["begin_ns"]:
-        yield _event(row["commit_ns"], TrackEvent.TYPE_SLICE_BEGIN, track, "COMMIT")
-        yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
-    yield _event(row["return_ns"], TrackEvent.TYPE_SLICE_END, track)
+def _thread(slices: list[Slice], track: int) -> Iterator[TracePacket]:
+    for time_ns, one, begins in nested(slices):
+        kind = TrackEvent.TYPE_SLICE_BEGIN if begins else TrackEvent.TYPE_SLICE_END
+        packet = _event(time_ns, kind, track)
+        if begins:
+            packet.track_event.name = one.name
+            packet.track_event.categories.append(one.category)
+            packet.track_event.flow_ids.extend(one.flows)
+            for name, value in one.arguments.items():
+                _argument(packet, name, value)
+        yield packet
 
 
 def _described(descriptor: TrackDescriptor) -> TracePacket:
     return TracePacket(track_descriptor=descriptor, trusted_packet_sequence_id=_SEQUENCE)
 
 
-def _event(time_ns: int, kind: int, track: int, name: str = "") -> TracePacket:
+def _event(time_ns: int, kind: int, track: int) -> TracePacket:
     packet = TracePacket(
         timestamp=time_ns,
         timestamp_clock_id=BuiltinClock.BUILTIN_CLOCK_MONOTONIC,
@@ -147,8 +160,6 @@ def _event(time_ns: int, kind: int, track: int, name: str = "") -> TracePacket:
     )
     packet.track_event.type = kind
     packet.track_event.track_uuid = track
-    if name:
-        packet.track_event.name = name
     return packet
 
 

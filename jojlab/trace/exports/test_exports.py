@@ -92,6 +92,60 @@ def test_flows_lead_from_each_transaction_to_its_requests(tmp_path: Path) -> Non
     assert Counter(begins.values()) == {f"insert {n}": 9 for n in range(TRANSACTIONS)}
 
 
+def syncing() -> CaptureBuilder:
+    """A transaction with two fsyncs, of which the second waits for a flush that outlives it, and an
+    fsync of another process that jbd2 serves.
+    """
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    file_id = builder.file("/a.db", "db")
+    times = [(1_200, 1_500, 1, 1_100), (1_600, 1_800, 1, 1_100), (2_000, 9_000, 1, 1_900),
+             (1_700, 2_500, 77, 1_000), (2_600, 2_700, None, None)]  # fmt: skip
+    for place, (issue_ns, complete_ns, tid, asker_begin_ns) in enumerate(times):
+        builder.request(
+            [("data", "", file_id, 4096)],
+            sector=8 * place,
+            asker=("fsync", file_id) if tid else None,
+            issue_ns=issue_ns,
+            queue_ns=issue_ns - 10,
+            complete_ns=complete_ns,
+            transaction_id=0 if tid != 77 else None,
+            **({"asker_begin_ns": asker_begin_ns, "asker_tid": tid} if tid else {}),
+        )
+    builder.tables["transactions"].append(
+        {
+            "transaction_id": 0, "thread": 0, "tid": 1, "phase": "commit", "kind": "insert",
+            "databases": 1, "begin_ns": 900, "commit_ns": 1_050, "return_ns": 3_000,
+            "sync_calls": 2, "wal_frames": 0, "busy_retries": 0,
+        }
+    )  # fmt: skip
+    return builder
+
+
+def test_flows_lead_from_each_call_to_what_it_waited_for(tmp_path: Path) -> None:
+    found = packets(capture_of(tmp_path, syncing()), tmp_path)
+    assert check_nesting(found) == {"write a.db": 5, "insert 0": 1, "COMMIT": 1, "fsync a.db": 3}
+    tracks = {p.track_descriptor.uuid: p.track_descriptor.name for p in found}
+    slices = {}
+    open_slices: dict[int, list[TracePacket]] = {}
+    for packet in found:
+        event = packet.track_event
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            open_slices.setdefault(event.track_uuid, []).append(packet)
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            begin = open_slices[event.track_uuid].pop()
+            if begin.track_event.flow_ids:
+                key = tracks[event.track_uuid], begin.timestamp, packet.timestamp
+                slices[key] = list(begin.track_event.flow_ids)
+    assert slices == {
+        ("thread 0 of the workload", 900, 3_000): [5],
+        ("thread 0 of the workload", 1_100, 1_800): [1, 2],
+        ("thread 0 of the workload", 1_900, 3_000): [3],
+        ("joj-agent 77", 1_000, 2_500): [4],
+    }
+    ends = [flow for p in found for flow in p.track_event.terminating_flow_ids]
+    assert sorted(ends) == [1, 2, 3, 4, 5]
+
+
 def test_requests_that_overlap_have_tracks_of_their_own(tmp_path: Path) -> None:
     found = packets(capture_of(tmp_path, overlapping()), tmp_path)
     assert check_nesting(found) == {"write a.db": 5}

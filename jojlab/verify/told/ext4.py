@@ -65,8 +65,9 @@ def _add_inode(answer: str, unit: int, exact: Places) -> None:
         return  # its blocks are kept for group descriptors
     if inode == _JOURNAL_INODE:
         fact = Fact(("fs-journal",))
-    elif kind[1] == "directory":
-        fact = Fact(_METADATA)
+    elif kind[1] != "regular":
+        # Of directories; and of long symbolic links, which were data before Linux 5.19.
+        fact = Fact(_METADATA if kind[1] == "directory" else ())
     else:
         fact = Fact(("data",), (), inode)
     # "Level Entries Logical Physical Length Flags"; a level above the last is a block of the tree.

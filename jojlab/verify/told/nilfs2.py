@@ -81,4 +81,6 @@ def _fact(inode: int, line: str, is_data: bool, unit: int) -> Fact:
         return Fact(_METADATA, ("btree-node", *own), None if own else inode)
     if inode in _TABLES:
         return Fact(_METADATA, (_TABLES[inode],))
-    return Fact(("data",), (), inode, number(r"blkoff = (\d+)", line) * unit)
+    # A directory is to dumpseg what a file is.
+    kinds = ("data", *_METADATA)
+    return Fact(kinds, ("directory",), inode, number(r"blkoff = (\d+)", line) * unit)

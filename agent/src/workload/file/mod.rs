@@ -21,6 +21,7 @@ use super::ledger::{self, Ledger};
 use super::{Finished, Remains, WorkloadError, hash_of};
 use crate::case::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
 use metadata::Metadata;
+pub use open_file::AlignedBuffer;
 use read::Read;
 use write::Write;
 

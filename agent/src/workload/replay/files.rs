@@ -14,8 +14,8 @@ use crate::workload::WorkloadError;
 use crate::workload::draw::generator;
 use crate::workload::file::{Check, failed};
 
-/// A call takes 17 bytes at the least, so that there are never more than a few million.
-const MOST_SCRIPT_BYTES: u64 = 256 << 20;
+/// A call takes 12 bytes at the least, so that there are never more than a few million.
+const MOST_SCRIPT_BYTES: u64 = 64 << 20;
 /// What is written at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -36,11 +36,9 @@ pub fn read_script(path: &Path) -> Result<Script, WorkloadError> {
     mobigen::parse(&text).map_err(|error| refuse(error.to_string()))
 }
 
-/// Bytes to write, that no device can make shorter.
-pub fn contents(seed: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    generator(seed, 0).fill_bytes(&mut bytes);
-    bytes
+/// Makes bytes to write, that no device can make shorter.
+pub fn fill_contents(seed: u64, bytes: &mut [u8]) {
+    generator(seed, 0).fill_bytes(bytes);
 }
 
 /// The files of one replay.
@@ -56,7 +54,8 @@ impl Files {
     /// If there is no room for them, or a step fails.
     pub fn make(directory: &Path, places: Vec<Place>, seed: u64) -> Result<Self, WorkloadError> {
         refuse_large(directory, &places)?;
-        let contents = contents(seed, CHUNK_BYTES);
+        let mut contents = vec![0; CHUNK_BYTES];
+        fill_contents(seed, &mut contents);
         let paths: Vec<PathBuf> = places.iter().map(|place| directory.join(&place.path)).collect();
         for (place, path) in places.iter().zip(&paths) {
             let folder = if place.is_directory { Some(path.as_path()) } else { path.parent() };

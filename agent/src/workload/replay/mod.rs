@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::clock::now_ns;
 use super::conduct::{self, Length, Observer, Plan, Task, Worker};
+use super::file::AlignedBuffer;
 use super::ledger::{self, Done, Ledger, Verb};
 use super::{Finished, Remains, WorkloadError, hash_of};
 use crate::case::replay::ReplaySettings;
@@ -27,6 +28,9 @@ use crate::syscall::{Name, Resolved, Script, Step};
 use files::Files;
 use perform::Handles;
 use turns::Turns;
+
+/// Most memory of all threads' buffers together.
+const MOST_BUFFERS_BYTES: usize = 1 << 30;
 
 /// A prepared replay.
 pub struct Replay {
@@ -69,7 +73,8 @@ struct Player {
     steps: Vec<Step>,
     next: usize,
     stage: Arc<Stage>,
-    buffer: Vec<u8>,
+    /// Where reads go and writes come from; aligned, for files that were opened with O_DIRECT.
+    buffer: AlignedBuffer,
 }
 
 impl Replay {
@@ -90,6 +95,14 @@ impl Replay {
             return Err(WorkloadError::Refused(format!("{path}: no call that can be replayed")));
         }
         let Resolved { threads, places, handles, .. } = resolved;
+        let needed = threads.iter().map(|thread| longest(&thread.steps)).sum::<usize>();
+        if needed > MOST_BUFFERS_BYTES {
+            let path = settings.script.display();
+            return Err(WorkloadError::Refused(format!(
+                "{path}: the longest calls of its threads take {needed} bytes of memory, more than \
+                 {MOST_BUFFERS_BYTES}; replay a part of it"
+            )));
+        }
         let stage = Arc::new(Stage {
             turns: Turns::new(places.len()),
             files: Files::make(directory, places, seed)?,
@@ -101,8 +114,8 @@ impl Replay {
             otherwise: Mutex::new(BTreeMap::new()),
         });
         let player = |steps: Vec<Step>| {
-            let longest = steps.iter().map(|step| step.bytes).max().unwrap_or(0);
-            let buffer = files::contents(seed, longest);
+            let mut buffer = AlignedBuffer::new(longest(&steps));
+            files::fill_contents(seed, buffer.bytes());
             Player { steps, next: 0, stage: Arc::clone(&stage), buffer }
         };
         let players = threads.into_iter().map(|thread| player(thread.steps)).collect();
@@ -166,6 +179,11 @@ impl Replay {
             remains: Remains::File(vec![Box::new(check)]),
         }
     }
+}
+
+/// The bytes of the longest call.
+fn longest(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.bytes).max().unwrap_or(0)
 }
 
 impl Facts {
@@ -233,13 +251,18 @@ impl Task for Player {
         let step = &steps[*next];
         *next += 1;
         let due_ns = stage.start_ns.get_or_init(now_ns).saturating_add(step.due_ns);
-        sleep_until(due_ns);
+        if let Ok(left_ns @ 1..) = u64::try_from(due_ns - now_ns()) {
+            stage.turns.sleep(Duration::from_nanos(left_ns));
+        }
         let performs = stage.turns.wait(step.file, step.turn);
         let begin_ns = now_ns();
         let path = stage.files.path(step.file);
         // Another thread failed: the replay has no result, and this one is to end soon.
-        let result =
-            if performs { perform::perform(step, path, &stage.handles, buffer) } else { Ok(0) };
+        let result = if performs {
+            perform::perform(step, path, &stage.handles, buffer.bytes())
+        } else {
+            Ok(0)
+        };
         let return_ns = now_ns();
         if let Err(source) = result.as_ref().map_err(|error| error.raw_os_error())
             && result.as_ref().is_err_and(perform::is_fatal)
@@ -284,14 +307,6 @@ impl Stage {
             let entry = otherwise.entry(step.name.word()).or_insert((0, step.line));
             *entry = (entry.0 + 1, entry.1.min(step.line));
         }
-    }
-}
-
-/// Sleeps until a time of the one clock.
-fn sleep_until(time_ns: i64) {
-    let left_ns = time_ns - now_ns();
-    if let Ok(left_ns) = u64::try_from(left_ns) {
-        std::thread::sleep(Duration::from_nanos(left_ns));
     }
 }
 

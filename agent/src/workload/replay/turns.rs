@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Whose turn it is, of each file.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub struct Turns {
     ended: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
+    sleepers: Mutex<()>,
+    alarm: Condvar,
 }
 
 impl Turns {
@@ -22,7 +25,17 @@ impl Turns {
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
             changed: Condvar::new(),
+            sleepers: Mutex::new(()),
+            alarm: Condvar::new(),
         }
+    }
+
+    /// Sleeps for a time, or until no turn will come any more.
+    pub fn sleep(&self, time: Duration) {
+        let held = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_on = |(): &mut ()| !self.ended.load(Ordering::SeqCst);
+        // Either way it is over; what a thread that panicked left behind is no value.
+        drop(self.alarm.wait_timeout_while(held, time, is_on));
     }
 
     /// Waits for a turn on a file; false where the replay ended early, and it will never come.
@@ -46,10 +59,13 @@ impl Turns {
         self.tell();
     }
 
-    /// No turn will come any more: all who wait go on.
+    /// No turn will come any more: all who wait or sleep go on.
     pub fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
         self.tell();
+        let held = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.alarm.notify_all();
+        drop(held);
     }
 
     /// Who waits has said so before looking at what was changed here before.
@@ -91,6 +107,8 @@ mod tests {
         let turns = Turns::new(2);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| turns.wait(1, 7));
+            // Longer than any test may take.
+            scope.spawn(|| turns.sleep(Duration::from_secs(100_000)));
             turns.end();
             assert!(!waiting.join().unwrap());
         });

@@ -1,0 +1,169 @@
+//! A disk under test, as one thing whatever its driver: its node, its number, its queue, and what
+//! it counts. A modelled one counts for itself; of any other the block layer and the interrupts of
+//! its adapter are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use super::{flash, interrupts, iostats, number};
+
+/// A driver may look for its disk in the background; devtmpfs makes the node when it is found.
+const NODE_ATTEMPTS: u32 = 10_000;
+const NODE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Why a disk cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    #[error("{node} did not appear: is its driver in, and devtmpfs mounted on /dev?")]
+    NoNode { node: PathBuf },
+    #[error("{0:?} is no name of a disk")]
+    Name(String),
+    #[error("cannot look at {node}: {source}")]
+    Node { node: PathBuf, source: io::Error },
+    #[error("cannot read the queue setting {path}: {source}")]
+    Setting { path: PathBuf, source: io::Error },
+    #[error("cannot read the statistics of {node}: {source}")]
+    Statistics { node: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Flash(#[from] flash::FlashError),
+}
+
+/// Who counts a disk's requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Witness {
+    /// The modelled device itself.
+    Model,
+    /// The block layer; and the lines of its adapter in /proc/interrupts.
+    BlockLayer(BTreeSet<u32>),
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct Disk {
+    name: String,
+    node: PathBuf,
+    /// Its folder in /sys/block.
+    folder: PathBuf,
+    witness: Witness,
+}
+
+impl Disk {
+    /// A disk of any driver, such as nvme0n1; waits for it.
+    ///
+    /// # Errors
+    /// If it does not appear.
+    pub fn of_kernel(name: &str) -> Result<Self, DiskError> {
+        // A name in /sys/block has an exclamation mark where the node has a folder.
+        if name.is_empty() || name.contains(['/', '!', '.']) {
+            return Err(DiskError::Name(name.to_owned()));
+        }
+        let mut disk = Self::wait_for(name.to_owned(), Witness::Model)?;
+        disk.witness = Witness::BlockLayer(interrupts::lines_of(&disk.folder));
+        Ok(disk)
+    }
+
+    /// The disk of this name, as soon as its node is there.
+    pub(super) fn wait_for(name: String, witness: Witness) -> Result<Self, DiskError> {
+        let (node, folder) = (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
+        wait_for_node(&node)?;
+        Ok(Self { name, node, folder, witness })
+    }
+
+    /// Its name in the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its node.
+    pub fn node(&self) -> &Path {
+        &self.node
+    }
+
+    /// Its folder in /sys/block.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whose its statistics are.
+    pub fn witness(&self) -> &Witness {
+        &self.witness
+    }
+
+    /// Its number, as the kernel has it.
+    ///
+    /// # Errors
+    /// If the node is gone.
+    pub fn number(&self) -> Result<u32, DiskError> {
+        let metadata = fs::metadata(&self.node)
+            .map_err(|source| DiskError::Node { node: self.node.clone(), source })?;
+        Ok(number::of_node(metadata.rdev()))
+    }
+
+    /// A setting of its queue, as the kernel has it in force
+    /// (Documentation/ABI/stable/sysfs-block).
+    ///
+    /// # Errors
+    /// With the file's name, if the kernel has no such setting.
+    pub fn queue_setting(&self, name: &str) -> Result<String, DiskError> {
+        let path = self.folder.join("queue").join(name);
+        let text =
+            fs::read_to_string(&path).map_err(|source| DiskError::Setting { path, source })?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// Gives a modelled device the past its parameters ask for; any other has its own.
+    ///
+    /// # Errors
+    /// If requests are under way.
+    pub fn age(&self) -> Result<(), DiskError> {
+        match self.witness {
+            Witness::Model => Ok(flash::age(&self.folder)?),
+            Witness::BlockLayer(_) => Ok(()),
+        }
+    }
+
+    /// What was counted of it, and `in_flight`, the requests under way.
+    ///
+    /// # Errors
+    /// If its witness does not tell.
+    pub fn statistics(&self) -> Result<BTreeMap<String, i64>, DiskError> {
+        let unreadable = |source| DiskError::Statistics { node: self.node.clone(), source };
+        match &self.witness {
+            Witness::Model => Ok(flash::statistics(&self.folder)?),
+            Witness::BlockLayer(lines) => {
+                let mut counted = iostats::read(&self.folder).map_err(unreadable)?;
+                let came = interrupts::count(lines).map_err(unreadable)?;
+                counted.insert("interrupts".to_owned(), came);
+                Ok(counted)
+            }
+        }
+    }
+}
+
+/// Returns as soon as the node is there.
+pub(super) fn wait_for_node(node: &Path) -> Result<(), DiskError> {
+    for _ in 0..NODE_ATTEMPTS {
+        if node.exists() {
+            return Ok(());
+        }
+        thread::sleep(NODE_PAUSE);
+    }
+    Err(DiskError::NoNode { node: node.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leaves_the_folder_of_devices_is_refused() {
+        for name in ["", "../sda", "mapper/x", "cciss!c0d0", "."] {
+            assert!(matches!(Disk::of_kernel(name), Err(DiskError::Name(_))), "{name}");
+        }
+    }
+}

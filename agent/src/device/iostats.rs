@@ -1,0 +1,61 @@
+//! What the kernel's block layer counts of a disk: reads stat in the disk's folder of /sys/block
+//! (Documentation/admin-guide/iostats.rst); gives the counters under the names that the modelled
+//! device has for them.
+//!
+//! `write_requests` are not the modelled device's: a flush without data is one to the block layer,
+//! which hands the device the flush alone.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// Bytes of what the file calls a sector, whatever the disk's own are.
+const SECTOR_BYTES: i64 = 512;
+
+/// Name, place in the line, and unit of each counter.
+const COUNTERS: [(&str, usize, i64); 9] = [
+    ("read_requests", 0, 1),
+    ("read_bytes", 2, SECTOR_BYTES),
+    ("write_requests", 4, 1),
+    ("write_bytes", 6, SECTOR_BYTES),
+    ("in_flight", 8, 1),
+    ("busy_ns", 9, 1_000_000),
+    ("discard_requests", 11, 1),
+    ("discard_bytes", 13, SECTOR_BYTES),
+    ("flush_requests", 15, 1),
+];
+
+/// The counters of the disk with this folder, of everybody's requests.
+///
+/// # Errors
+/// If the disk is gone.
+pub fn read(folder: &Path) -> io::Result<BTreeMap<String, i64>> {
+    Ok(parse(&std::fs::read_to_string(folder.join("stat"))?))
+}
+
+fn parse(stat: &str) -> BTreeMap<String, i64> {
+    let fields: Vec<i64> = stat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    COUNTERS
+        .into_iter()
+        .filter_map(|(name, place, unit)| Some((name.to_owned(), fields.get(place)? * unit)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_a_disk_have_the_names_of_the_lab() {
+        let stat = "  10  1  80  5  20  2  160  6  3  7  11  3  0  24  1  4  2\n";
+        let found = parse(stat);
+        assert_eq!(found["read_bytes"], 80 * 512);
+        assert_eq!(found["write_requests"], 20);
+        assert_eq!(found["write_bytes"], 160 * 512);
+        assert_eq!(found["in_flight"], 3);
+        assert_eq!(found["discard_bytes"], 24 * 512);
+        assert_eq!(found["flush_requests"], 4);
+        // Kernels before 5.5 do not count flushes.
+        assert!(!parse("1 2 3 4 5 6 7 8 9 10 11").contains_key("flush_requests"));
+    }
+}

@@ -1,0 +1,93 @@
+//! The clock that the lab gave this guest: reads the kernel command line's field `joj.clock`.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+const FIELD: &str = "joj.clock=";
+
+/// What the kernel reads its clock from
+/// (Documentation/ABI/testing/sysfs-devices-system-clocksource).
+const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The TSC by its first calibration, which a busy host disturbs; the kernel compares it with other
+/// timers for a second, and then calls it tsc (tsc_refine_calibration_work() in
+/// arch/x86/kernel/tsc.c).
+const UNREFINED: &str = "tsc-early";
+const LOOKS: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What times in this guest mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// Instructions executed, idle time skipped: a result is a function of image and case. The
+    /// guest stops for its snapshot, and every case starts from there.
+    Virtual,
+    /// The clock on the wall, slowed and disturbed by the emulation. The guest boots with its case.
+    Wall,
+}
+
+impl Clock {
+    /// This guest's.
+    ///
+    /// # Errors
+    /// If the command line names a clock that there is not.
+    pub fn here() -> anyhow::Result<Self> {
+        Self::of_line(&fs::read_to_string("/proc/cmdline").context("/proc/cmdline")?)
+    }
+
+    fn of_line(line: &str) -> anyhow::Result<Self> {
+        match line.split_ascii_whitespace().find_map(|word| word.strip_prefix(FIELD)) {
+            None => Ok(Self::Virtual),
+            Some("wall") => Ok(Self::Wall),
+            Some(other) => bail!("{FIELD}{other} on the kernel command line: no such clock"),
+        }
+    }
+
+    /// Waits until the kernel knows how fast its clock runs; a virtual one's speed is given.
+    ///
+    /// # Errors
+    /// If it never finds out.
+    pub fn settle(self) -> anyhow::Result<()> {
+        if self == Self::Virtual {
+            return Ok(());
+        }
+        for _ in 0..LOOKS {
+            if source()? != UNREFINED {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        bail!("the kernel could not calibrate its clock: is this machine that busy?")
+    }
+
+    /// Its name in the manifest.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Wall => "guest-wall",
+        }
+    }
+}
+
+/// What the kernel reads its clock from, such as tsc.
+///
+/// # Errors
+/// If /sys is not mounted.
+pub fn source() -> anyhow::Result<String> {
+    Ok(fs::read_to_string(SOURCE).context(SOURCE)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_says_which() {
+        let of = |line| Clock::of_line(line).ok();
+        assert_eq!(of("quiet joj.handout=0x1:0x2\n"), Some(Clock::Virtual));
+        assert_eq!(of("quiet joj.clock=wall panic=-1\n"), Some(Clock::Wall));
+        assert_eq!(of("joj.clock=sun"), None);
+    }
+}

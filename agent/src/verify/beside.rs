@@ -1,0 +1,110 @@
+//! What is done beside writing to files: names without data of their own, memory that is swapped
+//! out to a file, and space given back. Their contents are no stamps, so they go to the record.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
+use std::path::Path;
+
+use anyhow::Context;
+use rustix::fs::IFlags;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::recorded::Recorded;
+
+const PAGE: usize = 4096;
+const SWAP_PAGES: usize = 1024;
+const SWAPPED_BYTES: usize = 2 << 20;
+const TRIMMED_BYTES: usize = 1 << 20;
+
+/// _IOWR('X', 121, struct fstrim_range), include/uapi/linux/fs.h.
+const FITRIM: libc::c_ulong = 0xc018_5879;
+
+/// A folder, a hard link, and symbolic links: one fits in an inode, the other does not.
+pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+    let folder = directory.join("folder");
+    fs::create_dir(&folder)?;
+    fs::hard_link(directory.join("buffered"), folder.join("hard"))?;
+    symlink("hard", folder.join("short"))?;
+    recorded.write("/folder/short", 0, b"hard");
+    let target = "long/".repeat(160);
+    symlink(&target, folder.join("long"))?;
+    recorded.write("/folder/long", 0, target.as_bytes());
+    File::open(&folder)?.sync_all()?;
+    Ok(File::open(directory)?.sync_all()?)
+}
+
+/// Memory is swapped out to a file, where the filesystem lets one be used for that.
+pub fn swapped(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+    let path = directory.join("swap");
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    // Btrfs swaps to files that it never copies on write; others do not know the flag.
+    let _ = rustix::fs::ioctl_setflags(&file, IFlags::NOCOW);
+    file.write_all_at(&vec![0; SWAP_PAGES * PAGE], 0)?;
+    let header = swap_header();
+    file.write_all_at(&header, 0)?;
+    recorded.write("/swap", 0, &header);
+    file.sync_all()?;
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a C string; the file is ours.
+    if unsafe { libc::swapon(name.as_ptr(), 0) } != 0 {
+        let error = std::io::Error::last_os_error();
+        // NILFS2 has no address that stays.
+        let is_refused = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
+        return if is_refused { Ok(()) } else { Err(error).context("swapon") };
+    }
+    let pushed = push_out();
+    // SAFETY: as above.
+    let off = unsafe { libc::swapoff(name.as_ptr()) };
+    let error = std::io::Error::last_os_error();
+    pushed.context("paging out")?;
+    if off == 0 { Ok(()) } else { Err(error).context("swapoff") }
+}
+
+/// union swap_header (include/linux/swap.h) of version 1, as mkswap(8) writes it.
+fn swap_header() -> Vec<u8> {
+    let mut header = vec![0; PAGE];
+    header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
+    header[1028..1032].copy_from_slice(&(SWAP_PAGES as u32 - 1).to_le_bytes());
+    header[PAGE - 10..].copy_from_slice(b"SWAPSPACE2");
+    header
+}
+
+fn push_out() -> rustix::io::Result<()> {
+    // SAFETY: a mapping of our own, used as one slice of its length and unmapped after that.
+    unsafe {
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        let none = std::ptr::null_mut();
+        let address = mmap_anonymous(none, SWAPPED_BYTES, flags, MapFlags::PRIVATE)?;
+        let memory = std::slice::from_raw_parts_mut(address.cast::<u8>(), SWAPPED_BYTES);
+        memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 7 + at / PAGE) as u8 | 1);
+        let result = madvise(address, SWAPPED_BYTES, Advice::LinuxPageOut);
+        munmap(address, SWAPPED_BYTES)?;
+        result
+    }
+}
+
+/// A file is deleted, and what is free is discarded (fstrim(8)) where the disk can.
+pub fn trimmed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+    let path = directory.join("trimmed");
+    let bytes: Vec<u8> = (0..TRIMMED_BYTES).map(|at| (at / 512) as u8 | 1).collect();
+    let file = File::create_new(&path)?;
+    file.write_all_at(&bytes, 0)?;
+    recorded.write("/trimmed", 0, &bytes);
+    file.sync_all()?;
+    drop(file);
+    fs::remove_file(&path)?;
+    let folder = File::open(directory)?;
+    rustix::fs::syncfs(&folder)?;
+    let mut range = [0, u64::MAX, 0];
+    // SAFETY: struct fstrim_range is three u64: start, length, shortest.
+    if unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) } != 0 {
+        let error = std::io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
+            return Err(error).context("FITRIM");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+"""How runs of peers are compared, with runs whose numbers are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.sync_share import paired
+from bench.workload import Row, compared, main
+
+
+def test_the_ratio_is_the_median_of_the_turns_own_ratios() -> None:
+    called: list[str] = []
+    ours_s, theirs_s = iter([10.0, 200.0, 30.0, 40.0, 50.0]), iter([10.0, 100.0, 60.0, 10.0, 50.0])
+
+    def ours() -> float:
+        called.append("ours")
+        return next(ours_s)
+
+    def theirs() -> float:
+        called.append("theirs")
+        return next(theirs_s)
+
+    (row,) = compared("what", ours, {"peer": (0.9, theirs)}, 5)
+    # Of the turns: 1, 2, 0.5, 4, 1; the ratio of the medians would be 0.8.
+    assert (row.ratio, row.spread) == (1.0, (1.0, 2.0))
+    assert (row.ours, row.theirs) == (40.0, 50.0)
+    assert row.met
+    # Who is first changes from turn to turn.
+    assert called[::2] == ["theirs", "ours", "theirs", "ours", "theirs"]
+
+
+def test_the_peer_s_syncs_are_a_ceiling() -> None:
+    row = Row("what", "peer", 1.1, 1, 1, 1.0, (1.0, 1.0), syncs=(0.5, 0.8))
+    assert row.ceiling == 1.25
+    assert not row.met
+    assert Row("what", "peer", 1.1, 1, 1, 1.1, (1.0, 1.0)).ceiling is None
+
+
+def test_calls_are_paired_by_thread() -> None:
+    lines = [
+        " 7 1.000000000:     syscalls:sys_exit_fsync: ",
+        " 7 2.000000000:     syscalls:sys_enter_fsync: ",
+        " 8 2.500000000: syscalls:sys_enter_fdatasync: ",
+        " 8 3.000000000:  syscalls:sys_exit_fdatasync: ",
+        " 7 4.250000000:      syscalls:sys_exit_fsync: ",
+    ]
+    assert list(paired(lines)) == [(2.5, 3.0), (2.0, 4.25)]
+
+
+def test_few_turns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--turns", "4"])
+    assert ended.value.code == 2
+    assert "medians are of 5 at least" in capsys.readouterr().err

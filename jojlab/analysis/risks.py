@@ -1,0 +1,66 @@
+"""What may a power cut or a crash destroy, by the settings of a case? What SQLite's and the
+filesystems' manuals say of each setting; nothing here was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# File workloads whose writes stay in caches (the field sync_mode), by the manual pages of open,
+# msync and sync_file_range.
+_LAZY_SYNCS = ("none", "o_direct", "mmap", "mmap_async", "sync_file_range")
+_NO_BARRIER = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
+
+
+def risks(case: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is at risk; empty where a returned commit survives a power cut."""
+    found = [*_of_sqlite(case), *_of_files(case)]
+    options = str(case.get("mount_options") or "").split(",")
+    if any(option in _NO_BARRIER for option in options):
+        found.append(
+            "the filesystem sends no flush: a power cut can lose commits and corrupt the database "
+            "and the filesystem"
+        )
+    if "data=writeback" in options:  # ext4(5)
+        found.append("after a power cut a file that had grown may hold old bytes of the device")
+    return tuple(found)
+
+
+def _of_sqlite(case: Mapping[str, Any]) -> list[str]:
+    """Words of sqlite.org/pragma.html on journal_mode and synchronous."""
+    journal, synchronous = case.get("journal_mode"), case.get("synchronous")
+    if journal is None:
+        return []
+    found = []
+    if journal in ("off", "memory") and case.get("batch_atomic_write") != "on":
+        found.append(
+            f"journal_mode {journal}: a crash during a commit can leave the database corrupt"
+        )
+    if synchronous == "off":
+        found.append("synchronous OFF: a power cut can lose commits and corrupt the database")
+    elif synchronous == "normal" and journal == "wal":
+        found.append("synchronous NORMAL: a power cut may lose the last commits, and no more")
+    elif synchronous == "normal":
+        found.append("synchronous NORMAL: a power cut at the wrong moment may corrupt the database")
+    elif journal == "delete" and synchronous == "full":
+        found.append(
+            "DELETE with synchronous FULL: a power cut just after a commit may undo it, as the "
+            "removal of the journal is not synced; EXTRA syncs it"
+        )
+    if journal == "wal" and int(case.get("databases") or 1) > 1:
+        found.append("WAL: a power cut may leave a transaction in some of its databases only")
+    return found
+
+
+def _of_files(case: Mapping[str, Any]) -> list[str]:
+    if case.get("sync_mode") in _LAZY_SYNCS:
+        return [f"sync mode {case['sync_mode']}: what was written may still be in a cache"]
+    if int(case.get("sync_every") or 1) > 1:
+        return [f"one sync for {case['sync_every']} operations: the last may be lost"]
+    if case.get("metadata_operation") not in (None, "stat") and "on" not in (
+        case.get("sync_file"),
+        case.get("sync_directory"),
+    ):
+        return ["no sync of file or directory: a power cut may undo it"]
+    return []

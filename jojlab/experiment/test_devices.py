@@ -1,0 +1,60 @@
+"""Which cases an emulated device can run, and that two clocks are never in one experiment."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.device.emulated import EMULATED
+from jojlab.errors import UseError
+from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.execute import case_json, plan
+from jojlab.experiment.fields import Value
+from jojlab.experiment.read import Experiment
+
+POLLED: dict[str, Value] = {
+    "workload": "file-read",
+    "read_mode": "o_direct",
+    "engine": "io_uring_polled",
+}
+
+
+def asked(matrix: dict[str, tuple[Value, ...]], **fixed: Value) -> Experiment:
+    return Experiment("asked", "What?", (1,), fixed, matrix, where="here").expanded()
+
+
+def test_a_case_names_its_disk_in_place_of_a_model() -> None:
+    planned, profiles = plan(asked({}, device="qemu-nvme"))
+    assert by_wall_clock(planned.cases) and profiles == {}
+    record = case_json(planned.cases[0], 1, profiles)
+    assert b'"disk": "nvme0n1"' in record and b"model" not in record
+    planned, profiles = plan(asked({}))
+    assert not by_wall_clock(planned.cases)
+    assert b'"disk"' not in case_json(planned.cases[0], 1, profiles)
+
+
+def test_two_clocks_are_not_in_one_experiment() -> None:
+    with pytest.raises(UseError, match="clock on the wall"):
+        plan(asked({"device": ("emmc-galaxy-s3", "qemu-nvme")}))
+    planned, _ = plan(asked({"device": tuple(EMULATED)}))
+    assert not any(case.skip for case in planned.cases)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"completion": "polling"}, "a driver of its own"),
+        ({"journal_device": "ufs-3.1"}, "one such device"),
+        ({"workload": "file-write", "file_bytes": 256 << 20, "threads": 4}, "three quarters"),
+    ],
+)
+def test_what_an_emulated_device_cannot_is_told(fields: dict[str, Value], words: str) -> None:
+    with pytest.raises(UseError, match=f"here: .*{words}"):
+        plan(asked({}, device="qemu-nvme", **fields))
+
+
+def test_polling_is_for_devices_with_queues_for_it() -> None:
+    planned, _ = plan(asked({"device": tuple(EMULATED)}, **POLLED))
+    skipped = {str(case.settings["device"]): case.skip for case in planned.cases}
+    assert skipped["qemu-nvme"] == ""
+    for name in ("qemu-scsi", "qemu-sd"):
+        assert "no queue for polling" in skipped[name] and "qemu-nvme" in skipped[name]

@@ -1,0 +1,32 @@
+"""The machine by the clock on the wall: its command line, and that the other one is not touched."""
+
+from __future__ import annotations
+
+from jojlab.device.emulated import EMULATED
+from jojlab.guest import modules, qemu, wall_clock
+from jojlab.guest.qemu import Machine
+from jojlab.guest.ready import DRIVERS
+
+
+def test_every_emulated_device_can_be_had() -> None:
+    assert list(wall_clock.DEVICES) == list(EMULATED)
+    for device in EMULATED:
+        given = wall_clock.arguments(device, "K", "I")
+        assert "-icount" not in given
+        line = given[given.index("-append") + 1]
+        assert "joj.clock=wall" in line
+        assert "memmap=0xc000000$0x40000000 joj.handout=0x40000000:0xc000000" in line
+        assert given[given.index("-m") + 1] == "1216M"
+
+
+def test_the_virtual_clock_s_machine_has_none_of_it() -> None:
+    given = qemu.arguments(Machine(0), "K", "I")
+    line = given[given.index("-append") + 1]
+    assert "joj.clock" not in line and "tsc=reliable tsc_early_khz=1000000 memmap=" in line
+    assert not set(modules.ROOTS) & set(DRIVERS.modules)
+    assert set(modules.PARAMETERS) <= set(DRIVERS.modules)
+
+
+def test_this_machine_has_a_name() -> None:
+    host = wall_clock.host()
+    assert host["cpu"] and host["cpus"] >= 1 and host["kernel"]

@@ -1,0 +1,116 @@
+"""The second kind of guest: one with a disk that QEMU emulates, by the clock on the wall.
+
+The same kernel, agent and way in and out as the other; but two processors under TCG without
+-icount, PCI, and drivers. No snapshot, as QEMU cannot save NVMe: each case boots, in seconds. What
+comes out depends on this machine and on what else it does, so nothing is cached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jojlab.device.emulated import CAPACITY_BYTES
+from jojlab.guest import handout, qemu
+from jojlab.guest.cache import Cache
+from jojlab.guest.image import Image
+from jojlab.guest.process import CONSOLE, start
+from jojlab.guest.runner import (
+    CASE_FILE,
+    CASE_TIMEOUT_S,
+    OUTCOME,
+    Outcome,
+    canonical,
+    check_outcome,
+    write_files,
+)
+
+MEMORY_MIB = 1024
+# The check that timer interrupts come counts them in a stretch of time, and panics where there are
+# none: on a busy machine the emulated timer is late.
+COMMAND_LINE = f"{qemu.COMMON_COMMAND_LINE}no_timer_check joj.clock=wall"
+_HANDOUT_ADDRESS = MEMORY_MIB * qemu.MIB
+_DISK_FILE = "disk.raw"
+
+# By name of jojlab/device/emulated.py: the adapters and the disk.
+DEVICES = {
+    "qemu-nvme": ("-device", "nvme,drive=disk,serial=joj"),
+    "qemu-scsi": ("-device", "virtio-scsi-pci,num_queues=2", "-device", "scsi-hd,drive=disk"),
+    "qemu-sd": ("-device", "sdhci-pci", "-device", "sd-card,drive=disk"),
+}
+
+
+def run_by_wall_clock(
+    cache: Cache,
+    image: Image,
+    case_json: bytes,
+    device: str,
+    out_dir: Path,
+    *,
+    capacity_bytes: int = CAPACITY_BYTES,
+    timeout_s: float = CASE_TIMEOUT_S,
+    on_progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Runs the case with a new disk of the kind `device`, and leaves its files in `out_dir`.
+
+    As run_case of runner.py, which says what is raised; but nothing comes from the cache, or goes
+    there, and the outcome has no key.
+    """
+    tell = on_progress or (lambda _stage: None)
+    case, begun = canonical(case_json), time.monotonic()
+    tell("run")
+    with cache.work_dir() as work:
+        (work / CASE_FILE).write_bytes(case)
+        with (work / _DISK_FILE).open("wb") as disk:
+            disk.truncate(capacity_bytes)
+        files = asyncio.run(_run(image, device, work, timeout_s))
+    check_outcome(files.pop(OUTCOME, None))
+    write_files(files, out_dir)
+    tell("done")
+    return Outcome("", tuple(sorted(files)), False, time.monotonic() - begun)
+
+
+def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
+    """The machine with one disk; its contents are a file of the folder that QEMU runs in."""
+    append = f"{COMMAND_LINE} {qemu.handout_words(_HANDOUT_ADDRESS)}"
+    return [
+        *("-machine", "q35", "-accel", "tcg,thread=multi"),
+        *("-cpu", "qemu64,+arat", "-smp", "2"),
+        *("-m", f"{MEMORY_MIB + qemu.HANDOUT_BYTES // qemu.MIB}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-device", "pvpanic", "-action", "panic=pause"),
+        # A flush waits for nothing: this machine's own disk shall have no part in the times.
+        *("-drive", f"if=none,id=disk,file={_DISK_FILE},format=raw,cache=unsafe,discard=unmap"),
+        *DEVICES[device],
+        *("-kernel", kernel, "-initrd", initramfs, "-append", append),
+    ]
+
+
+def host() -> dict[str, Any]:
+    """What of this machine the results depend on, as far as it has a name."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return {
+        "cpu": model[1] if model else "unknown",
+        "cpus": os.cpu_count() or 0,
+        "kernel": platform.release(),
+    }
+
+
+async def _run(image: Image, device: str, work: Path, timeout_s: float) -> dict[str, bytes]:
+    ours, theirs = socket.socketpair()
+    given = arguments(device, str(image.kernel), str(image.initramfs))
+    command = qemu.watched([*given, *qemu.record(CASE_FILE)], CONSOLE, theirs.fileno())
+    async with start(command, ours, theirs, work) as guest:
+        await guest.run_until_stop(timeout_s)
+        return await handout.collect(guest, _HANDOUT_ADDRESS, qemu.HANDOUT_BYTES)

@@ -1,0 +1,94 @@
+"""A run.json of wrong types is told as damaged, with the place, whatever the damage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jojlab.errors import DataError, JojError
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_shape import RUN, check_shape
+
+DOCUMENT: dict[str, Any] = {
+    "schema_version": 1,
+    "experiment": {
+        "name": "e", "question": "Q?", "notes": ["n"], "published": [], "charts": [],
+        "cases": ["a"], "parts": [],
+        "variants": [{"name": "v", "note": "", "unsafe": "", "fields": {"x": 1}, "cases": ["a"]}],
+        "settings": {"fixed": {"x": 1}, "matrix": {"y": [1, "2"]}},
+    },
+    "seeds": [1],
+    "cases": [
+        {
+            "case_id": "a", "case": {"x": 1}, "status": "ok", "reason": "",
+            "captures": [{"seed": 1, "folder": "captures/a/seed-1", "cached": False}],
+        }
+    ],
+    "fingerprint": {"image": "i"},
+}  # fmt: skip
+
+
+def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place within a document."""
+    inner: list[tuple[str | int, object]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    below = [place for key, element in inner for place in places(element, (*path, key))]
+    return [*([path] if path else []), *below]
+
+
+def test_what_is_written_is_of_the_shape() -> None:
+    check_shape(DOCUMENT, RUN)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("seeds",), None, "seeds is no list"),
+        (("cases", 0, "case_id"), None, "cases[0].case_id is not text"),
+        (("cases", 0, "captures", 0, "folder"), [], "cases[0].captures[0].folder is not text"),
+        (("experiment", "variants"), 0, "experiment.variants is no list"),
+        (("experiment", "settings", "fixed", "x"), {}, "fixed.x is no single value"),
+        (("seeds", 0), True, "seeds[0] is not a whole number"),
+        (("fingerprint",), "", "fingerprint is no object"),
+    ],
+)
+def test_the_place_is_named(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, words: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        open_with(tmp_path, place, value)
+    assert "run.json: damaged" in str(caught.value) and words in str(caught.value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.sampled_from(places(DOCUMENT)),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+        st.just([]), st.just({}), st.just([1]), st.just({"a": 1}),
+    ),
+)  # fmt: skip
+def test_nothing_but_an_error_of_ours_comes_of_it(
+    tmp_path: Path, place: tuple[str | int, ...], value: object
+) -> None:
+    try:
+        open_with(tmp_path, place, value)
+    except JojError as error:
+        assert str(tmp_path) in str(error)
+
+
+def open_with(folder: Path, place: tuple[str | int, ...], value: object) -> RunFolder:
+    """Open a run whose document has `value` at `place`."""
+    document: Any = json.loads(json.dumps(DOCUMENT))
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    (folder / "run.json").write_text(json.dumps(document))
+    return RunFolder.open(folder)

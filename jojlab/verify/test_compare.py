@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+from jojlab.verify.compare import Addresses, compare
+from jojlab.verify.told.places import Fact, Places, Told
+
+
+def told() -> Told:
+    exact, areas = Places(), Places()
+    exact.add_bytes(4096, 8192, Fact(("data",), (), 12, 0))
+    exact.add_bytes(16384, 4096, Fact(("fs-metadata",), ("inode-table",)))
+    areas.add_bytes(0, 1 << 20, Fact(("data", "fs-metadata")))
+    return Told(("tool",), exact, areas)
+
+
+def writer(sector: int, sectors: int, **other: Any) -> dict[str, Any]:
+    row = {"block_type": "data", "block_subtype": "", "inode": 12, "file_offset_bytes": 0}
+    return {"sector": sector, "sectors": sectors, "path": "/a", **row, **other}
+
+
+def found(*writers: dict[str, Any]) -> Addresses:
+    return compare(told(), writers)
+
+
+TABLE = {"block_type": "fs-metadata", "inode": None, "file_offset_bytes": None}
+
+
+def test_what_agrees_is_counted() -> None:
+    table = writer(32, 8, block_subtype="inode-table", **TABLE)
+    free = writer(64, 8, inode=99, file_offset_bytes=None)
+    outside = writer(1 << 20, 2)
+    result = found(writer(8, 16), table, free, outside)
+    assert not result.wrong
+    assert result.checked_bytes == 24 * 512
+    assert (result.superseded_bytes, result.untold_bytes) == (8 * 512, 2 * 512)
+
+
+def test_each_disagreement_is_wrong() -> None:
+    assert len(found(writer(8, 16, inode=13)).wrong) == 16
+    assert len(found(writer(8, 16, file_offset_bytes=512)).wrong) == 16
+    assert len(found(writer(16, 8)).wrong) == 8  # its offset is 4096
+    assert len(found(writer(8, 1, inode=None)).wrong) == 1
+    assert len(found(writer(8, 1, **TABLE)).wrong) == 1
+    assert len(found(writer(32, 8)).wrong) == 8
+    assert len(found(writer(32, 8, block_subtype="block-bitmap", **TABLE)).wrong) == 8
+    assert len(found(writer(64, 8, block_type="fs-journal")).wrong) == 8
+    [line] = found(writer(8, 1, inode=13)).wrong
+    assert line == "sector 8 is data of inode 12 at 0, told was data of inode 13 at 0"
+
+
+def test_swap_lies_in_a_file() -> None:
+    swap = {"block_type": "swap", "inode": None, "file_offset_bytes": None}
+    assert not found(writer(8, 8, **swap)).wrong
+    assert len(found(writer(32, 8, **swap)).wrong) == 8

@@ -1,0 +1,114 @@
+"""What the tools say of filesystems that mkfs itself has filled: the bytes at the told places must
+be the files' own.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jojlab.verify.told import btrfs, ext4, f2fs, nilfs2, xfs
+from jojlab.verify.told.places import SECTOR, Fact, Places, Told
+from jojlab.verify.told.tools import ToolError
+
+CONTENTS = {
+    name: random.Random(name).randbytes(size) for name, size in (("a", 20000), ("b", 300001))
+}
+_PROTOTYPE = "boot\n0 0\nd--755 0 0\na ---644 0 0 {0}/a\nb ---644 0 0 {0}/b\n$\n$\n"
+
+
+def made(folder: Path, *commands: str) -> Path:
+    """Make a filled filesystem; DISK, ROOT and PROTO in the commands stand for the paths."""
+    root, proto, disk = folder / "root", folder / "proto", folder / "disk"
+    root.mkdir()
+    for name, content in CONTENTS.items():
+        (root / name).write_bytes(content)
+    proto.write_text(_PROTOTYPE.format(root))
+    with disk.open("wb") as file:
+        file.truncate(320 << 20)
+    paths = {"DISK": str(disk), "ROOT": str(root), "PROTO": str(proto)}
+    for command in commands:
+        words = [paths.get(word, word) for word in command.split()]
+        if not shutil.which(words[0], path="/usr/sbin:/usr/bin:/sbin:/bin"):
+            pytest.skip(f"{words[0]} is not installed")
+        subprocess.run(words, check=True, capture_output=True)
+    return disk
+
+
+MADE = {
+    "ext4": (ext4.told, ["mkfs.ext4 -q -F -d ROOT DISK"]),
+    "ext4-1k": (ext4.told, ["mkfs.ext4 -q -F -b 1024 -d ROOT DISK"]),
+    "xfs": (xfs.told, ["mkfs.xfs -q -f -p PROTO DISK"]),
+    "xfs-4k": (xfs.told, ["mkfs.xfs -q -f -s size=4096 -p PROTO DISK"]),
+    "btrfs": (btrfs.told, ["mkfs.btrfs -q -f --rootdir ROOT DISK"]),
+    "f2fs": (f2fs.told, ["mkfs.f2fs -q -f DISK", "sload.f2fs -f ROOT DISK"]),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_files_bytes_are_where_they_are_told_to_be(name: str, tmp_path: Path) -> None:
+    tell, commands = MADE[name]
+    disk = made(tmp_path, *commands)
+    told = tell(disk)
+    content = disk.read_bytes()
+    files: dict[int, dict[int, bytes]] = {}
+    for sector, (sectors, fact) in told.exact.facts.items():
+        if fact.block_types == ("data",) and fact.inode is not None:
+            assert fact.offset_bytes is not None
+            stretch = content[sector * SECTOR : (sector + sectors) * SECTOR]
+            files.setdefault(fact.inode, {})[fact.offset_bytes] = stretch
+    found = [b"".join(parts[at] for at in sorted(parts)) for parts in files.values()]
+    for wanted in CONTENTS.values():
+        assert any(part.rstrip(b"\0") == wanted for part in found)
+    assert "fs-metadata" in {
+        kind for _, fact in told.exact.facts.values() for kind in fact.block_types
+    }
+
+
+def test_a_disk_without_the_filesystem_is_told_as_such(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(64 << 20))
+    tools: list[Callable[[Path], Told]] = [ext4.told, xfs.told, btrfs.told, f2fs.told, nilfs2.told]
+    for tell in tools:
+        with pytest.raises(ToolError):
+            tell(disk)
+
+
+LOG = """\
+blocknr = 30, nblocks = 8
+    creation time = 2020-01-01 00:00:05
+    nfinfo = 2
+    finfo
+      ino = 12, cno = 3, nblocks = 3, ndatblk = 2
+        vblocknr = 16389, blkoff = 2, blocknr = 31
+        vblocknr = 16390, blkoff = 7, blocknr = 32
+        vblocknr = 16391, blocknr = 33
+    finfo
+      ino = 3, cno = 0, nblocks = 3, ndatblk = 2
+        blkoff = 0, blocknr = 34
+        blkoff = 130, blocknr = 35
+        blkoff = 0, level = 1, blocknr = 36
+"""
+
+
+def test_every_block_of_a_nilfs2_log_has_its_kind() -> None:
+    exact = Places()
+    nilfs2._add_log(LOG, 4096, exact)
+    kinds = [exact.find(block * 8) for block in range(29, 39)]
+    assert kinds == [
+        None,
+        Fact(("fs-journal",), ("segment-summary",)),
+        Fact(("data", "fs-metadata"), ("directory",), 12, 2 * 4096),
+        Fact(("data", "fs-metadata"), ("directory",), 12, 7 * 4096),
+        Fact(("fs-metadata",), ("btree-node",), 12),
+        Fact(("fs-metadata",), ("dat",)),
+        Fact(("fs-metadata",), ("dat",)),
+        Fact(("fs-metadata",), ("btree-node", "dat")),
+        Fact(("fs-journal",), ("super-root",)),
+        None,
+    ]

@@ -1,0 +1,147 @@
+"""The guest by the clock on the wall: disks of three drivers, engines of files, the self-test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jojlab.device.emulated import EMULATED
+from jojlab.errors import UseError
+from jojlab.experiment.cases import Case, complete
+from jojlab.experiment.execute import case_json
+from jojlab.experiment.fields import Value
+from jojlab.guest.cache import Cache
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image import Image, build_image
+from jojlab.guest.ready import DRIVERS, agent_path
+from jojlab.guest.runner import run_case
+from jojlab.guest.wall_clock import run_by_wall_clock
+from jojlab.trace.capture import Capture
+from jojlab.verify.lab import verify_in_lab
+from tests.guest.conftest import real_case
+
+OPERATIONS = 100  # of which half read
+RECORD_BYTES = 4096
+# Past the page cache, one operation at a time, on a file that is there whole.
+FILE: dict[str, Value] = {
+    "workload": "file-write",
+    "sync_mode": "o_direct",
+    "read_percent": 50,
+    "transactions": OPERATIONS,
+    "warmup_transactions": 0,
+    "file_bytes": 1 << 20,
+}
+
+
+@pytest.fixture(scope="module")
+def wall_image(cache: Cache) -> Image:
+    return build_image(cache, agent_path(), None, DRIVERS)
+
+
+def case_on(device: str, **settings: Value) -> bytes:
+    record = complete({**FILE, "device": device, **settings})
+    return case_json(Case("case", record), 1, {})
+
+
+def run_on(cache: Cache, image: Image, out: Path, device: str, **settings: Value) -> Capture:
+    outcome = run_by_wall_clock(cache, image, case_on(device, **settings), device, out)
+    assert not outcome.from_cache and outcome.key == ""
+    capture = Capture.open(out)
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    assert capture.manifest["clock"] == "guest-wall"
+    assert capture.manifest["configuration"]["clock_source"] == "tsc"
+    return capture
+
+
+def counted(capture: Capture, name: str) -> int:
+    """Increase of a counter of the device over the measured operations."""
+    rows = capture.read("counters").to_pylist()
+    found = [r["value"] for r in rows if (r["phase"], r["source"]) == ("commit", "device")
+             and r["name"] == name]  # fmt: skip
+    assert len(found) == 1, name
+    return int(found[0])
+
+
+@pytest.mark.parametrize("engine", ["calls", "io_uring", "io_uring_polled"])
+def test_every_engine_makes_one_request_an_operation(
+    cache: Cache, wall_image: Image, tmp_path: Path, engine: str
+) -> None:
+    capture = run_on(cache, wall_image, tmp_path, "qemu-nvme", engine=engine)
+    files = {row["file_id"]: row["path"] for row in capture.read("files").to_pylist()}
+    of_file = [
+        row
+        for row in capture.read("requests").to_pylist()
+        if row["phase"] == "commit" and files.get(row["file_id"]) == "/data"
+    ]
+    for operation in ("read", "write"):
+        lengths = [row["length_bytes"] for row in of_file if row["operation"] == operation]
+        assert lengths == [RECORD_BYTES] * (OPERATIONS // 2), operation
+        assert counted(capture, f"{operation}_bytes") >= OPERATIONS // 2 * RECORD_BYTES
+    kinds = [row["kind"] for row in capture.read("transactions").to_pylist()]
+    assert len(kinds) == OPERATIONS
+    # The queue for polling has no interrupt; the file's times may be written by another queue.
+    interrupts = counted(capture, "interrupts")
+    assert interrupts < OPERATIONS / 4 if engine == "io_uring_polled" else interrupts >= OPERATIONS
+
+
+def test_a_device_without_queues_for_polling_is_refused(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    polled: dict[str, Value] = {**FILE, "engine": "io_uring_polled"}
+    with pytest.raises(UseError, match=r"no queue for polling.*nvme\.poll_queues=1"):
+        run_case(cache, image, real_case(**polled), 0, tmp_path / "flash")
+
+
+def test_the_agent_refuses_polling_on_scsi_too(
+    cache: Cache, wall_image: Image, tmp_path: Path
+) -> None:
+    case = case_on("qemu-scsi", engine="io_uring_polled")
+    with pytest.raises(UseError, match="no queue for polling"):
+        run_by_wall_clock(cache, wall_image, case, "qemu-scsi", tmp_path / "out")
+
+
+@pytest.mark.parametrize("device", ["qemu-scsi", "qemu-sd"])
+def test_sqlite_runs_on_every_device_and_nothing_is_kept(
+    cache: Cache, wall_image: Image, tmp_path: Path, device: str
+) -> None:
+    settings: dict[str, Value] = {"device": device, "transactions": 7}
+    record = case_json(Case("case", complete(settings)), 1, {})
+    kept = list(cache.folder("results").iterdir())
+    outcome = run_by_wall_clock(cache, wall_image, record, device, tmp_path / "out")
+    assert "requests.parquet" in outcome.files
+    capture = Capture.open(tmp_path / "out")
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    names = {row["device"] for row in capture.read("requests").to_pylist()}
+    assert names == {EMULATED[device].disk}
+    assert list(cache.folder("results").iterdir()) == kept
+    assert list(cache.folder("work").iterdir()) == []
+
+
+def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_path: Path) -> None:
+    case = json.loads(case_on("qemu-sd"))
+    case["disk"] = "nvme0n1"
+    with pytest.raises(GuestError, match="/dev/nvme0n1 did not appear"):
+        run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-sd", tmp_path)
+
+
+def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) -> None:
+    image = build_image(cache, Path("/bin/true"), None, DRIVERS)
+    with pytest.raises(GuestError, match=r"(?s)panicked.*Attempted to kill init"):
+        run_by_wall_clock(cache, image, case_on("qemu-nvme"), "qemu-nvme", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("device", "partition"),
+    [("qemu-nvme", False), ("qemu-nvme", True), ("qemu-scsi", True), ("qemu-sd", False)],
+)
+def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
+    options = {"partition": True} if partition else {}
+    verdict = verify_in_lab("ext4", device=device, **options)
+    assert not verdict.wrong and not verdict.incomplete, (verdict.complaints, verdict.reasons)
+    assert verdict.counts["checked_bytes"] > 900_000
+    if verdict.addresses.missing:
+        pytest.skip(verdict.addresses.missing)
+    assert verdict.addresses.untold_bytes == 0
+    assert verdict.addresses.checked_bytes > 900_000

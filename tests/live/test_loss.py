@@ -1,0 +1,91 @@
+"""What a tracing cannot tell it counts: a filesystem it does not know, a ring that is too small."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.live.tracing import Bench, benched, read, run
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with benched(tmp_path) as bench:
+        yield bench
+
+
+def manifest(tables: Path) -> dict[str, str]:
+    """The manifest's values by key, as JSON."""
+    rows = pq.read_table(tables / "manifest.parquet").to_pylist()
+    return {row["key"]: row["value"] for row in rows}
+
+
+def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -> None:
+    content = bench.folder / "content"
+    content.mkdir()
+    size = 1 << 20
+    (content / "file").write_bytes(random.Random(7).randbytes(size))
+    image = bench.folder / "squash.img"
+    run("mksquashfs", content, image, "-quiet", "-no-progress")
+    bench.loops.append(run("losetup", "-f", "--show", image))
+    bench.directory.mkdir()
+    run("mount", "-t", "squashfs", bench.loops[0], bench.directory)
+    bench.mounted = True
+    tables = bench.folder / "tables"
+    command = [bench.agent, "trace", "--directory", bench.directory, "--output", tables, "--json"]
+    reader = [sys.executable, "-c", f"open({str(bench.directory / 'file')!r}, 'rb').read()"]
+    answer = subprocess.run([*command, "--", *reader], capture_output=True, text=True, check=False)
+    assert answer.returncode == 4, answer.stderr
+    assert "squashfs: a filesystem whose metadata the tracer does not know" in answer.stderr
+    found = json.loads(answer.stdout)
+    assert found["unattributed_bytes"] >= size
+    assert f"{found['unattributed_bytes']} bytes have no known owner" in found["incomplete_reasons"]
+    types = {row["block_type"] for row in read(tables).runs if row["submitter_comm"] == "python3"}
+    assert types <= {"unknown", "fs-metadata"}
+
+
+@pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync"])
+def test_a_device_written_past_filesystems_is_raw(bench: Bench, how: str) -> None:
+    disk = bench.loop(64)
+    tables = bench.folder / "tables"
+    work = ("dd", "if=/dev/zero", f"of={disk}", "bs=64k", "count=9", how, "status=none")
+    command = [bench.agent, "trace", "--device", disk, "--output", tables, "--", *work]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    traced = read(tables)
+    assert traced.bytes(block_type="data", block_subtype="raw-device") == 9 << 16
+    assert traced.bytes() == 9 << 16
+
+
+def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Bench) -> None:
+    disk = bench.loop(64)
+    tables = bench.folder / "tables"
+    command = [bench.agent, "trace", "--device", disk, "--ring-mib", "1", "--json"]
+    # The tracer's parent is us: it cannot read while it is stopped, and 1 MiB holds some
+    # 3000 requests.
+    work = (
+        f"kill -STOP $PPID; dd if=/dev/zero of={disk} bs=4k count=8000 oflag=direct status=none; "
+        "kill -CONT $PPID"
+    )
+    whole = [*command, "--output", tables, "--", "sh", "-c", work]
+    answer = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=120)
+    assert answer.returncode == 4, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found["lost_events"] > 1000
+    reason = f"{found['lost_events']} events of the tracer were lost"
+    assert reason in found["incomplete_reasons"]
+    kept = manifest(tables)
+    assert int(kept["lost_events"]) == found["lost_events"]
+    assert reason in kept["incomplete_reasons"]
+    # What was seen is there.
+    written = [row for row in read(tables).requests if row["operation"] == "write"]
+    assert 1000 < len(written) < 8000
+    assert os.path.exists(disk)
