@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.bpf import Runs, empty_programs, runs_of
 from jojlab.guest.ready import agent_path
 
 READY_SECONDS = 30.0
@@ -29,25 +30,58 @@ class CannotWatchError(Exception):
     """The tracer does not run on this kernel."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """Counters of a watcher at one time, in seconds: its programs, and its CPU in ns."""
+
+    time: float = 0
+    programs: dict[str, Runs] = field(default_factory=dict)
+    process_ns: float = 0
+
+    def since(self, before: Reading) -> dict[str, Runs]:
+        """What the programs ran from then to now."""
+        programs = self.programs.items()
+        return {name: runs - before.programs.get(name, Runs()) for name, runs in programs}
+
+
 @dataclass
 class Watched:
-    """What watching cost: CPU of the BPF programs and of the process, in ns; events lost."""
+    """What watching a load cost: runs of the BPF programs by name, CPU of the process in ns (0 for
+    this one), and events lost.
 
-    bpf_ns: float = 0
+    Programs on system calls run for every process there is. What they took in the second before
+    the load, they are taken to have gone on with during it, and that is left out.
+    """
+
+    programs: dict[str, Runs] = field(default_factory=dict)
     process_ns: float = 0
     lost: int = 0
     pid: int = 0
-    _before: tuple[float, float] = field(default=(0, 0))
+    _idle: dict[str, Runs] = field(default_factory=dict)
+    _before: Reading = field(default_factory=Reading)
 
     def begin(self) -> None:
-        """The load begins now."""
-        self._before = _bpf_ns(self.pid), _process_ns(self.pid)
+        """Take a second to see what goes on anyway; the load begins when this returns."""
+        first = self._read()
+        time.sleep(1)
+        self._before = self._read()
+        scale = 1 / (self._before.time - first.time)
+        self._idle = {name: runs.times(scale) for name, runs in self._before.since(first).items()}
 
     def measure(self) -> None:
         """The load has ended, and the watcher has not."""
-        if self.pid:
-            self.bpf_ns = _bpf_ns(self.pid) - self._before[0]
-            self.process_ns = _process_ns(self.pid) - self._before[1]
+        now = self._read()
+        seconds = now.time - self._before.time
+        self.programs = {
+            name: runs - self._idle.get(name, Runs()).times(seconds)
+            for name, runs in now.since(self._before).items()
+        }
+        self.process_ns = now.process_ns - self._before.process_ns
+
+    def _read(self) -> Reading:
+        programs = runs_of(self.pid) if self.pid else {}
+        process_ns = _process_ns(self.pid) if self.pid not in (0, os.getpid()) else 0.0
+        return Reading(time.monotonic(), programs, process_ns)
 
 
 @dataclass(frozen=True)
@@ -65,6 +99,15 @@ def nobody(_device: str, _folder: Path) -> Iterator[Watched]:
 
 
 @contextlib.contextmanager
+def _empty(_device: str, _folder: Path) -> Iterator[Watched]:
+    """Programs that do nothing, where ours are: the least that the kernel can count."""
+    with empty_programs():
+        watched = Watched(pid=os.getpid())
+        watched.begin()
+        yield watched
+
+
+@contextlib.contextmanager
 def _joj(device: str, folder: Path) -> Iterator[Watched]:
     """Ours, writing its tables; ends with a process that we end."""
     with subprocess.Popen(["sleep", "3600"]) as sleeper:
@@ -72,8 +115,7 @@ def _joj(device: str, folder: Path) -> Iterator[Watched]:
         command += ["--output", str(folder / "tables"), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
             try:
-                _wait(lambda: len(_programs(agent.pid)) >= 5, agent)
-                time.sleep(1)  # as the others get
+                _wait(lambda: len(runs_of(agent.pid)) >= 5, agent)
                 watched = Watched(pid=agent.pid)
                 watched.begin()
                 yield watched
@@ -96,8 +138,7 @@ def _biosnoop(
             subprocess.Popen(command(device), stdout=out, stderr=err) as snoop,
         ):
             try:
-                _wait(lambda: len(_programs(snoop.pid)) >= 2, snoop, folder / "err")
-                time.sleep(1)  # until it is attached
+                _wait(lambda: len(runs_of(snoop.pid)) >= 2, snoop, folder / "err")
                 watched = Watched(pid=snoop.pid)
                 watched.begin()
                 yield watched
@@ -140,6 +181,7 @@ def _name(device: str) -> str:
 
 
 WATCHERS = {
+    "empty": Watcher(lambda: True, _empty),
     "joj": Watcher(lambda: True, _joj),
     "biosnoop": Watcher(
         _is_installed("biosnoop-bpfcc"),
@@ -150,23 +192,6 @@ WATCHERS = {
     ),
     "blktrace": Watcher(_is_installed("blktrace"), _blktrace),
 }
-
-
-def _programs(pid: int) -> dict[str, int]:
-    """Run time in ns of the BPF programs that a process holds, by their number."""
-    programs: dict[str, int] = {}
-    for path in Path(f"/proc/{pid}/fdinfo").glob("*"):
-        with contextlib.suppress(OSError):
-            facts = dict(
-                line.split(":\t", 1) for line in path.read_text().splitlines() if ":\t" in line
-            )
-            if "run_time_ns" in facts:
-                programs[facts["prog_id"]] = int(facts["run_time_ns"])
-    return programs
-
-
-def _bpf_ns(pid: int) -> float:
-    return float(sum(_programs(pid).values()))
 
 
 def _process_ns(pid: int) -> float:

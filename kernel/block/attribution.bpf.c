@@ -64,33 +64,32 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64
  * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
  * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio.
  */
-static __always_inline void send_direct(struct walk *walk, __u64 dio)
+static __always_inline void describe_direct(struct walk *walk, __u64 dio)
 {
 	__u64 iocb = READ(iomap_dio, dio, iocb), file = READ(kiocb, iocb, ki_filp);
 
+	describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
 	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + READ(iomap_dio, dio, size) -
 				      walk->left_bytes;
-	send_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
 }
 
-static __always_inline void send_runs(struct walk *walk, struct bio *bio,
-				      struct bio_record *record, __u64 call_inode)
+static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __u64 call_inode)
 {
-	__u64 end_io = record->end_io, private = (__u64)bio->bi_private, whole;
+	__u64 end_io = walk->bio.end_io, private = (__u64)bio->bi_private, whole;
 
 	if (control.direct_end_io && end_io == control.direct_end_io) {
-		send_direct(walk, private);
+		describe_direct(walk, private);
 		return;
 	}
 	if ((control.xfs_buffer_end_io && end_io == control.xfs_buffer_end_io) ||
 	    (control.xfs_log_end_io && end_io == control.xfs_log_end_io)) {
 		if (end_io == control.xfs_buffer_end_io)
-			describe_xfs_buffer(record, private);
-		send_whole(walk, 0, 0);
+			describe_xfs_buffer(&walk->bio, private);
+		describe_whole(walk, 0, 0);
 		return;
 	}
 	if (control.buffer_end_io && end_io == control.buffer_end_io)
-		describe_buffer(record, private);
+		describe_buffer(&walk->bio, private);
 	/* Not bio->bi_io_vec: the verifier of 6.1 allows no arithmetic on a pointer it knows. */
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
@@ -98,8 +97,8 @@ static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 	whole = btrfs_whole((__u64)bio, end_io);
 	if (whole && control.btrfs_direct &&
 	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {
+		describe_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
 		walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
-		send_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
 		return;
 	}
 	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;
@@ -108,50 +107,35 @@ static __always_inline void send_runs(struct walk *walk, struct bio *bio,
 		walk->fallback_inode = call_inode;
 		walk->fallback_flag = RUN_FROM_CALL;
 	}
-	bpf_loop(WALK_LIMIT, step, walk, 0);
-	close_run(walk);
+	bpf_loop(WALK_LIMIT, step, &walk, 0);
 }
 
 /*
  * The type of the filesystem that holds a device: the holder is its file_system_type (6.1) or its
  * super_block (6.18).
  */
-static __always_inline void describe_holder(struct bio_record *record, __u64 device)
+static __always_inline void describe_holder(struct bio_record *record,
+					    struct block_device *device)
 {
-	__u64 holder = READ(block_device, device, bd_holder), name;
+	__u64 holder = (__u64)device->bd_holder, name;
 
 	if (!holder)
 		return;
-	if (READ(super_block, holder, s_bdev) == device)
+	if (READ(super_block, holder, s_bdev) == (__u64)device)
 		holder = READ(super_block, holder, s_type);
 	name = READ(file_system_type, holder, name);
 	if (name)
 		READ_WORDS(record->holder, 8, name);
 }
 
-/* A program and all it calls have 512 bytes of stack: the record of a bio is kept elsewhere. */
-struct bio_scratch {
-	__u32 busy;
-	__u32 padding;
-	struct bio_record record;
-	struct walk blank;		/* all zero, see bio_queued */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct bio_scratch);
-} bio_scratches SEC(".maps");
-
-static __always_inline void describe_bio(struct bio_record *record, struct bio *bio)
+static __always_inline void describe_bio(struct bio_record *record, struct bio *bio, __u32 disk,
+					 struct task_struct *task)
 {
 	struct block_device *device = bio->bi_bdev;
-	__u64 ids = bpf_get_current_pid_tgid();
 
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_BIO;
-	record->device = disk_number(device->bd_disk);
+	record->device = disk;
 	record->time_ns = bpf_ktime_get_ns();
 	record->serial = __sync_fetch_and_add(&control.bios, 1);
 	record->sector = bio->bi_iter.bi_sector;
@@ -161,52 +145,50 @@ static __always_inline void describe_bio(struct bio_record *record, struct bio *
 	record->end_io = (__u64)bio->bi_end_io;
 	record->partition_sector = device->bd_start_sect;
 	record->partition_device = device->bd_dev;
-	record->pid = ids >> 32;
-	record->tid = ids;
-	record->kernel_thread = in_kernel_thread();
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	record->kernel_thread = in_kernel_thread(task);
+	copy_comm(record->comm, task);
 }
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
-	__u32 zero = 0, operation;
+	__u32 zero = 0, operation, disk, size;
+	struct task_struct *task;
+	struct walk *walk;
 	__u64 call_inode;
-	struct walk walk;
-	struct bio_scratch *scratch;
-	struct bio_record *record;
 
-	if (control.enabled != ENABLED || !is_traced(disk_number(bio->bi_bdev->bd_disk)))
+	if (control.enabled != ENABLED)
 		return 0;
-	scratch = bpf_map_lookup_elem(&bio_scratches, &zero);
+	disk = disk_number(bio->bi_bdev->bd_disk);
+	if (!is_traced(disk))
+		return 0;
+	walk = bpf_map_lookup_elem(&walks, &zero);
 	/* Busy: an interrupt sent a bio while we were at another one. */
-	if (!scratch || scratch->busy) {
+	if (!walk || walk->busy) {
 		__sync_fetch_and_add(&control.lost_bios, 1);
 		return 0;
 	}
-	scratch->busy = 1;
-	record = &scratch->record;
-	describe_bio(record, bio);
-	call_inode = describe_call(record);
-	operation = record->flags & REQ_OP_MASK;
-
-	/*
-	 * Zeros that the verifier cannot know. That of 6.1 follows a callback of bpf_loop through
-	 * its first call only, and removes as dead what only later calls reach.
-	 */
-	walk = scratch->blank;
-	walk.run.kind = RECORD_RUN;
-	walk.run.serial = record->serial;
-	walk.time_ns = record->time_ns;
-	walk.left_bytes = record->length_bytes;
-	if (record->length_bytes && operation <= REQ_OP_WRITE)
-		send_runs(&walk, bio, record, call_inode);
-	else if (record->length_bytes)
-		send_whole(&walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
-	if (walk.ownerless || operation > REQ_OP_WRITE || walk.run.magic == BLOCK_DEVICE_MAGIC)
-		describe_holder(record, (__u64)bio->bi_bdev);
-	send(record, sizeof(*record), &control.lost_bios);
-	scratch->busy = 0;
+	walk->busy = 1;
+	task = current_task();
+	describe_bio(&walk->bio, bio, disk, task);
+	call_inode = describe_call(&walk->bio, task);
+	walk->left_bytes = walk->bio.length_bytes;
+	walk->offset_bytes = 0;
+	walk->open = walk->ownerless = false;
+	operation = walk->bio.flags & REQ_OP_MASK;
+	if (walk->left_bytes && operation <= REQ_OP_WRITE)
+		describe_runs(walk, bio, call_inode);
+	else if (walk->left_bytes)
+		describe_whole(walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
+	if (walk->ownerless || operation > REQ_OP_WRITE ||
+	    (walk->open && walk->run.magic == BLOCK_DEVICE_MAGIC))
+		describe_holder(&walk->bio, bio->bi_bdev);
+	walk->bio.has_run = walk->open;
+	size = sizeof(walk->bio) + (walk->open ? sizeof(walk->run) : 0);
+	send(&walk->bio, size, &control.lost_bios);
+	walk->busy = 0;
 	return 0;
 }
 

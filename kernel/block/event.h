@@ -13,8 +13,8 @@
 #define JOJ_EVENT_H
 
 enum record_kind {
-	RECORD_BIO = 1,		/* a bio entered the block layer; its runs came before it */
-	RECORD_RUN = 2,		/* a stretch of one bio with one owner */
+	RECORD_BIO = 1,		/* a bio entered the block layer; its last run is with it */
+	RECORD_RUN = 2,		/* a stretch of one bio with one owner; those before the last */
 	RECORD_PATH = 3,	/* a file was seen first, or renamed, linked or unlinked */
 	RECORD_SYNC_BEGIN = 4,	/* a task entered fsync, or another call that waits */
 	RECORD_SYNC_END = 5,	/* and left it */
@@ -48,7 +48,8 @@ struct bio_record {
 	__u32 partition_device;		/* the disk itself where there is no partition */
 	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, or 0 */
 	__u8 kernel_thread;
-	__u8 padding[2];
+	__u8 has_run;			/* a run_record follows this struct */
+	__u8 padding;
 	__u32 pid;
 	__u32 tid;
 	char comm[16];

@@ -109,6 +109,8 @@ struct fs_struct {
 
 struct task_struct {
 	unsigned int flags;
+	int pid, tgid;
+	char comm[16];
 	struct files_struct *files;
 	struct fs_struct *fs;
 };

@@ -22,16 +22,31 @@
 
 #define WALK_LIMIT (1 << 16)	/* steps; a bio of 4 GiB in folios of 64 KiB */
 
+/*
+ * A bio on its way to user space: its record, the run that is open or was the last, which is sent
+ * with it, and where the walk over its pages is. Per CPU and in a map: a program and all it calls
+ * have 512 bytes of stack. What is in a map the verifier takes for unknown, and rightly here: that
+ * of 6.1 follows a callback of bpf_loop through its first call only, and removes as dead what only
+ * later calls would reach.
+ */
 struct walk {
+	struct bio_record bio;
+	struct run_record run;
 	__u64 vectors;
 	__u32 index, done_bytes, left_bytes, offset_bytes;
 	__u64 fallback_inode;	/* file of pages without one: see fallback_flag */
 	__u32 fallback_flag;	/* RUN_FROM_CALL or RUN_COMPRESSED */
-	__u64 time_ns;
-	bool open, ownerless;
+	__u32 busy;
 	__u64 mapping;		/* of the open run */
-	struct run_record run;
+	bool open, ownerless;
 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
 
 /* What decides whether a step continues the open run. */
 struct piece {
@@ -66,13 +81,20 @@ static __always_inline void describe_inode(struct run_record *run, __u64 inode, 
 		note_file(inode, time_ns, NOTE_NAME);
 }
 
-static __always_inline void close_run(struct walk *walk)
+/* Begins a run where the walk is; the one before goes to user space by itself. */
+static __always_inline struct run_record *begin_run(struct walk *walk, __u32 flags)
 {
-	if (!walk->open)
-		return;
-	walk->open = false;
-	walk->run.length_bytes = walk->offset_bytes - walk->run.offset_bytes;
-	send(&walk->run, sizeof(walk->run), &control.lost_runs);
+	struct run_record *run = &walk->run;
+
+	if (walk->open)
+		send(run, sizeof(*run), &control.lost_runs);
+	__builtin_memset(run, 0, sizeof(*run));
+	run->kind = RECORD_RUN;
+	run->serial = walk->bio.serial;
+	run->flags = flags;
+	run->offset_bytes = walk->offset_bytes;
+	walk->open = true;
+	return run;
 }
 
 /* Facts about an owner that are not in its inode: which node, which tree. */
@@ -106,18 +128,12 @@ static __always_inline __u32 content_of_buffer(__u64 buffer)
 
 static __always_inline void open_run(struct walk *walk, const struct piece *piece)
 {
-	struct run_record *run = &walk->run;
+	struct run_record *run = begin_run(walk, piece->flags);
 	__u64 inode = piece->host;
 
-	run->flags = piece->flags;
-	run->offset_bytes = walk->offset_bytes;
 	run->file_offset_bytes = piece->file_offset_bytes;
-	run->inode = run->operations = run->size_bytes = 0;
-	run->generation = run->filesystem = run->magic = run->mode = run->links = 0;
 	run->detail = piece->detail;
-	run->content = 0;
 	walk->mapping = piece->mapping;
-	walk->open = true;
 	if (!inode) {
 		walk->ownerless = true;
 		inode = walk->fallback_inode;
@@ -128,7 +144,7 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 	}
 	if (!inode)
 		return;
-	describe_inode(run, inode, walk->time_ns);
+	describe_inode(run, inode, walk->bio.time_ns);
 	if (run->magic == BLOCK_DEVICE_MAGIC && piece->mapping)
 		run->content = content_of_buffer(piece->private);
 }
@@ -170,19 +186,17 @@ static __always_inline bool continues(const struct walk *walk, const struct piec
 		return false;
 	if ((run->flags & ~(RUN_FROM_CALL | RUN_COMPRESSED)) != piece->flags)
 		return false;
-	return !piece->mapping || piece->file_offset_bytes == run->file_offset_bytes +
-				  (walk->offset_bytes - run->offset_bytes);
+	return !piece->mapping ||
+	       piece->file_offset_bytes == run->file_offset_bytes + run->length_bytes;
 }
 
 static long step(__u32 count, void *context)
 {
-	struct walk *walk = context;
+	struct walk *walk = *(struct walk **)context;
 	struct piece piece = {};
 	__u64 vector, page;
 	__u32 length, position;
 
-	if (!walk->left_bytes)
-		return 1;
 	vector = walk->vectors + (__u64)walk->index * bpf_core_type_size(struct bio_vec);
 	length = READ(bio_vec, vector, bv_len);
 	if (length <= walk->done_bytes) {
@@ -198,25 +212,23 @@ static long step(__u32 count, void *context)
 		piece.bytes = length - walk->done_bytes;
 	if (piece.bytes > walk->left_bytes)
 		piece.bytes = walk->left_bytes;
-	if (!continues(walk, &piece)) {
-		close_run(walk);
+	if (!continues(walk, &piece))
 		open_run(walk, &piece);
-	}
+	walk->run.length_bytes += piece.bytes;
 	walk->offset_bytes += piece.bytes;
 	walk->left_bytes -= piece.bytes;
 	walk->done_bytes += piece.bytes;
-	return 0;
+	return !walk->left_bytes;
 }
 
 /* One run over the whole bio, for a bio whose pages tell less than its completion function. */
-static __always_inline void send_whole(struct walk *walk, __u64 inode, __u32 flags)
+static __always_inline void describe_whole(struct walk *walk, __u64 inode, __u32 flags)
 {
-	walk->run.flags = flags;
+	struct run_record *run = begin_run(walk, flags);
+
+	run->length_bytes = walk->left_bytes;
 	if (inode)
-		describe_inode(&walk->run, inode, walk->time_ns);
-	walk->open = true;
-	walk->offset_bytes = walk->left_bytes;
-	close_run(walk);
+		describe_inode(run, inode, walk->bio.time_ns);
 }
 
 #endif

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
-use super::drafts::Draft;
 use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
@@ -101,7 +100,7 @@ impl Assembler {
     pub fn feed(&mut self, record: Record, symbols: &Symbols) {
         match record {
             Record::Run(run) => self.keep(run),
-            Record::Bio(bio) => self.queue(bio, symbols),
+            Record::Bio(bio, last_run) => self.queue(bio, last_run, symbols),
             Record::Path(path) => {
                 self.files.see_path(&path);
                 self.causes.see_path(&path);
@@ -137,8 +136,9 @@ impl Assembler {
         }
     }
 
-    fn queue(&mut self, bio: Bio, symbols: &Symbols) {
-        let runs = self.pending.remove(&bio.serial).unwrap_or_default();
+    fn queue(&mut self, bio: Bio, last_run: Option<Run>, symbols: &Symbols) {
+        let mut runs = self.pending.remove(&bio.serial).unwrap_or_default();
+        runs.extend(last_run);
         for run in &runs {
             if run.inode > 0 && run.magic != BLOCK_DEVICE_MAGIC {
                 self.learn(run.filesystem);
@@ -186,9 +186,15 @@ impl Assembler {
 
     /// The rows that are finished; what began before `deadline_ns` is not waited for.
     pub fn take(&mut self, deadline_ns: u64) -> Finished {
-        let mut finished = Finished::default();
-        for draft in self.joiner.take(deadline_ns) {
-            let (request, runs) = Draft::into_rows(draft, &self.files);
+        let drafts = self.joiner.take(deadline_ns);
+        // As many runs as requests, or hardly more: rows are large, and growing copies them.
+        let mut finished = Finished {
+            requests: Vec::with_capacity(drafts.len()),
+            page_runs: Vec::with_capacity(drafts.len()),
+        };
+        let mut kinds = BTreeMap::new();
+        for draft in drafts {
+            let (request, runs) = draft.into_rows(&self.files, &mut kinds);
             finished.requests.push(request);
             finished.page_runs.extend(runs);
         }
@@ -223,6 +229,11 @@ impl Assembler {
 /// Runs in order that cover the whole bio; where one was lost, a run without facts stands in,
 /// which no rule knows.
 fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
+    if let [run] = runs.as_slice()
+        && (run.offset_bytes, run.length_bytes) == (0, length_bytes)
+    {
+        return runs;
+    }
     runs.sort_by_key(|run| run.offset_bytes);
     let mut filled = Vec::with_capacity(runs.len());
     let mut covered = 0;

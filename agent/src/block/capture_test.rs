@@ -28,7 +28,7 @@ fn bio(serial: u64, sector: u64, length_bytes: u32, flags: u32, tid: u32) -> Rec
     let time_ns = 1000 + serial;
     let device = DISK;
     let place = Bio { serial, sector, length_bytes, flags, ..Bio::default() };
-    Record::Bio(Bio { device, time_ns, tid, pid: tid, comm, ..place })
+    Record::Bio(Bio { device, time_ns, tid, pid: tid, comm, ..place }, None)
 }
 
 /// A stretch of file `inode`'s data.
@@ -80,6 +80,21 @@ fn a_write_is_followed_from_call_to_completion() {
     assert_eq!((row.asker_begin_ns, row.asker_file_id), (Some(1), Some(0)));
     let [run] = capture.page_runs.as_slice() else { panic!("one run") };
     assert_eq!((run.sector, run.length_bytes, run.file_offset_bytes), (800, 8192, Some(0)));
+    assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
+}
+
+#[test]
+fn a_bios_last_run_comes_with_it() {
+    let Record::Bio(bio, None) = bio(0, 800, 8192, WRITE, 9) else { panic!("a bio") };
+    let Record::Run(last) = run(0, 4096, 4096, 13) else { panic!("a run") };
+    let capture = capture(vec![
+        run(0, 0, 4096, 12),
+        Record::Bio(bio, Some(last)),
+        issue(1, 800, 8192, WRITE, 2000),
+        complete(1, 8192, 3000),
+    ]);
+    let runs: Vec<_> = capture.page_runs.iter().map(|run| (run.sector, run.file_id)).collect();
+    assert_eq!(runs, [(800, Some(0)), (808, Some(1))]);
     assert_eq!((capture.lost_events, capture.gaps), (0, Gaps::default()));
 }
 
@@ -268,8 +283,8 @@ fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
 
 /// A bio of a disk whose driver takes bios, and its end.
 fn mapped(serial: u64, sector: u64, length_bytes: u32, flags: u32) -> Record {
-    let Record::Bio(known) = bio(serial, sector, length_bytes, flags, 9) else { unreachable!() };
-    Record::Bio(Bio { device: MAPPED, address: 0x1000 + serial, ..known })
+    let Record::Bio(known, _) = bio(serial, sector, length_bytes, flags, 9) else { unreachable!() };
+    Record::Bio(Bio { device: MAPPED, address: 0x1000 + serial, ..known }, None)
 }
 
 fn end(device: u32, address: u64, error: u32, time_ns: u64) -> Record {
@@ -319,8 +334,8 @@ fn a_bio_that_its_driver_refused_or_never_ended_is_counted() {
 #[test]
 fn a_bio_that_fails_before_it_is_a_request_is_not_waited_for() {
     let at = |serial, address| {
-        let Record::Bio(known) = bio(serial, 800, 4096, WRITE, 9) else { unreachable!() };
-        Record::Bio(Bio { address, ..known })
+        let Record::Bio(known, _) = bio(serial, 800, 4096, WRITE, 9) else { unreachable!() };
+        Record::Bio(Bio { address, ..known }, None)
     };
     // 12: it shall not wait, and is sent again; 10: an error.
     let capture = capture(vec![

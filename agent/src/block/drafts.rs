@@ -2,6 +2,7 @@
 //! name of its files; a draft keeps the keys of files, and becomes rows of requests and page_runs
 //! when it is written.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::changes::Reason;
@@ -130,10 +131,16 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The rows, with the files as they are known by now.
-    pub fn into_rows(self, files: &Files) -> (rows::Request, Vec<rows::PageRun>) {
+    /// The rows, with the files as they are known by now. `kinds` are those of files asked for
+    /// before: to match a name with all patterns takes longer than all the rest.
+    pub fn into_rows(
+        self,
+        files: &Files,
+        kinds: &mut BTreeMap<i64, &'static str>,
+    ) -> (rows::Request, Vec<rows::PageRun>) {
         let Draft { mut row, runs, asker_file, reasons, .. } = self;
         let request_id = row.request_id;
+        let mut kind = |id: i64| *kinds.entry(id).or_insert_with(|| files.kind(id));
         let page_run = |run: DraftRun| {
             let file_id = run.subject.id(files, run.time_ns);
             rows::PageRun {
@@ -144,7 +151,7 @@ impl Draft {
                 block_subtype: run.subtype,
                 file_id,
                 file_offset_bytes: run.file_offset_bytes,
-                file_kind: file_id.map_or(file_kind::NONE, |id| files.kind(id)).to_owned(),
+                file_kind: file_id.map_or(file_kind::NONE, &mut kind).to_owned(),
                 home_sector: run.home_sector,
                 home: run.home.text(),
             }

@@ -47,7 +47,8 @@ pub enum DecodeError {
 /// name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    Bio(Bio),
+    /// With its last run, of those it has.
+    Bio(Bio, Option<Run>),
     Run(Run),
     Path(Path),
     SyncBegin(Sync),
@@ -205,7 +206,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         return Err(DecodeError::Short { kind, actual: bytes.len(), expected });
     }
     Ok(match kind {
-        1 => Record::Bio(decode_bio(fields)),
+        1 => decode_bio(fields)?,
         2 => Record::Run(decode_run(fields)),
         3 => Record::Path(decode_path(fields)?),
         4 => Record::SyncBegin(decode_sync(fields)),
@@ -220,7 +221,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
 
 // The fields of a struct literal are evaluated in the order written, which here is event.h's.
 
-fn decode_bio(mut fields: Fields) -> Bio {
+fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
     let mut bio = Bio {
         device: fields.u32(),
         time_ns: fields.u64(),
@@ -236,7 +237,8 @@ fn decode_bio(mut fields: Fields) -> Bio {
         kernel_thread: fields.u8() != 0,
         ..Bio::default()
     };
-    fields.skip(2);
+    let has_run = fields.u8() != 0;
+    fields.skip(1);
     bio.pid = fields.u32();
     bio.tid = fields.u32();
     bio.comm = fields.text(16);
@@ -245,7 +247,17 @@ fn decode_bio(mut fields: Fields) -> Bio {
     bio.call_flags = fields.u32();
     bio.holder = fields.text(8);
     bio.address = fields.u64();
-    bio
+    let behind = fields.rest();
+    if has_run && behind.len() < RUN_BYTES {
+        let (actual, expected) = (BIO_BYTES + behind.len(), BIO_BYTES + RUN_BYTES);
+        return Err(DecodeError::Short { kind: 1, actual, expected });
+    }
+    let run = has_run.then(|| {
+        let mut fields = Fields::new(behind);
+        fields.skip(4);
+        decode_run(fields)
+    });
+    Ok(Record::Bio(bio, run))
 }
 
 fn decode_run(mut fields: Fields) -> Run {

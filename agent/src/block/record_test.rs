@@ -27,7 +27,7 @@ fn a_bio_is_decoded_by_the_offsets_of_event_h() {
     record[69] = 1;
     record[120..124].copy_from_slice(b"ext4");
     record[128..136].copy_from_slice(&0xffff_8880_0000_1000u64.to_le_bytes());
-    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
     assert_eq!((bio.device, bio.time_ns, bio.serial, bio.sector), (7, 1000, 5, 2048));
     assert_eq!((bio.length_bytes, bio.flags, bio.pid, bio.tid), (4096, 0x801, 11, 12));
     assert_eq!((bio.comm.as_str(), bio.buffer_type.as_str()), ("jbd2", "xfs_agf"));
@@ -47,6 +47,17 @@ fn a_run_is_decoded_by_the_offsets_of_event_h() {
     assert_eq!((run.file_offset_bytes, run.inode, run.generation), (8192, 42, 3));
     assert_eq!((run.filesystem, run.magic, run.operations), (9, 0xef53, 0xabc));
     assert_eq!((run.size_bytes, run.detail), (100, 6 << 32));
+}
+
+#[test]
+fn a_bios_last_run_is_behind_it() {
+    let mut record = bytes(1, BIO_BYTES, &[(16, 5)]);
+    record[70] = 1;
+    let short = DecodeError::Short { kind: 1, actual: BIO_BYTES, expected: BIO_BYTES + RUN_BYTES };
+    assert_eq!(decode(&record), Err(short));
+    record.extend(bytes(2, RUN_BYTES, &[(8, 5), (32, 42)]));
+    let Ok(Record::Bio(bio, Some(run))) = decode(&record) else { panic!("not a bio with a run") };
+    assert_eq!((bio.serial, run.serial, run.inode), (5, 5, 42));
 }
 
 fn path(flags: u64, names: &[u8]) -> Record {
@@ -127,9 +138,9 @@ fn a_bio_says_which_call_its_submitter_is_in() {
     let mut record = bytes(1, BIO_BYTES, &[]);
     record[112..116].copy_from_slice(&18u32.to_le_bytes());
     record[116..120].copy_from_slice(&CALL_DIRECT.to_le_bytes());
-    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
     assert_eq!((bio.call, bio.call_flags), (Some(18), CALL_DIRECT));
     record[112..116].copy_from_slice(&u32::MAX.to_le_bytes());
-    let Ok(Record::Bio(bio)) = decode(&record) else { panic!("not a bio") };
+    let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
     assert_eq!(bio.call, None);
 }

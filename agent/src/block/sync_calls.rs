@@ -120,7 +120,8 @@ impl SyncCalls {
         // For the zeroes and discards of a kernel thread (ext4lazyinit, discarding after a commit)
         // nobody waits.
         let moves_data = bio.flags & OPERATION_MASK == OPERATION_WRITE;
-        if reads || (bio.kernel_thread && !moves_data && bio.length_bytes > 0) {
+        let nobody = reads || (bio.kernel_thread && !moves_data && bio.length_bytes > 0);
+        if nobody || self.active.is_empty() {
             return None;
         }
         let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();

@@ -31,28 +31,29 @@ trait Column: Sized {
         Self: 'a;
 }
 
-/// Implements `Column` for a type and its option.
+/// Implements `Column` for a type and its option; `$value` makes of a reference to one what the
+/// array is built from.
 macro_rules! column {
-    ($type:ty, $data_type:expr, $array:ty) => {
+    ($type:ty, $data_type:expr, $array:ty, $value:expr) => {
         impl Column for $type {
             const TYPE: DataType = $data_type;
             const NULLABLE: bool = false;
             fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
-                Arc::new(values.cloned().map(Some).collect::<$array>())
+                Arc::new(values.map($value).map(Some).collect::<$array>())
             }
         }
         impl Column for Option<$type> {
             const TYPE: DataType = $data_type;
             const NULLABLE: bool = true;
             fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
-                Arc::new(values.cloned().collect::<$array>())
+                Arc::new(values.map(|value| value.as_ref().map($value)).collect::<$array>())
             }
         }
     };
 }
-column!(i64, DataType::Int64, Int64Array);
-column!(bool, DataType::Boolean, BooleanArray);
-column!(String, DataType::Utf8, StringArray);
+column!(i64, DataType::Int64, Int64Array, |value: &i64| *value);
+column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value);
+column!(String, DataType::Utf8, StringArray, String::as_str);
 
 /// A row type that makes a table.
 pub trait Table: Sized {

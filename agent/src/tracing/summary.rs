@@ -30,6 +30,13 @@ struct Sum {
     bytes: u64,
 }
 
+impl Sum {
+    fn add(&mut self, bytes: u64) {
+        self.runs += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// The sums so far.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -46,6 +53,8 @@ impl Summary {
         self.requests += finished.requests.len() as u64;
         let mut own = BTreeSet::new();
         let mut operations = BTreeMap::new();
+        // Few lines for many rows: words are compared before any is copied.
+        let mut lines = BTreeMap::<[&str; 5], Sum>::new();
         for request in &finished.requests {
             if request.submitter_pid == own_pid || request.asker_pid == Some(own_pid) {
                 own.insert(request.request_id);
@@ -54,30 +63,31 @@ impl Summary {
             }
             operations.insert(request.request_id, request.operation.as_str());
             if request.block_type == "flush" {
-                self.line(["flush", "flush", "", "none"], String::new(), 0);
+                lines.entry(["flush", "flush", "", "none", ""]).or_default().add(0);
             }
         }
         for run in &finished.page_runs {
             let path = match run.file_id {
-                _ if own.contains(&run.request_id) => "(the tracer's own)".to_owned(),
-                Some(id) => files.path(id).to_owned(),
-                None => String::new(),
+                _ if own.contains(&run.request_id) => "(the tracer's own)",
+                Some(id) => files.path(id),
+                None => "",
             };
             let operation = operations.get(&run.request_id).copied().unwrap_or_default();
-            let words = [operation, &run.block_type, &run.block_subtype, &run.file_kind];
-            self.line(words, path, run.length_bytes as u64);
+            let words = [operation, &run.block_type, &run.block_subtype, &run.file_kind, path];
+            lines.entry(words).or_default().add(run.length_bytes as u64);
         }
+        lines.into_iter().for_each(|(words, sum)| self.line(words, sum));
     }
 
-    fn line(&mut self, words: [&str; 4], path: String, bytes: u64) {
-        let [operation, block_type, subtype, file_kind] = words.map(str::to_owned);
+    fn line(&mut self, words: [&str; 5], more: Sum) {
+        let [operation, block_type, subtype, file_kind, path] = words.map(str::to_owned);
         let mut line = Line { operation, block_type, subtype, file_kind, path };
         if self.lines.len() >= LINES_KEPT && !self.lines.contains_key(&line) {
             line.path = FURTHER.to_owned();
         }
         let sum = self.lines.entry(line).or_default();
-        sum.runs += 1;
-        sum.bytes += bytes;
+        sum.runs += more.runs;
+        sum.bytes += more.bytes;
     }
 
     /// Lines by bytes, the largest first.
