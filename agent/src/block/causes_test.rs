@@ -67,8 +67,7 @@ fn a_commit_for_two_callers_is_the_first_one_s_and_the_next_is_for_who_came_late
     let (bio, runs) = journal_block(2, 20, DISK);
     let first = causes.of(&bio, &runs).asker.unwrap();
     assert_eq!((first.tid, first.waiting), (5, 2));
-    let comm = fsync(5, 12).comm;
-    assert_eq!(first.all, Some(format!("2 of {comm}")));
+    assert_eq!(first.all.as_deref(), Some("1 of task-5, 1 of task-6"));
     causes.begin(fsync(7, 14));
     let (bio, runs) = journal_block(2, 30, DISK);
     assert_eq!(causes.of(&bio, &runs).asker.unwrap().tid, 7);
