@@ -93,7 +93,8 @@ def canonical(case_json: bytes) -> bytes:
 
 def result_key(image: Image, machine: Machine, case: bytes) -> str:
     """The content hash that the case's results are kept under."""
-    return hashlib.sha256(f"{qemu.machine_key(image, machine)}\0".encode() + case).hexdigest()
+    started = " ".join([qemu.machine_key(image, machine), *qemu.ONE_THREAD_AT_A_TIME])
+    return hashlib.sha256(f"{started}\0".encode() + case).hexdigest()
 
 
 async def _run(

@@ -41,7 +41,8 @@ def test_impossible_machines_are_refused(machine: tuple[int, int]) -> None:
 def test_the_snapshot_s_path_survives_the_shell(tmp_path: Path) -> None:
     state = tmp_path / 'it\'s $(a) "state"; ,x'
     state.write_text("content")
-    argument = qemu.incoming(state, "case.json")[1]
+    arguments = qemu.incoming(state, "case.json")
+    argument = arguments[arguments.index("-incoming") + 1]
     shell_command = argument.removeprefix("exec:")
     assert shlex.split(shell_command) == ["cat", str(state)]
     done = subprocess.run(["sh", "-c", shell_command], capture_output=True, text=True, check=True)
