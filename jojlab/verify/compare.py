@@ -43,9 +43,14 @@ def check(filesystem: str, disk: Path, writers: Iterable[Mapping[str, Any]]) -> 
     try:
         told = _TOLD[filesystem](disk)
     except ToolError as error:
-        untold = sum(writer["sectors"] * SECTOR for writer in writers)
-        return Addresses(untold_bytes=untold, missing=str(error))
+        return unasked(writers, str(error))
     return compare(told, writers)
+
+
+def unasked(writers: Iterable[Mapping[str, Any]], why: str) -> Addresses:
+    """Leave every writer untold, for the reason given."""
+    untold = sum(writer["sectors"] * SECTOR for writer in writers)
+    return Addresses(untold_bytes=untold, missing=why)
 
 
 def compare(told: Told, writers: Iterable[Mapping[str, Any]]) -> Addresses:
