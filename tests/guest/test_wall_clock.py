@@ -132,8 +132,8 @@ def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) ->
         run_by_wall_clock(cache, image, case_on("qemu-nvme"), "qemu-nvme", tmp_path)
 
 
-# With several queues and processors two events may be told in another order than they were in, once
-# in some twenty runs; the flush is then counted, and the run incomplete, as it must be.
+# On several queues and processors whom a flush was for is not always told: seen once in some thirty
+# runs, the cause not found. It is then counted, and the run incomplete, as it must be.
 _RARELY = "1 flushes were asked for by nobody known"
 
 
