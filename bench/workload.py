@@ -17,13 +17,15 @@ from tempfile import TemporaryDirectory
 from bench import peers, sync_share
 
 MEMORY = Path("/dev/shm")
-# Runs are short, so that what else the machine does meets both of a pair.
+# Runs are short, so that what else the machine does meets both of a pair, but not much shorter
+# than half a second: fio tells its runtime in whole milliseconds, and the first commits of a new
+# file are no measure of the others.
 BUFFERED_WRITES = 50_000
-SYNCED_WRITES = 200
+SYNCED_WRITES = 2000
 # As Mobibench has them by default: three tables, an INSERT for each in every transaction.
 SQLITE_FLAGS = {
-    "TRUNCATE, synchronous FULL": ("-d", "0", "-n", "150", "-j", "1", "-s", "2"),
-    "WAL, synchronous FULL": ("-d", "0", "-n", "200", "-j", "3", "-s", "2"),
+    "TRUNCATE, synchronous FULL": ("-d", "0", "-n", "1000", "-j", "1", "-s", "2"),
+    "WAL, synchronous FULL": ("-d", "0", "-n", "2000", "-j", "3", "-s", "2"),
     "TRUNCATE, synchronous OFF": ("-d", "0", "-n", "3000", "-j", "1", "-s", "0"),
 }
 
