@@ -17,7 +17,7 @@ from jojlab.errors import UseError
 from jojlab.guest import process
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image, build_image
+from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.qemu import Machine
 from jojlab.guest.runner import run_case
 from jojlab.guest.snapshot import snapshot

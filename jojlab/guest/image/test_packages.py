@@ -8,7 +8,7 @@ import pytest
 
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.packages import (
+from jojlab.guest.image.packages import (
     find_kernel,
     need_tool,
     newest_release,
