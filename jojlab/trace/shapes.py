@@ -1,8 +1,8 @@
 """What types run.json and a manifest have, and where: checked before anything is made of them.
 
-A shape is a type, a tuple of types, [shape] for a list of such, {"key": shape} for an object, or {}
-for any object. A key that ends in "!" must be there; others that are not there are left to the
-reader, and further ones are let be.
+A shape is a type, a tuple of types, a set of words, [shape] for a list of such, {"key": shape} for an
+object, or {} for any object. A key that ends in "!" must be there; others that are not there are
+left to the reader, and further ones are let be.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ _FIELDS: dict[str, Any] = {"*": _SCALAR}
 _SELECTOR: dict[str, Any] = {"*": (*_SCALAR, list)}
 
 _PUBLISHED: dict[str, Any] = {
-    **dict.fromkeys(("source", "place", "figure", "unit", "says", "note", "explanation"), str),
-    **dict.fromkeys(("status", "holds", "quote"), str),
+    **dict.fromkeys(("source!", "place!", "figure!"), str),
+    **dict.fromkeys(("unit", "says", "note", "explanation", "quote"), str),
+    "status": {"stated", "inferred", "missing"},
+    "holds": {"above", "below"},
     **dict.fromkeys(("case", "against", "than"), _SELECTOR),
     "value": (int, float, type(None)),
     "anchor": bool,
@@ -91,6 +93,11 @@ def check_shape(value: object, shape: Any, place: str = "") -> None:
             inner = shape.get(key, shape.get(f"{key}!", shape.get("*")))
             if inner is not None:
                 check_shape(element, inner, f"{place}.{key}".lstrip("."))
+        if shape is _PUBLISHED:
+            _check_statement(value, place)
+    elif isinstance(shape, set):
+        if not isinstance(value, str) or value not in shape:
+            raise ValueError(f"{place} is none of {', '.join(sorted(shape))}")
     elif isinstance(shape, tuple):
         if not isinstance(value, shape):
             raise ValueError(f"{place} is no {_kind(shape)}")
@@ -98,6 +105,14 @@ def check_shape(value: object, shape: Any, place: str = "") -> None:
             raise ValueError(f"{place} is no number of a measure: {value}")
     elif type(value) is not shape:  # a bool is an int to isinstance()
         raise ValueError(f"{place} is not {_WORDS[shape]}")
+
+
+def _check_statement(entry: dict[str, Any], place: str) -> None:
+    """Raise ValueError where a statement states nothing (docs/experiments.md has its forms)."""
+    if entry.get("status") != "missing" and "holds" not in entry and entry.get("value") is None:
+        raise ValueError(f"{place} has no value")
+    if "holds" in entry and "against" not in entry:
+        raise ValueError(f"{place} has holds without against")
 
 
 def _kind(shape: tuple[type, ...]) -> str:
