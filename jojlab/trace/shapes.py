@@ -1,7 +1,7 @@
 """What types run.json and a manifest have, and where: checked before anything is made of them.
 
-A shape is a type, a tuple of types, a set of words, [shape] for a list of such, {"key": shape} for an
-object, or {} for any object. A key that ends in "!" must be there; others that are not there are
+A shape is a type, a tuple of types, a set of words, [shape] for a list of such, {"key": shape} for
+an object, or {} for any object. A key that ends in "!" must be there; others that are not there are
 left to the reader, and further ones are let be.
 """
 
@@ -111,8 +111,13 @@ def _check_statement(entry: dict[str, Any], place: str) -> None:
     """Raise ValueError where a statement states nothing (docs/experiments.md has its forms)."""
     if entry.get("status") != "missing" and "holds" not in entry and entry.get("value") is None:
         raise ValueError(f"{place} has no value")
-    if "holds" in entry and "against" not in entry:
-        raise ValueError(f"{place} has holds without against")
+    if "against" not in entry:
+        if "holds" in entry:
+            raise ValueError(f"{place} has holds without against")
+        return
+    least = -100 if entry.get("unit") == "%" else 0
+    if (entry.get("value") or least + 1) <= least:
+        raise ValueError(f"{place}: a change of {entry['value']} leaves nothing")
 
 
 def _kind(shape: tuple[type, ...]) -> str:
