@@ -19,6 +19,7 @@ from jojlab.analysis.figures.latency import percentiles
 from jojlab.analysis.rows.billed import billed_pieces
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.rows.measured import PARTS, commits
+from jojlab.analysis.rows.sums import requests_and_bytes
 from jojlab.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
@@ -101,29 +102,21 @@ def commit_bills(
     transactions = {row["case_id"]: int(row["transactions"]) for row in rows_of(counted)}
     latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
     missing = completeness(tables) if missing is None else missing
-    lines: dict[str, list[BillRow]] = {case_id: [] for case_id in transactions}
     pieces = billed_pieces(tables)
-    for row in rows_of(bill_rows(pieces)):
-        case_id = row.pop("case_id")
-        if case_id in lines:
-            lines[case_id].append(BillRow(**row))
-    reasons: dict[str, list[ReasonShare]] = {case_id: [] for case_id in transactions}
-    for row in rows_of(reason_rows(pieces)):
-        case_id = row.pop("case_id")
-        if case_id in reasons:
-            reasons[case_id].append(ReasonShare(**row))
+    lines = _by_case(bill_rows(pieces), BillRow)
+    reasons = _by_case(reason_rows(pieces), ReasonShare)
     homes = _by_case(home_rows(pieces), HomeShare)
     askers = _by_case(askers_rows(pieces), AskersShare)
     return {
         case_id: Bill(
             case_id,
             count,
-            tuple(lines[case_id]),
+            tuple(lines.get(case_id, ())),
             latency[case_id],
             missing[case_id],
-            tuple(reasons[case_id]),
-            tuple(homes.get(case_id, [])),
-            tuple(askers.get(case_id, [])),
+            tuple(reasons.get(case_id, ())),
+            tuple(homes.get(case_id, ())),
+            tuple(askers.get(case_id, ())),
         )
         for case_id, count in sorted(transactions.items())
     }
@@ -141,10 +134,8 @@ def bill_rows(rows: ibis.Table) -> ibis.Table:
 
     `rows` are the pieces that they add up (billed_pieces).
     """
-    return (
-        rows.group_by("case_id", *KEY)
-        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
-        .order_by("case_id", "part", ibis.desc("bytes"), ibis.desc("requests"), *KEY[1:])
+    return requests_and_bytes(rows, "case_id", *KEY).order_by(
+        "case_id", "part", ibis.desc("bytes"), ibis.desc("requests"), *KEY[1:]
     )
 
 

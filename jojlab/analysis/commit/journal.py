@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import ibis
 
+from jojlab.analysis.rows.sums import requests_and_bytes
+
 
 @dataclass(frozen=True)
 class HomeShare:
@@ -46,8 +48,5 @@ def askers_rows(pieces: ibis.Table) -> ibis.Table:
     """Return the shares of all cases, with case_id, dearest first; `pieces` as in home_rows."""
     rows = pieces.filter(pieces.askers.notnull())
     key = ("case_id", "part", "block_type", "askers")
-    return (
-        rows.group_by(*key)
-        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
-        .order_by("case_id", "part", ibis.desc("bytes"), *key[2:])
-    )
+    sums = requests_and_bytes(rows, *key)
+    return sums.order_by("case_id", "part", ibis.desc("bytes"), *key[2:])

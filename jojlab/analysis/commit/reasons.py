@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import ibis
 
 from jojlab.analysis.rows.name_families import family
+from jojlab.analysis.rows.sums import requests_and_bytes
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,5 @@ def reason_rows(pieces: ibis.Table) -> ibis.Table:
     )
     rows = rows.mutate(reason=family(rows.reason))
     key = ("case_id", "part", "block_type", "cause", "reason")
-    return (
-        rows.group_by(*key)
-        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
-        .order_by("case_id", "part", "block_type", ibis.desc("bytes"), *key[3:])
-    )
+    sums = requests_and_bytes(rows, *key)
+    return sums.order_by("case_id", "part", "block_type", ibis.desc("bytes"), *key[3:])

@@ -12,6 +12,7 @@ from jojlab.analysis.figures.nand_writes import NAND_FIGURES, nand_writes
 from jojlab.analysis.figures.throughput import throughput
 from jojlab.analysis.rows.billed import billed_pieces
 from jojlab.analysis.rows.measured import CAPTURE
+from jojlab.analysis.rows.sums import requests_and_bytes
 from jojlab.trace.run_tables import RunTables, rows_of
 
 Number = int | float
@@ -173,10 +174,8 @@ def _counted(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
 
 def _sums(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
     """Add requests, bytes and flushes up by capture; whole numbers, to be divided later."""
-    pieces = billed_pieces(tables)
-    grouped = pieces.group_by(*CAPTURE, "part", "operation", "block_type").agg(
-        requests=pieces["requests"].sum().cast("int64"), bytes=pieces["bytes"].sum().cast("int64")
-    )
+    key = (*CAPTURE, "part", "operation", "block_type")
+    grouped = requests_and_bytes(billed_pieces(tables), *key)
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in rows_of(grouped):
         sums = result.setdefault((row["case_id"], row["seed"]), {})

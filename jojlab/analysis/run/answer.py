@@ -12,6 +12,7 @@ from typing import Any
 
 from jojlab.analysis.commit.classes import ClassShare, class_shares
 from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 
@@ -102,8 +103,7 @@ def _covered(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
 
 
 def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    names = set(one) | set(other)
-    return {name for name in names if one.get(name) != other.get(name)} <= MEANS
+    return differences(one, other).keys() <= MEANS
 
 
 def _all_risks(case: CaseSummary) -> tuple[str, ...]:

@@ -16,10 +16,10 @@ import ibis
 
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.pieces import pieces
+from jojlab.analysis.rows.sums import requests_and_bytes, sectors
 from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
 from jojlab.trace.run_tables import RunTables, rows_of
 
-SECTOR_BYTES = 512
 OPERATIONS = ("write", "read")
 
 # Attribute -> what it asks, and its values in the order in which they are shown; values that are
@@ -81,7 +81,7 @@ def characterisations(tables: RunTables) -> dict[str, Characterisation]:
         operations.setdefault(row["case_id"], {})[row["operation"]] = row["n"], row["total"]
     shares: dict[str, list[Share]] = {}
     for attribute, rows in _by_attribute(tables).items():
-        for row in rows_of(_grouped(rows)):
+        for row in rows_of(requests_and_bytes(rows, "case_id", "operation", "value")):
             shares.setdefault(row.pop("case_id"), []).append(Share(attribute=attribute, **row))
     loads = device_loads(tables)
     return {
@@ -152,16 +152,9 @@ def _by_attribute(tables: RunTables) -> dict[str, ibis.Table]:
     }
 
 
-def _grouped(rows: ibis.Table) -> ibis.Table:
-    return rows.group_by("case_id", "operation", "value").agg(
-        requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64")
-    )
-
-
 def _with_pattern(rows: ibis.Table) -> ibis.Table:
     """Add `pattern`: sequential when it begins where the last read or write of the device ended."""
-    end = rows.sector + (rows.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
-    rows = rows.mutate(end=end)
+    rows = rows.mutate(end=rows.sector + sectors(rows.length_bytes))
     last = rows.end.lag().over(
         group_by=[*CAPTURE, "device"], order_by=[rows.issue_ns, rows.request_id]
     )

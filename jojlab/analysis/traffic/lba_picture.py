@@ -17,12 +17,12 @@ import pyarrow as pa
 from jojlab.analysis.commit.classes import CLASSES, class_of
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.pieces import pieces
+from jojlab.analysis.rows.sums import sectors
 from jojlab.trace.run_tables import RunTables, rows_of
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
 MOST_POINTS = 200_000
 _FINEST_GRID = 1 << 12  # cells each way; halved until a picture has few enough
-SECTOR_BYTES = 512
 US = 1000
 
 # A stretch without I/O is cut out of the axis when it is longer than this part of what is left.
@@ -108,7 +108,7 @@ def _wholes(requests: ibis.Table) -> ibis.Table:
         # A request whose end was not seen is a point at its issue.
         end_ns=requests.complete_ns.fill_null(requests.issue_ns).max(),
         low=requests.sector.min(),
-        high=(requests.sector + requests.length_bytes // SECTOR_BYTES).max(),
+        high=(requests.sector + sectors(requests.length_bytes)).max(),
     )
 
 
@@ -140,7 +140,7 @@ def _points(tables: RunTables, moved: ibis.Table, limit: int) -> pa.Table:
         "low",
         "span_us",
         "span_sectors",
-        sectors=(moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES,
+        sectors=sectors(moved.length_bytes),
         owner=moved.block_type + "\t" + moved.file_kind,
         path=names.path.fill_null(""),
         operation=moved.operation,
@@ -203,7 +203,7 @@ def _cells(finest: ibis.Table, limit: int) -> ibis.Table:
 
 def _stretches(moved: ibis.Table) -> pa.Table:
     """Return the stretches of sectors with I/O: at most about _BINS of every picture."""
-    end = moved.sector + (moved.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
+    end = moved.sector + sectors(moved.length_bytes)
     size = ibis.greatest(1, moved.span_sectors // _BINS)
     bins = moved.mutate(end=end, bin=moved.sector // size)
     bins = bins.group_by(*_KEY, "bin").agg(first=bins.sector.min(), end=bins.end.max())
