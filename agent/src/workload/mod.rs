@@ -8,6 +8,8 @@ mod crew;
 mod draw;
 pub mod file;
 mod ledger;
+#[cfg(test)]
+mod noted_phases;
 mod replay;
 pub mod sqlite;
 pub mod sync_call;

@@ -8,6 +8,7 @@ use std::process::Command;
 use super::*;
 use crate::case::file::tests::{metadata_settings, read_settings, write_settings};
 use crate::case::{Access, MetadataOperation, ReadMode, Switch, SyncMode};
+use crate::workload::noted_phases::NotedPhases;
 
 const SYNC_MODES: [SyncMode; 12] = [
     SyncMode::None,
@@ -28,28 +29,6 @@ const ACCESSES: [Access; 5] =
 /// Warm-up and measured ones of the settings for tests.
 const OPERATIONS: u64 = 9;
 
-/// Notes the phases.
-#[derive(Default)]
-struct Notes {
-    phases: Vec<&'static str>,
-}
-
-impl Observer for Notes {
-    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        self.phases.push(phase);
-        Ok(())
-    }
-    fn leave(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn is_pause_due(&self) -> bool {
-        false
-    }
-    fn pause(&mut self) -> anyhow::Result<()> {
-        unreachable!("no pause is due")
-    }
-}
-
 /// This thread's bytes and calls by read(2) and write(2) and their kin (proc(5), /proc/PID/io).
 fn counted() -> BTreeMap<String, u64> {
     let lines = std::fs::read_to_string("/proc/thread-self/io").unwrap();
@@ -59,7 +38,7 @@ fn counted() -> BTreeMap<String, u64> {
 
 /// Runs the operations, checks what they left, and gives what `counted` rose by meanwhile.
 fn run(mut operations: FileOperations) -> (Finished, BTreeMap<String, u64>) {
-    let mut notes = Notes::default();
+    let mut notes = NotedPhases::default();
     let before = counted();
     operations.run(&mut notes).unwrap();
     let mut increase = counted();
@@ -133,7 +112,7 @@ fn a_sync_is_made_when_it_is_due_and_no_oftener() {
 fn a_write_that_is_lost_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let mut operations = FileOperations::write(directory.path(), &write_settings(), 5).unwrap();
-    operations.run(&mut Notes::default()).unwrap();
+    operations.run(&mut NotedPhases::default()).unwrap();
     let finished = operations.close().unwrap();
     finished.check().unwrap();
     let path = directory.path().join("data");
@@ -373,7 +352,7 @@ fn what_a_time_may_outlast_ends_in_an_error() {
     let settings =
         FileWriteSettings { transactions, duration_ms, access: Access::Append, ..write_settings() };
     let mut operations = FileOperations::write(directory.path(), &settings, 5).unwrap();
-    let error = operations.run(&mut Notes::default()).unwrap_err().to_string();
+    let error = operations.run(&mut NotedPhases::default()).unwrap_err().to_string();
     assert!(error.contains("file_bytes ran out after 16 operations"), "{error}");
     for metadata_operation in [MetadataOperation::Unlink, MetadataOperation::Rename] {
         let settings = FileMetadataSettings {

@@ -4,23 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-struct Quiet;
-
-impl Observer for Quiet {
-    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn leave(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn is_pause_due(&self) -> bool {
-        false
-    }
-    fn pause(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
+use crate::workload::noted_phases::NotedPhases;
 
 /// A folder with a script beside the directory of its replay.
 struct Folder(tempfile::TempDir);
@@ -45,7 +29,7 @@ impl Folder {
 
     fn run(&self) -> Finished {
         let mut replay = self.prepare().unwrap();
-        replay.run(&mut Quiet).unwrap();
+        replay.run(&mut NotedPhases::default()).unwrap();
         replay.close()
     }
 }
@@ -150,7 +134,7 @@ fn an_error_of_the_machine_ends_all_threads() {
     let folder = Folder::new(SCRIPT.as_bytes());
     let mut replay = folder.prepare().unwrap();
     replay.stage.turns.end();
-    replay.run(&mut Quiet).unwrap();
+    replay.run(&mut NotedPhases::default()).unwrap();
     let finished = replay.close();
     assert_eq!(self::replay(&finished)["calls"], 11);
     assert_eq!(self::replay(&finished)["written_bytes"], 0);
@@ -213,7 +197,7 @@ proptest! {
         let line = |(thread, us, call): &(u32, u32, String)| format!("{thread} {us} {call}\n");
         let folder = Folder::new(calls.iter().map(line).collect::<String>().as_bytes());
         if let Ok(mut replay) = folder.prepare() {
-            replay.run(&mut Quiet).unwrap();
+            replay.run(&mut NotedPhases::default()).unwrap();
             replay.close().check().unwrap();
         }
     }

@@ -12,38 +12,12 @@ use crate::case::sqlite::{
     TempStore,
 };
 use crate::trace::rows::Transaction;
+use crate::workload::noted_phases::NotedPhases;
 
-/// Notes the phases.
-#[derive(Default)]
-struct Notes {
-    phases: Vec<&'static str>,
-    open: bool,
-}
-
-impl Observer for Notes {
-    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        assert!(!self.open);
-        self.open = true;
-        self.phases.push(phase);
-        Ok(())
-    }
-    fn leave(&mut self) -> anyhow::Result<()> {
-        assert!(self.open);
-        self.open = false;
-        Ok(())
-    }
-    fn is_pause_due(&self) -> bool {
-        false
-    }
-    fn pause(&mut self) -> anyhow::Result<()> {
-        unreachable!("no pause is due")
-    }
-}
-
-fn run(settings: &SqliteSettings) -> (Notes, Finished) {
+fn run(settings: &SqliteSettings) -> (NotedPhases, Finished) {
     let directory = tempfile::tempdir().unwrap();
     let mut sqlite = Sqlite::prepare(directory.path(), settings, 5).unwrap();
-    let mut notes = Notes::default();
+    let mut notes = NotedPhases::default();
     sqlite.run(&mut notes).unwrap();
     let finished = sqlite.close().unwrap();
     finished.check().unwrap();
@@ -148,7 +122,7 @@ fn run_three(settings: SqliteSettings) -> (Vec<Transaction>, usize) {
     let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
     let events = WatchFlags::CREATE | WatchFlags::DELETE;
     inotify::add_watch(&watch, directory.path(), events).unwrap();
-    sqlite.run(&mut Notes::default()).unwrap();
+    sqlite.run(&mut NotedPhases::default()).unwrap();
     let finished = sqlite.close().unwrap();
     finished.check().unwrap();
     let mut buffer = [std::mem::MaybeUninit::uninit(); 1 << 16];
@@ -202,7 +176,7 @@ fn persist_keeps_its_journals_only_within_one_database() {
             ..settings()
         };
         let mut sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
-        sqlite.run(&mut Notes::default()).unwrap();
+        sqlite.run(&mut NotedPhases::default()).unwrap();
         let journal = std::fs::metadata(directory.path().join("main.db-journal")).unwrap();
         assert_eq!(journal.len() > 0, kept, "{databases} databases");
     }
