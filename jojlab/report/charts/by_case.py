@@ -19,7 +19,7 @@ _BAR = 22  # pixels a case takes
 def throughput(rows: Rows) -> dict[str, Any]:
     """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`)."""
     data: Datasets = {}
-    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(rows))
+    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(_names(rows)))
     bars = base.mark_bar(color=vega.COLOURS["database"], height={"band": 0.62}).encode(
         x=alt.X("tps:Q", title="transactions per second", axis=alt.Axis(tickCount=8)),
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints"),
@@ -30,10 +30,10 @@ def throughput(rows: Rows) -> dict[str, Any]:
 
 def latency(rows: Rows) -> dict[str, Any]:
     """Percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line."""
-    cases = list(dict.fromkeys(row["case"] for row in rows))
+    cases = _names(rows)
     names = list(dict.fromkeys(row["percentile"] for row in rows))
     data: Datasets = {}
-    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(rows))
+    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(cases))
     x = alt.X(
         "ms:Q",
         title="milliseconds from BEGIN to the return of COMMIT (log)",
@@ -46,9 +46,7 @@ def latency(rows: Rows) -> dict[str, Any]:
         color=alt.Color(
             "percentile:N",
             sort=names,
-            scale=alt.Scale(
-                domain=names, range=["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"]
-            ),
+            scale=alt.Scale(domain=names, range=list(vega.PERCENTILE_COLOURS)),
             legend=vega.legend(""),
         ),
         shape=alt.Shape(
@@ -66,14 +64,15 @@ def latency(rows: Rows) -> dict[str, Any]:
 
 def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler."""
-    cases = list(dict.fromkeys(row["case"] for row in rows))
+    cases = _names(rows)
+    rows = [row for row in rows if row[field]]  # a flush has no bytes, nor a place in their legend
     classes = [name for name in vega.COLOURS if any(row["class"] == name for row in rows)]
     data: Datasets = {}
     chart = (
         alt.Chart(vega.named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
-            y=_cases(rows),
+            y=_cases(cases),
             x=alt.X(f"{field}:Q", title=title, stack="zero", axis=alt.Axis(tickCount=8)),
             color=alt.Color(
                 "class:N",
@@ -100,13 +99,13 @@ def shares(rows: Rows) -> dict[str, Any]:
     """
     values = [row["value"] for row in sorted(rows, key=lambda row: row["order"])]
     values = list(dict.fromkeys(values))
-    cases = list(dict.fromkeys(row["case"] for row in rows))
+    cases = _names(rows)
     data: Datasets = {}
     bars = (
         alt.Chart(vega.named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
-            y=_cases(rows),
+            y=_cases(cases),
             x=alt.X("amount:Q", title=None, stack="normalize", axis=alt.Axis(format="%")),
             color=alt.Color(
                 "value:N",
@@ -151,11 +150,17 @@ def _part_colours(values: Sequence[str]) -> list[str]:
             for value in values]  # fmt: skip
 
 
-def _cases(rows: Rows) -> alt.Y:
-    """The cases down the side, in the experiment's order (Vega would sort them)."""
+def _names(rows: Rows) -> list[str]:
+    """Return the cases in the experiment's order."""
+    return list(dict.fromkeys(row["case"] for row in rows))
+
+
+def _cases(names: list[str]) -> alt.Y:
+    """The cases down the side, in their order (Vega would sort them), also those without a bar."""
     return alt.Y(
         "case:N",
-        sort=list(dict.fromkeys(row["case"] for row in rows)),
+        sort=names,
+        scale=alt.Scale(domain=names),
         title=None,
         axis=alt.Axis(labelLimit=260, ticks=False, domain=False),
     )

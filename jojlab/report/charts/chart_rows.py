@@ -44,7 +44,10 @@ def latency_rows(summary: RunSummary) -> list[Row]:
 
 
 def histogram_rows(summary: RunSummary) -> list[Row]:
-    """Return the bins of every case that are not empty, and after them its percentiles."""
+    """Return the bins of every case that are not empty, and after them its percentiles.
+
+    The greatest comes first, so that what is drawn last, over the others, is the median.
+    """
     rows: list[Row] = []
     for case in summary.measured:
         whole = sum(found.count for found in case.latencies)
@@ -59,7 +62,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
             for found in case.latencies
             if found.count
         ]
-        for name, shown in PERCENTILE_NAMES.items():
+        for name, shown in reversed(PERCENTILE_NAMES.items()):
             low, high = case.figures.spread[f"latency_ns_{name}"]
             median = case.figures.median[f"latency_ns_{name}"]
             ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}

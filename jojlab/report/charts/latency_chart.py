@@ -12,7 +12,6 @@ from jojlab.report.charts.vega import COLOURS, Datasets, Rows
 
 Spec = dict[str, Any]
 
-PERCENTILE_COLOURS = ("#1c7c54", "#E69F00", "#D55E00", "#CC79A7", "#8C8C8C")
 _WIDTH = 600
 _HEIGHT = 38
 
@@ -24,7 +23,7 @@ def histograms(rows: Rows) -> Spec:
     percentile, ms, low and high.
     """
     data: Datasets = {}
-    names = list(dict.fromkeys(row["percentile"] for row in rows if "percentile" in row))
+    names = list(dict.fromkeys(row["percentile"] for row in rows if "percentile" in row))[::-1]
     cases = list(dict.fromkeys(row["case"] for row in rows))
     picture = {
         "layer": [_bins(), _percentiles(names)],
@@ -81,7 +80,6 @@ def _bins() -> Spec:
 
 
 def _percentiles(names: list[str]) -> Spec:
-    colours = list(PERCENTILE_COLOURS[: len(names)])
     number = {"format": vega.NUMBER, "type": "quantitative"}
     return {
         "transform": [{"filter": "isValid(datum.percentile)"}],
@@ -95,7 +93,7 @@ def _percentiles(names: list[str]) -> Spec:
                     "symbolType": "stroke",
                     "title": None,
                 },
-                "scale": {"domain": names, "range": colours},
+                "scale": {"domain": names, "range": list(vega.PERCENTILE_COLOURS)},
                 "sort": names,
                 "type": "nominal",
             },

@@ -27,6 +27,8 @@ COLOURS = {
     "unknown": "#CC79A7",
     "flush": "#8C8C8C",
 }
+# From the least percentile to the greatest.
+PERCENTILE_COLOURS = ("#1c7c54", "#E69F00", "#D55E00", "#CC79A7", "#8C8C8C")
 VALIDATE = False
 NUMBER = ",.4~g"  # how tooltips show the numbers among the columns
 NUMBERS = {

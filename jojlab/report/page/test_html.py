@@ -47,6 +47,8 @@ def test_every_chart_has_a_place_and_can_be_drawn(page: str) -> None:
     drawn = vl_convert.vegalite_to_svg(charts["bytes-chart"])
     for word in ("truncate", "wal", "database", "filesystem journal"):
         assert f">{word}</text>" in drawn
+    assert ">flush</text>" not in drawn  # a flush has no bytes
+    assert ">flush</text>" in vl_convert.vegalite_to_svg(charts["requests-chart"])
     drawn = vl_convert.vegalite_to_svg(charts["commit-chart-0"])
     assert ">20 KiB descriptor, 4 × copy</text>" in drawn
     assert drawn.count(">flush</text>") == 2

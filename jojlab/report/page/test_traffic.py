@@ -2,6 +2,7 @@ import base64
 import json
 import re
 import shutil
+import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -100,10 +101,28 @@ def test_a_run_without_transactions_is_shown(tmp_path: Path) -> None:
     assert "50 reads of 200 KiB" in console.export_text()
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
-def test_a_browser_draws_zooms_and_tells(tmp_path: Path) -> None:
-    import subprocess
+def title_in_browser(folder: Path, page: str, script: str, columns: int = 1200) -> str:
+    """Open the page in a window so wide; the title that `script` sets in the end."""
+    head, end = page.rsplit("</body>", 1)
+    (folder / "page.html").write_text(f"{head}<script>{script}</script></body>{end}")
+    answer = subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu",
+            "--virtual-time-budget=60000", f"--window-size={columns},800",
+            f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html",
+        ],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    title = re.search("<title>(.*?)</title>", answer.stdout)
+    assert title, answer.stderr[-500:]
+    return title[1]
 
+
+needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
+
+
+@needs_browser
+def test_a_browser_draws_zooms_and_tells(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
     page = report_html(summarise(run, with_traffic=True), "run")
     script = """
@@ -127,17 +146,27 @@ def test_a_browser_draws_zooms_and_tells(tmp_path: Path) -> None:
         document.body.textContent = "";
       }, 50);
     """
-    head, end = page.rsplit("</body>", 1)
-    (tmp_path / "page.html").write_text(f"{head}<script>{script}</script></body>{end}")
-    answer = subprocess.run(
-        [
-            "chromium", "--headless", "--no-sandbox", "--disable-gpu",
-            "--virtual-time-budget=60000",
-            f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html",
-        ],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    title = re.search("<title>(.*?)</title>", answer.stdout)
     # 10 commits of 3 data writes, descriptor and 4 copies, descriptor and 3, two commit blocks,
     # and one block at the end.
-    assert title and title[1] == "141|20|80|write: rollback journal", answer.stderr[-500:]
+    told = title_in_browser(tmp_path, page, script)
+    assert told == "141|20|80|write: rollback journal"
+
+
+@needs_browser
+def test_a_narrow_page_is_no_wider_than_its_window(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=10)
+    page = report_html(summarise(run, with_traffic=True), "run")
+    script = """
+      const wait = setInterval(() => {
+        const open = [...document.querySelectorAll(".chart")].filter(
+          (chart) => !chart.closest("details:not([open])"));
+        if (!open.every((chart) => chart.querySelector("svg"))) return;
+        clearInterval(wait);
+        const widest = Math.max(...open.map((chart) => chart.getBoundingClientRect().right));
+        const inside = widest <= document.body.getBoundingClientRect().right;
+        const scrolls = document.documentElement.scrollWidth > innerWidth;
+        document.title = `${open.length > 3}|${inside}|${scrolls}`;
+        document.body.textContent = "";
+      }, 50);
+    """
+    assert title_in_browser(tmp_path, page, script, columns=500) == "true|true|false"

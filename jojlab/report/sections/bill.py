@@ -32,8 +32,8 @@ def bill(summary: RunSummary, run: str, specs: Specs) -> str:
         "bill",
         "The bill of one commit",
         paragraph(
-            "Every byte stands in one class. Faded: deferred to checkpoints and to the sync at the "
-            "end.",
+            "Every byte stands in one class. Faded, and behind a + in the table: deferred to "
+            "checkpoints and to the sync at the end.",
             "soft",
         ),
         chart("bytes-chart", "Stacked bars of bytes for one commit by class"),

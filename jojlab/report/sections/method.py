@@ -26,7 +26,9 @@ def method(summary: RunSummary, run: str) -> str:
         parts += ["<h3>Cases without figures</h3>", pairs(absent)]
     if settings:
         parts += ["<h3>Settings of the experiment</h3>", pairs(_flat(settings))]
-    parts += ["<h3>Fingerprint</h3>", pairs(_flat(summary.fingerprint))]
+    fingerprint = _flat(summary.fingerprint)
+    parts.append("<h3>What the result depends on</h3>")
+    parts.append(details("Fingerprint", f"{len(fingerprint)} parts", pairs(fingerprint)))
     same = "   # the same on any machine" if summary.clocks == ("virtual",) else ""
     parts.append(ask(f"joj show {run} --hash{same}", f"joj diff {run} OTHER"))
     clocks = paragraph(text.clocks(summary.clocks))

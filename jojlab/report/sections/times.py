@@ -69,7 +69,8 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
         paragraph(
             "Blue: the share of all transactions in bins 7.5 % wide; a quarter of the height is a "
             "sixteenth of them. Lines: exact percentiles by nearest rank, each a value that was "
-            "measured; the median of the seeds, of which the table has the smallest and largest.",
+            "measured; the median of the seeds, of which the table has the smallest and largest. "
+            "Where lines fall together, the lowest percentile is the one in sight.",
             "soft",
         ),
         numbers(table(["case", *names.values(), "COMMIT alone, p50"], rows), len(rows)),

@@ -62,7 +62,7 @@ def totals_text(kinds: Characterisation) -> str:
     """Return how many there were of each operation, in words."""
     return ", ".join(
         f"{requests:,} {_plural(operation) if requests != 1 else operation}"
-        + (f" of {text.kib(length)} KiB" if length else "")
+        + (f" of {length / 1024:,.1f}".removesuffix(".0") + " KiB" if length else "")
         for operation, (requests, length) in kinds.operations.items()
         if operation not in ("zeroes", "other")
     )
