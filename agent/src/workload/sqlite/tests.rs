@@ -14,7 +14,7 @@ use crate::trace::rows::Transaction;
 
 /// Notes the phases.
 #[derive(Default)]
-struct Notes {
+pub(super) struct Notes {
     phases: Vec<&'static str>,
     open: bool,
 }
