@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit_bill import bill_json
+from jojlab.analysis.commit.bill import bill_json
 from jojlab.experiment.execute import Laboratory, Options
 from jojlab.guest.cache import Cache
 from jojlab.guest.image import Image
