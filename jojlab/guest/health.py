@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,10 +17,10 @@ from jojlab.device.profile import read_profile
 from jojlab.errors import JojError, MachineError
 from jojlab.experiment.fields import BY_NAME
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import qemu_version
-from jojlab.guest.packages import run_tool
+from jojlab.guest.image.build import qemu_version
+from jojlab.guest.image.packages import dpkg_query, run_tool
+from jojlab.guest.image.ready import ROOT, agent_path, ready_image
 from jojlab.guest.qemu import HANDOUT_BYTES, MIB, Machine
-from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"
@@ -134,12 +133,7 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
 
 
 def _installed(package: str) -> bool:
-    command = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
-    return answer.stdout == "installed"
+    return dpkg_query("${db:Status-Status}", package) == "installed"
 
 
 def _numbers(version: str) -> list[int]:

@@ -10,6 +10,7 @@ import pytest
 from jojlab.errors import MachineError
 from jojlab.guest import health
 from jojlab.guest.health import GUEST_BYTES, available_bytes, checks, disk, memory, packages, rust
+from jojlab.guest.packages import package_version
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
@@ -27,6 +28,8 @@ def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="dpkg-query is missing"):
         packages()
+    with pytest.raises(MachineError, match="dpkg-query is missing"):
+        package_version("dpkg")
 
 
 def test_rust_must_be_there_and_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

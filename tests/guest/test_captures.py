@@ -14,7 +14,7 @@ from jojlab.experiment.execute import Laboratory, Options, execute, plan
 from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.capture import Capture

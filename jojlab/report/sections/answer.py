@@ -9,7 +9,7 @@ from html import escape
 from jojlab.analysis.commit.classes import ClassShare
 from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.charts.charts import COLOURS
+from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections.elements import ask, section
 from jojlab.report.words import text
 
