@@ -10,7 +10,7 @@ from typing import Any
 
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 
 _FOUND = "power_cuts.json"

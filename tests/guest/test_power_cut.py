@@ -9,7 +9,7 @@ import pytest
 
 from jojlab.experiment.fields import Value
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.power_cuts import cut_in_guest
 from tests.guest.conftest import real_case
 
