@@ -10,7 +10,7 @@ import pytest
 from jojlab.errors import MachineError
 from jojlab.guest import health
 from jojlab.guest.health import GUEST_BYTES, available_bytes, checks, disk, memory, packages, rust
-from jojlab.guest.packages import package_version
+from jojlab.guest.image.packages import package_version
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
