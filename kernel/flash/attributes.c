@@ -126,7 +126,7 @@ static DEVICE_ATTR_WO(flash_record);
 /*
  * "NANOSECONDS SURVIVORS SEED" puts the disk into the state that a power cut at that moment of
  * CLOCK_MONOTONIC, after a record began and before it ended, would have left; SURVIVORS are none,
- * all or some (model/power_cut.h). Nobody may have the disk open, as the kernel caches its contents.
+ * all or some (model/power_cut.h). Nobody may have the disk open: the kernel caches its contents.
  */
 static ssize_t flash_power_cut_store(struct device *device, struct device_attribute *attribute,
 				     const char *buffer, size_t length)

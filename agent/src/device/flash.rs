@@ -36,7 +36,7 @@ pub enum FlashError {
     Missing { name: &'static str },
 }
 
-/// Attempts, and pauses between them, at what can only be done with a device that nobody uses: 60 s.
+/// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
 pub const FREE_ATTEMPTS: u32 = 60_000;
 pub const FREE_PAUSE: Duration = Duration::from_millis(1);
 

@@ -1,5 +1,5 @@
-//! What a power cut leaves of a SQLite workload: runs it once while the modelled device records what
-//! is written, then cuts the power at many moments of that one run, and each time mounts the
+//! What a power cut leaves of a SQLite workload: runs it once while the modelled device records
+//! what is written, then cuts the power at many moments of that one run, and each time mounts the
 //! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
 //! Reads the record that the lab hands over; produces power_cuts.json in the output directory.
 //!

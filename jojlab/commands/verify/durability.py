@@ -99,7 +99,7 @@ def durability(
 
 
 def _print(verdicts: list[Durability], skipped: dict[str, str]) -> None:
-    from jojlab.report.terminal.terminal import print_rows, terminal
+    from jojlab.report.terminal.console import print_rows, terminal
     from jojlab.verify.durability import OUTCOMES
 
     columns = ["case", "seed", "cuts", *OUTCOMES, "most commits lost", "by the manuals"]
