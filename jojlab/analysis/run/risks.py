@@ -33,8 +33,8 @@ def _of_sqlite(case: Mapping[str, Any]) -> list[str]:
     if journal is None:
         return []
     found = []
-    # With OFF, SQLite does not write batches (isBatch of sqlite3PagerCommitPhaseOne() in pager.c asks
-    # for a journal in memory).
+    # With OFF, SQLite writes no batches: it does so in place of a journal in memory (bBatch in
+    # sqlite3PagerCommitPhaseOne(), pager.c).
     batch = journal == "memory" and case.get("batch_atomic_write") == "on"
     if journal in ("off", "memory") and not batch:
         found.append(
