@@ -30,7 +30,7 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import Experiment
     from jojlab.guest.cache import Cache
-    from jojlab.report.progress import Unwatched
+    from jojlab.report.terminal.progress import Unwatched
 
     where = "joj bill"
     fixed = parsed(FIELDS, fields, where)
@@ -51,11 +51,12 @@ def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: 
 def _show(run: Any, *, as_json: bool) -> int:
     import json
 
-    from jojlab.analysis.commit_bill import bill_json
-    from jojlab.analysis.summary import summarise
+    from jojlab.analysis.commit.bill import bill_json
+    from jojlab.analysis.run.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
-    from jojlab.report.terminal import print_case, print_warnings, terminal
-    from jojlab.report.text import clocks
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_case, print_warnings
+    from jojlab.report.words.text import clocks
 
     summary = summarise(run)
     if as_json:

@@ -25,9 +25,10 @@ def diff(
 
     Exit code 1 when a figure changed or a case is in one run alone.
     """
-    from jojlab.analysis.compare import compare, comparison_json
-    from jojlab.analysis.summary import summarise
-    from jojlab.report.terminal import print_comparison, terminal
+    from jojlab.analysis.run.compare import compare, comparison_json
+    from jojlab.analysis.run.summary import summarise
+    from jojlab.report.terminal.comparison import print_comparison
+    from jojlab.report.terminal.console import terminal
     from jojlab.trace.run_folder import RunFolder
 
     old, new = RunFolder.open(run_a), RunFolder.open(run_b)

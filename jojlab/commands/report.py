@@ -26,8 +26,8 @@ def report(
 
     Exit code 4 when events were lost, bytes have no owner, or a case failed.
     """
-    from jojlab.analysis.summary import summarise
-    from jojlab.report.html import write_report
+    from jojlab.analysis.run.summary import summarise
+    from jojlab.report.page.html import write_report
     from jojlab.trace.run_folder import RunFolder
 
     summary = summarise(RunFolder.open(run), with_traffic=True)

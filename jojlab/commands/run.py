@@ -55,7 +55,7 @@ def run(
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import find, read
     from jojlab.guest.cache import Cache
-    from jojlab.report.progress import shown
+    from jojlab.report.terminal.progress import shown
 
     asked, profiles = plan(read(find(experiment), settings or ()))
     cache = Cache.default()
@@ -102,9 +102,10 @@ def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | No
     """
     import json
 
-    from jojlab.analysis.summary import summarise, summary_json
-    from jojlab.report.html import write_report
-    from jojlab.report.terminal import print_summary, terminal
+    from jojlab.analysis.run.summary import summarise, summary_json
+    from jojlab.report.page.html import write_report
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_summary
     from jojlab.trace.run_folder import RunFolder
 
     run = RunFolder.open(folder)

@@ -12,7 +12,7 @@ from pathlib import Path
 from jojlab.device.profile import FIGURES
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.packages import need_tool, package_version, run_tool
+from jojlab.guest.image.packages import need_tool, package_version, run_tool
 
 SOURCE = Path(__file__).resolve().parents[2] / "kernel" / "flash"
 _FILES = ("figures/*.c", "model/*.c", "model/*.h")

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
-from jojlab.analysis.figures import case_figures
+from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.device.profile import Profile
 from jojlab.errors import MachineError, UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
 from jojlab.experiment.fields import field_named
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
-from jojlab.guest.ready import ready_image
-from jojlab.report.progress import Unwatched
+from jojlab.guest.image.ready import ready_image
+from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.run_tables import open_tables
 
 # Several, as the tick of the timer moves a short measurement.

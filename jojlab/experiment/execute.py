@@ -21,9 +21,9 @@ from jojlab.experiment.devices import by_wall_clock, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
+from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.process import kill_all
-from jojlab.guest.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
 from jojlab.guest.wall_clock import host, run_by_wall_clock
 from jojlab.trace.run_folder import RunFolder

@@ -87,7 +87,7 @@ def _check_words(entry: Mapping[str, Any], place: str) -> None:
 def check_figure(figure: str, place: str) -> None:
     """Raise UseError for a figure that no analysis makes."""
     # Here, as the figures come with the analyses, which take longer to load than a file to read.
-    from jojlab.analysis.figures import FIGURES
+    from jojlab.analysis.figures.case_figures import FIGURES
 
     if figure not in FIGURES:
         raise UseError(

@@ -17,10 +17,10 @@ from jojlab.device.profile import read_profile
 from jojlab.errors import JojError, MachineError
 from jojlab.experiment.fields import BY_NAME
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import qemu_version
-from jojlab.guest.packages import dpkg_query, run_tool
+from jojlab.guest.image.build import qemu_version
+from jojlab.guest.image.packages import dpkg_query, run_tool
+from jojlab.guest.image.ready import ROOT, agent_path, ready_image
 from jojlab.guest.qemu import HANDOUT_BYTES, MIB, Machine
-from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"

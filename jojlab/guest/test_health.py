@@ -20,7 +20,7 @@ from jojlab.guest.health import (
     rust,
     usable,
 )
-from jojlab.guest.packages import package_version
+from jojlab.guest.image.packages import package_version
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:

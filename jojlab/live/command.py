@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def measured(bench: Bench, folder: Path) -> RunFolder:
     """Run a bench into a new run folder, telling on stderr how it goes on."""
     from jojlab.live.bench import run_bench
-    from jojlab.report.bench_progress import shown
+    from jojlab.report.terminal.bench_progress import shown
 
     workload = bench.settings["workload"]
     with shown(f"{workload} in {bench.directory}", len(bench.seeds)) as progress:
@@ -30,10 +30,10 @@ def measured(bench: Bench, folder: Path) -> RunFolder:
 
 def show(run: RunFolder, *, as_json: bool) -> None:
     """Print the figures of a live run; its report is written beside its tables."""
-    from jojlab.analysis.summary import summarise, summary_json
-    from jojlab.report.html import write_report
-    from jojlab.report.live import print_live
-    from jojlab.report.terminal import terminal
+    from jojlab.analysis.run.summary import summarise, summary_json
+    from jojlab.report.page.html import write_report
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.live import print_live
 
     summary = summarise(run)
     write_report(run.path / "report.html", summary, str(run.path))

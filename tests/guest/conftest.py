@@ -12,8 +12,8 @@ from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import case_json
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image, build_image
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.build import Image, build_image
+from jojlab.guest.image.ready import agent_path
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit_bill import bill_json
-from jojlab.analysis.summary import summarise
+from jojlab.analysis.commit.bill import bill_json
+from jojlab.analysis.run.summary import summarise
 from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
 from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
-from jojlab.report.progress import Unwatched
+from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.commit_bill import bill_json
+from jojlab.analysis.commit.bill import bill_json
 from jojlab.experiment.execute import Laboratory, Options
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from tests.guest.test_captures import ALL_FILESYSTEMS, run_experiment
 
 

@@ -11,7 +11,7 @@ from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory, Options
 from jojlab.experiment.fields import SYNC_MODES
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of

@@ -10,7 +10,7 @@ import pytest
 from jojlab.experiment.execute import Laboratory, Options
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.completeness import completeness
+from jojlab.analysis.rows.completeness import completeness
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
 from tests.live.conftest import CHECKOUT

@@ -86,8 +86,8 @@ def _run(asked: Asked, folder: Path) -> RunFolder:
     from jojlab.live.command import measured
     from jojlab.live.mobibench import WHERE
     from jojlab.live.options import live_settings
-    from jojlab.report.bench_progress import Silent
-    from jojlab.report.mobibench import setup_lines
+    from jojlab.report.mobibench.result import setup_lines
+    from jojlab.report.terminal.bench_progress import Silent
 
     if asked.script:
         settings = asked.settings
@@ -99,9 +99,9 @@ def _run(asked: Asked, folder: Path) -> RunFolder:
 
 
 def _print(run: RunFolder, asked: Asked) -> int:
-    from jojlab.analysis.figures import case_figures
-    from jojlab.analysis.live_result import live_result, rates_per_second
-    from jojlab.report import mobibench as lines
+    from jojlab.analysis.figures.case_figures import case_figures
+    from jojlab.analysis.figures.live_result import live_result, rates_per_second
+    from jojlab.report.mobibench import result as lines
     from jojlab.trace.run_tables import open_tables
 
     tables = open_tables(run)
@@ -124,9 +124,9 @@ def _print(run: RunFolder, asked: Asked) -> int:
 
 
 def _print_replay(run: RunFolder, asked: Asked) -> int:
-    from jojlab.analysis.figures import case_figures
-    from jojlab.analysis.live_result import live_result, rates_per_second
-    from jojlab.report import mobibench_replay as lines
+    from jojlab.analysis.figures.case_figures import case_figures
+    from jojlab.analysis.figures.live_result import live_result, rates_per_second
+    from jojlab.report.mobibench import replay as lines
     from jojlab.trace.run_tables import open_tables
 
     tables = open_tables(run)

@@ -36,8 +36,8 @@ def show(
     from jojlab.device.emulated import EMULATED, NOTE
     from jojlab.device.figures import measure_model
     from jojlab.device.profile import read_profile
-    from jojlab.report.device_screen import print_device
-    from jojlab.report.terminal import terminal
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.device import print_device
 
     if name in EMULATED:
         emulated = EMULATED[name]

@@ -1,0 +1,237 @@
+"""What does one commit cost, and where does it go? Every request and byte stands in one row.
+
+Rows are by part (commit, deferred, background), operation, block_type, file_kind, file and cause.
+Their requests and bytes are whole numbers over all commits of a case (all its seeds); what one
+commit costs is that, divided by the number of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import ibis
+
+from jojlab.analysis.commit.journal import AskersShare, HomeShare, askers_rows, home_rows
+from jojlab.analysis.commit.reasons import ReasonShare, reason_rows
+from jojlab.analysis.figures.latency import percentiles
+from jojlab.analysis.rows.billed import billed_pieces
+from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.rows.measured import PARTS, commits
+from jojlab.errors import UseError
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+
+KEY = ("part", "operation", "block_type", "file_kind", "file", "cause")
+
+_Share = TypeVar("_Share")
+
+
+@dataclass(frozen=True)
+class BillRow:
+    """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
+
+    A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
+    are in the rows they belong to. `cause` is what owners.with_owner says.
+    """
+
+    part: str
+    operation: str
+    block_type: str
+    file_kind: str
+    file: str
+    cause: str
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Total:
+    """Requests (flushes among them), bytes and flushes over all commits."""
+
+    requests: int
+    bytes: int
+    flushes: int
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The bill of one case. `latency_ns` holds exact percentiles over all its commits.
+
+    `reasons` say why the filesystem's part was needed, `homes` what the journal copied, `askers`
+    whom requests served that served several at once.
+    """
+
+    case_id: str
+    transactions: int
+    rows: tuple[BillRow, ...]
+    latency_ns: dict[str, int]
+    missing: Completeness
+    reasons: tuple[ReasonShare, ...] = ()
+    homes: tuple[HomeShare, ...] = ()
+    askers: tuple[AskersShare, ...] = ()
+
+    def part(self, part: str) -> tuple[BillRow, ...]:
+        """Return the rows of one part, dearest first."""
+        return tuple(row for row in self.rows if row.part == part)
+
+    def total(self, part: str) -> Total:
+        """Add up one part."""
+        rows = self.part(part)
+        return Total(
+            sum(row.requests for row in rows),
+            sum(row.bytes for row in rows),
+            sum(row.requests for row in rows if row.operation == "flush"),
+        )
+
+    def per_commit(self, value: int) -> float:
+        """Divide a sum over all commits by their number."""
+        return value / self.transactions
+
+
+def commit_bills(
+    tables: RunTables, missing: Mapping[str, Completeness] | None = None
+) -> dict[str, Bill]:
+    """Return the bill of every case that has measured transactions, by case_id.
+
+    `missing` is what completeness() says of `tables`, where it is known already.
+    """
+    counted = commits(tables).group_by("case_id").agg(transactions=lambda t: t.count())
+    transactions = {row["case_id"]: int(row["transactions"]) for row in rows_of(counted)}
+    latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
+    missing = completeness(tables) if missing is None else missing
+    lines: dict[str, list[BillRow]] = {case_id: [] for case_id in transactions}
+    pieces = billed_pieces(tables)
+    for row in rows_of(bill_rows(pieces)):
+        case_id = row.pop("case_id")
+        if case_id in lines:
+            lines[case_id].append(BillRow(**row))
+    reasons: dict[str, list[ReasonShare]] = {case_id: [] for case_id in transactions}
+    for row in rows_of(reason_rows(pieces)):
+        case_id = row.pop("case_id")
+        if case_id in reasons:
+            reasons[case_id].append(ReasonShare(**row))
+    homes = _by_case(home_rows(pieces), HomeShare)
+    askers = _by_case(askers_rows(pieces), AskersShare)
+    return {
+        case_id: Bill(
+            case_id,
+            count,
+            tuple(lines[case_id]),
+            latency[case_id],
+            missing[case_id],
+            tuple(reasons[case_id]),
+            tuple(homes.get(case_id, [])),
+            tuple(askers.get(case_id, [])),
+        )
+        for case_id, count in sorted(transactions.items())
+    }
+
+
+def _by_case(rows: ibis.Table, share: Callable[..., _Share]) -> dict[str, list[_Share]]:
+    shares: dict[str, list[_Share]] = {}
+    for row in rows_of(rows):
+        shares.setdefault(row.pop("case_id"), []).append(share(**row))
+    return shares
+
+
+def bill_rows(rows: ibis.Table) -> ibis.Table:
+    """Return the rows of all bills, with case_id; sums equal those of the requests exactly.
+
+    `rows` are the pieces that they add up (billed_pieces).
+    """
+    return (
+        rows.group_by("case_id", *KEY)
+        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
+        .order_by("case_id", "part", ibis.desc("bytes"), ibis.desc("requests"), *KEY[1:])
+    )
+
+
+def bill_json(run: RunFolder, case_id: str | None = None) -> dict[str, Any]:
+    """Return the bill of one case as `joj bill --json` prints it.
+
+    `case_id` may be left out when the run has one finished case; raises UseError otherwise.
+    """
+    bills = commit_bills(open_tables(run))
+    if case_id is None and len(bills) == 1:
+        case_id = next(iter(bills))
+    if case_id not in bills:
+        raise UseError(
+            f"{run.path}: no bill of case {case_id!r}", f"name one of: {', '.join(bills) or 'none'}"
+        )
+    return bill_for_case(bills[case_id])
+
+
+def bill_for_case(bill: Bill) -> dict[str, Any]:
+    """Return `bill` as plain data: per_commit and rows divided, totals as whole numbers."""
+    total = bill.total("commit")
+    return {
+        "case_id": bill.case_id,
+        "transactions": bill.transactions,
+        "per_commit": {
+            **_per_commit(bill, total),
+            **bill.latency_ns,
+        },
+        "total": vars(total),
+        "rows": _rows_json(bill, bill.part("commit")),
+        "reasons": _reasons_json(bill, "commit"),
+        **_journal_json(bill, "commit"),
+        **{
+            part: {
+                "per_commit": _per_commit(bill, bill.total(part)),
+                "total": vars(bill.total(part)),
+                "rows": _rows_json(bill, bill.part(part)),
+                "reasons": _reasons_json(bill, part),
+                **_journal_json(bill, part),
+            }
+            for part in PARTS[1:]
+        },
+        "lost_events": bill.missing.lost_events,
+        "unattributed_bytes": bill.missing.unattributed_bytes,
+    }
+
+
+def _per_commit(bill: Bill, total: Total) -> dict[str, float]:
+    return {name: bill.per_commit(value) for name, value in vars(total).items()}
+
+
+def _rows_json(bill: Bill, rows: Iterable[BillRow]) -> list[dict[str, Any]]:
+    return [
+        {
+            "block_type": row.block_type,
+            "file_kind": row.file_kind,
+            "file": row.file,
+            "operation": row.operation,
+            "cause": row.cause,
+            "requests": bill.per_commit(row.requests),
+            "bytes": bill.per_commit(row.bytes),
+            "total_requests": row.requests,
+            "total_bytes": row.bytes,
+        }
+        for row in rows
+    ]
+
+
+def _reasons_json(bill: Bill, part: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "block_type": share.block_type,
+            "cause": share.cause,
+            "reason": share.reason,
+            "requests": bill.per_commit(share.requests),
+            "bytes": bill.per_commit(share.bytes),
+            "total_requests": share.requests,
+            "total_bytes": share.bytes,
+        }
+        for share in bill.reasons
+        if share.part == part
+    ]
+
+
+def _journal_json(bill: Bill, part: str) -> dict[str, Any]:
+    """Bytes over all commits."""
+    return {
+        "journal_copies": [vars(share) for share in bill.homes if share.part == part],
+        "shared": [vars(share) for share in bill.askers if share.part == part],
+    }

@@ -1,0 +1,53 @@
+"""What did ext4's journal hold copies of, and whom did shared requests serve?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ibis
+
+
+@dataclass(frozen=True)
+class HomeShare:
+    """Bytes of journal copies, over all commits of a case, by what is copied (page_runs.home)."""
+
+    part: str
+    home: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AskersShare:
+    """Requests that served several calls at once, over all commits of a case, by whose these were
+    (requests.askers).
+    """
+
+    part: str
+    block_type: str
+    askers: str
+    requests: int
+    bytes: int
+
+
+def home_rows(pieces: ibis.Table) -> ibis.Table:
+    """Return the shares of all cases, with case_id, dearest first.
+
+    `pieces` are those of a bill (billed.billed_pieces).
+    """
+    rows = pieces.filter(pieces.home.notnull())
+    return (
+        rows.group_by("case_id", "part", "home")
+        .agg(bytes=rows["bytes"].sum().cast("int64"))
+        .order_by("case_id", "part", ibis.desc("bytes"), "home")
+    )
+
+
+def askers_rows(pieces: ibis.Table) -> ibis.Table:
+    """Return the shares of all cases, with case_id, dearest first; `pieces` as in home_rows."""
+    rows = pieces.filter(pieces.askers.notnull())
+    key = ("case_id", "part", "block_type", "askers")
+    return (
+        rows.group_by(*key)
+        .agg(requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64"))
+        .order_by("case_id", "part", ibis.desc("bytes"), *key[2:])
+    )

@@ -1,0 +1,233 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jojlab.analysis.commit.bill import Total, bill_for_case, bill_json, commit_bills
+from jojlab.errors import UseError
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+from tests.captures import CaptureBuilder, make_run, truncate_capture, wal_capture
+
+KIB = 1024
+
+
+def run_of(folder: Path, builder: CaptureBuilder) -> RunFolder:
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(folder / "made"))
+    return run
+
+
+def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], tuple[Any, Any]]:
+    return {
+        (r["block_type"], r["file_kind"], r["file"], r["cause"]): (r["requests"], r["bytes"])
+        for r in rows
+    }
+
+
+def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
+    run = run_of(tmp_path, truncate_capture({"journal_mode": "truncate"}, 1, transactions=10))
+    bill = bill_json(run)
+    assert bill["transactions"] == 10
+    per_commit = bill["per_commit"]
+    assert (per_commit["requests"], per_commit["bytes"], per_commit["flushes"]) == (9, 69632, 2)
+    assert rows_by_key(bill["rows"]) == {
+        ("fs-journal", "none", "", "fdatasync of test.db-journal"): (4, 44 * KIB),
+        ("data", "db-journal", "/test.db-journal", "fdatasync of test.db-journal"): (2, 16 * KIB),
+        ("data", "db", "/test.db", "fdatasync of test.db"): (1, 8 * KIB),
+        ("flush", "db-journal", "", "fdatasync of test.db-journal"): (1, 0),
+        ("flush", "db", "", "fdatasync of test.db"): (1, 0),
+    }
+    assert bill["deferred"]["total"] == {"requests": 1, "bytes": 4096, "flushes": 0}
+    assert rows_by_key(bill["deferred"]["rows"]) == {
+        ("fs-metadata", "none", "", "syncfs"): (0.1, 409.6)
+    }
+    assert (bill["lost_events"], bill["unattributed_bytes"]) == (0, 0)
+
+
+def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "persist"}, 1)
+    for name in ("/main.db-mj0A1B2C9FF", "/main.db-mjFFDE6E961", "/main.db-mjother"):
+        file_id = builder.file(name, "super-journal")
+        builder.transaction(lambda: None)
+        builder.request([("data", "", file_id, 4 * KIB)], asker=("fsync", file_id))
+    assert rows_by_key(bill_json(run_of(tmp_path, builder))["rows"]) == {
+        ("data", "super-journal", "/main.db-mj*", "fsync of main.db-mj*"): (2 / 3, 8 * KIB / 3),
+        ("data", "super-journal", "/main.db-mjother", "fsync of main.db-mjother"): (
+            1 / 3,
+            4 * KIB / 3,
+        ),
+    }
+
+
+def test_checkpoints_are_deferred_not_free(tmp_path: Path) -> None:
+    run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, transactions=20))
+    bill = commit_bills(open_tables(run))["a"]
+    assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
+    # Two checkpoints of 12 KiB and a flush each, and one block at the end.
+    assert bill.total("deferred") == Total(2 * 2 + 1, 2 * 12 * KIB + 4096, 2)
+
+
+def test_a_checkpoint_inside_the_commit_phase_is_deferred(tmp_path: Path) -> None:
+    builder = wal_capture({"journal_mode": "wal"}, 1, transactions=20)
+    for request in builder.tables["requests"]:
+        if request["phase"] == "checkpoint":
+            request["phase"] = "commit"  # as issued between two commits
+    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
+
+
+def test_seeds_are_added_up(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=5)
+    with pytest.raises(UseError, match="no bill of case None"):
+        bill_json(run)
+    bill = bill_json(run, "filesystem=ext4,journal_mode=truncate")
+    assert bill["transactions"] == 15
+    assert bill["total"] == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
+
+
+def test_warm_up_is_not_billed(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for phase in ("warm-up", "commit"):
+        builder.phase = phase
+        builder.transaction(lambda: one_write(builder))
+    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    assert (bill.transactions, bill.total("commit")) == (1, Total(1, 4096, 0))
+
+
+def test_causes(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "delete"}, 1)
+    db = builder.file("/data/base/test.db", "db")
+    nameless = builder.file("", "other")
+    root = builder.file("/", "directory")
+
+    def body() -> None:
+        for asker in (("fsync", db), ("fsync", nameless), ("fsync", root), ("sync", None), None):
+            builder.request([("data", "", db, 4096)], asker=asker)
+        builder.request([("data", "", db, 4096)], submitter_comm="kworker/u2:0")
+        builder.request([("data", "", db, 4096)], operation="read")
+        builder.request([], operation="discard", length_bytes=8192, block_type="fs-metadata")
+
+    builder.transaction(body)
+    run = run_of(tmp_path, builder)
+    bill = commit_bills(open_tables(run))["a"]
+    causes = {(row.operation, row.cause): row.bytes for row in bill.rows}
+    assert causes == {
+        ("write", "fsync of test.db"): 4096,
+        ("write", "fsync"): 4096,
+        ("write", "fsync of /"): 4096,
+        ("write", "sync"): 4096,
+        ("write", "by joj-agent"): 4096,
+        ("write", "writeback"): 4096,
+        ("read", "read"): 4096,
+        ("discard", "by joj-agent"): 8192,
+    }
+    assert bill.missing.unattributed_bytes == 0  # a discard has no pages, so no owner to know
+
+
+def test_a_request_of_many_owners_is_counted_once(tmp_path: Path) -> None:
+    """NILFS2 puts its log, data and metadata into one request."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    wal = builder.file("/test.db-wal", "wal")
+    runs = [("fs-journal", "", None, 4096), ("data", "", wal, 8192), ("fs-metadata", "", None, 512)]
+    builder.transaction(lambda: builder.request(runs, sector=64))
+    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    assert {(r.block_type, r.requests, r.bytes) for r in bill.rows} == {
+        ("fs-journal", 1, 4096),
+        ("data", 0, 8192),
+        ("fs-metadata", 0, 512),
+    }
+
+
+def test_bytes_without_an_owner_are_billed_and_told(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+
+    def body() -> None:
+        builder.request([("data", "", None, 4096)], length_bytes=12288)  # 8192 not accounted for
+        builder.request([], length_bytes=4096)  # no page run at all
+
+    builder.transaction(body)
+    bill = bill_for_case(commit_bills(open_tables(run_of(tmp_path, builder)))["a"])
+    assert bill["per_commit"]["bytes"] == 16384
+    assert rows_by_key(bill["rows"])[("unknown", "none", "", "by joj-agent")] == (1, 12288)
+    assert bill["unattributed_bytes"] == 12288
+
+
+def one_write(builder: CaptureBuilder) -> None:
+    builder.request([("data", "", None, 4096)])
+
+
+_SECTORS = st.integers(1, 16)
+_RUN = st.tuples(
+    st.sampled_from(["data", "fs-journal", "fs-metadata", "unknown"]),
+    st.just(""),
+    st.sampled_from([None, 0, 1]),
+    _SECTORS.map(lambda n: n * 512),
+)
+_REQUEST = st.fixed_dictionaries(
+    {
+        "runs": st.lists(_RUN, max_size=4),
+        "operation": st.sampled_from(["read", "write", "flush", "discard"]),
+        "missing_bytes": st.sampled_from([0, 0, 512, 4096]),
+        "phase": st.sampled_from(["warm-up", "commit", "checkpoint", "settle"]),
+        "asker": st.sampled_from([None, ("fsync", 0), ("fdatasync", 1), ("sync", None)]),
+    }
+)
+
+
+@settings(max_examples=4, deadline=None, derandomize=True)
+@given(captures=st.lists(st.lists(_REQUEST, max_size=12), min_size=12, max_size=12))
+def test_rows_add_up_to_the_requests(
+    tmp_path_factory: pytest.TempPathFactory, captures: list[list[dict[str, Any]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("bill")
+    names = [f"case {number}" for number in range(len(captures))]
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1], cases=[(n, {}) for n in names], fingerprint={}
+    )
+    for name, requests in zip(names, captures, strict=True):
+        run.add_capture(name, 1, arbitrary_capture(requests).write(folder / "made"))
+    tables = open_tables(run)
+    totals = direct_totals(tables)
+    for name, bill in commit_bills(tables).items():
+        assert {part: bill.total(part) for part in ("commit", "deferred")} == totals[name]
+
+
+def arbitrary_capture(requests: list[dict[str, Any]]) -> CaptureBuilder:
+    """Build a capture of one commit and any requests, accounted for by their runs or not."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    builder.file("/test.db", "db")
+    builder.file("/test.db-wal", "wal")
+    builder.transaction(lambda: one_write(builder))
+    for request in requests:
+        builder.phase = request["phase"]
+        flush = request["operation"] == "flush"
+        runs = [] if flush else request["runs"]
+        length_bytes = sum(run[3] for run in runs) + (0 if flush else request["missing_bytes"])
+        builder.request(
+            runs,
+            operation=request["operation"],
+            asker=request["asker"],
+            length_bytes=length_bytes,
+        )
+    return builder
+
+
+def direct_totals(tables: RunTables) -> dict[str, dict[str, Total]]:
+    """Add the requests of every case up one by one, as the tables state them."""
+    sums: dict[str, dict[str, list[int]]] = {}
+    for row in rows_of(tables.requests):
+        case = sums.setdefault(row["case_id"], {"commit": [0, 0, 0], "deferred": [0, 0, 0]})
+        if row["phase"] != "warm-up":
+            total = case["commit" if row["phase"] == "commit" else "deferred"]
+            total[0] += 1
+            total[1] += row["length_bytes"]
+            total[2] += row["operation"] == "flush"
+    return {
+        case_id: {part: Total(*total) for part, total in case.items()}
+        for case_id, case in sums.items()
+    }

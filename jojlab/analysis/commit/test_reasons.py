@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from jojlab.analysis.commit.bill import bill_for_case, commit_bills
+from jojlab.report.words import reasons
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables
+from tests.captures import CaptureBuilder
+
+KIB = 1024
+
+
+def test_reasons_are_told_by_call_and_add_up(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "truncate"}, 1)
+    db, journal = builder.file("/main.db", "db"), builder.file("/main.db-journal", "db-journal")
+
+    def body() -> None:
+        log = [("fs-journal", "copy", None, 4 * KIB)]
+        builder.request([("data", "", db, 8 * KIB)], asker=("fsync", db))
+        builder.request(log, asker=("fsync", journal), reason="main.db-journal: created, grew")
+        builder.request(log, asker=("fsync", journal), reason="main.db-journal: created, grew")
+        builder.request(log, asker=("fsync", db), reason="main.db-mj0A1B2C9FF: unlinked")
+        builder.request(log, submitter_comm="jbd2/sda-8", reason="unknown")
+        builder.request([("fs-metadata", "inode-table", None, 4 * KIB)])  # carries no changes
+
+    builder.transaction(body)
+    builder.transaction(body)
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    bill = commit_bills(open_tables(run))["a"]
+    found = [(row["cause"], row["reason"], row["bytes"]) for row in bill_for_case(bill)["reasons"]]
+    assert found == [
+        ("fsync of main.db-journal", "main.db-journal: created, grew", 8 * KIB),
+        ("by jbd2/sda-8", "unknown", 4 * KIB),
+        ("fsync of main.db", "main.db-mj*: unlinked", 4 * KIB),
+    ]
+    assert list(reasons.sentences(bill, "commit")) == [
+        "16 KiB of fs-journal: 8 KiB forced by fsync of main.db-journal (created, grew), "
+        "4 KiB by jbd2/sda-8 (unknown), 4 KiB forced by fsync of main.db (main.db-mj*: unlinked)"
+    ]
+    assert list(reasons.sentences(bill, "deferred")) == []

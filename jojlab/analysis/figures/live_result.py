@@ -1,0 +1,104 @@
+"""What did a live run take as a whole: time, CPU and context switches of its first seed?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.figures.latency import durations
+from jojlab.trace.run_tables import RunTables, rows_of
+
+
+@dataclass(frozen=True)
+class LiveResult:
+    """Times in ns by the clock on the wall; CPU of the whole machine, in per cent of its time."""
+
+    transactions: int
+    begin_ns: int
+    end_ns: int
+    checkpoint_ns: int  # of that time, and after it
+    between_ns: int  # of that time alone
+    settle_ns: int
+    active_percent: float
+    idle_percent: float
+    iowait_percent: float
+    voluntary_switches: int
+    involuntary_switches: int
+    latencies_ns: tuple[int, ...]  # in the order of the transactions
+    returns_ns: tuple[int, ...]  # when each came back, in order
+
+    @property
+    def running_ns(self) -> int:
+        """From the first BEGIN to the last COMMIT's return, without the checkpoints between."""
+        return self.end_ns - self.begin_ns - self.between_ns
+
+    @property
+    def latency_sum_ns(self) -> int:
+        """Of all transactions, those of several threads beside one another too."""
+        return sum(self.latencies_ns)
+
+
+def live_result(tables: RunTables) -> LiveResult:
+    """Return the result of the first seed of a run of one case."""
+    seed = min(row["seed"] for row in rows_of(tables.manifest.select("seed").distinct()))
+    rows = tables.transactions.filter(tables.transactions.seed == seed)
+    commits = rows_of(
+        rows.filter(rows.phase == "commit", rows.kind != "checkpoint").order_by("transaction_id")
+    )
+    begin_ns = min(row["begin_ns"] for row in commits)
+    end_ns = max(row["return_ns"] for row in commits)
+    checkpoints = [
+        row for row in rows_of(rows.filter(rows.kind == "checkpoint")) if row["begin_ns"] > begin_ns
+    ]
+    counted = _counters(tables, seed)
+    cpu = {name: counted.get(("kernel", f"{name}_ns"), 0) for name in _CPU}
+    whole = sum(cpu.values())
+    return LiveResult(
+        len(commits),
+        begin_ns,
+        end_ns,
+        sum(row["return_ns"] - row["begin_ns"] for row in checkpoints),
+        sum(r["return_ns"] - r["begin_ns"] for r in checkpoints if r["begin_ns"] < end_ns),
+        _settle_ns(tables, seed),
+        _percent(cpu["user"] + cpu["nice"] + cpu["system"], whole),
+        _percent(cpu["idle"], whole),
+        _percent(cpu["iowait"], whole),
+        counted.get(("process", "voluntary_switches"), 0),
+        counted.get(("process", "involuntary_switches"), 0),
+        tuple(
+            row["latency_ns"]
+            for row in rows_of(durations(tables).order_by("seed", "transaction_id"))
+            if row["seed"] == seed
+        ),
+        tuple(sorted(row["return_ns"] for row in commits)),
+    )
+
+
+def rates_per_second(result: LiveResult) -> list[int]:
+    """Return how many transactions came back in each second that was whole."""
+    counts = [0] * ((result.end_ns - result.begin_ns) // 1_000_000_000)
+    for return_ns in result.returns_ns:
+        second = (return_ns - result.begin_ns) // 1_000_000_000
+        if second < len(counts):
+            counts[second] += 1
+    return counts
+
+
+_CPU = ("user", "nice", "system", "idle", "iowait")
+
+
+def _percent(part: int, whole: int) -> float:
+    """Return a share; a run shorter than the kernel's ticks of 10 ms has counted none."""
+    return 100 * part / whole if whole else 0.0
+
+
+def _counters(tables: RunTables, seed: int) -> dict[tuple[str, str], int]:
+    rows = tables.counters.filter(tables.counters.seed == seed, tables.counters.phase == "commit")
+    return {(row["source"], row["name"]): row["value"] for row in rows_of(rows)}
+
+
+def _settle_ns(tables: RunTables, seed: int) -> int:
+    rows = tables.manifest.filter(tables.manifest.seed == seed, tables.manifest.key == "phases")
+    phases: list[dict[str, Any]] = json.loads(rows_of(rows)[0]["value"])
+    return sum(phase["end_ns"] - phase["begin_ns"] for phase in phases if phase["name"] == "settle")

@@ -1,0 +1,178 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.figures.case_figures import DEVICE_FIGURES, FIGURES, case_figures
+from jojlab.analysis.figures.nand_writes import NAND_FIGURES
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables
+from tests.captures import CaptureBuilder, make_run
+
+WAL = "filesystem=ext4,journal_mode=wal"
+TRUNCATE = "filesystem=ext4,journal_mode=truncate"
+
+
+def test_every_figure_is_there_with_median_and_spread(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=20)
+    figures = case_figures(open_tables(run))
+    assert sorted(figures) == [TRUNCATE, WAL]
+    for case in figures.values():
+        assert case.seeds == (1, 2, 3)
+        # The device of these captures counts neither what it programs nor its interrupts.
+        uncounted = {*NAND_FIGURES, *DEVICE_FIGURES}
+        assert list(case.median) == [name for name in FIGURES if name not in uncounted]
+        for name, (low, high) in case.spread.items():
+            assert low <= case.median[name] <= high
+
+
+def test_figures_of_known_captures(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=20)
+    figures = case_figures(open_tables(run))
+    truncate, wal = figures[TRUNCATE].median, figures[WAL].median
+    assert truncate["requests_per_commit"] == 9
+    assert truncate["bytes_per_commit"] == 69632
+    assert truncate["data_bytes_per_commit"] == 24 * 1024
+    assert truncate["fs_journal_bytes_per_commit"] == 44 * 1024
+    assert truncate["fs_metadata_bytes_per_commit"] == 0
+    assert truncate["sync_calls_per_commit"] == 5
+    assert truncate["checkpoints"] == 0
+    assert wal["flushes_per_commit"] == 0
+    assert wal["deferred_flushes_per_commit"] == 2 / 20
+    assert wal["deferred_bytes_per_commit"] == (2 * 12 * 1024 + 4096) / 20
+    assert wal["checkpoints"] == 2
+    assert wal["throughput_with_checkpoints_tps"] < wal["throughput_tps"]
+
+
+def run_of_transactions(
+    folder: Path, transactions: list[tuple[str, str, int, int, int]]
+) -> RunFolder:
+    """Make a run of one capture: (phase, kind, begin_ns, commit_ns, return_ns), no requests."""
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for number, (phase, kind, begin_ns, commit_ns, return_ns) in enumerate(transactions):
+        builder.tables["transactions"].append(
+            {
+                "transaction_id": number,
+                "thread": 0,
+                "tid": 1,
+                "phase": phase,
+                "kind": kind,
+                "databases": 1,
+                "begin_ns": begin_ns,
+                "commit_ns": commit_ns,
+                "return_ns": return_ns,
+                "sync_calls": 1,
+                "wal_frames": 0,
+                "busy_retries": 2,
+            }
+        )
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(folder / "made"))
+    return run
+
+
+def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for _ in range(4):
+        builder.transaction(lambda: None)
+    for phase, source, name, value in (
+        ("commit", "process", "user_cpu_ns", 1000),
+        ("commit", "process", "system_cpu_ns", 2000),
+        ("commit", "kernel", "iowait_ns", 20_000_000),
+        ("commit", "process", "voluntary_switches", 10),
+        ("commit", "process", "involuntary_switches", 1),
+        ("commit", "kernel", "user_ns", 7),  # of the whole machine
+        ("warm-up", "process", "user_cpu_ns", 99),
+        ("all", "process", "user_cpu_ns", 9999),
+    ):
+        builder.tables["counters"].append(
+            {"phase": phase, "source": source, "name": name, "value": value}
+        )
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    median = case_figures(open_tables(run))["a"].median
+    assert median["cpu_user_ns_per_commit"] == 250
+    assert median["cpu_system_ns_per_commit"] == 500
+    assert median["iowait_ns_per_commit"] == 5_000_000
+    assert median["voluntary_switches_per_commit"] == 2.5
+    assert median["involuntary_switches_per_commit"] == 0.25
+
+
+def four_writes() -> CaptureBuilder:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    wal = builder.file("a.db-wal", "wal")
+    for _ in range(4):
+        builder.transaction(lambda: builder.request([("data", "", wal, 8192)]))
+    return builder
+
+
+def test_nand_bytes_are_of_the_whole_capture_and_of_a_modelled_device(tmp_path: Path) -> None:
+    bare = run_of(tmp_path / "bare", four_writes())
+    assert "ftl_wa" not in case_figures(open_tables(bare))["a"].median
+    builder = four_writes()
+    for phase, value in (("all", 98304), ("commit", 7)):
+        builder.tables["counters"].append(
+            {"phase": phase, "source": "device", "name": "nand_write_bytes", "value": value}
+        )
+    median = case_figures(open_tables(run_of(tmp_path / "modelled", builder)))["a"].median
+    assert median["ftl_wa"] == 3.0
+    assert median["nand_bytes_per_commit"] == 24576
+
+
+def run_of(folder: Path, builder: CaptureBuilder) -> RunFolder:
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
+    )
+    run.add_capture("a", 1, builder.write(folder / "made"))
+    return run
+
+
+def test_percentiles_are_measured_values(tmp_path: Path) -> None:
+    """Of 1, 2 ... 1000 ns the nearest ranks are the shares themselves."""
+    transactions = [
+        ("commit", "insert", 10_000 * n, 10_000 * n, 10_000 * n + (n * 17) % 1001)
+        for n in range(1, 1001)
+    ]
+    run = run_of_transactions(tmp_path, transactions)
+    median = case_figures(open_tables(run))["a"].median
+    assert [median[f"latency_ns_{p}"] for p in ("p50", "p90", "p99", "p999", "max")] == [
+        500,
+        900,
+        990,
+        999,
+        1000,
+    ]
+
+
+def test_percentiles_of_few_values_do_not_interpolate(tmp_path: Path) -> None:
+    run = run_of_transactions(
+        tmp_path, [("commit", "insert", 0, 5, 10), ("commit", "insert", 100, 140, 200)]
+    )
+    median = case_figures(open_tables(run))["a"].median
+    assert median["latency_ns_p50"] == 10
+    assert median["latency_ns_p90"] == 100
+    assert median["commit_latency_ns_p50"] == 5
+    assert median["commit_latency_ns_max"] == 60
+
+
+def test_throughput_tells_checkpoints_apart(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    run = run_of_transactions(
+        tmp_path,
+        [
+            ("warm-up", "insert", 0, 0, second),
+            ("checkpoint", "checkpoint", second, second, 2 * second),  # belongs to the warm-up
+            ("commit", "insert", 10 * second, 10 * second, 11 * second),
+            ("checkpoint", "checkpoint", 11 * second, 11 * second, 14 * second),
+            ("commit", "update", 14 * second, 14 * second, 15 * second),
+            ("checkpoint", "checkpoint", 20 * second, 20 * second, 25 * second),
+        ],
+    )
+    median = case_figures(open_tables(run))["a"].median
+    # 2 in 10 s ... 15 s less 3 s; with checkpoints those 2 s and 3 + 5 s.
+    assert median["throughput_tps"] == pytest.approx(1.0)
+    assert median["throughput_with_checkpoints_tps"] == pytest.approx(0.2)
+    assert (median["transactions"], median["checkpoints"]) == (2, 2)

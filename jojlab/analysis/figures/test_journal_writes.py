@@ -1,0 +1,24 @@
+from pathlib import Path
+
+from jojlab.analysis.commit.test_bill import run_of
+from jojlab.analysis.figures.case_figures import case_figures
+from jojlab.trace.run_tables import open_tables
+from tests.captures import CaptureBuilder, truncate_capture, wal_capture
+
+
+def test_the_first_write_into_the_journal_of_each_commit(tmp_path: Path) -> None:
+    for mode, make, writes, first in (
+        ("truncate", truncate_capture, 7, 20 * 1024),
+        ("wal", wal_capture, 3, 16 * 1024),
+    ):
+        run = run_of(tmp_path / mode, make({"journal_mode": mode}, 1, 10))
+        median = case_figures(open_tables(run))["a"].median
+        assert median["writes_per_commit"] == writes
+        assert median["first_journal_write_bytes"] == first
+
+
+def test_without_a_journal_there_is_none(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "off"}, 1)
+    builder.transaction(lambda: builder.request([("data", "", None, 4096)]))
+    median = case_figures(open_tables(run_of(tmp_path, builder)))["a"].median
+    assert (median["writes_per_commit"], median["first_journal_write_bytes"]) == (1, 0)

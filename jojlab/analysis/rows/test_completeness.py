@@ -1,0 +1,54 @@
+from pathlib import Path
+
+from jojlab.analysis.rows.completeness import completeness
+from jojlab.analysis.run.summary import summarise
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import open_tables
+from tests.captures import make_run, wal_capture
+
+
+def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> RunFolder:
+    case = {"journal_mode": "wal"}
+    run = RunFolder.create(
+        folder / "run", experiment={}, seeds=[1, 2], cases=[("a", case)], fingerprint={}
+    )
+    for seed in run.seeds:
+        builder = wal_capture(case, seed, transactions=2)
+        builder.lost_events, builder.unattributed_bytes = lost, unattributed
+        builder.incomplete_reasons = reasons
+        run.add_capture("a", seed, builder.write(folder / "made"))
+    return run
+
+
+def test_nothing_is_missing(tmp_path: Path) -> None:
+    missing = completeness(open_tables(make_run(tmp_path / "run", transactions=2)))
+    assert missing and not any(m.incomplete for m in missing.values())
+
+
+def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
+    run = run_with(tmp_path, lost=3, unattributed=512, reasons=[])
+    missing = completeness(open_tables(run))["a"]
+    assert missing.incomplete
+    assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
+
+
+def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
+    reason = "requests of write: 1 traced, 2 counted by the device"
+    missing = completeness(open_tables(run_with(tmp_path, 0, 0, [reason])))["a"]
+    assert missing.incomplete and missing.reasons == (reason,)
+
+
+def test_a_failed_case_is_unfinished_a_skipped_one_is_not(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    assert summarise(run).unfinished == ()
+    run.mark("filesystem=ext4,journal_mode=wal", "failed", "the guest panicked")
+    assert [case.reason for case in summarise(run).unfinished] == ["the guest panicked"]
+
+
+def test_a_run_without_captures_has_a_summary(tmp_path: Path) -> None:
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", {}), ("b", {})], fingerprint={}
+    )
+    summary = summarise(run)
+    assert [case.status for case in summary.cases] == ["pending", "pending"]
+    assert summary.measured == ()

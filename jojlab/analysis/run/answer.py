@@ -1,0 +1,126 @@
+"""What does one commit cost here, where does it go, is it safe, and what would make it cheaper?
+
+The four answers that a report opens with, about the first measured case of an experiment. Cheaper
+is said of cases of the same run alone, which do the same work by other means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.commit.classes import ClassShare, class_shares
+from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.run.risks import risks
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+
+# The fields that change how the same work is done; cases that differ in others do other work.
+MEANS = frozenset(
+    {
+        "filesystem", "mkfs_options", "mount_options", "device", "journal_device", "completion",
+        "journal_mode", "synchronous", "sync_call", "batch_atomic_write", "page_size_bytes",
+        "wal_autocheckpoint_pages", "checkpoint_mode", "secure_delete", "temp_store", "auto_vacuum",
+        "locking_mode", "sync_mode", "engine",
+    }
+)  # fmt: skip
+_MOST_CHEAPER = 3
+# What is faster by less is not worth a word: the timer's phase moves a measurement as far.
+_FASTER = 1.02
+
+
+@dataclass(frozen=True)
+class TimeShares:
+    """Parts of one typical commit's time. `elsewhere`: no request was with the device."""
+
+    flushing: float
+    moving: float
+    elsewhere: float
+
+
+@dataclass(frozen=True)
+class Cheaper:
+    """A case that does the same work in less time: `times` as fast, with what risks of its own."""
+
+    case: CaseSummary
+    times: float
+    risks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answers about `case`; `classes` are of the commit itself, dearest first."""
+
+    case: CaseSummary
+    classes: tuple[ClassShare, ...]
+    time: TimeShares | None
+    risks: tuple[str, ...]
+    cheaper: tuple[Cheaper, ...]
+    compared: int
+
+
+def answer(summary: RunSummary) -> Answer | None:
+    """Return the answers, or None where no case has a bill."""
+    billed = [case for case in summary.measured if case.bill]
+    if not billed:
+        return None
+    base = billed[0]
+    assert base.bill
+    classes = [share for share in class_shares(base.bill) if share.part == "commit"]
+    others = [case for case in billed[1:] if _same_work(base.case, case.case)]
+    return Answer(
+        base,
+        tuple(sorted(classes, key=lambda share: (-share.bytes, -share.requests))),
+        time_shares(base.trace) if base.trace else None,
+        _all_risks(base),
+        _cheaper(base, others),
+        len(others),
+    )
+
+
+def time_shares(trace: CommitTrace) -> TimeShares | None:
+    """Return how a commit's time is shared; while the device flushes, nothing else counts."""
+    if not trace.latency_ns:
+        return None
+    done = [run for run in trace.runs if run.complete_ns is not None]
+    flushes = [(r.issue_ns, int(r.complete_ns or 0)) for r in done if r.operation == "flush"]
+    everything = [(r.issue_ns, int(r.complete_ns or 0)) for r in done]
+    flushing, busy = (_covered(spans, trace.latency_ns) for spans in (flushes, everything))
+    whole = trace.latency_ns
+    return TimeShares(flushing / whole, (busy - flushing) / whole, (whole - busy) / whole)
+
+
+def _covered(spans: Iterable[tuple[int, int]], end_ns: int) -> int:
+    """Return how much of 0 .. end_ns some span covers."""
+    covered = reached = 0
+    for begin, end in sorted(spans):
+        begin, end = max(begin, reached), min(end, end_ns)
+        if end > begin:
+            covered += end - begin
+            reached = end
+    return covered
+
+
+def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    names = set(one) | set(other)
+    return {name for name in names if one.get(name) != other.get(name)} <= MEANS
+
+
+def _all_risks(case: CaseSummary) -> tuple[str, ...]:
+    return (case.unsafe,) if case.unsafe else risks(case.case)
+
+
+def _cheaper(base: CaseSummary, others: Iterable[CaseSummary]) -> tuple[Cheaper, ...]:
+    """Return the fastest cases: those that risk no more than `base`, then the fastest that does."""
+    base_ns = base.figures.median["latency_ns_p50"]
+    found = []
+    for case in others:
+        case_ns = case.figures.median["latency_ns_p50"]
+        if 0 < case_ns * _FASTER <= base_ns:
+            found.append(Cheaper(case, base_ns / case_ns, _all_risks(case)))
+    found.sort(key=lambda each: -each.times)
+    known = set(_all_risks(base))
+    safe = [each for each in found if set(each.risks) <= known][:_MOST_CHEAPER]
+    risky = [each for each in found if not set(each.risks) <= known]
+    least = safe[0].times * _FASTER if safe else 0
+    return (*safe, *(each for each in risky[:1] if each.times >= least))

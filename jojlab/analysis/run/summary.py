@@ -1,0 +1,213 @@
+"""Everything that is shown of a run, computed once: what the terminal and the report are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jojlab.analysis.commit.bill import Bill, commit_bills
+from jojlab.analysis.commit.trace import CommitTrace, commit_traces
+from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
+from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.study.parts import Part, evaluate, parts_of
+from jojlab.analysis.study.published import statements_json
+from jojlab.analysis.traffic.traffic import Traffic, traffic
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """One case. `label` names it by the fields in which the cases of the run differ."""
+
+    case_id: str
+    label: str
+    case: Mapping[str, Any]
+    status: str
+    reason: str
+    seeds: tuple[int, ...] = ()
+    figures: CaseFigures = field(default_factory=CaseFigures)
+    missing: Completeness = field(default_factory=Completeness)
+    bill: Bill | None = None
+    trace: CommitTrace | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    # By seed: the hash of the operations performed, and what the background load did.
+    operation_hashes: Mapping[int, str] = field(default_factory=dict)
+    backgrounds: Mapping[int, Any] = field(default_factory=dict)
+    latencies: tuple[Bin, ...] = ()
+    traffic: Traffic | None = None
+    unsafe: str = ""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run: its question, its cases in the experiment's order, and what made them."""
+
+    name: str
+    question: str
+    experiment: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    cases: tuple[CaseSummary, ...]
+    fingerprint: Mapping[str, Any]
+    clocks: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether the run is of several experiments."""
+        return bool(self.experiment.get("parts"))
+
+    def of_part(self, part: Part) -> RunSummary:
+        """Return the summary of one part, its cases by their short names."""
+        own = set(part.case_ids)
+        cases = tuple(
+            replace(case, label=part.labels[case.case_id])
+            for case in self.cases
+            if case.case_id in own
+        )
+        return replace(self, name=part.name, question=part.question, cases=cases, parts=(part,))
+
+    @property
+    def measured(self) -> tuple[CaseSummary, ...]:
+        """The cases that have figures."""
+        return tuple(case for case in self.cases if case.figures.seeds)
+
+    @property
+    def incomplete(self) -> tuple[CaseSummary, ...]:
+        """The cases whose captures lack something."""
+        return tuple(case for case in self.cases if case.missing.incomplete)
+
+    @property
+    def unfinished(self) -> tuple[CaseSummary, ...]:
+        """The cases that failed or were not reached (those skipped on purpose are not)."""
+        return tuple(case for case in self.cases if case.status in ("failed", "pending"))
+
+    def only(self, case_id: str) -> RunSummary:
+        """Return the summary of one case."""
+        return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
+
+
+def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> RunSummary:
+    """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
+
+    A run without a capture has none. Its traffic takes longer, and is for reports, as are fine bins
+    of its latencies.
+    """
+    if only:
+        run = replace(run, cases=[run.case(only)])
+    tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
+    parts = parts_of(run.experiment, run.cases)
+    composed = bool(run.experiment.get("parts"))
+    figures = case_figures(tables) if tables else {}
+    missing = completeness(tables) if tables else {}
+    # A run of several experiments has hundreds of cases; each has its bill by joj show --case.
+    detailed = only or not composed
+    bills = commit_bills(tables, missing) if tables and detailed else {}
+    traces = commit_traces(tables) if tables and detailed else {}
+    moved = traffic(tables) if tables and detailed and with_traffic else {}
+    bins_ns = FINE_NS if with_traffic else COARSE_NS
+    latencies = histograms(tables, bins_ns) if tables and detailed else {}
+    manifests = _manifests(tables) if tables else _Manifests()
+    for case_id, _ in untraced(tables) if tables else ():
+        bills.pop(case_id, None)
+        traces.pop(case_id, None)
+    by_id = {entry.case_id: entry for entry in run.cases}
+    cases = tuple(
+        CaseSummary(
+            case_id,
+            f"{part.name}: {part.labels[case_id]}" if composed else part.labels[case_id],
+            (entry := by_id[case_id]).case,
+            entry.status,
+            "the run ended before it" if entry.status == "pending" else entry.reason,
+            tuple(capture.seed for capture in entry.captures),
+            figures.get(case_id, CaseFigures()),
+            missing.get(case_id, Completeness()),
+            bills.get(case_id),
+            traces.get(case_id),
+            manifests.configurations.get(case_id, {}),
+            manifests.operation_hashes.get(case_id, {}),
+            manifests.backgrounds.get(case_id, {}),
+            latencies.get(case_id, ()),
+            moved.get(case_id),
+            part.unsafe(case_id),
+        )
+        for part in parts
+        for case_id in part.case_ids
+    )
+    records = run.experiment.get("parts") or [run.experiment]
+    parts = tuple(
+        replace(part, statements=evaluate(record, part, cases))
+        for record, part in zip(records, parts, strict=True)
+    )
+    return RunSummary(
+        str(run.experiment.get("name", run.path.name)),
+        str(run.experiment.get("question", "")),
+        run.experiment,
+        tuple(run.seeds),
+        cases,
+        run.fingerprint,
+        tuple(sorted(manifests.clocks)),
+        parts,
+    )
+
+
+def summary_json(summary: RunSummary) -> dict[str, Any]:
+    """Return what `joj show --json` prints: figures are medians over seeds, spread [min, max]."""
+    return {
+        "experiment": summary.name,
+        "question": summary.question,
+        "clocks": list(summary.clocks),
+        "cases": [
+            {
+                "case_id": case.case_id,
+                "case": dict(case.case),
+                "status": case.status,
+                "reason": case.reason,
+                "figures": dict(case.figures.median),
+                "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
+                "seeds": list(case.seeds),
+                "lost_events": case.missing.lost_events,
+                "unattributed_bytes": case.missing.unattributed_bytes,
+                "incomplete_reasons": list(case.missing.reasons),
+                "unsafe": case.unsafe,
+                "operation_hash": dict(case.operation_hashes),
+                "background": dict(case.backgrounds),
+            }
+            for case in summary.cases
+        ],
+        "published": {part.name: statements_json(part.statements) for part in summary.parts},
+        "fingerprint": dict(summary.fingerprint),
+    }
+
+
+@dataclass
+class _Manifests:
+    """What the captures' manifests say: by case_id, where it is not of all."""
+
+    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    clocks: set[str] = field(default_factory=set)
+
+
+def _manifests(tables: RunTables) -> _Manifests:
+    """Read the configuration of the first seed of each case, and the rest of every seed."""
+    manifest = tables.manifest
+    keys = ["configuration", "clock", "operation_hash", "background"]
+    rows = manifest.filter(manifest.key.isin(keys))
+    found = _Manifests()
+    for row in rows_of(rows.order_by("case_id", "seed", "key")):
+        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
+        match row["key"]:
+            case "clock":
+                found.clocks.add(str(value))
+            case "operation_hash":
+                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
+            case "background":
+                found.backgrounds.setdefault(case_id, {})[seed] = value
+            case _ if isinstance(value, dict):
+                found.configurations.setdefault(case_id, value)
+    return found

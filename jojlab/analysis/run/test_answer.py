@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.run.answer import MEANS, TimeShares, answer, time_shares
+from jojlab.analysis.run.summary import summarise
+from jojlab.experiment.cases import complete
+from tests.captures import make_run
+
+
+def run_at(issue_ns: int, complete_ns: int | None, operation: str = "write") -> TracedRun:
+    data = ("data", "", "db", "/main.db", "fsync of main.db")
+    return TracedRun(1, issue_ns, issue_ns, complete_ns, 8, 4096, operation, False, False, *data)
+
+
+def test_time_is_shared_once() -> None:
+    runs = (
+        run_at(10, 30),
+        run_at(20, 40),  # beside the first
+        run_at(50, 80, "flush"),
+        run_at(70, 75),  # within a flush
+        run_at(90, 130),  # goes on after the commit returned
+        run_at(95, None),
+    )
+    shares = time_shares(CommitTrace("a", 1, 1, 100, runs))
+    assert shares == TimeShares(flushing=0.3, moving=0.4, elsewhere=0.3)
+    assert time_shares(CommitTrace("a", 1, 1, 0, ())) is None
+
+
+def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -> None:
+    found = answer(summarise(make_run(tmp_path / "run", seeds=[1], transactions=5)))
+    assert found and found.case.case["journal_mode"] == "truncate"
+    assert found.risks == () and found.compared == 1
+    assert sum(share.bytes for share in found.classes) == pytest.approx(
+        found.case.figures.median["bytes_per_commit"]
+    )
+    assert found.classes[0].bytes == max(share.bytes for share in found.classes)
+    [wal] = found.cheaper
+    assert wal.case.case["journal_mode"] == "wal"
+    ours, theirs = (c.figures.median["latency_ns_p50"] for c in (wal.case, found.case))
+    assert wal.times == theirs / ours > 1
+
+
+def test_means_are_fields_of_cases() -> None:
+    fields = set(complete({})) | set(complete({"workload": "file-write"}))
+    assert fields >= MEANS

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.run.compare import compare, differences
+from jojlab.analysis.run.summary import summarise
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import make_run, wal_capture
+
+
+def test_equal_runs_are_the_same(tmp_path: Path) -> None:
+    first = summarise(make_run(tmp_path / "a", transactions=3))
+    second = summarise(make_run(tmp_path / "b", transactions=3))
+    comparison = compare(first, second)
+    assert comparison.same
+    assert comparison.equal_figures > 0
+    assert comparison.fingerprint == {}
+
+
+def test_changes_carry_old_new_and_share(tmp_path: Path) -> None:
+    old = make_run(tmp_path / "a", seeds=[1], transactions=4)
+    new = make_run(tmp_path / "b", seeds=[1], transactions=5)
+    new.fingerprint["kernel"] = "6.12"
+    new.save()
+    comparison = compare(summarise(old), summarise(RunFolder.open(new.path)))
+    changed = {c.figure: c for c in comparison.changes if c.label == "truncate"}
+    transactions = changed["transactions"]
+    assert (transactions.old, transactions.new) == (4, 5)
+    assert transactions.change == pytest.approx(0.25)
+    assert not transactions.within_spread
+    assert "bytes_per_commit" not in changed
+    assert comparison.fingerprint == {"kernel": ("6.1.0-test", "6.12")}
+    assert not comparison.same
+
+
+def test_the_fields_behind_one_name_are_told(tmp_path: Path) -> None:
+    runs = []
+    for name, journal_mode in (("a", "wal"), ("b", "truncate")):
+        case = {"filesystem": "ext4", "journal_mode": journal_mode}
+        run = RunFolder.create(
+            tmp_path / name, experiment={}, seeds=[1], cases=[("case", case)], fingerprint={}
+        )
+        run.add_capture("case", 1, wal_capture(case, 1, 3).write(tmp_path / f"made-{name}"))
+        runs.append(summarise(run))
+    comparison = compare(*runs)
+    assert comparison.settings == {"case": {"journal_mode": ("wal", "truncate")}}
+    assert compare(runs[0], runs[0]).settings == {}
+
+
+def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a", seeds=[1], transactions=2)
+    summary = summarise(run)
+    comparison = compare(summary, summary.only("filesystem=ext4,journal_mode=wal"))
+    assert comparison.only_old == ("filesystem=ext4,journal_mode=truncate",)
+    assert not comparison.same
+
+
+def test_fingerprints_are_compared_part_by_part() -> None:
+    assert differences({"a": {"x": 1, "y": 2}}, {"a": {"x": 1, "y": 3}, "b": 4}) == {
+        "a.y": (2, 3),
+        "b": (None, 4),
+    }

@@ -1,0 +1,132 @@
+"""What did an experiment ask, part by part, and what do its cases answer?
+
+A run is of one experiment, or of several that another one lists; each is a *part* here: its
+question, its cases by short names, its variants with what must be known of them, its charts, and
+its published statements evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jojlab.analysis.figures.case_figures import CaseFigures
+from jojlab.analysis.study.published import Place, Statement, statements
+from jojlab.trace.run_folder import CaseEntry
+
+
+class Measured(Protocol):
+    """What a part needs of a case's summary."""
+
+    @property
+    def case_id(self) -> str:
+        """The case's name."""
+
+    @property
+    def case(self) -> Mapping[str, Any]:
+        """Its record."""
+
+    @property
+    def figures(self) -> CaseFigures:
+        """Its figures; without seeds where it was not measured."""
+
+
+@dataclass(frozen=True)
+class VariantNote:
+    """A variant by name: what it sets, what must be known of it, what it puts at risk."""
+
+    name: str
+    fields: Mapping[str, Any]
+    note: str
+    unsafe: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One experiment of a run. `labels` and `variants` of cases are by case_id."""
+
+    name: str
+    question: str
+    notes: tuple[str, ...]
+    case_ids: tuple[str, ...]
+    axes: tuple[str, ...]
+    labels: Mapping[str, str]
+    variant_of: Mapping[str, str]
+    variants: tuple[VariantNote, ...]
+    charts: tuple[Mapping[str, Any], ...]
+    statements: tuple[Statement, ...] = ()
+
+    def unsafe(self, case_id: str) -> str:
+        """Say what a power cut may destroy of this case; empty where nothing."""
+        name = self.variant_of.get(case_id, "")
+        return next((v.unsafe for v in self.variants if v.name == name), "")
+
+
+def parts_of(experiment: Mapping[str, Any], entries: Sequence[CaseEntry]) -> tuple[Part, ...]:
+    """Return the parts of a run, not yet with statements."""
+    by_id = {entry.case_id: entry for entry in entries}
+    found = []
+    for record in experiment.get("parts") or [experiment]:
+        own = [by_id[case_id] for case_id in record.get("cases", by_id) if case_id in by_id]
+        variants = record.get("variants", ())
+        variant_of = {case_id: str(v["name"]) for v in variants for case_id in v["cases"]}
+        axes = tuple(record.get("settings", {}).get("matrix", ()))
+        found.append(
+            Part(
+                str(record.get("name", "")),
+                str(record.get("question", "")),
+                tuple(record.get("notes", ())),
+                tuple(entry.case_id for entry in own),
+                axes,
+                case_labels(own, axes, variant_of),
+                variant_of,
+                tuple(
+                    VariantNote(v["name"], v["fields"], v["note"], v["unsafe"]) for v in variants
+                ),
+                tuple(record.get("charts", ())),
+            )
+        )
+    return tuple(found)
+
+
+def evaluate(
+    record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
+) -> tuple[Statement, ...]:
+    """Hold the published entries of a part against the figures of its cases."""
+    places = [
+        Place(
+            part.labels[case.case_id],
+            {**case.case, "variant": part.variant_of.get(case.case_id, "")},
+            case.figures.median,
+        )
+        for case in cases
+        if case.case_id in part.labels and case.figures.seeds
+    ]
+    return statements(record.get("published", ()), places, part.axes)
+
+
+def case_labels(
+    cases: Sequence[CaseEntry],
+    axes: Iterable[str] = (),
+    variant_of: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Name every case by its variant and the values of the fields that differ, "ext4 · wal".
+
+    `axes` are the fields that the experiment varies; others may differ as a consequence. Where
+    such names are not unique, the case_id is the name.
+    """
+    fields = list(axes) or list(dict.fromkeys(name for entry in cases for name in entry.case))
+    varying = [
+        name
+        for name in fields
+        if len({json.dumps(entry.case.get(name), sort_keys=True) for entry in cases}) > 1
+    ]
+    labels = {}
+    for entry in cases:
+        words = [(variant_of or {}).get(entry.case_id, "")]
+        words += [str(entry.case[name]) for name in varying if name in entry.case]
+        labels[entry.case_id] = " · ".join(filter(None, words)) or entry.case_id
+    clear = len(set(labels.values())) == len(labels)
+    return labels if clear else {entry.case_id: entry.case_id for entry in cases}

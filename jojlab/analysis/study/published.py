@@ -1,0 +1,246 @@
+"""What did others print, and do our figures say the same? Evaluates [[published]] entries.
+
+Reads the entries of an experiment (their forms: docs/experiments.md) and the figures of its cases.
+Three kinds of statement come out. A *value* stands beside ours, with the error of ours. A *change*
+compares two cases that differ in what `against` names and in nothing else of the experiment; its
+error is that of the ratio. A *bound* says that a change is above or below something, and is
+reproduced when it is so in every case that it speaks of. Nothing is rounded before it is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jojlab.analysis.figures.case_figures import Number
+
+# Errors up to this are not worth an explanation: a seed moves a short measurement as far.
+SMALL_ERROR = 0.10
+
+# Bytes of the units that figures in bytes are printed in; papers of storage mean 1024 by KB.
+_BYTES = {"B": 1, "KB": 1024, "KiB": 1024, "MB": 1 << 20, "MiB": 1 << 20}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A case as statements see it: `fields` are its record and its variant."""
+
+    label: str
+    fields: Mapping[str, Any]
+    figures: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case that a statement speaks of. None: no such case was measured.
+
+    `ours` is in the statement's unit; `than` of a bound of changes is the other change.
+    `error` is ours / theirs - 1, of the ratio where it is a change.
+    """
+
+    label: str
+    against: str = ""
+    ours: float | None = None
+    than: float | None = None
+    error: float | None = None
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One entry, and what became of it. `kind`: value, change, bound or missing."""
+
+    kind: str
+    says: str
+    figure: str
+    value: float | None
+    unit: str
+    holds: str
+    source: str
+    status: str
+    anchor: bool
+    note: str
+    explanation: str
+    points: tuple[Point, ...]
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Cases in which a bound holds, and cases in which it was measured."""
+        known = [point.holds for point in self.points if point.holds is not None]
+        return sum(known), len(known)
+
+    @property
+    def verdict(self) -> str:
+        """Of a bound: reproduced, not reproduced; of anything without figures: not measured."""
+        if self.kind == "missing":
+            return "not available"
+        if all(point.ours is None for point in self.points):
+            return "not measured"
+        if self.kind != "bound":
+            return ""
+        held, known = self.held
+        if held < known:
+            return "not reproduced"
+        return "reproduced" if known == len(self.points) else "reproduced where measured"
+
+    @property
+    def missed(self) -> bool:
+        """Whether ours is another: a bound that does not hold, a value that is off."""
+        errors = [point.error for point in self.points if point.error is not None]
+        return self.verdict == "not reproduced" or any(abs(e) > SMALL_ERROR for e in errors)
+
+
+def statements(
+    entries: Iterable[Mapping[str, Any]], places: Sequence[Place], axes: Iterable[str]
+) -> tuple[Statement, ...]:
+    """Evaluate every entry over the cases. `axes` are the fields in which the cases differ."""
+    axes = (*axes, "variant")
+    return tuple(_statement(entry, places, axes) for entry in entries)
+
+
+def _statement(entry: Mapping[str, Any], places: Sequence[Place], axes: Sequence[str]) -> Statement:
+    made = Statement(
+        kind=_kind(entry),
+        says=str(entry.get("says", "")),
+        figure=str(entry.get("figure", "")),
+        value=entry.get("value"),
+        unit=str(entry.get("unit", "")),
+        holds=str(entry.get("holds", "")),
+        source=", ".join(str(entry[key]) for key in ("source", "place") if key in entry),
+        status=str(entry.get("status", "stated")),
+        anchor=bool(entry.get("anchor", False)),
+        note=str(entry.get("note", "")),
+        explanation=str(entry.get("explanation", "")),
+        points=(),
+    )
+    about = [place for place in places if _selects(entry.get("case", {}), place)]
+    if made.kind == "missing" and "case" not in entry:
+        points = []
+    elif "against" not in entry:
+        points = [_value(made, place) for place in about]
+    else:
+        points = [
+            point
+            for place in about
+            for other in _paired(place, entry["against"], places, axes)
+            for point in _changes(made, entry, place, other, places, axes)
+        ]
+    return replace(made, points=tuple(points) or (Point(_named(entry.get("case", {}))),))
+
+
+def _named(selector: Mapping[str, Any]) -> str:
+    """Say in words which cases a selector is about that selects none."""
+    words = [
+        f"{name} = {' or '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in selector.items()
+    ]
+    return ", ".join(words) or "all cases"
+
+
+def _kind(entry: Mapping[str, Any]) -> str:
+    if entry.get("status") == "missing":
+        return "missing"
+    if "holds" in entry:
+        return "bound"
+    return "change" if "against" in entry else "value"
+
+
+def _value(made: Statement, place: Place) -> Point:
+    ours = place.figures.get(made.figure)
+    theirs = (made.value or 0) * (_BYTES.get(made.unit, 1) if "bytes" in made.figure else 1)
+    error = ours / theirs - 1 if ours is not None and theirs else None
+    return Point(place.label, ours=ours, error=error)
+
+
+def _changes(
+    made: Statement,
+    entry: Mapping[str, Any],
+    place: Place,
+    other: Place,
+    places: Sequence[Place],
+    axes: Sequence[str],
+) -> list[Point]:
+    """Compare a case with the one it is against; with `than`, also with the change of others."""
+    ratio = _ratio(made.figure, place, other)
+    point = Point(place.label, other.label, _in_unit(made, ratio))
+    if ratio is None:
+        return [point]
+    if made.kind == "bound" and "than" in entry:
+        elsewhere = [
+            _ratio(made.figure, there, beside)
+            for there in _paired(place, entry["than"], places, axes)
+            for beside in _paired(there, entry["against"], places, axes)
+            if all(  # of several bases, each is compared with itself
+                beside.fields.get(name) == other.fields.get(name)
+                for name in entry["against"]
+                if name not in entry["than"]
+            )
+        ]
+        return [
+            replace(
+                point,
+                than=_in_unit(made, than),
+                holds=None if than is None else _is_beyond(made.holds, ratio, than),
+            )
+            for than in elsewhere
+        ]
+    if made.kind == "bound":
+        return [replace(point, holds=_is_beyond(made.holds, ratio, _threshold(made)))]
+    return [replace(point, error=ratio / _threshold(made) - 1 if made.value is not None else None)]
+
+
+def _paired(
+    place: Place, change: Mapping[str, Any], places: Sequence[Place], axes: Sequence[str]
+) -> list[Place]:
+    """Return the cases that `change` selects and that are as `place` in every other axis."""
+    held = [axis for axis in axes if axis not in change]
+    return [
+        other
+        for other in places
+        if other is not place
+        and _selects(change, other)
+        and all(other.fields.get(axis) == place.fields.get(axis) for axis in held)
+    ]
+
+
+def _selects(selector: Mapping[str, Any], place: Place) -> bool:
+    return all(
+        place.fields.get(name) in (wanted if isinstance(wanted, list) else [wanted])
+        for name, wanted in selector.items()
+    )
+
+
+def _ratio(figure: str, place: Place, other: Place) -> float | None:
+    ours, beside = place.figures.get(figure), other.figures.get(figure)
+    return None if ours is None or not beside else ours / beside
+
+
+def _threshold(made: Statement) -> float:
+    """Return the ratio that a change or bound states; 1 where it states none."""
+    if made.value is None:
+        return 1.0
+    return 1 + made.value / 100 if made.unit == "%" else float(made.value)
+
+
+def _in_unit(made: Statement, ratio: float | None) -> float | None:
+    if ratio is None:
+        return None
+    return ratio if made.unit == "times" else (ratio - 1) * 100
+
+
+def _is_beyond(holds: str, ratio: float, threshold: float) -> bool:
+    return ratio > threshold if holds == "above" else ratio < threshold
+
+
+def statements_json(found: Iterable[Statement]) -> list[dict[str, Any]]:
+    """Return what `joj show --json` prints of statements; errors are shares, not per cent."""
+    return [
+        {
+            **{key: value for key, value in vars(each).items() if key != "points"},
+            "verdict": each.verdict,
+            "missed": each.missed,
+            "points": [vars(point) for point in each.points],
+        }
+        for each in found
+    ]

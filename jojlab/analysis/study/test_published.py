@@ -1,0 +1,114 @@
+"""Values, changes and bounds worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jojlab.analysis.study.published import Place, Statement, statements
+
+# Throughput by filesystem, variant and operation.
+TPS = {
+    ("ext4", "stock", "insert"): 40.0,
+    ("ext4", "fdatasync", "insert"): 50.0,
+    ("ext4", "stock", "update"): 100.0,
+    ("ext4", "fdatasync", "update"): 150.0,
+    ("btrfs", "stock", "insert"): 20.0,
+    ("btrfs", "fdatasync", "insert"): 21.0,
+    ("btrfs", "stock", "update"): 30.0,
+    ("btrfs", "fdatasync", "update"): 31.5,
+}
+AXES = ("filesystem", "operation")
+
+
+def held(**entry: Any) -> Statement:
+    places = [
+        Place(
+            f"{variant} · {filesystem} · {operation}",
+            {"filesystem": filesystem, "variant": variant, "operation": operation, "rows": tps},
+            {"throughput_tps": tps},
+        )
+        for (filesystem, variant, operation), tps in TPS.items()
+    ]
+    (found,) = statements([{"figure": "throughput_tps", **entry}], places, AXES)
+    return found
+
+
+def test_a_value_has_the_error_of_ours() -> None:
+    found = held(value=39, case={"filesystem": "ext4", "variant": "stock", "operation": "insert"})
+    (point,) = found.points
+    assert (found.kind, found.verdict, found.missed) == ("value", "", False)
+    assert point.ours == 40 and point.error == pytest.approx(40 / 39 - 1)
+    assert held(value=20, case={"variant": "stock", "filesystem": "ext4"}).missed
+
+
+def test_a_change_compares_cases_that_are_equal_otherwise() -> None:
+    fdatasync = {"variant": "fdatasync", "filesystem": "ext4"}
+    found = held(value=17, unit="%", case=fdatasync, against={"variant": "stock"})
+    assert [(p.label, p.against, p.ours) for p in found.points] == [
+        ("fdatasync · ext4 · insert", "stock · ext4 · insert", 25.0),
+        ("fdatasync · ext4 · update", "stock · ext4 · update", 50.0),
+    ]
+    assert found.points[0].error == pytest.approx(1.25 / 1.17 - 1)
+    times = held(value=1.5, unit="times", case=fdatasync, against={"variant": "stock"})
+    assert [p.ours for p in times.points] == [1.25, 1.5]
+    assert times.points[1].error == 0
+
+
+def test_what_against_names_may_be_several_axes() -> None:
+    found = held(
+        value=275,
+        unit="%",
+        case={"filesystem": "ext4", "variant": "fdatasync", "operation": "update"},
+        against={"filesystem": "ext4", "variant": "stock", "operation": "insert"},
+    )
+    (point,) = found.points
+    assert point.ours == 275 and point.error == 0
+
+
+def test_a_bound_holds_in_every_case_or_is_not_reproduced() -> None:
+    worst = {"case": {"filesystem": "btrfs"}, "against": {"filesystem": "ext4"}}
+    found = held(holds="below", **worst)
+    assert (found.verdict, found.held) == ("reproduced", (4, 4))
+    found = held(holds="below", value=-50, unit="%", **worst)
+    assert (found.verdict, found.held) == ("not reproduced", (3, 4))  # 20 of 40 is not below half
+    assert [p.against for p in found.points if not p.holds] == ["stock · ext4 · insert"]
+    assert found.missed
+    assert held(holds="above", **worst).held == (0, 4)
+
+
+def test_a_bound_of_changes_compares_them() -> None:
+    more = {
+        "case": {"variant": "fdatasync", "operation": "update"},
+        "against": {"variant": "stock"},
+        "than": {"operation": "insert"},
+        "holds": "above",
+    }
+    found = held(**more)
+    assert [(p.ours, p.than, p.holds) for p in found.points] == [
+        (50.0, 25.0, True),
+        (pytest.approx(5.0), pytest.approx(5.0), False),
+    ]
+    little = {**more, "case": {"variant": "fdatasync", "filesystem": "btrfs"}, "holds": "below"}
+    found = held(**{**little, "than": {"filesystem": ["ext4"]}})
+    assert (found.verdict, found.held) == ("reproduced", (2, 2))
+
+
+def test_what_was_not_measured_is_not_guessed() -> None:
+    gone = {"filesystem": ["xfs", "f2fs"]}
+    assert held(value=3, case=gone).verdict == "not measured"
+    assert held(value=3, case=gone).points[0].label == "filesystem = xfs or f2fs"
+    assert held(holds="above", case={}, against=gone).verdict == "not measured"
+    assert held(status="missing").verdict == "not available"
+    zero = Place("a", {"variant": "a"}, {"x": 0}), Place("b", {"variant": "b"}, {"x": 1})
+    entry = {"figure": "x", "holds": "above", "case": {"variant": "b"}, "against": {"variant": "a"}}
+    (found,) = statements([entry], zero, ())
+    assert found.verdict == "not measured"
+
+
+def test_a_value_in_kib_is_held_against_bytes() -> None:
+    place = Place("a", {}, {"first_journal_write_bytes": 28 * 1024})
+    entry = {"figure": "first_journal_write_bytes", "value": 24, "unit": "KiB", "source": "it"}
+    [found] = statements([entry], [place], [])
+    assert found.points[0].error == pytest.approx(28 / 24 - 1)

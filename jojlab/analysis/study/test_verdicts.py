@@ -1,0 +1,46 @@
+import pytest
+
+from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.published import Place, statements
+from jojlab.analysis.study.verdicts import verdicts
+
+
+def part_of(name: str, entries: list[dict[str, object]]) -> Part:
+    places = [
+        Place(mode, {"journal_mode": mode}, {"throughput_tps": tps})
+        for mode, tps in (("truncate", 40), ("persist", 50), ("wal", 150))
+    ]
+    found = statements([{"source": "it", **e} for e in entries], places, ["journal_mode"])
+    return Part(name, "", (), (), (), {}, {}, (), (), found)
+
+
+def test_a_study_is_counted_part_by_part() -> None:
+    tps = {"figure": "throughput_tps"}
+    truncate, persist, wal = ({"journal_mode": m} for m in ("truncate", "persist", "wal"))
+    first = part_of(
+        "first",
+        [
+            {**tps, "value": 39, "anchor": True, "case": truncate},
+            {**tps, "value": 100, "case": wal},  # off by half
+            {**tps, "value": 25, "unit": "%", "case": persist, "against": truncate},  # as printed
+            {**tps, "status": "missing"},
+        ],
+    )
+    second = part_of(
+        "second",
+        [
+            {**tps, "holds": "above", "case": wal, "against": truncate},
+            {**tps, "holds": "below", "case": wal, "against": truncate},
+            {**tps, "holds": "above", "case": {"journal_mode": "off"}, "against": truncate},
+        ],
+    )
+    found = verdicts([first, second])
+    assert [(p.name, p.orderings, p.reproduced) for p in found.parts] == [
+        ("first", 0, 0),
+        ("second", 2, 1),  # what was not measured counts neither way
+    ]
+    assert found.whole.errors == pytest.approx((0.5, 0.0))
+    assert found.whole.median_error == pytest.approx(0.25)
+    assert (found.close, found.missing) == (1, 1)
+    assert [point.ours for _, point in found.anchors] == [40]
+    assert found.parts[1].median_error is None

@@ -1,0 +1,186 @@
+"""What kind of I/O is it? Reads and writes by who owns them, who waits, where and how large.
+
+The attributes are those of figure 2 of Jeong et al., I/O Stack Optimization for Smartphones (USENIX
+ATC 2013): file kind, block type, synchronous or not, sequential or random, size of the request.
+Everything after the warm-up counts, over all seeds; a request of several owners is counted with the
+owner of its first page run, its bytes with the owners they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+
+from jojlab.analysis.rows.measured import CAPTURE
+from jojlab.analysis.rows.pieces import pieces
+from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
+from jojlab.trace.run_tables import RunTables, rows_of
+
+SECTOR_BYTES = 512
+OPERATIONS = ("write", "read")
+
+# Attribute -> what it asks, and its values in the order in which they are shown; values that are
+# not listed follow, largest first.
+ATTRIBUTES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "file_kind": (
+        "which files",
+        (
+            "db", "db-journal", "wal", "shm", "super-journal", "sqlite-temp",
+            "executable", "resource", "multimedia", "directory", "other", "none",
+        ),
+    ),
+    "block_type": ("whose blocks", ("data", "fs-journal", "fs-metadata", "swap", "unknown")),
+    "sync": ("who waits", ("sync call", "REQ_SYNC", "nobody")),
+    "pattern": ("where", ("sequential", "random")),
+    "size": ("how large", ()),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Share:
+    """Requests and bytes of one value of one attribute. Of `size` the value is the smallest power
+    of two of bytes that holds the request.
+    """
+
+    operation: str
+    attribute: str
+    value: str
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Characterisation:
+    """The I/O of one case; `operations` has requests and bytes of each, flushes among them."""
+
+    case_id: str
+    operations: Mapping[str, tuple[int, int]]
+    shares: tuple[Share, ...]
+    devices: tuple[DeviceLoad, ...]
+
+    def of(self, operation: str, attribute: str) -> tuple[Share, ...]:
+        """Return the shares of one attribute; they add up to the operation's total."""
+        return tuple(
+            share
+            for share in self.shares
+            if share.operation == operation and share.attribute == attribute
+        )
+
+
+def characterisations(tables: RunTables) -> dict[str, Characterisation]:
+    """Return the characterisation of every case that has a request, by case_id."""
+    operations: dict[str, dict[str, tuple[int, int]]] = {}
+    counted = _after_warmup(tables).group_by("case_id", "operation")
+    totals = counted.agg(
+        n=lambda t: t.count(), total=lambda t: t.length_bytes.sum().cast("int64")
+    ).order_by("case_id", ibis.desc("n"), "operation")
+    for row in rows_of(totals):
+        operations.setdefault(row["case_id"], {})[row["operation"]] = row["n"], row["total"]
+    shares: dict[str, list[Share]] = {}
+    for attribute, rows in _by_attribute(tables).items():
+        for row in rows_of(_grouped(rows)):
+            shares.setdefault(row.pop("case_id"), []).append(Share(attribute=attribute, **row))
+    loads = device_loads(tables)
+    return {
+        case_id: Characterisation(
+            case_id,
+            totals,
+            tuple(sorted(shares.get(case_id, ()), key=_place)),
+            loads.get(case_id, ()),
+        )
+        for case_id, totals in operations.items()
+    }
+
+
+def characterisation_json(found: Characterisation) -> dict[str, Any]:
+    """Return it as plain data: operation -> attribute -> values with requests, bytes and shares."""
+    result: dict[str, Any] = {"operations": {}}
+    for operation, (requests, length) in found.operations.items():
+        result["operations"][operation] = {"requests": requests, "bytes": length}
+    for operation in OPERATIONS:
+        requests, length = found.operations.get(operation, (0, 0))
+        result[operation] = {
+            attribute: [
+                {
+                    "value": int(share.value) if attribute == "size" else share.value,
+                    "requests": share.requests,
+                    "bytes": share.bytes,
+                    "requests_share": share.requests / requests,
+                    "bytes_share": share.bytes / length if length else 0.0,
+                }
+                for share in found.of(operation, attribute)
+            ]
+            for attribute in ATTRIBUTES
+        }
+    result["devices"] = [vars(device) for device in found.devices]
+    return result
+
+
+def _after_warmup(tables: RunTables) -> ibis.Table:
+    return tables.requests.filter(tables.requests.phase != "warm-up")
+
+
+def _by_attribute(tables: RunTables) -> dict[str, ibis.Table]:
+    """Return, for each attribute, rows with case_id, operation, value, requests and bytes."""
+    moved = _with_pattern(tables.requests.filter(tables.requests.operation.isin(OPERATIONS)))
+    moved = moved.filter(moved.phase != "warm-up")
+    owned = pieces(moved, tables)
+    bucket = moved.length_bytes.cast("float64").log2().ceil().cast("int64")
+    waits = ibis.cases(
+        (moved.asker_call.notnull(), "sync call"), (moved.sync, "REQ_SYNC"), else_="nobody"
+    )
+    power = ibis.literal(2).cast("float64").pow(bucket).cast("int64").cast("string")
+    values = {
+        "file_kind": (owned, owned.file_kind),
+        "block_type": (owned, owned.block_type),
+        "sync": (moved, waits),
+        "pattern": (moved, moved.pattern),
+        "size": (moved, power),
+    }
+    return {
+        attribute: rows.select(
+            "case_id",
+            "operation",
+            value=value,
+            requests=(rows.first if "first" in rows.columns else ibis.literal(True)).cast("int64"),
+            bytes=rows.length_bytes,
+        )
+        for attribute, (rows, value) in values.items()
+    }
+
+
+def _grouped(rows: ibis.Table) -> ibis.Table:
+    return rows.group_by("case_id", "operation", "value").agg(
+        requests=rows["requests"].sum().cast("int64"), bytes=rows["bytes"].sum().cast("int64")
+    )
+
+
+def _with_pattern(rows: ibis.Table) -> ibis.Table:
+    """Add `pattern`: sequential when it begins where the last read or write of the device ended."""
+    end = rows.sector + (rows.length_bytes + SECTOR_BYTES - 1) // SECTOR_BYTES
+    rows = rows.mutate(end=end)
+    last = rows.end.lag().over(
+        group_by=[*CAPTURE, "device"], order_by=[rows.issue_ns, rows.request_id]
+    )
+    rows = rows.mutate(last_end=last)
+    follows = (rows.last_end == rows.sector).fill_null(False)
+    return rows.mutate(pattern=follows.ifelse("sequential", "random")).drop("end", "last_end")
+
+
+def _place(share: Share) -> tuple[int, int, int, int, str]:
+    known = ATTRIBUTES[share.attribute][1]
+    if share.attribute == "size":
+        place = int(share.value)
+    else:
+        place = known.index(share.value) if share.value in known else len(known)
+    names = list(ATTRIBUTES)
+    return (
+        OPERATIONS.index(share.operation),
+        names.index(share.attribute),
+        place,
+        -share.bytes,
+        share.value,
+    )

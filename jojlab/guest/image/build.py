@@ -1,0 +1,179 @@
+"""The image that guests start from: the kernel, an initramfs with the agent, the modules and the
+mkfs tools, and a manifest of what they are. Its content hash is the fingerprint of every result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.errors import MachineError
+from jojlab.guest.cache import Cache, sha256_file
+from jojlab.guest.image import modules
+from jojlab.guest.image.initramfs import Initramfs
+from jojlab.guest.image.kernel import unpack_elf
+from jojlab.guest.image.packages import (
+    KernelPackage,
+    find_kernel,
+    need_tool,
+    package_version,
+    run_tool,
+)
+
+QEMU = "qemu-system-x86_64"
+QEMU_PACKAGE = "qemu-system-x86"
+MKFS_PACKAGES = {
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.f2fs": "f2fs-tools",
+    "mkfs.nilfs2": "nilfs-tools",
+    "mkfs.xfs": "xfsprogs",
+}
+_MKE2FS_CONF = Path("/etc/mke2fs.conf")
+_EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What an image holds beside the usual: kernel modules by name, programs with their packages.
+
+    An image without extras is the one that every case runs in; its bytes do not know of them.
+    """
+
+    modules: tuple[str, ...] = ()
+    programs: tuple[tuple[str, str], ...] = ()
+
+
+NO_EXTRAS = Extras()
+
+
+@dataclass(frozen=True)
+class Image:
+    """What QEMU boots. `manifest` names every part by version and sha256."""
+
+    fingerprint: str
+    kernel: Path
+    initramfs: Path
+    manifest: Mapping[str, object]
+
+
+def build_image(
+    cache: Cache, agent: Path, flash_source: Path | None, extras: Extras = NO_EXTRAS
+) -> Image:
+    """The image with this agent and this flash device (None: without one); built once per content.
+
+    Raises MachineError, with the line to run, when something needed is not installed.
+    """
+    if not agent.is_file():
+        raise MachineError(f"no agent at {agent}", "cargo build --release")
+    package = find_kernel(cache)
+    kernel = kernel_entry(cache, package, modules.ROOTS + extras.modules)
+    parts: dict[str, bytes] = {
+        path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
+    }
+    if flash_source is not None:
+        flash = modules.flash_module(cache, package, flash_source)
+        parts[flash.name] = flash.read_bytes()
+    tools = _tools(extras.programs)
+    initramfs = _initramfs(agent.read_bytes(), parts, tools)
+    manifest = {
+        "kernel_release": package.release,
+        "kernel_package_version": package.version,
+        "kernel_sha256": (kernel / "vmlinux.sha256").read_text(),
+        "initramfs_sha256": hashlib.sha256(initramfs).hexdigest(),
+        "agent_sha256": sha256_file(agent),
+        "modules_sha256": _hashes(parts),
+        # Two up-to-date machines may differ by a library alone: say by which.
+        "tools_sha256": _hashes(tools),
+        "mkfs_package_versions": {
+            package: package_version(package) for package in MKFS_PACKAGES.values()
+        },
+        "qemu_version": qemu_version(),
+    }
+    if extras.programs:
+        versions = {package: package_version(package) for _, package in extras.programs}
+        manifest["extra_package_versions"] = versions
+    return _publish(cache, kernel / "vmlinux", initramfs, manifest)
+
+
+def qemu_version() -> str:
+    """The first line of QEMU's version message."""
+    qemu = need_tool(QEMU, QEMU_PACKAGE)
+    return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
+
+
+def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
+    """A folder with vmlinux, vmlinux.sha256 and modules/ (`roots` and what they need)."""
+
+    def build(folder: Path) -> None:
+        with cache.work_dir() as work:
+            command = ["dpkg-deb", "-x", str(package.package), str(work)]
+            run_tool(command, f"unpack {package.package.name}")
+            packed = work / "boot" / f"vmlinuz-{package.release}"
+            (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
+            (folder / "vmlinux.sha256").write_text(sha256_file(folder / "vmlinux"))
+            (folder / "modules").mkdir()
+            modules.collect(work, package.release, folder / "modules", roots)
+
+    parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
+    parts = " ".join(roots + modules.STRIP + parameters)
+    wanted = hashlib.sha256(parts.encode()).hexdigest()[:8]
+    return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
+
+
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+
+
+def _tools(extras: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
+    """The mkfs and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
+    tools = {}
+    for name, package in (*MKFS_PACKAGES.items(), *extras):
+        tool = need_tool(name, package)
+        tools[f"/sbin/{name}"] = tool.read_bytes()
+        tools |= {str(library): library.read_bytes() for library in shared_libraries(tool)}
+    tools[str(_MKE2FS_CONF)] = _MKE2FS_CONF.read_bytes()
+    return tools
+
+
+def _initramfs(
+    agent: bytes, module_files: Mapping[str, bytes], tools: Mapping[str, bytes]
+) -> bytes:
+    tree = Initramfs()
+    for folder in _EMPTY_FOLDERS:
+        tree.add_folder(folder)
+    tree.add_file("init", agent, executable=True)
+    for name, content in module_files.items():
+        tree.add_file(f"modules/{name}", content)
+    for path, content in tools.items():
+        tree.add_file(path, content, executable=path != str(_MKE2FS_CONF))
+    return tree.archive()
+
+
+def shared_libraries(program: Path) -> list[Path]:
+    """The shared libraries that a program loads, its loader among them, as ldd(1) finds them."""
+    found = []
+    for line in run_tool(["ldd", str(program)], f"list libraries of {program}").splitlines():
+        if "not found" in line:
+            raise MachineError(f"{program} lacks a library: {line.strip()}")
+        if path := re.search(r"(/\S+) \(0x", line):
+            found.append(Path(path[1]))
+    return found
+
+
+def _publish(cache: Cache, kernel: Path, initramfs: bytes, manifest: Mapping[str, object]) -> Image:
+    fingerprint = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+    def build(folder: Path) -> None:
+        (folder / "initramfs").write_bytes(initramfs)
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
+
+    folder = cache.entry("images", fingerprint, build)
+    if (folder / "initramfs").read_bytes() != initramfs:  # damaged on disk
+        cache.drop("images", fingerprint)
+        folder = cache.entry("images", fingerprint, build)
+    return Image(fingerprint, kernel, folder / "initramfs", manifest)

@@ -1,0 +1,114 @@
+"""The guest's kernel modules: which ones and in what order, stripped of debug data, and the flash
+device built from source against the installed headers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from jojlab.errors import MachineError
+from jojlab.guest.cache import Cache
+from jojlab.guest.image.packages import KernelPackage, need_tool, package_version, run_tool
+
+# Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
+ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
+
+# What a module is loaded with. NVMe has queues for polling only where they are asked for.
+PARAMETERS = {"nvme": "poll_queues=1"}
+
+# Debug data, and with it the signature, which would cost the guest an RSA check. The build-id is a
+# hash of the debug data, which name the folder of the build.
+STRIP = ("-g", "-R", ".note.gnu.build-id")
+
+# The device's sources; its tests and what builds leave are not part of it.
+_SOURCES = ("*.c", "*.h", "Makefile", "Kbuild", "model/**/*.c", "model/**/*.h")
+
+
+def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
+    """Paths of the modules to load, dependencies first, from the text of modules.dep.
+
+    Raises MachineError when a root is not a module of this kernel.
+    """
+    dependencies: dict[str, list[str]] = {}
+    for line in modules_dep.splitlines():
+        path, _, needs = line.partition(":")
+        dependencies[path] = needs.split()
+    by_name = {Path(path).stem.replace("-", "_"): path for path in dependencies}
+
+    order: list[str] = []
+
+    def visit(path: str) -> None:
+        # modules.dep lists what must come first last (depmod(8)).
+        for need in reversed(dependencies[path]):
+            visit(need)
+        if path not in order:
+            order.append(path)
+
+    for root in roots:
+        if root not in by_name:
+            raise MachineError(
+                f"the kernel package has no module {root}",
+                "use a Debian kernel: sudo apt-get install linux-headers-amd64",
+            )
+        visit(by_name[root])
+    return order
+
+
+def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
+    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package.
+
+    `order` has a file name a line, and after a space the parameters to load it with.
+    """
+    folder = tree / "lib" / "modules" / release
+    if not (folder / "modules.dep").exists():
+        # Packages come without it; their installation scripts make it.
+        depmod = need_tool("depmod", "kmod")
+        run_tool([str(depmod), "-b", str(tree), release], "work out module dependencies")
+    paths = load_order((folder / "modules.dep").read_text(), roots)
+    for path in paths:
+        strip(folder / path, out / Path(path).name)
+    (out / "order").write_text("".join(f"{_order_line(Path(path))}\n" for path in paths))
+
+
+def _order_line(path: Path) -> str:
+    return f"{path.name} {PARAMETERS.get(path.stem, '')}".rstrip()
+
+
+def strip(source: Path, target: Path) -> None:
+    """Drops what the guest does not need and what depends on where the module was built."""
+    tool = str(need_tool("strip", "binutils"))
+    run_tool([tool, *STRIP, "-o", str(target), str(source)], f"strip {source.name}")
+
+
+def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
+    """The modelled flash device, flash.ko, built once per source and headers.
+
+    Raises MachineError when the source or a tool is missing or the compiler complains.
+    """
+    files = sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
+    if not files:
+        raise MachineError(
+            f"no source of the flash device in {source}", "run joj from a whole checkout"
+        )
+    for tool, package in (("make", "make"), ("gcc", "gcc")):
+        need_tool(tool, package)
+    digest = hashlib.sha256()
+    for part in (*STRIP, kernel.release, kernel.version, package_version("gcc")):
+        digest.update(f"{part}\0".encode())
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(source)}\0{len(content)}\0".encode() + content)
+
+    def build(out: Path) -> None:
+        with cache.work_dir() as work:
+            for path in files:
+                copy = work / path.relative_to(source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+            command = ["make", "-C", str(kernel.headers), f"M={work}", "modules"]
+            run_tool(command, "build the flash device")
+            strip(work / "flash.ko", out / "flash.ko")
+
+    return cache.entry("modules", digest.hexdigest(), build) / "flash.ko"

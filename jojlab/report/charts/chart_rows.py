@@ -1,0 +1,134 @@
+"""Lays finished figures, bills and traces out as the rows that charts take; only units change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
+from jojlab.analysis.commit.trace import CommitTrace, TracedRun
+from jojlab.analysis.figures.latency import PERCENTILES
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+
+Row = dict[str, Any]
+
+PERCENTILE_NAMES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
+assert list(PERCENTILE_NAMES) == list(PERCENTILES)  # both are shown in one order
+
+
+def throughput_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per measured case."""
+    return [
+        {
+            "case": case.label,
+            "tps": case.figures.median["throughput_tps"],
+            "low": case.figures.spread["throughput_tps"][0],
+            "high": case.figures.spread["throughput_tps"][1],
+            "with checkpoints": case.figures.median["throughput_with_checkpoints_tps"],
+        }
+        for case in summary.measured
+    ]
+
+
+def latency_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per measured case and percentile."""
+    return [
+        {
+            "case": case.label,
+            "percentile": shown,
+            "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
+        }
+        for case in summary.measured
+        for name, shown in PERCENTILE_NAMES.items()
+    ]
+
+
+def histogram_rows(summary: RunSummary) -> list[Row]:
+    """Return the bins of every case that are not empty, and after them its percentiles."""
+    rows: list[Row] = []
+    for case in summary.measured:
+        whole = sum(found.count for found in case.latencies)
+        rows += [
+            {
+                "case": case.label,
+                "begin_ms": found.begin_ns / 1e6,
+                "end_ms": found.end_ns / 1e6,
+                "share": found.count / whole,
+                "count": found.count,
+            }
+            for found in case.latencies
+            if found.count
+        ]
+        for name, shown in PERCENTILE_NAMES.items():
+            low, high = case.figures.spread[f"latency_ns_{name}"]
+            median = case.figures.median[f"latency_ns_{name}"]
+            ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}
+            rows.append({"case": case.label, "percentile": shown, **ms})
+    return rows
+
+
+def bill_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per case, part and class of its bill."""
+    return [
+        {
+            "case": case.label,
+            "part": share.part,
+            "class": share.name,
+            "kib": share.bytes / 1024,
+            "requests": share.requests,
+            "order": (share.part != "commit") * len(CLASSES) + CLASSES.index(share.name),
+        }
+        for case in summary.measured
+        if case.bill
+        for share in class_shares(case.bill)
+    ]
+
+
+def commit_rows(trace: CommitTrace) -> tuple[list[Row], list[Row]]:
+    """Return the stretches of one commit, lane by lane, and its flushes.
+
+    A stretch is what one request has in one lane: its page runs there, drawn as one bar.
+    """
+    stretches: dict[tuple[int, str], list[TracedRun]] = {}
+    for run in trace.runs:
+        if run.operation != "flush":
+            stretches.setdefault((run.request_id, _lane(run)), []).append(run)
+    rows = [_stretch_row(lane, runs) for (_, lane), runs in stretches.items()]
+    rows.sort(key=lambda row: (CLASSES.index(row["class"]), row["lane"]))
+    flushes = [_times(run) | {"cause": run.cause} for run in trace.runs if run.operation == "flush"]
+    return rows, flushes
+
+
+def which_commit(case: CaseSummary) -> str:
+    """Say which commit of a case is drawn."""
+    assert case.trace
+    return f"transaction {case.trace.transaction_id} of seed {case.trace.seed}"
+
+
+def _lane(run: TracedRun) -> str:
+    """The file for data, the class for what has no file of its own."""
+    file = run.file.rsplit("/", 1)[-1]
+    return file if run.block_type == "data" and file else class_of(run.block_type, run.file_kind)
+
+
+def _stretch_row(lane: str, runs: list[TracedRun]) -> Row:
+    first = runs[0]
+    kib = sum(run.length_bytes for run in runs) / 1024
+    kinds = Counter(run.block_subtype for run in runs if run.block_subtype)
+    marks = [", ".join(f"{n} × {kind}" if n > 1 else kind for kind, n in kinds.items())]
+    marks += [first.operation] * (first.operation != "write")
+    marks += ["preflush"] * first.preflush + ["FUA"] * first.fua
+    return _times(first) | {
+        "lane": lane,
+        "class": class_of(first.block_type, first.file_kind),
+        "sector": first.sector,
+        "kib": kib,
+        "text": " ".join([f"{kib:g} KiB", *filter(None, marks)]),
+        "cause": first.cause,
+    }
+
+
+def _times(run: TracedRun) -> Row:
+    # A request whose completion was not seen is drawn as a point at its issue.
+    end_ns = run.issue_ns if run.complete_ns is None else run.complete_ns
+    return {"begin_ms": run.issue_ns / 1e6, "end_ms": end_ns / 1e6}

@@ -1,0 +1,136 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vl_convert
+
+from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.errors import MachineError
+from jojlab.report.charts import vega
+from jojlab.report.page.html import report_html, write_report
+from tests.captures import make_run
+
+WAL = "filesystem=ext4,journal_mode=wal"
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> RunSummary:
+    folder = tmp_path_factory.mktemp("html") / "run"
+    return summarise(make_run(folder, seeds=[1, 2], transactions=10))
+
+
+@pytest.fixture(scope="module")
+def page(summary: RunSummary) -> str:
+    return report_html(summary, "runs/first look")
+
+
+def charts_of(page: str) -> dict[str, dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
+    assert found
+    charts: dict[str, dict[str, Any]] = json.loads(found[1])
+    return charts
+
+
+def text_of(page: str) -> str:
+    return page[: page.index('<script type="application/json"')]
+
+
+def test_every_chart_has_a_place_and_can_be_drawn(page: str) -> None:
+    charts = charts_of(page)
+    assert set(charts) == set(re.findall(r'<div class="chart" id="([^"]+)"', page))
+    assert len(charts) == 4 + 2  # throughput, latency, bytes, requests; a commit of each case
+    for name, spec in charts.items():
+        drawn = vl_convert.vegalite_to_svg(spec)
+        assert drawn.startswith("<svg"), name
+    drawn = vl_convert.vegalite_to_svg(charts["bytes-chart"])
+    for word in ("truncate", "wal", "database", "filesystem journal"):
+        assert f">{word}</text>" in drawn
+    drawn = vl_convert.vegalite_to_svg(charts["commit-chart-0"])
+    assert ">20 KiB descriptor, 4 × copy</text>" in drawn
+    assert drawn.count(">flush</text>") == 2
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    assert not re.search(r'(src|href)\s*=\s*"?(https?:)?//', page)
+    assert not re.search(r"@import|url\(", page[: page.index("</style>")])
+    assert "default-src 'none'" in page
+    assert page.count("vegaEmbed = vegaEmbed") <= 1
+    assert len(page) < 2_000_000
+
+
+def test_numbers_and_the_commands_for_them_are_there(page: str) -> None:
+    shown = text_of(page)
+    assert "68 KiB" in shown
+    assert '<code class="ask">joj show &#x27;runs/first look&#x27; --json</code>' in shown
+    assert f"--case {WAL}" in shown
+    assert "journal_mode off keeps no transaction" in shown
+    assert "databases.main.journal_mode" in shown
+
+
+def test_the_same_summary_gives_the_same_bytes(summary: RunSummary, page: str) -> None:
+    assert report_html(summary, "runs/first look") == page
+
+
+def test_a_complete_run_has_no_banner(page: str) -> None:
+    assert 'class="banner' not in page
+
+
+def test_what_is_missing_is_loud(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    run.mark(WAL, "failed", "the guest <b>panicked</b>")
+    shown = text_of(report_html(summarise(run), "run"))
+    assert "Cases without an answer" in shown
+    assert "the guest &lt;b&gt;panicked&lt;/b&gt;" in shown
+
+
+def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    for case in run.cases:
+        case.captures, case.status, case.reason = [], "failed", "the disk was full"
+    page = report_html(summarise(run), "run")
+    assert charts_of(page) == {}
+    assert text_of(page).count("the disk was full") >= 3
+
+
+def test_every_chart_is_vega_lite(summary: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vega, "VALIDATE", True)
+    specs = charts_of(report_html(summary, "run"))
+    assert specs
+    for spec in specs.values():
+        named = set(re.findall(r'"data": {"name": "(\w+)"', json.dumps(spec)))
+        assert named and named == set(spec["datasets"])
+
+
+def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=10)
+    run.experiment["published"] = [
+        {"case": {"journal_mode": "truncate"}, "figure": "bytes_per_commit", "value": 72,
+         "unit": "KB", "source": "a paper", "place": "Fig. 3"},
+        {"case": {"journal_mode": "persist"}, "figure": "throughput_tps", "value": 30,
+         "unit": "rows/s", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "against": {"journal_mode": "truncate"},
+         "figure": "bytes_per_commit", "holds": "below", "says": "WAL writes less", "source": "it"},
+        {"case": {"journal_mode": "wal"}, "figure": "ops", "status": "missing", "source": "it"},
+    ]  # fmt: skip
+    shown = text_of(report_html(summarise(run), "run"))
+    assert "a paper, Fig. 3" in shown
+    assert '<td class="n">72 KB</td><td class="n">68 KiB</td>' in shown
+    assert '<td class="n">30 rows/s</td><td class="n">–</td><td class="n">–</td>' in shown
+    assert "<td>WAL writes less</td><td>reproduced</td>" in shown
+    assert '<td class="n">not available</td>' in shown
+
+
+def test_names_cannot_end_the_script(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    run.cases[0].case["journal_mode"] = "</script><script>alert(1)"
+    page = report_html(summarise(run), "run")
+    assert "<script>alert" not in page
+    assert any("alert(1)" in json.dumps(spec) for spec in charts_of(page).values())
+
+
+def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="cannot write"):
+        write_report(tmp_path / "file" / "report.html", summary, "run")

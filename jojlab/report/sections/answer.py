@@ -1,0 +1,132 @@
+"""The report's first screen: what one commit costs, where it goes, its safety, what is cheaper."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from html import escape
+
+from jojlab.analysis.commit.classes import ClassShare
+from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report.charts.vega import COLOURS
+from jojlab.report.sections.elements import ask, section
+from jojlab.report.words import text
+
+
+def short_answer(summary: RunSummary, run: str) -> str:
+    """Return the section, or nothing where no case has a bill."""
+    found = answer(summary)
+    if found is None:
+        return ""
+    cards = (_cost(found), _where(found), _safe(found), _cheaper(found))
+    command = f"joj show {run} --case {shlex.quote(found.case.case_id)}"
+    return section("answer", "In short", f'<div class="cards">{"".join(cards)}</div>', ask(command))
+
+
+def _card(title: str, big: str, *lines: str) -> str:
+    body = "".join(f"<p>{line}</p>" for line in lines if line)
+    return f'<div class="card"><h3>{escape(title)}</h3><p class="big">{escape(big)}</p>{body}</div>'
+
+
+def _cost(found: Answer) -> str:
+    median = found.case.figures.median
+    per_commit = (
+        f"{_count(median, 'requests_per_commit', 'request')}, "
+        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} among them, and "
+        f"{text.size(median['bytes_per_commit'])}"
+    )
+    return _card(
+        "What one COMMIT costs",
+        text.duration(median["latency_ns_p50"]),
+        f"<b>{escape(found.case.label)}</b>, median; "
+        f"p99 {text.duration(median['latency_ns_p99'])}; "
+        f"{text.digits(median['throughput_tps'])} transactions/s",
+        f"{per_commit} for each",
+    )
+
+
+def _count(median: Mapping[str, int | float], name: str, one: str, several: str = "") -> str:
+    value = median[name]
+    return f"{text.digits(value)} {one if value == 1 else several or one + 's'}"
+
+
+def _where(found: Answer) -> str:
+    moved = [share for share in found.classes if share.bytes]
+    whole = sum(share.bytes for share in moved)
+    if not whole:
+        return _card("Where it goes", "nowhere yet", "A commit writes nothing to the device.")
+    first = moved[0]
+    return _card(
+        "Where it goes",
+        f"{_percent(first.bytes / whole)} {first.name}",
+        _bar([(share.name, share.bytes / whole) for share in moved]),
+        _of_bytes(moved),
+        _of_time(found.time) if found.time else "",
+    )
+
+
+def _bar(parts: list[tuple[str, float]]) -> str:
+    cells = "".join(
+        f'<i style="width:{share * 100:.2f}%;background:{COLOURS[name]}" '
+        f'title="{escape(name)} {_percent(share)}"></i>'
+        for name, share in parts
+    )
+    return f'<span class="parts">{cells}</span>'
+
+
+def _of_bytes(moved: list[ClassShare]) -> str:
+    return "<br>".join(
+        f'<i class="key" style="background:{COLOURS[share.name]}"></i>'
+        f"{escape(share.name)} {text.size(share.bytes)}"
+        for share in moved
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f}\N{NO-BREAK SPACE}%"
+
+
+def _of_time(time: TimeShares) -> str:
+    return (
+        f"Of a typical one's time the device flushes for {_percent(time.flushing)}, moves data for "
+        f"{_percent(time.moving)}, and is idle for {_percent(time.elsewhere)}."
+    )
+
+
+def _safe(found: Answer) -> str:
+    median = found.case.figures.median
+    if found.risks:
+        return _card("Is it safe?", "Not wholly", *map(escape, found.risks))
+    calls = _count(median, "sync_calls_per_commit", "sync call")
+    return _card(
+        "Is it safe?",
+        "Yes, by its settings",
+        f"What COMMIT returned for survives a power cut: {calls} and "
+        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
+        "what it flushed. This is what the manuals say of these settings; no power was cut.",
+    )
+
+
+def _cheaper(found: Answer) -> str:
+    title = "What makes it cheaper"
+    if not found.compared:
+        return _card(title, "not asked here", "This run has no other case of the same work.")
+    if not found.cheaper:
+        many = f"{found.compared} other case{'s' if found.compared > 1 else ''}"
+        return _card(title, "nothing tried", f"Of {many} of the same work none is faster.")
+    lines = [_alternative(each, found.case) for each in found.cheaper]
+    return _card(title, found.cheaper[0].case.label, *lines)
+
+
+def _alternative(each: Cheaper, base: CaseSummary) -> str:
+    ours, theirs = each.case.figures.median, base.figures.median
+    words = (
+        f"<b>{escape(each.case.label)}</b>: {text.duration(ours['latency_ns_p50'])}, "
+        f"{each.times:.2g} times as fast: {_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
+        f"in place of {text.digits(theirs['flushes_per_commit'])}, "
+        f"{text.size(ours['bytes_per_commit'])} of {text.size(theirs['bytes_per_commit'])}"
+    )
+    if each.risks:
+        words += f' <span class="risk">unsafe: {escape("; ".join(each.risks))}</span>'
+    return words

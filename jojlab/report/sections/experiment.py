@@ -1,0 +1,145 @@
+"""Sections of the report about one experiment: its charts, what was published, its variants.
+
+Gets a part of a run with its statements evaluated; computes nothing.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from jojlab.analysis.run.summary import RunSummary
+from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.published import Point, Statement
+from jojlab.report.charts import grouped, grouped_rows
+from jojlab.report.sections.elements import (
+    Cell,
+    Specs,
+    ask,
+    banner,
+    chart,
+    details,
+    paragraph,
+    section,
+    table,
+)
+from jojlab.report.sections.overview import overview_table
+from jojlab.report.words import statements as words
+
+LEGEND = (
+    "Printed by others, of their devices and kernels; ours of this run. A change compares two "
+    "cases that differ in nothing else; its error is that of the ratio."
+)
+
+
+def anchor(part: Part) -> str:
+    """Return the id of a part's section."""
+    return anchor_of(part.name)
+
+
+def anchor_of(name: str) -> str:
+    """Return the id of the section of the part of that name."""
+    return f"part-{name}"
+
+
+def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
+    """Everything about one of several experiments in one section."""
+    own = summary.of_part(part)
+    return section(
+        anchor(part),
+        f"{part.name}: {part.question}",
+        *_charts(part, summary, specs),
+        *_statements(part),
+        *_notes(part),
+        details("The figures", f"{len(own.cases)} cases", overview_table(own)),
+        ask(f"joj show {run}", f"joj run experiments/{part.name}"),
+    )
+
+
+def pictures(part: Part, summary: RunSummary, specs: Specs) -> str:
+    """Draw the charts that the experiment asks for, with its variants and notes."""
+    parts = [*_charts(part, summary, specs), *_notes(part)]
+    return section("figure", "In one picture", *parts) if any(parts) else ""
+
+
+def published(part: Part) -> str:
+    """Printed values, changes and orderings beside ours."""
+    if not part.statements:
+        return ""
+    return section("published", "Published beside ours", *_statements(part))
+
+
+def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
+    found = []
+    stated = False
+    for place, asked in enumerate(part.charts):
+        rows = grouped_rows.rows(part, summary, asked)
+        if not rows:
+            continue
+        name = f"{anchor(part)}-{place}"
+        specs[name] = grouped.grouped(rows, str(asked["figure"]))
+        found += [f"<h3>{escape(str(asked['title']))}</h3>", chart(name, asked["title"])]
+        stated |= any(row["stated"] is not None for row in rows)
+    if stated:
+        found.append(paragraph("A black diamond is the value that was printed.", "soft"))
+    return found
+
+
+def _statements(part: Part) -> list[str]:
+    bounds = [found for found in part.statements if found.kind == "bound"]
+    values = [found for found in part.statements if found.kind != "bound"]
+    found = []
+    if bounds:
+        heads = ["statement", "verdict", "where it does not hold", "source"]
+        found += [
+            "<h3>Stated orderings</h3>",
+            table(heads, [_bound(each) for each in bounds], words=4),
+        ]
+    if values:
+        heads = ["statement", "case", "source", "theirs", "ours", "error"]
+        rows = [_value(each, point) for each in values for point in each.points]
+        found += [
+            "<h3>Stated values</h3>",
+            paragraph(LEGEND, "soft"),
+            table(heads, rows, words=3),
+        ]
+    return found
+
+
+def _bound(found: Statement) -> list[Cell]:
+    failed = [point for point in found.points if point.holds is False]
+    return [
+        (words.title(found), found.note),
+        words.verdict(found),
+        (
+            "; ".join(f"{words.compared(p)}: {words.ours(found, p)}" for p in failed),
+            found.explanation if found.missed else "",
+        ),
+        found.source,
+    ]
+
+
+def _value(found: Statement, point: Point) -> list[Cell]:
+    mark = "anchor: fitted to this" if found.anchor else ""
+    if found.status == "inferred":
+        mark = "inferred, not printed"
+    explained = found.explanation if found.missed else ""
+    return [
+        (words.title(found), " ".join(filter(None, (found.note, explained)))),
+        words.compared(point),
+        found.source,
+        (words.theirs(found), mark),
+        words.ours(found, point),
+        words.error(point),
+    ]
+
+
+def _notes(part: Part) -> list[str]:
+    risky = [f"{v.name}: {v.unsafe}" for v in part.variants if v.unsafe]
+    plain = [
+        (v.name, v.note or ", ".join(f"{key} = {value}" for key, value in v.fields.items()))
+        for v in part.variants
+    ]
+    parts = [banner("warn", "Not as safe as the others", risky)]
+    if plain:
+        parts += ["<h3>What the names mean</h3>", table(["name", ""], plain, words=2)]
+    return [*parts, *(paragraph(note) for note in part.notes)]

@@ -1,0 +1,102 @@
+"""The first screen of a study of several experiments: what of it holds, and how far it is off."""
+
+from __future__ import annotations
+
+from html import escape
+
+from jojlab.analysis.run.summary import RunSummary
+from jojlab.analysis.study.verdicts import PartVerdict, Verdicts, verdicts
+from jojlab.report.sections import experiment
+from jojlab.report.sections.elements import paragraph, section
+from jojlab.report.words import statements, text
+
+
+def verdict(summary: RunSummary) -> str:
+    """Return the section, or nothing where no part has a published statement."""
+    found = verdicts(summary.parts)
+    if not (found.whole.orderings or found.whole.errors or found.anchors):
+        return ""
+    return section(
+        "answer",
+        "In short",
+        f'<div class="cards">{_orderings(found)}{_predictions(found)}{_anchor(found)}</div>',
+        _table(found),
+        paragraph(
+            "An ordering is what the paper says of which is faster; it counts as reproduced when "
+            "it holds in every case that it speaks of. An error is ours / theirs − 1, of the "
+            "ratio where the paper printed a change. Where ours is another, the part says why, as "
+            "far as a measurement shows it."
+        ),
+        *(paragraph(str(note)) for note in summary.experiment.get("notes", ())),
+    )
+
+
+def _card(title: str, big: str, line: str) -> str:
+    return (
+        f'<div class="card"><h3>{escape(title)}</h3><p class="big">{escape(big)}</p>'
+        f"<p>{escape(line)}</p></div>"
+    )
+
+
+def _orderings(found: Verdicts) -> str:
+    whole = found.whole
+    return _card(
+        "Does its ranking hold?",
+        f"{whole.reproduced} of {whole.orderings} orderings",
+        "that the paper states are reproduced in every case they speak of",
+    )
+
+
+def _predictions(found: Verdicts) -> str:
+    middle = found.whole.median_error
+    if middle is None:
+        return ""
+    return _card(
+        "Do its numbers come again?",
+        f"off by {text.percent(middle)} in the middle",
+        f"{len(found.whole.errors)} predictions, none of them fitted: {found.close} within 10 %, "
+        f"half within {text.percent(middle)}; {found.missing} numbers of the paper are not to be "
+        "had",
+    )
+
+
+def _anchor(found: Verdicts) -> str:
+    cards = [
+        _card(
+            "What the device is fitted to",
+            f"{statements.ours(anchor, point)} for {statements.theirs(anchor)}",
+            f"{statements.title(anchor)}: the one number that was fitted "
+            f"({statements.error(point)})",
+        )
+        for anchor, point in found.anchors
+    ]
+    return "".join(cards)
+
+
+def _table(found: Verdicts) -> str:
+    head = "".join(
+        f"<th{side}>{title}</th>"
+        for title, side in (
+            ("experiment", ""),
+            ("orderings reproduced", ' class="n"'),
+            ("predictions", ' class="n"'),
+            ("median error", ' class="n"'),
+        )
+    )
+    rows = "".join(_row(part) for part in found.parts)
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
+        "</table></div>"
+    )
+
+
+def _row(part: PartVerdict) -> str:
+    middle = part.median_error
+    cells = (
+        f"{part.reproduced} of {part.orderings}" if part.orderings else "–",
+        str(len(part.errors)) if part.errors else "–",
+        "–" if middle is None else text.percent(middle),
+    )
+    name = f'<a href="#{escape(experiment.anchor_of(part.name))}">{escape(part.name)}</a>'
+    numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
+    return f"<tr><td>{name}</td>{numbers}</tr>"

@@ -1,0 +1,47 @@
+"""Progress where there is no terminal: a line a case, and what failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.experiment.execute import Step
+from jojlab.report.terminal.progress import shown
+
+
+def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("What?", 3) as watcher:
+        watcher.stage("ext4-wal", 1, "snapshot")
+        watcher.stage("ext4-wal", 1, "run")
+        watcher.stage("ext4-wal", 1, "done")
+        watcher.finished(Step("ext4-wal", 1))
+        watcher.finished(Step("ext4-wal", 2, cached=True))
+        watcher.finished(Step("f2fs-[wal]", 1, failure="it [hung]"))
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert lines[:3] == [
+        "What?",
+        "[1/3] ext4-wal, seed 1",
+        "[3/3] f2fs-[wal], seed 1 failed: it [hung]",
+    ]
+    assert lines[3].startswith("2 captures (1 from the cache), 1 failed in ")
+    assert len(lines) == 4
+
+
+def test_an_interrupted_run_says_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), shown("What?", 2) as watcher:
+        watcher.stage("a", 1, "run")
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "What?\n"
+
+
+def test_the_running_cases_are_named() -> None:
+    with shown("What?", 2) as watcher:
+        watcher.stage("a", 1, "snapshot")
+        watcher.stage("b", 1, "run")
+        assert watcher.bar.tasks[0].description == "a, seed 1 waits for its guest | b, seed 1"
+        watcher.stage("a", 1, "run")
+        watcher.stage("b", 1, "done")
+        assert watcher.bar.tasks[0].description == "a, seed 1"
+        watcher.finished(Step("a", 1, failure="it died"))
+        assert watcher.bar.tasks[0].description == ""

@@ -1,0 +1,69 @@
+import io
+import re
+
+import pytest
+
+from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.report.terminal.bill import print_bill
+from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
+from jojlab.report.terminal.summary import print_summary
+from tests.captures import make_run
+
+WAL = "filesystem=ext4,journal_mode=wal"
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> RunSummary:
+    folder = tmp_path_factory.mktemp("terminal") / "run"
+    return summarise(make_run(folder, seeds=[1], transactions=20))
+
+
+def lines(printed: io.StringIO) -> list[str]:
+    return [line.rstrip() for line in printed.getvalue().splitlines()]
+
+
+def console() -> tuple[QuietConsole, io.StringIO]:
+    printed = io.StringIO()
+    return QuietConsole(file=printed, width=200, highlight=False), printed
+
+
+def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
+    out, printed = console()
+    bill = summary.only(WAL).cases[0].bill
+    assert bill
+    print_bill(out, bill)
+    # 20 commits, two checkpoints of 12 KiB, one block of 4 KiB at the end.
+    cells = [re.split(r"  +", line) for line in lines(printed)[1:]]
+    assert cells == [
+        ["block type", "file kind", "file", "cause", "requests", "KiB", "share"],
+        ["fs-journal", "none", "fdatasync of test.db-wal", "2", "20", "71.4 %"],
+        ["data", "wal", "/test.db-wal", "fdatasync of test.db-wal", "1", "8", "28.6 %"],
+        ["total", "3", "28"],
+        ["deferred to later"],
+        ["data", "db", "/test.db", "fdatasync of test.db", "0.1", "1.2"],
+        ["fs-metadata", "none", "syncfs", "0.05", "0.2"],
+        ["flush", "db", "fdatasync of test.db", "0.1", "0"],
+        ["total", "0.25", "1.4"],
+    ]
+
+
+def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
+    out, printed = console()
+    print_summary(out, summary)
+    shown = lines(printed)
+    assert shown[0] == "What does one commit cost, by filesystem and journal mode?"
+    assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "off"]
+    assert "68 KiB" in shown[2] and "44 KiB" in shown[2]
+    assert shown[4].split() == ["off", "skipped"]
+    assert shown[-1] == "skipped off: journal_mode off keeps no transaction"
+
+
+def test_brackets_in_names_are_no_markup() -> None:
+    out, printed = console()
+    print_rows(out, ["[bold]a", "n"], [["[red]x", 1], [None, 2]])
+    assert lines(printed) == ["[bold]a  n", "[red]x   1", "·        2"]
+
+
+def test_piped_text_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(terminal(), ["text"], [["x" * 500]])
+    assert "x" * 500 in capsys.readouterr().out
