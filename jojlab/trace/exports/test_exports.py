@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
-from jojlab.analysis.commit.test_bill import run_of
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports.capture_file import chosen_capture, export
-from tests.captures import CaptureBuilder, make_run, truncate_capture
+from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture
 
 TRANSACTIONS = 5
 
