@@ -138,7 +138,7 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
                 for case, seed in futures[future]:
                     watcher.finished(_finish(run, case, seed, future))
         except BaseException:
-            _abandon(futures)
+            abandon(futures)
             raise
     return run
 
@@ -174,7 +174,7 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     return json.dumps(record).encode()
 
 
-def _abandon(futures: Iterable[Future[_Had]]) -> None:
+def abandon(futures: Iterable[Future[Any]]) -> None:
     """Drop the cases that wait, and kill guests until none runs: one may be about to start."""
     running = [future for future in futures if not future.cancel()]
     while running:

@@ -55,7 +55,7 @@ def checks(*, build: bool) -> Iterator[Check]:
         "qemu": qemu_version,
         "agent": lambda: str(agent_path()),
         "image": lambda: image(cache, build=build),
-        "cache": lambda: f"{cache.root}: {sum(cache.sizes().values()) / 1e6:.0f} MB (joj cache)",
+        "cache": lambda: usable(cache),
         "disk": lambda: disk(shutil.disk_usage(cache.folder("work")).free),
         "memory": lambda: memory(available_bytes(), os.cpu_count() or 1),
     }
@@ -99,6 +99,12 @@ def image(cache: Cache, *, build: bool) -> str:
     profile = read_profile(str(BY_NAME["device"].default))
     snapshot(cache, made, Machine(profile.icount_shift))
     return f"{made.fingerprint} with its snapshot"
+
+
+def usable(cache: Cache) -> str:
+    """Make and remove a folder in the cache, and say how large it is."""
+    with cache.work_dir():
+        return f"{cache.root}: {sum(cache.sizes().values()) / 1e6:.0f} MB (joj cache)"
 
 
 def disk(free_bytes: int) -> str:

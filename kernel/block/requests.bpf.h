@@ -31,6 +31,8 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 			record.bio_count++;
 			bio = bio->bi_next;
 		}
+		if ((record.flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+			record.bio = bio_of_flush(request);
 	}
 	send(&record, sizeof(record), &control.lost_requests);
 }

@@ -104,7 +104,7 @@ def _safe(found: Answer) -> str:
         "Yes, by its settings",
         f"What COMMIT returned for survives a power cut: {calls} and "
         f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
-        "what it flushed. This is what the manuals say of these settings; no power was cut.",
+        "what it flushed. So the manuals say of these settings; joj verify durability tries it.",
     )
 
 
