@@ -27,8 +27,6 @@ from jojlab.trace.schema import TABLES, table_schema
 
 Row = dict[str, Any]
 KIB = 1024
-TRUNCATE_COMMIT_BYTES = 68 * KIB
-WAL_COMMIT_BYTES = 28 * KIB
 WAL_CHECKPOINT_EVERY = 10
 
 _REQUEST_DEFAULTS: Row = {
