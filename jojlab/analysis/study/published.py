@@ -65,13 +65,6 @@ class Statement:
     points: tuple[Point, ...]
 
     @property
-    def value_of_figure(self) -> float | None:
-        """The printed value in the unit that the figure's name says (KB are bytes there)."""
-        if self.value is None:
-            return None
-        return self.value * (_BYTES.get(self.unit, 1) if "bytes" in self.figure else 1)
-
-    @property
     def held(self) -> tuple[int, int]:
         """Cases in which a bound holds, and cases in which it was measured."""
         known = [point.holds for point in self.points if point.holds is not None]
@@ -155,7 +148,7 @@ def _kind(entry: Mapping[str, Any]) -> str:
 
 def _value(made: Statement, place: Place) -> Point:
     ours = place.figures.get(made.figure)
-    theirs = made.value_of_figure
+    theirs = (made.value or 0) * (_BYTES.get(made.unit, 1) if "bytes" in made.figure else 1)
     error = ours / theirs - 1 if ours is not None and theirs else None
     return Point(place.label, ours=ours, error=error)
 

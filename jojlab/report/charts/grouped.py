@@ -12,7 +12,6 @@ import altair as alt
 from jojlab.analysis.figures.case_figures import FIGURES
 from jojlab.report.charts import vega
 from jojlab.report.charts.vega import Datasets, Rows
-from jojlab.report.words import text
 
 # Okabe and Ito's, in an order in which neighbours differ in lightness too.
 BARS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A30F", "#8C8C8C")
@@ -22,14 +21,8 @@ _LETTER = 7  # pixels that a letter of a name takes, about
 
 
 def grouped(rows: Rows, figure: str) -> dict[str, Any]:
-    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`.
-
-    Rows are in the unit that the figure's name says; the axis says its own.
-    """
+    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`."""
     data: Datasets = {}
-    size, unit = text.axis_unit(figure, max(row["high"] for row in rows))
-    rows = [_in_unit(row, size) for row in rows]
-    title = text.axis_title(figure, FIGURES[figure], unit)
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     width = (vega.WIDTH - 60 * (len(panels) - 1)) // len(panels)
     highest = max([row["high"] for row in rows] + [row["stated"] or 0 for row in rows])
@@ -37,17 +30,11 @@ def grouped(rows: Rows, figure: str) -> dict[str, Any]:
     drawn = []
     for panel in panels:
         own = [row for row in rows if row["panel"] == panel]
-        picture = _panel(data, own, bars, highest, title, width)
+        picture = _panel(data, own, bars, highest, FIGURES[figure], width)
         picture = picture.properties(width=width, height=_HEIGHT)
         # Altair takes no word for "no title" here.
         drawn.append(picture.properties(title=panel) if panel else picture)
     return vega.configured(alt.hconcat(*drawn, spacing=30), data)
-
-
-def _in_unit(row: dict[str, Any], size: float) -> dict[str, Any]:
-    """Return the row with its values in the axis's unit."""
-    shown = {name: row[name] / size for name in ("value", "low", "high")}
-    return row | shown | {"stated": None if row["stated"] is None else row["stated"] / size}
 
 
 def _names(groups: list[str], width: int) -> alt.Axis:

@@ -18,7 +18,7 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
     """
     figure = str(asked["figure"])
     stated = {
-        point.label: found.value_of_figure
+        point.label: found.value
         for found in part.statements
         if found.kind == "value" and found.figure == figure and found.value is not None
         for point in found.points

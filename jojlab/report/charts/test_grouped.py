@@ -19,20 +19,3 @@ def test_a_panel_has_a_title_if_it_has_a_name(panels: list[str], titles: list[st
     rows = [row(panel, bar, 3.0) for panel in panels for bar in ("stock", "all")]
     chart = grouped(rows, "throughput_tps")
     assert [panel.get("title") for panel in chart["hconcat"]] == titles
-
-
-@pytest.mark.parametrize(
-    ("figure", "value", "shown", "title"),
-    [
-        ("throughput_tps", 39.0, 39.0, "transactions per second, without checkpoints"),
-        ("latency_ns_p50", 2.5e6, 2.5, "BEGIN to return of COMMIT, p50 (ms)"),
-        ("latency_ns_p50", 0, 0, "BEGIN to return of COMMIT, p50 (ns)"),
-        ("bytes_per_commit", 8192, 8, "bytes of those requests, per commit (KiB)"),
-    ],
-)
-def test_an_axis_says_its_unit(figure: str, value: float, shown: float, title: str) -> None:
-    chart = grouped([row("", "stock", value) | {"stated": value}], figure)
-    [drawn] = chart["datasets"]["rows0"]
-    assert (drawn["value"], drawn["low"], drawn["high"], drawn["stated"]) == (shown,) * 4
-    [panel] = chart["hconcat"]
-    assert panel["layer"][0]["encoding"]["y"]["title"] == title

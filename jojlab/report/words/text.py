@@ -57,19 +57,6 @@ def figure(name: str, value: Number) -> str:
     return f"{digits(value)} %" if name.endswith("_percent") else digits(value)
 
 
-def axis_unit(name: str, most: Number) -> tuple[float, str]:
-    """Return what a figure's values up to `most` are divided by on an axis, and their unit then."""
-    if "_ns_" in name:
-        return next(((size, unit) for size, unit in _TIMES if abs(most) >= size), _TIMES[-1])
-    return (1024, "KiB") if "bytes" in name else (1, "")
-
-
-def axis_title(name: str, meaning: str, unit: str) -> str:
-    """Return what stands beside a figure's axis, as "CPU time, per commit (µs)"."""
-    each = ", per commit" if name.endswith("_per_commit") else ""
-    return f"{meaning}{each} ({unit})" if unit else f"{meaning}{each}"
-
-
 def spread(name: str, ends: tuple[Number, Number]) -> str:
     """Return [min–max], or nothing when all seeds agree in the digits shown."""
     low, high = (figure(name, end) for end in ends)
