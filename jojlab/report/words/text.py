@@ -37,7 +37,7 @@ def digits(value: Number) -> str:
     if abs(value) >= 1e6:
         return f"{value:,.0f}"
     if value == round(value, 2):
-        return f"{value:g}" if abs(value) < 1e4 else f"{value:.2f}".rstrip("0").rstrip(".")
+        return f"{value:g}" if abs(value) < 1e4 else f"{value:,.2f}".rstrip("0").rstrip(".")
     if abs(value) < 0.001:
         return f"{value:.1e}"
     return _four(value)
@@ -45,7 +45,7 @@ def digits(value: Number) -> str:
 
 def _four(value: Number) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(0, 4 - whole)}f}"
+    return f"{value:,.0f}" if whole > 4 else f"{value:.{4 - whole}f}"
 
 
 def figure(name: str, value: Number) -> str:
