@@ -35,6 +35,7 @@ def print_configuration(console: Console, case: CaseSummary) -> None:
     for name, value in flatten(case.configuration).items():
         if name not in _LEFT_OUT:
             shown = value if isinstance(value, str) else json.dumps(value)
+            shown = "not told" if value is None else shown
             table.add_row(escape(name), escape(shown))
     console.print("[bold]in force, as read back[/bold]")
     console.print(table)
