@@ -98,6 +98,8 @@ def _safe(found: Answer) -> str:
     median = found.case.figures.median
     if found.risks:
         return _card("Is it safe?", "Not wholly", *map(escape, found.risks))
+    if not median.get("writes_per_commit", 1):
+        return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
     calls = _count(median, "sync_calls_per_commit", "sync call")
     word = "COMMIT" if transaction.has_commit([found.case]) else "an operation"
     return _card(

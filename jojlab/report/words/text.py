@@ -57,6 +57,15 @@ def figure(name: str, value: Number) -> str:
     return f"{digits(value)} %" if name.endswith("_percent") else digits(value)
 
 
+def axis_unit(name: str) -> tuple[str, float]:
+    """Return the unit in which a chart shows a figure, and what its values are divided by."""
+    if "_ns_" in name:
+        return "ms", 1e6
+    if "bytes" in name:
+        return "KiB", 1024
+    return ("%" if name.endswith("_percent") else ""), 1
+
+
 def spread(name: str, ends: tuple[Number, Number]) -> str:
     """Return [min–max], or nothing when all seeds agree in the digits shown."""
     low, high = (figure(name, end) for end in ends)
