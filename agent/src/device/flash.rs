@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::disk::{Disk, DiskError, Witness};
 
@@ -28,6 +29,8 @@ pub enum FlashError {
     Record { path: PathBuf, source: io::Error },
     #[error("cannot cut the flash device's power by {path}: {source}")]
     PowerCut { path: PathBuf, source: io::Error },
+    #[error("more was written than memory holds a record of")]
+    RecordOverflown,
     #[error("cannot read the flash statistics {path}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("flash statistics, line {line}: \"{text}\" is not \"name value\"")]
@@ -107,8 +110,12 @@ pub fn record(folder: &Path, on: bool) -> Result<(), FlashError> {
 /// If somebody has the device open, there is no record, or it is not whole as memory ran out.
 pub fn cut_power(folder: &Path, cut_ns: i64, survivors: &str, seed: u64) -> Result<(), FlashError> {
     let path = folder.join("flash_power_cut");
-    fs::write(&path, format!("{cut_ns} {survivors} {seed}"))
-        .map_err(|source| FlashError::PowerCut { path, source })
+    fs::write(&path, format!("{cut_ns} {survivors} {seed}")).map_err(|source| {
+        match Errno::from_io_error(&source) {
+            Some(Errno::OVERFLOW) => FlashError::RecordOverflown,
+            _ => FlashError::PowerCut { path, source },
+        }
+    })
 }
 
 /// What the device with this folder counted, all of one instant; the names are in

@@ -168,6 +168,10 @@ fn until_free(mut act: impl FnMut() -> Result<(), flash::FlashError>) -> anyhow:
     for _ in 0..flash::FREE_ATTEMPTS {
         match act() {
             Err(error) if error.is_busy() => std::thread::sleep(flash::FREE_PAUSE),
+            Err(error @ flash::FlashError::RecordOverflown) => {
+                let what = format!("power cuts: {error}; lower transactions or value_bytes");
+                return Err(WrongUse(what).into());
+            }
             other => return Ok(other?),
         }
     }
