@@ -3,16 +3,13 @@
 //! they are missing. The placement of one file is checked against FIEMAP, which knows nothing of
 //! the tracer.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod support;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde_json::Value;
+use support::{assert_complete, file, mounted, run, written};
 
 /// Sizes are chosen so that the whole pages written can be counted by hand.
 const WORKLOAD: &str = r#"
@@ -52,123 +49,6 @@ os.close(direct)
 os.sync()
 "#;
 
-struct Mounted {
-    device: String,
-    image: PathBuf,
-    mountpoint: PathBuf,
-}
-
-impl Mounted {
-    fn new(filesystem: &str) -> Result<Self, String> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let name = format!("{filesystem}-{}", std::process::id());
-        let (image, mountpoint) = (folder.join(format!("{name}.img")), folder.join(name));
-        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
-        file.set_len(600 << 20).map_err(|error| error.to_string())?;
-        std::fs::create_dir_all(&mountpoint).map_err(|error| error.to_string())?;
-        let mut mounted = Mounted { device: String::new(), image, mountpoint };
-        let image = mounted.image.display().to_string();
-        mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
-        let force = if filesystem == "ext4" { "-F" } else { "-f" };
-        run(&format!("mkfs.{filesystem}"), &["-q", force, &mounted.device])?;
-        let place = mounted.mountpoint.display().to_string();
-        run("mount", &["-t", filesystem, &mounted.device, &place])?;
-        Ok(mounted)
-    }
-
-    /// Traces the workload, once what mkfs and mount left to write is written.
-    fn trace(&self) -> Value {
-        run("sync", &[]).unwrap();
-        let tables = tempfile::tempdir().unwrap();
-        let folder = tables.path().display().to_string();
-        let output = Command::new(env!("CARGO_BIN_EXE_joj-agent"))
-            .args(["trace", "--json", "--device", &self.device, "--output", &folder])
-            .args(["--", "python3", "-c", WORKLOAD])
-            .current_dir(&self.mountpoint)
-            .output()
-            .unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{complaint}");
-        let mut capture: Value = serde_json::from_slice(&output.stdout).unwrap();
-        for table in ["requests", "page_runs", "files"] {
-            capture[table] = rows(tables.path(), table).into();
-        }
-        capture
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        // What was not set up cannot be taken down; neither failure matters to the test.
-        let _ = run("umount", &[&self.mountpoint.display().to_string()]);
-        if !self.device.is_empty() {
-            let _ = run("losetup", &["-d", &self.device]);
-        }
-        let _ = std::fs::remove_file(&self.image);
-        let _ = std::fs::remove_dir(&self.mountpoint);
-    }
-}
-
-/// The rows of a table, of all its segments.
-fn rows(folder: &Path, table: &str) -> Vec<Value> {
-    let segments = std::fs::read_dir(folder.join(table)).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = segments.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths.push(folder.join(format!("{table}.parquet")));
-    let mut rows = Vec::new();
-    for path in paths {
-        let file = std::fs::File::open(path).unwrap();
-        for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
-            let batch = batch.unwrap();
-            rows.extend((0..batch.num_rows()).map(|row| {
-                let schema = batch.schema();
-                let names = schema.fields().iter().map(|field| field.name().clone());
-                names.zip(batch.columns().iter().map(|column| value(column, row))).collect()
-            }));
-        }
-    }
-    rows
-}
-
-fn value(column: &ArrayRef, row: usize) -> Value {
-    match column.data_type() {
-        _ if column.is_null(row) => Value::Null,
-        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into(),
-        DataType::Boolean => column.as_boolean().value(row).into(),
-        _ => column.as_string::<i32>().value(row).into(),
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn file<'a>(capture: &'a Value, path: &str) -> &'a Value {
-    let files = capture["files"].as_array().unwrap();
-    files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}: not seen"))
-}
-
-/// Bytes written of a file's data, and their sectors.
-fn written(capture: &Value, path: &str) -> (i64, BTreeSet<i64>) {
-    let id = &file(capture, path)["file_id"];
-    let (mut bytes, mut sectors) = (0, BTreeSet::new());
-    for run in capture["page_runs"].as_array().unwrap() {
-        let request = &capture["requests"][run["request_id"].as_u64().unwrap() as usize];
-        if run["file_id"] == *id && run["block_type"] == "data" && request["operation"] == "write" {
-            let length = run["length_bytes"].as_i64().unwrap();
-            let sector = run["sector"].as_i64().unwrap();
-            bytes += length;
-            sectors.extend(sector..sector + length / 512);
-        }
-    }
-    (bytes, sectors)
-}
-
 /// Sectors of a file by FIEMAP. Lines are "n: logical.. logical: physical.. physical: length:".
 fn extents(path: &Path) -> BTreeSet<i64> {
     let table = run("filefrag", &["-v", "-b512", &path.display().to_string()]).unwrap();
@@ -186,16 +66,7 @@ fn extents(path: &Path) -> BTreeSet<i64> {
 }
 
 fn check(capture: &Value) {
-    for gap in [
-        "lost_events",
-        "unattributed_bytes",
-        "unattributed_flushes",
-        "unissued_bios",
-        "incomplete_requests",
-        "failed_requests",
-    ] {
-        assert_eq!(capture[gap], 0, "{gap}");
-    }
+    assert_complete(capture);
     assert_eq!(written(capture, "/renamed").0, (5 + 6 + 6) * 4096);
     assert_eq!(written(capture, "/after/nested").0, 2 * 4096);
     assert_eq!(written(capture, "/source").0, 1 << 20);
@@ -226,19 +97,8 @@ fn check(capture: &Value) {
 }
 
 fn live(filesystem: &str, placed_as_mapped: bool) {
-    let root = run("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
-    if !root || !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("skipped: needs root and a kernel with BTF");
-        return;
-    }
-    let mounted = match Mounted::new(filesystem) {
-        Ok(mounted) => mounted,
-        Err(reason) => {
-            eprintln!("skipped: no {filesystem} on a loop device here: {reason}");
-            return;
-        }
-    };
-    let capture = mounted.trace();
+    let Some(mounted) = mounted(filesystem, "defaults", 0) else { return };
+    let capture = mounted.trace(&["python3", "-c", WORKLOAD]);
     check(&capture);
     if placed_as_mapped {
         let extents = extents(&mounted.mountpoint.join("direct"));

@@ -53,7 +53,12 @@ def show(
         return
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.summary import print_case, print_summary, print_warnings
+    from jojlab.report.terminal.summary import (
+        print_case,
+        print_fingerprint,
+        print_summary,
+        print_warnings,
+    )
 
     summary = summarise(folder, only=case)
     captured = any(entry.seeds for entry in summary.cases)
@@ -64,6 +69,7 @@ def show(
     elif len(summary.cases) == 1:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
+        print_fingerprint(terminal(), summary)
     else:
         print_summary(terminal(), summary)
     raise typer.Exit(INCOMPLETE if summary.incomplete or summary.unfinished else FINE)

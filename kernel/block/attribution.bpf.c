@@ -30,6 +30,7 @@
 #include "btrfs.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#include "uring.bpf.h"
 #include "within.bpf.h"
 #include "flushes.bpf.h"
 #include "requests.bpf.h"

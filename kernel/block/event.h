@@ -153,6 +153,8 @@ enum name_flag {
 	NAME_TRUNCATED = 1,
 	NAME_SECOND = 2,		/* the new name of a rename or link */
 	NAME_EXCHANGE = 4,		/* RENAME_EXCHANGE of renameat2 */
+	NAME_OVER = 8,			/* no name: io_uring is done with the request */
+	NAME_FAILED = 16,		/* likewise, and it was refused */
 };
 
 struct name_record {
@@ -166,6 +168,7 @@ struct name_record {
 	__u32 tid;
 	__u32 flags;			/* enum name_flag */
 	__u32 name_bytes;
+	__u64 request;			/* of io_uring: NAME_OVER is to come; 0 of a call, over */
 	/* the path as the call was given it follows, ended by NUL */
 };
 
@@ -233,7 +236,7 @@ _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 b
 _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
+_Static_assert(sizeof(struct name_record) == 56, "name_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct control) == 224, "control is written as 224 bytes");
 
 #endif

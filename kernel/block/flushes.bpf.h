@@ -51,7 +51,7 @@ static __always_inline __u64 bio_of_flush(struct request *flush)
 	first = READ(list_head, list, next);
 	if (!first || first == list)
 		return 0;
-	/* A request that waits has one bio, and request->bio is 0 once its data are written. */
+	/* Each that waits for a flush has one bio; .bio is 0 once its data are written. */
 	bio = READ(request, first - offset_in_list(), biotail);
 	if (control.chain_end_io && READ(bio, bio, bi_end_io) == control.chain_end_io)
 		bio = READ(bio, bio, bi_private);

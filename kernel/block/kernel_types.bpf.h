@@ -205,6 +205,45 @@ struct xfs_buf {
 	const struct xfs_buf_ops *b_ops;
 };
 
+struct filename {
+	const char *name;
+};
+
+struct io_cmd_data {
+	struct file *file;
+};
+
+struct io_cqe {
+	__s32 res;
+};
+
+struct io_kiocb {
+	__u8 opcode;
+	__u64 flags;
+	struct io_cqe cqe;
+};
+
+struct io_rename {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+	int flags;
+};
+
+struct io_link {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+};
+
+struct io_unlink {
+	int dfd;
+	struct filename *filename;
+};
+
+struct io_mkdir {
+	int dfd;
+	struct filename *filename;
+};
+
 struct extent_buffer {
 	__s8 log_index;
 };

@@ -35,8 +35,11 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 	return file ? READ(file, file, f_inode) : 0;
 }
 
-/* One name: PATH is the address the call was given, relative to the directory of DESCRIPTOR. */
-__noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags)
+/*
+ * One name: PATH is the address the call was given, relative to the directory of DESCRIPTOR; or, of
+ * a REQUEST of io_uring, the kernel's own copy.
+ */
+__noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags, __u64 request)
 {
 	struct name_scratch *scratch;
 	struct name_record *record;
@@ -58,7 +61,11 @@ __noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags)
 	record->pid = ids >> 32;
 	record->tid = ids;
 	record->flags = flags;
-	size = bpf_probe_read_user_str(scratch->name, PATH_BYTES, (void *)path);
+	record->request = request;
+	if (request)
+		size = bpf_probe_read_kernel_str(scratch->name, PATH_BYTES, (void *)path);
+	else
+		size = bpf_probe_read_user_str(scratch->name, PATH_BYTES, (void *)path);
 	if (size <= 0 || size >= PATH_BYTES) {
 		record->flags |= NAME_TRUNCATED;
 		size = 0;
@@ -86,27 +93,27 @@ static __always_inline void send_names(long call, const struct pt_regs *register
 	switch (call) {
 	case CALL_RENAME:
 	case CALL_LINK:
-		send_name(call, AT_FDCWD, registers->di, 0);
-		send_name(call, AT_FDCWD, registers->si, NAME_SECOND);
+		send_name(call, AT_FDCWD, registers->di, 0, 0);
+		send_name(call, AT_FDCWD, registers->si, NAME_SECOND, 0);
 		break;
 	case CALL_RENAMEAT:
 	case CALL_RENAMEAT2:
 	case CALL_LINKAT:
-		send_name(call, registers->di, registers->si, 0);
-		send_name(call, registers->dx, registers->r10, NAME_SECOND | exchange);
+		send_name(call, registers->di, registers->si, 0, 0);
+		send_name(call, registers->dx, registers->r10, NAME_SECOND | exchange, 0);
 		break;
 	case CALL_SYMLINK:
-		send_name(call, AT_FDCWD, registers->si, 0);
+		send_name(call, AT_FDCWD, registers->si, 0, 0);
 		break;
 	case CALL_SYMLINKAT:
-		send_name(call, registers->si, registers->dx, 0);
+		send_name(call, registers->si, registers->dx, 0, 0);
 		break;
 	default:
 		/* The calls named ...at, which take a directory, came late to the table. */
 		if (call < CALL_OPENAT)
-			send_name(call, AT_FDCWD, registers->di, 0);
+			send_name(call, AT_FDCWD, registers->di, 0, 0);
 		else
-			send_name(call, registers->di, registers->si, 0);
+			send_name(call, registers->di, registers->si, 0, 0);
 	}
 }
 

@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use super::causes::Causes;
 use super::classify::{Class, Owner, classify};
+use super::decode::{DecodeError, decode};
 use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
 use super::kernel::BLOCK_DEVICE_MAGIC;
 use super::layout::Layout;
-use super::record::{Bio, DecodeError, Record, Run, decode};
+use super::record::{Bio, Record, Run};
 use super::requests::{Disk, Joiner};
 use super::symbols::Symbols;
 use crate::trace::rows;
@@ -117,8 +118,9 @@ impl Assembler {
             }
             Record::Change(change) => self.causes.change(&change),
             Record::Name(name) => {
-                for (key, path) in self.causes.name(&name) {
-                    self.files.see_rename(key, &path, name.time_ns);
+                let time_ns = name.time_ns;
+                for (key, path) in self.causes.name(name) {
+                    self.files.see_rename(key, &path, time_ns);
                 }
             }
             Record::SyncEnd(sync) => self.causes.end(sync.tid),

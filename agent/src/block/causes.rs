@@ -13,6 +13,7 @@ use super::kernel::{
 use super::names::Names;
 use super::record::{Bio, Change, Name, Path, Run, Sync};
 use super::sync_calls::{Asker, SyncCalls};
+use super::uring_names::UringNames;
 
 /// h_blocktype of a commit block (include/linux/jbd2.h).
 const JBD2_COMMIT: u8 = 2;
@@ -31,6 +32,7 @@ pub struct Causes {
     calls: SyncCalls,
     changes: Changes,
     names: Names,
+    submitted: UringNames,
     /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
     behind: BTreeMap<u32, u32>,
 }
@@ -42,6 +44,7 @@ impl Causes {
             calls: SyncCalls::new(disks),
             changes: Changes::default(),
             names: Names::default(),
+            submitted: UringNames::default(),
             behind: BTreeMap::new(),
         }
     }
@@ -86,12 +89,15 @@ impl Causes {
     }
 
     /// A call changed a name; gives the files that were renamed, and their paths of now.
-    pub fn name(&mut self, name: &Name) -> Vec<(Key, String)> {
-        self.note_name(name);
-        match name.call {
-            82 | 264 | 316 => self.names.rename(name),
-            _ => Vec::new(),
+    pub fn name(&mut self, name: Name) -> Vec<(Key, String)> {
+        let mut renamed = Vec::new();
+        for name in self.submitted.settle(name) {
+            self.note_name(&name);
+            if matches!(name.call, 82 | 264 | 316) {
+                renamed.extend(self.names.rename(&name));
+            }
         }
+        renamed
     }
 
     fn note_name(&mut self, name: &Name) {

@@ -95,10 +95,10 @@ fn calls_on_names_are_changes_too() {
         time_ns: 10,
         ..Name::default()
     };
-    causes.name(&name(87, "a", false));
-    causes.name(&name(82, "x", false));
-    causes.name(&name(82, "y", true));
-    causes.name(&name(83, "made", false));
+    causes.name(name(87, "a", false));
+    causes.name(name(82, "x", false));
+    causes.name(name(82, "y", true));
+    causes.name(name(83, "made", false));
     let (bio, runs) = journal_block(2, 20, DISK);
     let text = reason(&causes.of(&bio, &runs));
     assert_eq!(text, "a: unlinked; made: created; x: renamed");

@@ -1,13 +1,14 @@
 //! Block I/O of disks, with an owner for every byte: loads the BPF program of kernel/block,
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
-//! tracer -> record -> classify -> (files, causes, pieces -> requests -> drafts) -> capture
+//! tracer -> decode -> classify -> (files, causes, pieces -> requests -> drafts) -> capture
 
 mod calls;
 mod capture;
 mod causes;
 mod changes;
 mod classify;
+mod decode;
 mod drafts;
 mod fields;
 mod file_kind;
@@ -29,6 +30,7 @@ mod requests;
 mod symbols;
 mod sync_calls;
 mod tracer;
+mod uring_names;
 
 pub use capture::{Capture, Finished};
 pub use file_kind::FileKinds;

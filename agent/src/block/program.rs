@@ -25,6 +25,14 @@ pub enum ProgramError {
 /// How the names end of programs that take over where another was skipped (within.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
 
+/// Programs for a tracepoint that not every kernel has, each with the function that says that it is
+/// there (DECLARE_TRACE of include/linux/tracepoint.h).
+const OPTIONAL: [(&CStr, &str); 3] = [
+    (c"uring_submitted", "__traceiter_io_uring_submit_req"),
+    (c"uring_submitted_before", "__traceiter_io_uring_submit_sqe"),
+    (c"uring_completed", "__traceiter_io_uring_complete"),
+];
+
 /// enum enabled of event.h.
 const OFF: u32 = 0;
 const ON: u32 = 1;
@@ -83,11 +91,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads and attaches, switched off. `has_rdonly_cast` says what read.bpf.h may use.
+    /// Loads and attaches, switched off. What the kernel has is told by its symbols.
     ///
     /// # Errors
     /// If the ring's size is no power of two, or the kernel refuses a step.
-    pub fn load(ring_bytes: u32, has_rdonly_cast: bool) -> Result<Self, ProgramError> {
+    pub fn load(ring_bytes: u32, symbols: &Symbols) -> Result<Self, ProgramError> {
         if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
             return Err(ProgramError::RingSize(ring_bytes));
         }
@@ -97,15 +105,19 @@ impl Program {
         let records = object.map(c"records")?;
         // SAFETY: `records` is a map of the open object, which is not loaded yet.
         check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_bytes) })?;
+        let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
         // SAFETY: the section holds just the one bool of read.bpf.h, and is writable until loaded.
         unsafe { object.value(c".rodata.settings", 1)?.cast::<bool>().write(has_rdonly_cast) };
+        object.leave_out(symbols)?;
         // SAFETY: the object is open and not loaded.
         check("load", unsafe { bpf::bpf_object__load(object.0.as_ptr()) })?;
         let control = object.value(c".data.control", size_of::<Control>())?.cast();
         let mut collected = Box::new(Collected::default());
         let ring = Ring::new(records, &mut collected)?;
         let links = object.attach()?;
-        Ok(Program { _links: links, ring, control, object, collected })
+        let mut program = Program { _links: links, ring, control, object, collected };
+        program.set_addresses(symbols);
+        Ok(program)
     }
 
     /// Records that did not fit in the ring buffer since the programs were loaded.
@@ -143,7 +155,9 @@ impl Program {
             }
             // SAFETY: `program` is of this object, whose names end in NUL.
             let name = unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) };
-            if name.to_bytes().ends_with(TAKES_OVER) {
+            // SAFETY: as before.
+            let is_loaded = unsafe { bpf::bpf_program__autoload(program) };
+            if !is_loaded || name.to_bytes().ends_with(TAKES_OVER) {
                 continue;
             }
             let mut size = size_of::<bpf::bpf_prog_info>() as u32;
@@ -264,6 +278,21 @@ impl Object {
         }
     }
 
+    /// Does not load the programs whose tracepoint this kernel has not.
+    fn leave_out(&self, symbols: &Symbols) -> Result<(), ProgramError> {
+        for (name, tracepoint) in OPTIONAL {
+            // SAFETY: the object is open, and the name ends in NUL.
+            let program =
+                unsafe { bpf::bpf_object__find_program_by_name(self.0.as_ptr(), name.as_ptr()) };
+            let program = NonNull::new(program).ok_or_else(|| last_error("find a program of"))?;
+            let is_there = symbols.address(tracepoint) != 0;
+            // SAFETY: `program` is of this object, which is not loaded yet.
+            let result = unsafe { bpf::bpf_program__set_autoload(program.as_ptr(), is_there) };
+            check("choose the programs of", result)?;
+        }
+        Ok(())
+    }
+
     fn attach(&self) -> Result<Vec<Link>, ProgramError> {
         let mut links = Vec::new();
         let mut program = null_mut();
@@ -272,6 +301,10 @@ impl Object {
             program = unsafe { bpf::bpf_object__next_program(self.0.as_ptr(), program) };
             if program.is_null() {
                 return Ok(links);
+            }
+            // SAFETY: `program` is of this object.
+            if !unsafe { bpf::bpf_program__autoload(program) } {
+                continue;
             }
             // SAFETY: `program` is of this loaded object.
             let link = unsafe { bpf::bpf_program__attach(program) };

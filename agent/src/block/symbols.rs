@@ -49,8 +49,11 @@ const WANTED: &[&str] = &[
     // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
     "vmemmap_base",
     "page_offset_base",
-    // Not an address we read at: that it is there says the kernel has it.
+    // Not addresses we read at: that they are there says what the kernel has.
     "bpf_rdonly_cast",
+    "__traceiter_io_uring_submit_req",
+    "__traceiter_io_uring_submit_sqe",
+    "__traceiter_io_uring_complete",
 ];
 
 /// Why the kernel's addresses are not known.

@@ -12,12 +12,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
+use super::decode::DecodeError;
 use super::file_kind::FileKinds;
 use super::files::Files;
 use super::gaps::Gaps;
 use super::layout::Layout;
 use super::program::{Program, ProgramError};
-use super::record::DecodeError;
 use super::requests::Disk;
 use super::symbols::{Symbols, SymbolsError};
 use crate::device::{layers::Layer, number};
@@ -74,9 +74,7 @@ impl Tracer {
     /// If the kernel refuses the programs, or hides its addresses.
     pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
         let (modules, symbols) = (loaded_modules(), Symbols::read()?);
-        let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
-        let mut program = Program::load(ring_bytes, has_rdonly_cast)?;
-        program.set_addresses(&symbols);
+        let program = Program::load(ring_bytes, &symbols)?;
         Ok(Tracer {
             program,
             ring_bytes: ring_bytes as usize,

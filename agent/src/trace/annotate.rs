@@ -8,7 +8,8 @@ use crate::case::timeline::Timeline;
 
 /// Fills `phase` (by issue time) and `transaction_id` of every request. A request belongs to the
 /// transaction that the thread which waited for it, or else the one that submitted it, had open
-/// when it was queued; background writeback that merely happens at the same time does not.
+/// when it was queued; background writeback that merely happens at the same time does not. What an
+/// io_uring's worker does is its ring's thread's.
 pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[Transaction]) {
     let mut threads: BTreeMap<i64, Vec<&Transaction>> = BTreeMap::new();
     for transaction in transactions {
@@ -17,9 +18,17 @@ pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[T
     for request in requests {
         request.phase = timeline.phase_at(request.issue_ns).into();
         let of = |tid: i64| transaction_at(threads.get(&tid)?, request.queue_ns);
-        request.transaction_id =
-            request.asker_tid.and_then(of).or_else(|| of(request.submitter_tid));
+        let asker_comm = request.asker_comm.as_deref().unwrap_or_default();
+        let asker_tid = ring_owner(asker_comm).or(request.asker_tid);
+        let submitter_tid = ring_owner(&request.submitter_comm).unwrap_or(request.submitter_tid);
+        request.transaction_id = asker_tid.and_then(of).or_else(|| of(submitter_tid));
     }
+}
+
+/// The thread that an io_uring's worker works for: the kernel names it so (`io_wq_worker()` in
+/// io_uring/io-wq.c).
+fn ring_owner(comm: &str) -> Option<i64> {
+    comm.strip_prefix("iou-wrk-")?.parse().ok()
 }
 
 /// The transaction whose interval holds a time, of one thread's, which are in order and do not
@@ -65,8 +74,10 @@ mod tests {
             request(160, 1, Some(2)),
             request(160, 1, Some(78)),
             request(161, 77, None),
+            request(161, 77, None),
             request(199, 1, None),
         ];
+        requests[6].submitter_comm = "iou-wrk-2".into();
         annotate(&mut requests, &timeline, &transactions);
         let found: Vec<_> = requests.iter().map(|r| (r.phase.as_str(), r.transaction_id)).collect();
         assert_eq!(
@@ -78,6 +89,7 @@ mod tests {
                 ("commit", Some(2)),
                 ("commit", Some(1)),
                 ("commit", Some(2)),
+                ("commit", Some(1)),
                 ("commit", None),
                 ("pause", None)
             ]

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
 use std::path::Path;
 
 use anyhow::Context;
+use io_uring::{IoUring, opcode, types};
 use rustix::fs::IFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -33,6 +34,34 @@ pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
     recorded.write("/folder/long", 0, target.as_bytes());
     File::open(&folder)?.sync_all()?;
     Ok(File::open(directory)?.sync_all()?)
+}
+
+/// A file gets another name through io_uring, where the kernel lets us, and is not met again.
+pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+    let mut ring = match IoUring::new(1) {
+        Ok(ring) => ring,
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            return Ok(());
+        }
+        Err(error) => return Err(error).context("io_uring"),
+    };
+    let bytes: Vec<u8> = (0..2 * PAGE).map(|at| (at / 13) as u8 | 1).collect();
+    let file = File::create_new(directory.join("before-ring"))?;
+    file.write_all_at(&bytes, 0)?;
+    recorded.write("/after-ring", 0, &bytes);
+    file.sync_all()?;
+    let folder = File::open(directory)?;
+    let here = types::Fd(folder.as_raw_fd());
+    let (old, new) = (c"before-ring", c"after-ring");
+    let request = opcode::RenameAt::new(here, old.as_ptr(), here, new.as_ptr()).build();
+    // SAFETY: the names are static, and the folder is open until the request is complete.
+    unsafe { ring.submission().push(&request) }.context("a ring without room for one")?;
+    ring.submit_and_wait(1)?;
+    let result = ring.completion().next().context("io_uring gave no completion")?.result();
+    if result < 0 {
+        return Err(std::io::Error::from_raw_os_error(-result)).context("renaming by io_uring");
+    }
+    Ok(folder.sync_all()?)
 }
 
 /// Memory is swapped out to a file, where the filesystem lets one be used for that.

@@ -44,8 +44,12 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     pause()?;
     log.recorded = sqlite::run(directory).context("the self-test's writes, SQLite")?;
     pause()?;
-    let steps: [(&str, Beside); 3] =
-        [("linked", beside::linked), ("swapped", beside::swapped), ("trimmed", beside::trimmed)];
+    let steps: [(&str, Beside); 4] = [
+        ("linked", beside::linked),
+        ("renamed through io_uring", beside::renamed),
+        ("swapped", beside::swapped),
+        ("trimmed", beside::trimmed),
+    ];
     for (name, step) in steps.into_iter().filter(|(name, _)| *name != "swapped" || is_guest()) {
         step(directory, &mut log.recorded).with_context(|| format!("the self-test's {name}"))?;
         pause()?;

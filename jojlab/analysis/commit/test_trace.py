@@ -7,7 +7,7 @@ from tests.captures import CaptureBuilder, make_run, run_of
 
 
 def test_a_truncate_commit_in_order(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", seeds=[4, 2], transactions=3)
+    run = make_run(tmp_path / "run", seeds=[4, 2], transactions=1)
     trace = commit_traces(open_tables(run))["filesystem=ext4,journal_mode=truncate"]
     assert (trace.seed, trace.transaction_id) == (2, 0)
     assert [(r.block_type, r.length_bytes) for r in trace.runs] == [
@@ -28,10 +28,11 @@ def test_a_truncate_commit_in_order(tmp_path: Path) -> None:
 
 def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
-    sizes = [4096, 8192, 8192, 65536]
-    for length_bytes in sizes:
-        builder.transaction(partial(builder.request, [("data", "", None, length_bytes)]))
-    run = run_of(tmp_path, builder)
-    trace = commit_traces(open_tables(run))["a"]
-    assert trace.transaction_id == 1
+    # Of the two that have the median's bytes, the second has a latency nearer to the median.
+    for length_bytes, service_time_ns in ((4096, 10), (8192, 900), (8192, 300), (65536, 350)):
+        owners = [("data", "", None, length_bytes)]
+        request = partial(builder.request, owners, service_time_ns=service_time_ns * 1000)
+        builder.transaction(request)
+    trace = commit_traces(open_tables(run_of(tmp_path, builder)))["a"]
+    assert trace.transaction_id == 2
     assert [r.length_bytes for r in trace.runs] == [8192]

@@ -1,7 +1,7 @@
 """What does one typical commit do, request by request?
 
 Typical is the transaction whose number of requests and bytes lie nearest to the medians of its
-case, in the case's first seed; of equals the first.
+case, in the case's first seed; of equals the one whose latency does, then the first.
 """
 
 from __future__ import annotations
@@ -84,16 +84,19 @@ def typical_commits(tables: RunTables) -> ibis.Table:
         moved=joined.moved.fill_null(0),
     )
     middle = sized.group_by("case_id").agg(
-        made_median=sized.made.median(), moved_median=sized.moved.median()
+        made_median=sized.made.median(),
+        moved_median=sized.moved.median(),
+        latency_median=sized.latency_ns.median(),
     )
     near = sized.inner_join(middle, "case_id")
     # Each distance in parts of its median, so that requests and bytes weigh alike.
     near = near.mutate(
         distance=(near.made - near.made_median).abs() / ibis.greatest(near.made_median, 1.0)
-        + (near.moved - near.moved_median).abs() / ibis.greatest(near.moved_median, 1.0)
+        + (near.moved - near.moved_median).abs() / ibis.greatest(near.moved_median, 1.0),
+        apart_ns=(near.latency_ns - near.latency_median).abs(),
     )
     order = ibis.row_number().over(
-        group_by="case_id", order_by=[near.distance, near.transaction_id]
+        group_by="case_id", order_by=[near.distance, near.apart_ns, near.transaction_id]
     )
     near = near.mutate(place=order)
     return near.filter(near.place == 0).select(*_TRANSACTION, "begin_ns", "latency_ns")

@@ -21,8 +21,14 @@ Number = int | float
 FIGURES: dict[str, str] = {
     "throughput_tps": "transactions per second, without checkpoints",
     "throughput_with_checkpoints_tps": "transactions per second, time of checkpoints added",
-    **{f"latency_ns_{name}": f"BEGIN to return of COMMIT, {name}" for name in PERCENTILES},
-    **{f"commit_latency_ns_{name}": f"COMMIT alone, {name}" for name in PERCENTILES},
+    **{
+        f"latency_ns_{name}": f"BEGIN to return of COMMIT, or one file operation, {name}"
+        for name in PERCENTILES
+    },
+    **{
+        f"commit_latency_ns_{name}": f"COMMIT, or the sync of a file operation, alone, {name}"
+        for name in PERCENTILES
+    },
     "requests_per_commit": "block requests, flushes among them",
     "bytes_per_commit": "bytes of those requests",
     "writes_per_commit": "write requests, flushes not among them",

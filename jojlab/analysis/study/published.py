@@ -65,6 +65,13 @@ class Statement:
     points: tuple[Point, ...]
 
     @property
+    def theirs(self) -> float | None:
+        """Of a value: what was printed, in the figure's own unit."""
+        if self.value is None or "bytes" not in self.figure:
+            return self.value
+        return self.value * _BYTES.get(self.unit, 1)
+
+    @property
     def held(self) -> tuple[int, int]:
         """Cases in which a bound holds, and cases in which it was measured."""
         known = [point.holds for point in self.points if point.holds is not None]
@@ -148,8 +155,7 @@ def _kind(entry: Mapping[str, Any]) -> str:
 
 def _value(made: Statement, place: Place) -> Point:
     ours = place.figures.get(made.figure)
-    theirs = (made.value or 0) * (_BYTES.get(made.unit, 1) if "bytes" in made.figure else 1)
-    error = ours / theirs - 1 if ours is not None and theirs else None
+    error = ours / made.theirs - 1 if ours is not None and made.theirs else None
     return Point(place.label, ours=ours, error=error)
 
 

@@ -28,7 +28,7 @@ def throughput(rows: Rows) -> dict[str, Any]:
     return _finish(bars + ends, len(rows), data)
 
 
-def latency(rows: Rows) -> dict[str, Any]:
+def latency(rows: Rows, axis: str) -> dict[str, Any]:
     """Percentiles (`percentile`, `ms`) by `case` on a log axis, joined by a line."""
     cases = _names(rows)
     names = list(dict.fromkeys(row["percentile"] for row in rows))
@@ -36,7 +36,7 @@ def latency(rows: Rows) -> dict[str, Any]:
     base = alt.Chart(vega.named(data, rows)).encode(y=_cases(cases))
     x = alt.X(
         "ms:Q",
-        title="milliseconds from BEGIN to the return of COMMIT (log)",
+        title=axis,
         scale=alt.Scale(type="log", nice=True),
         axis=alt.Axis(tickCount=6, format="~g"),
     )

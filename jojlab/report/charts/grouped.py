@@ -12,6 +12,7 @@ import altair as alt
 from jojlab.analysis.figures.case_figures import FIGURES
 from jojlab.report.charts import vega
 from jojlab.report.charts.vega import Datasets, Rows
+from jojlab.report.words import text
 
 # Okabe and Ito's, in an order in which neighbours differ in lightness too.
 BARS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A30F", "#8C8C8C")
@@ -21,16 +22,21 @@ _LETTER = 7  # pixels that a letter of a name takes, about
 
 
 def grouped(rows: Rows, figure: str) -> dict[str, Any]:
-    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`."""
+    """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`.
+
+    Values are in the unit of text.axis_unit.
+    """
     data: Datasets = {}
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     width = (vega.WIDTH - 60 * (len(panels) - 1)) // len(panels)
     highest = max([row["high"] for row in rows] + [row["stated"] or 0 for row in rows])
     bars = list(dict.fromkeys(row["bar"] for row in rows))
+    # The chart's heading says what is shown; a whole sentence would not stand along the axis.
+    title = text.axis_unit(figure)[0] or FIGURES[figure].partition(",")[0]
     drawn = []
     for panel in panels:
         own = [row for row in rows if row["panel"] == panel]
-        picture = _panel(data, own, bars, highest, FIGURES[figure], width)
+        picture = _panel(data, own, bars, highest, title, width)
         picture = picture.properties(width=width, height=_HEIGHT)
         # Altair takes no word for "no title" here.
         drawn.append(picture.properties(title=panel) if panel else picture)

@@ -7,6 +7,7 @@ from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
+from jojlab.report.words import text
 
 Row = dict[str, Any]
 
@@ -14,13 +15,15 @@ Row = dict[str, Any]
 def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]:
     """Return a row per measured case that the chart shows: group, bar, panel, value, low, high.
 
-    `stated` is what was printed of that case alone, where something was.
+    `stated` is what was printed of that case alone, where something was. All are in the unit of
+    text.axis_unit.
     """
     figure = str(asked["figure"])
+    _, per_unit = text.axis_unit(figure)
     stated = {
-        point.label: found.value
+        point.label: found.theirs / per_unit
         for found in part.statements
-        if found.kind == "value" and found.figure == figure and found.value is not None
+        if found.kind == "value" and found.figure == figure and found.theirs is not None
         for point in found.points
     }
     found = []
@@ -37,9 +40,9 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
                 "group": _coordinate(part, case, str(asked["groups"])),
                 "bar": _coordinate(part, case, str(asked.get("bars", ""))),
                 "panel": _coordinate(part, case, str(asked.get("panels", ""))),
-                "value": case.figures.median[figure],
-                "low": low,
-                "high": high,
+                "value": case.figures.median[figure] / per_unit,
+                "low": low / per_unit,
+                "high": high / per_unit,
                 "stated": stated.get(label),
             }
         )

@@ -16,17 +16,17 @@ _WIDTH = 600
 _HEIGHT = 38
 
 
-def histograms(rows: Rows) -> Spec:
+def histograms(rows: Rows, axis: str) -> Spec:
     """Return the chart.
 
     `rows` are bins, with case, begin_ms, end_ms, share and count; and percentiles, with case,
-    percentile, ms, low and high.
+    percentile, ms, low and high. `axis` says what the times are of.
     """
     data: Datasets = {}
     names = list(dict.fromkeys(row["percentile"] for row in rows if "percentile" in row))[::-1]
     cases = list(dict.fromkeys(row["case"] for row in rows))
     picture = {
-        "layer": [_bins(), _percentiles(names)],
+        "layer": [_bins(axis), _percentiles(names, axis)],
         "width": _WIDTH,
         "height": _HEIGHT,
     }
@@ -43,17 +43,17 @@ def histograms(rows: Rows) -> Spec:
     return vega.finished(whole, data)
 
 
-def _time(field: str) -> Spec:
+def _time(field: str, axis: str) -> Spec:
     return {
         "axis": {"format": "~g", "tickCount": 6},
         "field": field,
         "scale": {"nice": False, "type": "log"},
-        "title": "milliseconds from BEGIN to the return of COMMIT (log)",
+        "title": axis,
         "type": "quantitative",
     }
 
 
-def _bins() -> Spec:
+def _bins(axis: str) -> Spec:
     number = {"format": vega.NUMBER, "type": "quantitative"}
     return {
         "transform": [{"filter": "isValid(datum.share)"}],
@@ -64,7 +64,7 @@ def _bins() -> Spec:
                 *({"field": name, **number} for name in ("begin_ms", "end_ms", "count")),
                 {"field": "share", "format": ".2%", "type": "quantitative"},
             ],
-            "x": _time("begin_ms"),
+            "x": _time("begin_ms", axis),
             "x2": {"field": "end_ms"},
             # By the root, so that one in a thousand can be seen beside nine hundred.
             "y": {
@@ -79,7 +79,7 @@ def _bins() -> Spec:
     }
 
 
-def _percentiles(names: list[str]) -> Spec:
+def _percentiles(names: list[str], axis: str) -> Spec:
     number = {"format": vega.NUMBER, "type": "quantitative"}
     return {
         "transform": [{"filter": "isValid(datum.percentile)"}],
@@ -102,7 +102,7 @@ def _percentiles(names: list[str]) -> Spec:
                 {"field": "percentile", "type": "nominal"},
                 *({"field": name, **number} for name in ("ms", "low", "high")),
             ],
-            "x": _time("ms"),
+            "x": _time("ms", axis),
             "y": {"value": 0},
             "y2": {"value": _HEIGHT},
         },

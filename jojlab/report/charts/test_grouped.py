@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jojlab.analysis.run.summary import summarise
 from jojlab.report.charts.grouped import grouped
+from jojlab.report.charts.grouped_rows import rows
+from tests.captures import make_run
 
 
 def row(panel: str, bar: str, value: float) -> dict[str, Any]:
@@ -16,6 +21,29 @@ def row(panel: str, bar: str, value: float) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("panels", "titles"), [(["a", "b"], ["a", "b"]), ([""], [None])])
 def test_a_panel_has_a_title_if_it_has_a_name(panels: list[str], titles: list[str | None]) -> None:
-    rows = [row(panel, bar, 3.0) for panel in panels for bar in ("stock", "all")]
-    chart = grouped(rows, "throughput_tps")
+    bars = [row(panel, bar, 3.0) for panel in panels for bar in ("stock", "all")]
+    chart = grouped(bars, "throughput_tps")
     assert [panel.get("title") for panel in chart["hconcat"]] == titles
+
+
+@pytest.mark.parametrize(
+    ("figure", "title"),
+    [
+        ("throughput_tps", "transactions per second"),
+        ("latency_ns_p50", "ms"),
+        ("bytes_per_commit", "KiB"),
+        ("dispatch_cpu_percent", "%"),
+    ],
+)
+def test_an_axis_has_a_unit(figure: str, title: str) -> None:
+    chart = grouped([row("", "stock", 3.0)], figure)
+    assert chart["hconcat"][0]["layer"][0]["encoding"]["y"]["title"] == title
+
+
+def test_ours_and_theirs_are_in_one_unit(tmp_path: Path) -> None:
+    entry = {"source": "s", "place": "p", "figure": "bytes_per_commit", "value": 70, "unit": "KiB",
+             "case": {"journal_mode": "truncate"}}  # fmt: skip
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    summary = summarise(replace(run, experiment={**run.experiment, "published": [entry]}))
+    found = rows(summary.parts[0], summary, {"figure": entry["figure"], "groups": "journal_mode"})
+    assert [(each["value"], each["stated"]) for each in found] == [(68, 70), (28, None)]

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,11 @@ def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: 
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="cannot write"):
         write_report(tmp_path / "file" / "report.html", summary, "run")
+
+
+def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:
+    cases = tuple(replace(case, case={"workload": "file-write"}) for case in summary.cases)
+    page = report_html(replace(summary, cases=cases), "run")
+    assert "What one operation costs" in text_of(page)
+    assert "COMMIT" not in text_of(page).split('id="bill"')[0]
+    assert "of one operation with its sync" in json.dumps(charts_of(page)["histogram-chart"])

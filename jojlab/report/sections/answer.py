@@ -11,7 +11,7 @@ from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections.elements import ask, section
-from jojlab.report.words import text
+from jojlab.report.words import text, transaction
 
 
 def short_answer(summary: RunSummary, run: str) -> str:
@@ -37,7 +37,7 @@ def _cost(found: Answer) -> str:
         f"{text.size(median['bytes_per_commit'])}"
     )
     return _card(
-        "What one COMMIT costs",
+        f"What one {transaction.name([found.case])} costs",
         text.duration(median["latency_ns_p50"]),
         f"<b>{escape(found.case.label)}</b>, median; "
         f"p99 {text.duration(median['latency_ns_p99'])}; "
@@ -98,11 +98,14 @@ def _safe(found: Answer) -> str:
     median = found.case.figures.median
     if found.risks:
         return _card("Is it safe?", "Not wholly", *map(escape, found.risks))
+    if not median.get("writes_per_commit", 1):
+        return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
     calls = _count(median, "sync_calls_per_commit", "sync call")
+    word = "COMMIT" if transaction.has_commit([found.case]) else "an operation"
     return _card(
         "Is it safe?",
         "Yes, by its settings",
-        f"What COMMIT returned for survives a power cut: {calls} and "
+        f"What {word} returned for survives a power cut: {calls} and "
         f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
         "what it flushed. So the manuals say of these settings; joj verify durability tries it.",
     )

@@ -69,8 +69,9 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
     if not case.bill:
         return ""
     total = case.bill.total("commit")
+    requests = text.digits(case.bill.per_commit(total.requests))
     soft = (
-        f"{text.digits(case.bill.per_commit(total.requests))} requests, "
+        f"{requests} request{'s' if requests != '1' else ''}, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
     parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]

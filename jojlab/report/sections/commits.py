@@ -5,15 +5,25 @@ from __future__ import annotations
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.charts import chart_rows, commit_chart
 from jojlab.report.sections.commit_table import commit_table
-from jojlab.report.sections.elements import Specs, ask, chart, details, paragraph, section
+from jojlab.report.sections.elements import (
+    Specs,
+    ask,
+    banner,
+    chart,
+    details,
+    paragraph,
+    section,
+)
 from jojlab.report.words import text
 
 
 def commits(summary: RunSummary, run: str, specs: Specs) -> str:
     """The requests of one typical commit of every case."""
-    parts = []
+    parts, untold = [], []
     for place, case in enumerate(summary.measured):
         if not case.trace or not case.trace.runs:
+            if case.figures.median.get("requests_per_commit"):
+                untold.append(case.label)
             continue
         name = f"commit-chart-{place}"
         runs, flushes = chart_rows.commit_rows(case.trace)
@@ -39,10 +49,11 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
         "commit",
         "One commit, request by request",
         paragraph(
-            "A typical commit of each case: the one whose requests and bytes are nearest to the "
-            "medians. Each bar is a request from issue to completion, at its first sector; grey: "
-            "the device flushes its cache.",
+            "A typical commit of each case: the one whose requests and bytes, and then latency, "
+            "are nearest to the medians. Each bar is a request from issue to completion, at its "
+            "first sector; grey: the device flushes its cache.",
             "soft",
         ),
+        banner("warn", "No request of these could be told to belong to a transaction", untold),
         *parts,
     )

@@ -15,7 +15,7 @@ from jojlab.report.sections.elements import (
     table,
 )
 from jojlab.report.sections.overview import with_spread
-from jojlab.report.words import text
+from jojlab.report.words import text, transaction
 
 _FEW = 12  # cases whose histograms stand open one below the other
 
@@ -23,21 +23,26 @@ _FEW = 12  # cases whose histograms stand open one below the other
 def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
     """Transactions per second by case."""
     specs["throughput-chart"] = by_case.throughput(chart_rows.throughput_rows(summary))
-    names = ("throughput_tps", "throughput_with_checkpoints_tps", "sync_calls_per_commit")
-    rows = [[case.label, *(with_spread(case, n) for n in names)] for case in summary.measured]
+    columns = {
+        "throughput_tps": "transactions/s",
+        "throughput_with_checkpoints_tps": "with checkpoints",
+        "sync_calls_per_commit": "sync calls/commit",
+    }
+    note = "The orange line is the range over the seeds."
+    if any(case.case.get("journal_mode") == "wal" for case in summary.measured):
+        note += (
+            " Checkpoints of the WAL are left out of the bars; the table has the rate with their "
+            "time added."
+        )
+    else:
+        del columns["throughput_with_checkpoints_tps"]
+    rows = [[case.label, *(with_spread(case, n) for n in columns)] for case in summary.measured]
     return section(
         "throughput",
         "Throughput",
         chart("throughput-chart", "Bars of transactions per second by case"),
-        paragraph(
-            "The orange line is the range over the seeds. Checkpoints of the WAL are left out of "
-            "the bars; the table has the rate with their time added.",
-            "soft",
-        ),
-        numbers(
-            table(["case", "transactions/s", "with checkpoints", "sync calls/commit"], rows),
-            len(rows),
-        ),
+        paragraph(note, "soft"),
+        numbers(table(["case", *columns.values()], rows), len(rows)),
         ask(
             f"joj show {run} --json | "
             "jq -r '.cases[] | [.case_id, .figures.throughput_tps] | @tsv'",
@@ -46,18 +51,20 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
 
 
 def latency(summary: RunSummary, run: str, specs: Specs) -> str:
-    """Percentiles by case, of the transaction and of COMMIT alone."""
+    """Percentiles by case, of the transaction and of its COMMIT alone, where there is one."""
     many = len(summary.measured) > _FEW
+    axis = f"milliseconds {transaction.latency(summary.measured)} (log)"
+    sql = transaction.has_commit(summary.measured)
     if many:
-        specs["latency-chart"] = by_case.latency(chart_rows.latency_rows(summary))
-    specs["histogram-chart"] = latency_chart.histograms(chart_rows.histogram_rows(summary))
+        specs["latency-chart"] = by_case.latency(chart_rows.latency_rows(summary), axis)
+    specs["histogram-chart"] = latency_chart.histograms(chart_rows.histogram_rows(summary), axis)
     histogram = chart("histogram-chart", "Histograms of latency by case on a logarithmic axis")
     names = chart_rows.PERCENTILE_NAMES
     rows = [
         [
             case.label,
             *(with_spread(case, f"latency_ns_{name}") for name in names),
-            text.figure("_ns_", case.figures.median["commit_latency_ns_p50"]),
+            *([text.figure("_ns_", case.figures.median["commit_latency_ns_p50"])] if sql else []),
         ]
         for case in summary.measured
     ]
@@ -73,7 +80,10 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
             "Where lines fall together, the lowest percentile is the one in sight.",
             "soft",
         ),
-        numbers(table(["case", *names.values(), "COMMIT alone, p50"], rows), len(rows)),
+        numbers(
+            table(["case", *names.values(), *(["COMMIT alone, p50"] if sql else [])], rows),
+            len(rows),
+        ),
         ask(
             f'joj query {run} "SELECT case_id, seed, quantile_disc(return_ns - begin_ns, '
             "[0.5, 0.9, 0.99, 0.999, 1]) AS latency_ns FROM transactions "

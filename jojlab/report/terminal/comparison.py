@@ -11,11 +11,14 @@ from jojlab.report.words import text
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the figures that changed, and what differs in how the runs were made."""
+    """Print the figures that changed, and what differs in how the runs were made.
+
+    Of runs by different clocks nearly everything differs: the fingerprints stand in --json.
+    """
     if comparison.clocks:
         words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
         console.print(f"[bold yellow]not to be compared[/bold yellow]: {escape(words)}")
-    for name, (old, new) in comparison.fingerprint.items():
+    for name, (old, new) in comparison.fingerprint.items() if not comparison.clocks else ():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(_change_words(old, new))}")
     for case_id, fields in comparison.settings.items():
         for name, (old, new) in fields.items():

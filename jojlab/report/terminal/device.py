@@ -10,17 +10,20 @@ from rich.table import Table
 
 from jojlab.device.profile import FIGURES, Profile
 
+# Characters that two columns of the longest names and values take.
+_TWO_COLUMNS = 90
+
 
 def print_device(
     console: Console, profile: Profile, figures: Mapping[str, int], *, sources: bool
 ) -> None:
     """Print parameters in two columns, or with their sources one a line; then the figures."""
     console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
-    console.print(_with_sources(profile) if sources else _in_columns(profile))
+    console.print(_with_sources(profile) if sources else _in_columns(profile, console.width))
     table = Table(box=None, pad_edge=False)
     for title, side in (("figure", "left"), ("model", "right"), ("stated", "right")):
-        table.add_column(title, justify="right" if side == "right" else "left")
-    table.add_column("off by", justify="right")
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    table.add_column("off by", justify="right", no_wrap=True)
     table.add_column("what it is; who stated it")
     stated = {row.figure: row for row in profile.stated}
     for name, meaning in FIGURES.items():
@@ -33,11 +36,17 @@ def print_device(
     console.print(table)
 
 
-def _in_columns(profile: Profile) -> Table:
+def _in_columns(profile: Profile, width: int) -> Table:
+    """Two columns of parameters; one where two would be cut."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    for side in ("left", "right") * 2:
-        table.add_column(justify="right" if side == "right" else "left")
     rows = [(name, f"{value:,}") for name, value in profile.model.items()]
+    columns = 2 if width >= _TWO_COLUMNS else 1
+    for side in ("left", "right") * columns:
+        table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
+    if columns == 1:
+        for row in rows:
+            table.add_row(*row)
+        return table
     half = (len(rows) + 1) // 2
     for left, right in zip(rows[:half], [*rows[half:], ("", "")], strict=False):
         table.add_row(*left, *right)

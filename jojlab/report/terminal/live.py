@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.summary import print_case, print_warnings
-from jojlab.report.words import text
+from jojlab.report.words import text, transaction
 
 _BAR_COLUMNS = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -25,7 +24,7 @@ def print_live(console: Console, summary: RunSummary) -> None:
     for case in summary.cases:
         print_configuration(console, case)
         print_case(console, case)
-        print_latencies(console, case.latencies)
+        print_latencies(console, case)
     print_warnings(console, summary)
     console.print(f"[dim]{escape(text.clocks(summary.clocks))}[/dim]")
 
@@ -36,15 +35,17 @@ def print_configuration(console: Console, case: CaseSummary) -> None:
     for name, value in flatten(case.configuration).items():
         if name not in _LEFT_OUT:
             shown = value if isinstance(value, str) else json.dumps(value)
+            shown = "not told" if value is None else shown
             table.add_row(escape(name), escape(shown))
     console.print("[bold]in force, as read back[/bold]")
     console.print(table)
 
 
-def print_latencies(console: Console, bins: tuple[Bin, ...]) -> None:
+def print_latencies(console: Console, case: CaseSummary) -> None:
     """Draw how many transactions took how long; every bar that is not empty shows."""
+    bins = case.latencies
     most = max((each.count for each in bins), default=0)
-    console.print("[bold]latency[/bold]: BEGIN to return of COMMIT, all seeds")
+    console.print(f"[bold]latency[/bold] {transaction.latency([case])}, all seeds")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for side in ("right", "left", "right"):
         table.add_column(justify="right" if side == "right" else "left", no_wrap=True)

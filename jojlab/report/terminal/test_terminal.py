@@ -1,10 +1,13 @@
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
+from jojlab.analysis.run.compare import compare
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.report.terminal.bill import print_bill
+from jojlab.report.terminal.comparison import print_comparison
 from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
 from jojlab.report.terminal.summary import print_summary
 from tests.captures import make_run
@@ -67,3 +70,13 @@ def test_brackets_in_names_are_no_markup() -> None:
 def test_piped_text_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows(terminal(), ["text"], [["x" * 500]])
     assert "x" * 500 in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("clock", ["virtual", "wall"])
+def test_fingerprints_are_compared_of_runs_by_one_clock(summary: RunSummary, clock: str) -> None:
+    out, printed = console()
+    other = replace(summary, clocks=(clock,), fingerprint={"kernel": "another"})
+    print_comparison(out, compare(summary, other))
+    said = printed.getvalue()
+    assert ("not to be compared" in said) == (clock == "wall")
+    assert ("kernel: 6.1.0-test → another" in said) == (clock == "virtual")

@@ -82,11 +82,19 @@ def chart_rows(
             "value": value_text(attribute, share.value),
             "by": by,
             "amount": amount,
-            "order": order,
+            "order": _order(attribute, share.value),
         }
-        for order, share in enumerate(kinds.of(operation, attribute))
+        for share in kinds.of(operation, attribute)
         for by, amount in (("requests", share.requests), ("KiB", share.bytes / 1024))
     ]
+
+
+def _order(attribute: str, value: str) -> int:
+    """Return where a value stands among the others, in every case at the same place."""
+    if attribute == "size":
+        return int(value)
+    known = ATTRIBUTES[attribute][1]
+    return known.index(value) if value in known else len(known)
 
 
 def _share_cells(kinds: Characterisation, operation: str, share: Share | None) -> list[str]:

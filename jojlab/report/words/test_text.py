@@ -1,6 +1,8 @@
 import pytest
 
+from jojlab.analysis.traffic.characterisation import Characterisation, Share
 from jojlab.report.words import text
+from jojlab.report.words.kind_rows import chart_rows
 
 
 @pytest.mark.parametrize(
@@ -15,7 +17,8 @@ def test_durations(value_ns: int, shown: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0, "0"), (9.0, "9"), (0.5, "0.5"), (197.999, "198.0"), (0.0396039, "0.0396"),
-     (0.00012, "1.2e-04"), (12_345_678, "12,345,678"), (45_678, "45678"), (999_999.5, "999999.5")],
+     (0.00012, "1.2e-04"), (12_345_678, "12,345,678"), (45_678, "45,678"),
+     (999_999.5, "999,999.5")],
 )  # fmt: skip
 def test_digits(value: float, shown: str) -> None:
     assert text.digits(value) == shown
@@ -37,3 +40,18 @@ def test_changes_carry_a_sign() -> None:
     assert text.change(0.25) == "+25.00 %"
     assert text.change(-0.001) == "-0.10 %"
     assert text.change(None) == "from 0"
+
+
+def test_sizes_stand_in_the_same_order_in_every_case() -> None:
+    kinds = [
+        Characterisation(
+            case_id,
+            {"write": (len(sizes), 4096)},
+            tuple(Share("write", "size", str(size), 1, size) for size in sizes),
+            (),
+        )
+        for case_id, sizes in (("a", [4096, 65536]), ("b", [4096, 8192, 16384, 65536]))
+    ]
+    rows = [row for each in kinds for row in chart_rows(each.case_id, each, "write", "size")]
+    ordered = sorted({(row["order"], row["value"]) for row in rows})
+    assert [value for _, value in ordered] == ["≤ 4 KiB", "≤ 8 KiB", "≤ 16 KiB", "≤ 64 KiB"]

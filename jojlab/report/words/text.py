@@ -37,7 +37,7 @@ def digits(value: Number) -> str:
     if abs(value) >= 1e6:
         return f"{value:,.0f}"
     if value == round(value, 2):
-        return f"{value:g}" if abs(value) < 1e4 else f"{value:.2f}".rstrip("0").rstrip(".")
+        return f"{value:g}" if abs(value) < 1e4 else f"{value:,.2f}".rstrip("0").rstrip(".")
     if abs(value) < 0.001:
         return f"{value:.1e}"
     return _four(value)
@@ -45,7 +45,7 @@ def digits(value: Number) -> str:
 
 def _four(value: Number) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(0, 4 - whole)}f}"
+    return f"{value:,.0f}" if whole > 4 else f"{value:.{4 - whole}f}"
 
 
 def figure(name: str, value: Number) -> str:
@@ -55,6 +55,15 @@ def figure(name: str, value: Number) -> str:
     if "bytes" in name:
         return size(value)
     return f"{digits(value)} %" if name.endswith("_percent") else digits(value)
+
+
+def axis_unit(name: str) -> tuple[str, float]:
+    """Return the unit in which a chart shows a figure, and what its values are divided by."""
+    if "_ns_" in name:
+        return "ms", 1e6
+    if "bytes" in name:
+        return "KiB", 1024
+    return ("%" if name.endswith("_percent") else ""), 1
 
 
 def spread(name: str, ends: tuple[Number, Number]) -> str:

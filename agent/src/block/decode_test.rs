@@ -1,5 +1,6 @@
 //! Records laid out by hand, and by chance.
 
+use super::super::record::CALL_DIRECT;
 use super::*;
 
 /// Lays fields out as the kernel does: little-endian, in order.
@@ -119,7 +120,7 @@ fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
     assert_eq!((change.generation, change.filesystem, change.disk), (5, 7, 8));
     assert_eq!((change.pid, change.tid), (11, 12));
 
-    let mut record = bytes(9, NAME_BYTES, &[(8, 1000), (16, 42)]);
+    let mut record = bytes(9, NAME_BYTES, &[(8, 1000), (16, 42), (48, 0xabc)]);
     let fields = [(4, 87u32), (24, 5), (28, 7), (32, 11), (36, 12), (40, 2), (44, 6)];
     for (offset, value) in fields {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
@@ -129,6 +130,13 @@ fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
     assert_eq!((name.call, name.time_ns, name.inode), (87, 1000, 42));
     assert_eq!((name.generation, name.filesystem, name.pid, name.tid), (5, 7, 11, 12));
     assert_eq!((name.second, name.name.as_str()), (true, "a/b.c"));
+    assert_eq!((name.request, name.outcome), (0xabc, None));
+    for (flags, outcome) in [(8, Outcome::Done), (24, Outcome::Failed)] {
+        let mut over = bytes(9, NAME_BYTES, &[(48, 0xabc)]);
+        over[40] = flags;
+        let Ok(Record::Name(name)) = decode(&over) else { panic!("not a name") };
+        assert_eq!((name.request, name.outcome), (0xabc, Some(outcome)));
+    }
     record.pop();
     assert!(matches!(decode(&record), Err(DecodeError::Short { kind: 9, .. })));
 }

@@ -1,0 +1,174 @@
+//! What tests of the tracer on the running kernel share: filesystems on loop devices, and the
+//! tables of a tracing. Needs root, BTF, loop devices and mkfs; says so where they are missing.
+
+// Each test program uses a part.
+#![allow(dead_code)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+
+/// Filesystems made so far by this program.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// A new filesystem, or None with the reason told.
+pub fn mounted(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<Mounted> {
+    let root = run("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
+    if !root || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        eprintln!("skipped: needs root and a kernel with BTF");
+        return None;
+    }
+    let made = Mounted::new(filesystem, options, max_sectors_kb);
+    made.inspect_err(|reason| {
+        eprintln!("skipped: no {filesystem} on a loop device here: {reason}");
+    })
+    .ok()
+}
+
+/// What is counted as missing is not there.
+pub fn assert_complete(capture: &Value) {
+    for gap in [
+        "lost_events",
+        "unattributed_bytes",
+        "unattributed_flushes",
+        "unissued_bios",
+        "incomplete_requests",
+        "failed_requests",
+    ] {
+        assert_eq!(capture[gap], 0, "{gap}");
+    }
+}
+
+/// A filesystem on a loop device, taken down when it is dropped.
+pub struct Mounted {
+    device: String,
+    image: PathBuf,
+    pub mountpoint: PathBuf,
+}
+
+impl Mounted {
+    /// Makes and mounts it, or says why not. `max_sectors_kb` cuts the bios of the device, if it
+    /// is not 0.
+    fn new(filesystem: &str, options: &str, max_sectors_kb: u32) -> Result<Self, String> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{filesystem}-{}-{number}", std::process::id());
+        let (image, mountpoint) = (folder.join(format!("{name}.img")), folder.join(name));
+        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(600 << 20).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(&mountpoint).map_err(|error| error.to_string())?;
+        let mut mounted = Mounted { device: String::new(), image, mountpoint };
+        let image = mounted.image.display().to_string();
+        mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
+        let force = if filesystem == "ext4" { "-F" } else { "-f" };
+        run(&format!("mkfs.{filesystem}"), &["-q", force, &mounted.device])?;
+        if max_sectors_kb > 0 {
+            let queue = mounted.device.replace("/dev/", "/sys/block/") + "/queue/max_sectors_kb";
+            std::fs::write(queue, max_sectors_kb.to_string()).map_err(|error| error.to_string())?;
+        }
+        let place = mounted.mountpoint.display().to_string();
+        run("mount", &["-t", filesystem, "-o", options, &mounted.device, &place])?;
+        Ok(mounted)
+    }
+
+    /// Traces a command in the filesystem, once what mkfs and mount left to write is written.
+    pub fn trace(&self, command: &[&str]) -> Value {
+        run("sync", &[]).unwrap();
+        let tables = tempfile::tempdir().unwrap();
+        let folder = tables.path().display().to_string();
+        let output = Command::new(env!("CARGO_BIN_EXE_joj-agent"))
+            .args(["trace", "--json", "--device", &self.device, "--output", &folder])
+            .arg("--")
+            .args(command)
+            .current_dir(&self.mountpoint)
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{complaint}");
+        let mut capture: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for table in ["requests", "page_runs", "files"] {
+            capture[table] = rows(tables.path(), table).into();
+        }
+        capture
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // What was not set up cannot be taken down; neither failure matters to the test.
+        let _ = run("umount", &[&self.mountpoint.display().to_string()]);
+        if !self.device.is_empty() {
+            let _ = run("losetup", &["-d", &self.device]);
+        }
+        let _ = std::fs::remove_file(&self.image);
+        let _ = std::fs::remove_dir(&self.mountpoint);
+    }
+}
+
+/// The rows of a table, of all its segments.
+pub fn rows(folder: &Path, table: &str) -> Vec<Value> {
+    let segments = std::fs::read_dir(folder.join(table)).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = segments.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.push(folder.join(format!("{table}.parquet")));
+    let mut rows = Vec::new();
+    for path in paths {
+        let file = std::fs::File::open(path).unwrap();
+        for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
+            let batch = batch.unwrap();
+            rows.extend((0..batch.num_rows()).map(|row| {
+                let schema = batch.schema();
+                let names = schema.fields().iter().map(|field| field.name().clone());
+                names.zip(batch.columns().iter().map(|column| value(column, row))).collect()
+            }));
+        }
+    }
+    rows
+}
+
+fn value(column: &ArrayRef, row: usize) -> Value {
+    match column.data_type() {
+        _ if column.is_null(row) => Value::Null,
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).into(),
+        DataType::Boolean => column.as_boolean().value(row).into(),
+        _ => column.as_string::<i32>().value(row).into(),
+    }
+}
+
+pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+pub fn file<'a>(capture: &'a Value, path: &str) -> &'a Value {
+    let files = capture["files"].as_array().unwrap();
+    files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}: not seen"))
+}
+
+/// Bytes written of a file's data, and their sectors.
+pub fn written(capture: &Value, path: &str) -> (i64, BTreeSet<i64>) {
+    let id = &file(capture, path)["file_id"];
+    let (mut bytes, mut sectors) = (0, BTreeSet::new());
+    for run in capture["page_runs"].as_array().unwrap() {
+        let request = &capture["requests"][run["request_id"].as_u64().unwrap() as usize];
+        if run["file_id"] == *id && run["block_type"] == "data" && request["operation"] == "write" {
+            let length = run["length_bytes"].as_i64().unwrap();
+            let sector = run["sector"].as_i64().unwrap();
+            bytes += length;
+            sectors.extend(sector..sector + length / 512);
+        }
+    }
+    (bytes, sectors)
+}

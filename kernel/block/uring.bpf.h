@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Names that are changed through io_uring, which is no system call of their own, and below which no
+ * tracepoint is shared with those. io_uring tells when it has taken a request, by when its names
+ * are in the kernel's memory, and when the request is complete, by when they are freed: user space
+ * puts the two together by the request's address.
+ *
+ * Two tracepoints for the first, as it was renamed in 6.4 (io_uring_submit_sqe before); user space
+ * loads the one that there is. Before 6.0 the names were in other structures: not followed.
+ */
+#ifndef JOJ_URING_BPF_H
+#define JOJ_URING_BPF_H
+
+#define REQ_F_CQE_SKIP 64	/* no word of it if it goes well */
+
+/* include/uapi/linux/io_uring.h */
+enum {
+	IORING_OP_RENAMEAT = 35,
+	IORING_OP_UNLINKAT = 36,
+	IORING_OP_MKDIRAT = 37,
+	IORING_OP_SYMLINKAT = 38,
+	IORING_OP_LINKAT = 39,
+};
+
+/* The system call that does the same; 0 for what changes no name. */
+static __always_inline __u32 same_call(__u64 request)
+{
+	if (!request || !bpf_core_type_exists(struct io_cmd_data))
+		return 0;
+	switch (READ(io_kiocb, request, opcode)) {
+	case IORING_OP_RENAMEAT:
+		return CALL_RENAMEAT2;
+	case IORING_OP_UNLINKAT:
+		return CALL_UNLINKAT;
+	case IORING_OP_MKDIRAT:
+		return CALL_MKDIRAT;
+	case IORING_OP_SYMLINKAT:
+		return CALL_SYMLINKAT;
+	case IORING_OP_LINKAT:
+		return CALL_LINKAT;
+	default:
+		return 0;
+	}
+}
+
+#define NAME_OF(type, request, field) READ(filename, READ(type, request, field), name)
+
+/* REQUEST begins with the structure of its operation (io_kiocb_to_cmd()). */
+static __always_inline void send_uring_names(__u32 call, __u64 request)
+{
+	__u32 exchange;
+
+	switch (call) {
+	case CALL_RENAMEAT2:
+		exchange = READ(io_rename, request, flags) & RENAME_EXCHANGE ? NAME_EXCHANGE : 0;
+		send_name(call, READ(io_rename, request, old_dfd),
+			  NAME_OF(io_rename, request, oldpath), 0, request);
+		send_name(call, READ(io_rename, request, new_dfd),
+			  NAME_OF(io_rename, request, newpath), NAME_SECOND | exchange, request);
+		break;
+	case CALL_LINKAT:
+		send_name(call, READ(io_link, request, old_dfd),
+			  NAME_OF(io_link, request, oldpath), 0, request);
+		send_name(call, READ(io_link, request, new_dfd),
+			  NAME_OF(io_link, request, newpath), NAME_SECOND, request);
+		break;
+	case CALL_SYMLINKAT:
+		send_name(call, READ(io_link, request, new_dfd),
+			  NAME_OF(io_link, request, newpath), 0, request);
+		break;
+	case CALL_UNLINKAT:
+		send_name(call, READ(io_unlink, request, dfd),
+			  NAME_OF(io_unlink, request, filename), 0, request);
+		break;
+	default:
+		send_name(call, READ(io_mkdir, request, dfd),
+			  NAME_OF(io_mkdir, request, filename), 0, request);
+	}
+}
+
+/* ARGUMENTS are the tracepoint's, of which the request is the first. */
+static __always_inline void take_uring_request(const unsigned long long *arguments)
+{
+	__u64 request = 0;
+	__u32 call;
+
+	if (!control.enabled)
+		return;
+	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
+	bpf_probe_read_kernel(&request, sizeof(request), arguments);
+	call = same_call(request);
+	if (!call)
+		return;
+	/* Whether it went well will not be known. */
+	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP)
+		__sync_fetch_and_add(&control.lost_changes, 1);
+	else
+		send_uring_names(call, request);
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int uring_submitted(unsigned long long *arguments)
+{
+	take_uring_request(arguments);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_submit_sqe")
+int uring_submitted_before(unsigned long long *arguments)
+{
+	take_uring_request(arguments);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(uring_completed, void *ring, void *request)
+{
+	struct name_record record = { .kind = RECORD_NAME, .flags = NAME_OVER };
+
+	if (!control.enabled)
+		return 0;
+	record.call = same_call((__u64)request);
+	if (!record.call)
+		return 0;
+	record.request = (__u64)request;
+	record.time_ns = bpf_ktime_get_ns();
+	if (READ(io_kiocb, request, cqe.res))
+		record.flags |= NAME_FAILED;
+	else if (record.call == CALL_RENAMEAT2)
+		__sync_fetch_and_add(&control.renames, 1);
+	send(&record, sizeof(record), &control.lost_changes);
+	return 0;
+}
+
+#endif
