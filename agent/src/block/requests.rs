@@ -1,5 +1,5 @@
 //! Joins bios and their runs to the requests the driver got, and those to their completions.
-//! Reads records in the order of the ring buffer; produces drafts of the rows of requests and
+//! Reads records in the order of the ring; produces drafts of the rows of requests and
 //! page_runs. Keeps only what is under way, so that it may run for ever.
 
 use std::collections::{BTreeMap, VecDeque};
