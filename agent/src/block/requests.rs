@@ -111,9 +111,9 @@ impl Joiner {
         if request.length_bytes > 0 {
             row.sector = Some(request.sector as i64);
         } else {
-            row.operation = FLUSH.to_owned();
-            row.block_type = FLUSH.to_owned();
-            row.file_kind = file_kind::NONE.to_owned();
+            row.operation = FLUSH.into();
+            row.block_type = FLUSH.into();
+            row.file_kind = file_kind::NONE.into();
         }
         self.push(&request, row, runs, bios, None);
     }
@@ -189,8 +189,8 @@ impl Joiner {
         let mut row = self.new_row(request, &bios);
         row.queue_ns = row.issue_ns;
         row.length_bytes = 0;
-        row.block_type = FLUSH.to_owned();
-        row.file_kind = file_kind::NONE.to_owned();
+        row.block_type = FLUSH.into();
+        row.file_kind = file_kind::NONE.into();
         self.push(request, row, Vec::new(), bios, None);
     }
 
