@@ -3,9 +3,9 @@
  * The ring that records leave by: memory shared with user space, written by plain stores. Produces
  * (length, record) one after the other; agent/src/block/ring.rs reads them.
  *
- * Not BPF_MAP_TYPE_RINGBUF, whose lock, copy and locked header cost two to three times what the
- * program around them does: each waits for memory that is in no cache, since the ring is larger.
- * Here one compare-and-swap claims a place, and nothing waits for what is then stored there. Both
+ * Not BPF_MAP_TYPE_RINGBUF, whose lock, copy and locked header cost a quarter of what the tracer
+ * does (bench/README.md): each waits for memory that is in no cache, since the ring is larger. Here
+ * one compare-and-swap claims a place, and nothing waits for what is then stored there. Both
  * keep one order of all processors.
  *
  * A position counts bytes for ever. It lies in chunk number position / CHUNK_BYTES, and a record
@@ -32,6 +32,8 @@ struct {
 	__type(key, __u32);
 	__type(value, char[CHUNK_BYTES + CHUNK_SLACK_BYTES]);
 } records SEC(".maps");
+
+_Static_assert(CHUNK_BYTES + CHUNK_SLACK_BYTES == 69888, "chunks are read every 69888 bytes");
 
 static __always_inline bool has_room(__u64 head, __u32 size)
 {

@@ -30,6 +30,7 @@ pub struct Ends {
 }
 
 const _: () = assert!(size_of::<Ends>() == 256);
+const _: () = assert!(CHUNK_STRIDE == 69888);
 
 /// The reader; there must be one only.
 pub struct Ring {
