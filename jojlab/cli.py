@@ -32,7 +32,7 @@ from jojlab.commands import (
 from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
-from jojlab.commands.verify import attribution
+from jojlab.commands.verify import attribution, durability
 from jojlab.errors import FINE, INTERRUPTED, MACHINE_CANNOT, JojError
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -55,6 +55,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 # The subcommands of `joj verify`.
 VERIFICATIONS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("attribution", attribution.attribution),
+    ("durability", durability.durability),
 )
 
 # The subcommands of `joj bench`.
@@ -98,12 +99,13 @@ Examples:
   joj device calibrate emmc-galaxy-s3
 """
 
-VERIFY_HELP = """Check the measuring itself.
+VERIFY_HELP = """Check what is said of bytes and commits against the device itself.
 
 \b
 Examples:
   joj verify attribution
   joj verify attribution --host
+  joj verify durability --set filesystem=ext4
 """
 
 app = typer.Typer(

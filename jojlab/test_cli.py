@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.trace.run_folder import RunFolder
-from tests.captures import make_run, wal_capture
+from tests.captures import make_run, run_of, wal_capture
 
 WAL = "filesystem=ext4,journal_mode=wal"
 
@@ -56,12 +56,9 @@ def test_show_of_one_case(run: RunFolder) -> None:
 
 
 def test_lost_events_end_with_4(tmp_path: Path) -> None:
-    run = RunFolder.create(
-        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
-    )
     builder = wal_capture({"journal_mode": "wal"}, 1, transactions=2)
     builder.lost_events = 5
-    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    run = run_of(tmp_path, builder)
     for command in ("show", "report"):
         answer = joj(command, run.path)
         assert answer.returncode == 4, command

@@ -156,23 +156,29 @@ class CaptureBuilder:
         self.now_ns = commit_ns
         body()
         self.now_ns += 10_000
-        self.tables["transactions"].append(
-            {
-                "transaction_id": self.transaction_id,
-                "thread": 0,
-                "tid": 1,
-                "phase": phase,
-                "kind": kind,
-                "databases": 1,
-                "begin_ns": begin_ns,
-                "commit_ns": commit_ns,
-                "return_ns": self.now_ns,
-                "sync_calls": sync_calls,
-                "wal_frames": frames,
-                "busy_retries": 0,
-            }
-        )
+        times = (begin_ns, commit_ns, self.now_ns)
+        self.add_transaction(phase, kind, *times, sync_calls=sync_calls, wal_frames=frames)
         self.phase, self.transaction_id = outer, None
+
+    def add_transaction(
+        self, phase: str, kind: str, begin_ns: int, commit_ns: int, return_ns: int, **fields: int
+    ) -> None:
+        """Add a transaction's row alone, without any request."""
+        row = {
+            "transaction_id": len(self.tables["transactions"]),
+            "thread": 0,
+            "tid": 1,
+            "phase": phase,
+            "kind": kind,
+            "databases": 1,
+            "begin_ns": begin_ns,
+            "commit_ns": commit_ns,
+            "return_ns": return_ns,
+            "sync_calls": 1,
+            "wal_frames": 0,
+            "busy_retries": 0,
+        }
+        self.tables["transactions"].append(row | fields)
 
     def settle(self) -> None:
         """Write one inode table block back, as a sync at the end does."""
@@ -286,6 +292,14 @@ def wal_capture(case: Row, seed: int, transactions: int = 50) -> CaptureBuilder:
             builder.transaction(checkpoint, kind="checkpoint", frames=3)
     builder.settle()
     return builder
+
+
+def run_of(folder: Path, builder: CaptureBuilder) -> RunFolder:
+    """Make a run below `folder` whose one case, named a, has one capture: that of `builder`."""
+    cases, seed = [("a", builder.case)], builder.seed
+    run = RunFolder.create(folder / "run", experiment={}, seeds=[seed], cases=cases, fingerprint={})
+    run.add_capture("a", seed, builder.write(folder / "made"))
+    return run
 
 
 _MAKERS = {"truncate": truncate_capture, "wal": wal_capture}

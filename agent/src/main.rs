@@ -15,6 +15,7 @@ mod errors;
 mod filesystem;
 mod guest;
 mod live;
+mod power_cut;
 mod syscall;
 mod trace;
 mod tracing;

@@ -54,7 +54,8 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
-    from jojlab.report.terminal.terminal import print_case, print_warnings, terminal
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_case, print_warnings
     from jojlab.report.words.text import clocks
 
     summary = summarise(run)

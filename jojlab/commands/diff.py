@@ -27,7 +27,8 @@ def diff(
     """
     from jojlab.analysis.run.compare import compare, comparison_json
     from jojlab.analysis.run.summary import summarise
-    from jojlab.report.terminal.terminal import print_comparison, terminal
+    from jojlab.report.terminal.comparison import print_comparison
+    from jojlab.report.terminal.console import terminal
     from jojlab.trace.run_folder import RunFolder
 
     old, new = RunFolder.open(run_a), RunFolder.open(run_b)

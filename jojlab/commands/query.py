@@ -53,7 +53,7 @@ def query(
 
 
 def _print_table(answer: pa.Table) -> None:
-    from jojlab.report.terminal.terminal import print_rows, terminal
+    from jojlab.report.terminal.console import print_rows, terminal
 
     rows = [list(row.values()) for row in answer.to_pylist()]
     print_rows(terminal(), answer.column_names, rows)

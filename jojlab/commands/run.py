@@ -104,7 +104,8 @@ def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | No
 
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.report.page.html import write_report
-    from jojlab.report.terminal.terminal import print_summary, terminal
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_summary
     from jojlab.trace.run_folder import RunFolder
 
     run = RunFolder.open(folder)

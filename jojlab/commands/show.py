@@ -52,7 +52,8 @@ def show(
         print(folder.content_hash())
         return
     from jojlab.analysis.run.summary import summarise, summary_json
-    from jojlab.report.terminal.terminal import print_case, print_summary, print_warnings, terminal
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_case, print_summary, print_warnings
 
     summary = summarise(folder, only=case)
     captured = any(entry.seeds for entry in summary.cases)
@@ -71,7 +72,9 @@ def show(
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:
     """Print what kind of I/O the cases of `summary` made."""
     from jojlab.analysis.traffic.characterisation import characterisation_json, characterisations
-    from jojlab.report.terminal.terminal import print_kinds, print_warnings, terminal
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.kinds import print_kinds
+    from jojlab.report.terminal.summary import print_warnings
     from jojlab.trace.run_tables import open_tables
 
     found = characterisations(open_tables(folder))

@@ -60,7 +60,7 @@ def trace(
     The exit code is the command's, or 4 when it is 0 and something of the trace is missing.
     """
     from jojlab.commands.run import free_folder
-    from jojlab.guest.ready import agent_path
+    from jojlab.guest.image.ready import agent_path
     from jojlab.trace.live_run import abandon, begin
 
     command = command or []

@@ -15,7 +15,7 @@ from jojlab.experiment.execute import Laboratory, Options, execute, plan
 from jojlab.experiment.fields import field_named
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
-from jojlab.guest.ready import ready_image
+from jojlab.guest.image.ready import ready_image
 from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.run_tables import open_tables
 

@@ -21,9 +21,9 @@ from jojlab.experiment.devices import by_wall_clock, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
+from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.process import kill_all
-from jojlab.guest.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
 from jojlab.guest.wall_clock import host, run_by_wall_clock
 from jojlab.trace.run_folder import RunFolder
@@ -138,7 +138,7 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
                 for case, seed in futures[future]:
                     watcher.finished(_finish(run, case, seed, future))
         except BaseException:
-            _abandon(futures)
+            abandon(futures)
             raise
     return run
 
@@ -174,7 +174,7 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     return json.dumps(record).encode()
 
 
-def _abandon(futures: Iterable[Future[_Had]]) -> None:
+def abandon(futures: Iterable[Future[Any]]) -> None:
     """Drop the cases that wait, and kill guests until none runs: one may be about to start."""
     running = [future for future in futures if not future.cancel()]
     while running:

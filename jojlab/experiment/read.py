@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -111,11 +112,12 @@ def find(name: str) -> Path:
     """
     given = Path(name)
     for path in (given, given / "experiment.toml", EXPERIMENTS / given.name / "experiment.toml"):
-        if path.is_file():
-            return path
+        with contextlib.suppress(OSError):  # a name too long, a folder that may not be looked into
+            if path.is_file():
+                return path
     known = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml"))
     raise UseError(
-        f"{name}: no such experiment{nearest(given.name, known)}",
+        f"{name or 'an empty name'}: no such experiment{nearest(given.name, known)}",
         f"name a file, or one of: {', '.join(known)}",
     )
 
@@ -142,7 +144,7 @@ def _load(path: Path) -> Experiment:
             f"{where}: cannot be read: {error.strerror}", "name a readable file"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UseError(f"{where}: not TOML: {error}", "see CONTRIBUTING.md for the form") from error
+        raise UseError(f"{where}: not TOML: {error}", "docs/experiments.md has the form") from error
     name = path.parent.name if path.name == "experiment.toml" else path.stem
     return parse(document, name, text, where)
 
@@ -199,7 +201,11 @@ def _parts(document: Mapping[str, Any], where: str) -> list[Experiment]:
             raise UseError(f"{place} must have one key", 'experiment = "NAME"')
         if not isinstance(entry["experiment"], str):
             raise UseError(f"{place}: experiment must be text", 'experiment = "NAME"')
-        part = _load(find(entry["experiment"]))
+        try:
+            path = find(entry["experiment"])
+        except UseError as error:
+            raise UseError(f"{place}: {error.message}", error.remedy) from error
+        part = _load(path)
         if part.parts:
             raise UseError(f"{place}: {part.name} has parts itself", "name those instead")
         if part.name in parts:

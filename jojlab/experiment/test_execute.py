@@ -10,7 +10,7 @@ from jojlab.errors import MachineError, UseError
 from jojlab.experiment.execute import Laboratory, Options, Step, case_json, execute, plan
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.qemu import Machine
 from jojlab.guest.runner import canonical, result_key
 from jojlab.trace.run_folder import RunFolder

@@ -154,7 +154,7 @@ class Cache:
 
 
 # A tool that failed with less left than this wanted more: the flash module takes 1 MiB to build.
-_FULL_BELOW_BYTES = 1 << 20
+FULL_BELOW_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
@@ -164,7 +164,7 @@ def disk_errors(place: Path) -> Iterator[None]:
         yield
     except MachineError as error:
         # Compilers and linkers tell of a full disk in words of their own, or by a signal.
-        if error.remedy or shutil.disk_usage(place).free >= _FULL_BELOW_BYTES:
+        if error.remedy or shutil.disk_usage(place).free >= FULL_BELOW_BYTES:
             raise
         raise _full(place, error.message) from error
     except OSError as error:
@@ -174,6 +174,11 @@ def disk_errors(place: Path) -> Iterator[None]:
             raise MachineError(
                 f"cannot write in {place}: {error.strerror}",
                 "choose another place; JOJ_CACHE=DIR moves the cache",
+            ) from error
+        if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP):
+            raise MachineError(
+                f"{place} cannot be a folder: {error.strerror}",
+                "JOJ_CACHE=DIR names the cache's folder",
             ) from error
         raise
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,10 +17,10 @@ from jojlab.device.profile import read_profile
 from jojlab.errors import JojError, MachineError
 from jojlab.experiment.fields import BY_NAME
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import qemu_version
-from jojlab.guest.packages import run_tool
+from jojlab.guest.image.build import qemu_version
+from jojlab.guest.image.packages import dpkg_query, run_tool
+from jojlab.guest.image.ready import ROOT, agent_path, ready_image
 from jojlab.guest.qemu import HANDOUT_BYTES, MIB, Machine
-from jojlab.guest.ready import ROOT, agent_path, ready_image
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"
@@ -56,7 +55,7 @@ def checks(*, build: bool) -> Iterator[Check]:
         "qemu": qemu_version,
         "agent": lambda: str(agent_path()),
         "image": lambda: image(cache, build=build),
-        "cache": lambda: f"{cache.root}: {sum(cache.sizes().values()) / 1e6:.0f} MB (joj cache)",
+        "cache": lambda: usable(cache),
         "disk": lambda: disk(shutil.disk_usage(cache.folder("work")).free),
         "memory": lambda: memory(available_bytes(), os.cpu_count() or 1),
     }
@@ -102,6 +101,12 @@ def image(cache: Cache, *, build: bool) -> str:
     return f"{made.fingerprint} with its snapshot"
 
 
+def usable(cache: Cache) -> str:
+    """Make and remove a folder in the cache, and say how large it is."""
+    with cache.work_dir():
+        return f"{cache.root}: {sum(cache.sizes().values()) / 1e6:.0f} MB (joj cache)"
+
+
 def disk(free_bytes: int) -> str:
     """Judge the free space on the cache's disk; MachineError when a run is likely to fill it."""
     detail = f"{free_bytes / 1e9:.1f} GB free for the cache"
@@ -134,12 +139,7 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
 
 
 def _installed(package: str) -> bool:
-    command = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
-    return answer.stdout == "installed"
+    return dpkg_query("${db:Status-Status}", package) == "installed"
 
 
 def _numbers(version: str) -> list[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from qemu.qmp import QMPClient, QMPError
 
 from jojlab.guest.errors import GuestError
-from jojlab.guest.packages import need_tool
+from jojlab.guest.image.packages import need_tool
 
 CONSOLE = "console.log"
 _CONSOLE_LINES = 15

@@ -12,8 +12,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.guest.image import QEMU, QEMU_PACKAGE, Image
-from jojlab.guest.packages import need_tool
+from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
+from jojlab.guest.image.packages import need_tool
 
 MIB = 1 << 20
 HANDOUT_BYTES = 192 * MIB

@@ -17,7 +17,7 @@ from jojlab.errors import UseError
 from jojlab.guest import handout, qemu
 from jojlab.guest.cache import Cache, disk_errors
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.qemu import Machine
 from jojlab.guest.snapshot import snapshot

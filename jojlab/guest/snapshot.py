@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jojlab.guest import qemu
 from jojlab.guest.cache import Cache, sha256_file
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.qemu import Machine
 

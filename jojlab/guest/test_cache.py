@@ -103,7 +103,9 @@ def test_sizes_count_what_empty_removes(cache: Cache) -> None:
     assert cache.lookup("key") is None
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize(
+    "number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.EEXIST]
+)
 def test_disk_errors_have_a_remedy(number: int) -> None:
     with pytest.raises(MachineError, match="remedy"), disk_errors(Path("/here")):
         raise OSError(number, "x")

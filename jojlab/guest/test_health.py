@@ -9,7 +9,18 @@ import pytest
 
 from jojlab.errors import MachineError
 from jojlab.guest import health
-from jojlab.guest.health import GUEST_BYTES, available_bytes, checks, disk, memory, packages, rust
+from jojlab.guest.cache import Cache
+from jojlab.guest.health import (
+    GUEST_BYTES,
+    available_bytes,
+    checks,
+    disk,
+    memory,
+    packages,
+    rust,
+    usable,
+)
+from jojlab.guest.image.packages import package_version
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
@@ -27,6 +38,8 @@ def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="dpkg-query is missing"):
         packages()
+    with pytest.raises(MachineError, match="dpkg-query is missing"):
+        package_version("dpkg")
 
 
 def test_rust_must_be_there_and_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +85,15 @@ def test_one_thing_missing_keeps_no_other_from_being_checked(
     monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     found = {check.name: check for check in checks(build=True)}
-    assert [name for name, check in found.items() if check.ok] == ["cache", "memory"]
+    assert [name for name, check in found.items() if check.ok] == ["memory"]
     assert found["qemu"].remedy == "sudo apt-get install qemu-system-x86"
     assert found["agent"].remedy == "make setup"
     assert "cache" in found["disk"].detail
+
+
+def test_a_cache_of_another_user_is_told(tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("root may write anywhere, but not make a folder of a file")
+    with pytest.raises(MachineError, match="JOJ_CACHE=DIR"):
+        usable(Cache(tmp_path))
+    (tmp_path / "work").unlink()
+    assert usable(Cache(tmp_path)).startswith(f"{tmp_path}: 0 MB")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.guest import qemu
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.qemu import Machine
 
 

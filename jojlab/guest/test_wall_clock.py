@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jojlab.device.emulated import EMULATED
-from jojlab.guest import modules, qemu, wall_clock
+from jojlab.guest import qemu, wall_clock
+from jojlab.guest.image import modules
+from jojlab.guest.image.ready import DRIVERS
 from jojlab.guest.qemu import Machine
-from jojlab.guest.ready import DRIVERS
 
 
 def test_every_emulated_device_can_be_had() -> None:

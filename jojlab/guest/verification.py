@@ -12,8 +12,8 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import NO_EXTRAS, Extras
-from jojlab.guest.ready import ready_image, ready_wall_image
+from jojlab.guest.image.build import NO_EXTRAS, Extras
+from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import run_case
 from jojlab.guest.sparse_image import unpack
 from jojlab.guest.wall_clock import run_by_wall_clock

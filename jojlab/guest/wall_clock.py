@@ -20,7 +20,7 @@ from typing import Any
 from jojlab.device.emulated import CAPACITY_BYTES
 from jojlab.guest import handout, qemu
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.runner import (
     CASE_FILE,

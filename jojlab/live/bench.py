@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from jojlab.errors import JojError
 from jojlab.experiment.fields import Value
 from jojlab.guest.cache import sha256_file
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.ready import agent_path
 from jojlab.live.agent import run_agent
 from jojlab.trace.run_folder import RunFolder
 

@@ -32,8 +32,8 @@ def show(run: RunFolder, *, as_json: bool) -> None:
     """Print the figures of a live run; its report is written beside its tables."""
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.report.page.html import write_report
+    from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.live import print_live
-    from jojlab.report.terminal.terminal import terminal
 
     summary = summarise(run)
     write_report(run.path / "report.html", summary, str(run.path))

@@ -15,7 +15,18 @@ from jojlab.trace.shapes import RUN, check_shape
 DOCUMENT: dict[str, Any] = {
     "schema_version": 1,
     "experiment": {
-        "name": "e", "question": "Q?", "notes": ["n"], "published": [], "charts": [],
+        "name": "e", "question": "Q?", "notes": ["n"],
+        "published": [
+            {
+                "says": "v", "source": "s", "place": "p", "figure": "throughput_tps", "value": 17,
+                "unit": "%", "case": {"x": 1}, "against": {"x": [2]}, "status": "stated",
+            },
+            {
+                "source": "s", "place": "p", "figure": "f", "holds": "above", "case": {"x": 1},
+                "against": {"variant": "v"}, "than": {"x": 2},
+            },
+        ],
+        "charts": [{"title": "t", "figure": "f", "groups": "x", "bars": "", "case": {"x": [1]}}],
         "cases": ["a"], "parts": [],
         "variants": [{"name": "v", "note": "", "unsafe": "", "fields": {"x": 1}, "cases": ["a"]}],
         "settings": {"fixed": {"x": 1}, "matrix": {"y": [1, "2"]}},
@@ -55,6 +66,15 @@ def test_what_is_written_is_of_the_shape() -> None:
         (("experiment", "variants"), 0, "experiment.variants is no list"),
         (("experiment", "settings", "fixed", "x"), {}, "fixed.x is no single value"),
         (("seeds", 0), True, "seeds[0] is not a whole number"),
+        (("experiment", "published", 0, "value"), "17", "published[0].value is no number"),
+        (("experiment", "published", 0, "value"), -100, "a change of -100 leaves nothing"),
+        (("experiment", "published", 0, "value"), 1e999, "published[0].value is no number of"),
+        (("experiment", "published", 0, "case"), [], "published[0].case is no object"),
+        (("experiment", "published", 0), {}, "published[0] has no source"),
+        (("experiment", "published", 1, "holds"), "over", "holds is none of above, below"),
+        (("experiment", "published", 1, "than", "x"), {}, "than.x is no single value"),
+        (("experiment", "charts", 0), {}, "charts[0] has no title"),
+        (("experiment", "variants", 0), {}, "variants[0] has no name"),
         (("fingerprint",), "", "fingerprint is no object"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from jojlab.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.sql import query
-from tests.captures import make_run, truncate_capture
+from tests.captures import make_run, run_of, truncate_capture
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,7 @@ def test_tables_join(run: RunFolder) -> None:
 
 def test_a_field_named_like_a_column_gets_a_prefix(tmp_path: Path) -> None:
     case = {"journal_mode": "truncate", "device": "ufs-2.1", "size": 1, "mixed": None}
-    run = RunFolder.create(
-        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", case)], fingerprint={}
-    )
-    run.add_capture("a", 1, truncate_capture(case, 1, 1).write(tmp_path / "made"))
+    run = run_of(tmp_path, truncate_capture(case, 1, 1))
     answer = query(run, "SELECT DISTINCT device, case_device, size, mixed FROM requests")
     assert answer.to_pylist() == [
         {"device": "flash0", "case_device": "ufs-2.1", "size": 1, "mixed": None}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jojlab.errors import MachineError
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.ready import agent_path
 from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 

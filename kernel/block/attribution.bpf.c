@@ -32,12 +32,10 @@
 #include "calls.bpf.h"
 #include "names.bpf.h"
 #include "within.bpf.h"
+#include "flushes.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-#define REQ_OP_MASK 0xff
-#define REQ_OP_WRITE 1		/* 0 is a read; greater ones carry no pages of an owner */
 
 #define JBD2_MAGIC 0xc03b3998	/* big-endian, at the start of every block jbd2 made */
 

@@ -7,6 +7,11 @@
 #ifndef JOJ_COMPAT_BPF_H
 #define JOJ_COMPAT_BPF_H
 
+/* enum req_op (include/linux/blk_types.h): a read is 0, greater ones carry no pages of an owner. */
+#define REQ_OP_MASK 0xff
+#define REQ_OP_WRITE 1
+#define REQ_OP_FLUSH 2
+
 enum pageflags {
 	PG_slab,
 	PG_head,

@@ -179,6 +179,7 @@ struct request_record {
 	__u32 flags;
 	__u32 bio_count;
 	__u32 error;			/* blk_status_t of a completion */
+	__u64 bio;			/* of a flush issued: the first of those that it serves */
 };
 
 enum enabled {
@@ -207,6 +208,7 @@ struct control {
 	__u64 btrfs_packed_write;	/* end_compressed_bio_write: of a btrfs_bio */
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
 	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
+	__u64 chain_end_io;		/* bio_chain_endio: bi_private is what it was split off */
 	__u64 vmemmap_base;		/* the variables that turn a struct page into */
 	__u64 page_offset_base;		/* the address of its bytes */
 	/* Written by the programs. */
@@ -245,10 +247,10 @@ _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 b
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
-_Static_assert(sizeof(struct request_record) == 48, "request_record is decoded as 48 bytes");
+_Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 48, "name_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct control) == 216, "control is written as 216 bytes");
+_Static_assert(sizeof(struct control) == 224, "control is written as 224 bytes");
 _Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
 
 #endif

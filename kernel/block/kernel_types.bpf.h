@@ -21,6 +21,11 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+struct list_head {
+	struct list_head *next;
+	struct list_head *prev;
+};
+
 struct qstr {
 	union {
 		struct {
@@ -151,11 +156,30 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+struct blk_mq_hw_ctx;
+
+struct blk_mq_ctx {
+	struct blk_mq_hw_ctx *hctxs[3];
+};
+
 struct request {
 	struct request_queue *q;
+	struct blk_mq_ctx *mq_ctx;
 	unsigned int cmd_flags, __data_len;
 	__u64 __sector;
-	struct bio *bio;
+	struct bio *bio, *biotail;
+	struct list_head queuelist;
+};
+
+struct blk_flush_queue {
+	unsigned int flush_pending_idx : 1;
+	unsigned int flush_running_idx : 1;
+	struct list_head flush_queue[2];
+	struct request *flush_rq;
+};
+
+struct blk_mq_hw_ctx {
+	struct blk_flush_queue *fq;
 };
 
 struct buffer_head {

@@ -15,7 +15,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	struct request_record *record;
 	struct bio *bio = request->bio;
 	__u32 number, bio_count = 0;
-	__u64 time_ns;
+	__u64 time_ns, asker = 0;
 
 	if (!control.enabled || !disk)
 		return;
@@ -23,9 +23,12 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	if (!is_traced(number))
 		return;
 	time_ns = bpf_ktime_get_ns();
-	if (kind == RECORD_ISSUE)
+	if (kind == RECORD_ISSUE) {
 		for (; bio_count < MERGED_BIOS_LIMIT && bio; bio_count++)
 			bio = bio->bi_next;
+		if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+			asker = bio_of_flush(request);
+	}
 	record = reserve(sizeof(*record), &control.lost_requests);
 	if (!record)
 		return;
@@ -38,6 +41,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	record->flags = request->cmd_flags;
 	record->bio_count = bio_count;
 	record->error = error;
+	record->bio = asker;
 	publish(record, sizeof(*record));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files of a disk in /sys/block/flashN: flash_statistics, to be read, and flash_age, to be
- * written.
+ * The files of a disk in /sys/block/flashN: flash_statistics, to be read; flash_age, flash_record
+ * and flash_power_cut, to be written.
  */
 #include <linux/blkdev.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "disk.h"
@@ -91,9 +92,72 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 }
 static DEVICE_ATTR_WO(flash_age);
 
+static bool flash_is_at_rest(struct flash *flash)
+{
+	unsigned long flags;
+	bool rest;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	rest = !flash->in_flight;
+	spin_unlock_irqrestore(&flash->lock, flags);
+	return rest;
+}
+
+/* "1" begins a record of what is written from now on, "0" ends it. The disk must be at rest. */
+static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
+				  const char *buffer, size_t length)
+{
+	struct flash *flash = dev_to_disk(device)->private_data;
+	bool begin;
+	int error = kstrtobool(buffer, &begin);
+
+	if (error)
+		return error;
+	if (!flash_is_at_rest(flash))
+		return -EBUSY;
+	if (begin)
+		error = flash_record_begin(&flash->record, &flash->store);
+	else
+		flash_record_end(&flash->record);
+	return error ? error : length;
+}
+static DEVICE_ATTR_WO(flash_record);
+
+/*
+ * "NANOSECONDS SURVIVORS SEED" puts the disk into the state that a power cut at that moment of
+ * CLOCK_MONOTONIC, after a record began and before it ended, would have left; SURVIVORS are none,
+ * all or some (model/power_cut.h). Nobody may have the disk open: the kernel caches its contents.
+ */
+static ssize_t flash_power_cut_store(struct device *device, struct device_attribute *attribute,
+				     const char *buffer, size_t length)
+{
+	static const char * const words[] = { "none", "all", "some" };
+	struct gendisk *disk = dev_to_disk(device);
+	struct flash *flash = disk->private_data;
+	struct flash_power_cut cut = {
+		.volatile_cache = flash_config_is_volatile(&flash->config),
+	};
+	int word, error;
+	char survivors[8];
+
+	if (sscanf(buffer, "%llu %7s %llu", &cut.cut_ns, survivors, &cut.seed) != 3)
+		return -EINVAL;
+	word = match_string(words, ARRAY_SIZE(words), survivors);
+	if (word < 0)
+		return -EINVAL;
+	cut.survivors = word;
+	if (disk_openers(disk) || !flash_is_at_rest(flash))
+		return -EBUSY;
+	error = flash_record_cut(&flash->record, &flash->store, &cut);
+	return error ? error : length;
+}
+static DEVICE_ATTR_WO(flash_power_cut);
+
 static struct attribute *flash_attrs[] = {
 	&dev_attr_flash_statistics.attr,
 	&dev_attr_flash_age.attr,
+	&dev_attr_flash_record.attr,
+	&dev_attr_flash_power_cut.attr,
 	NULL,
 };
 

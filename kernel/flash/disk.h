@@ -8,6 +8,7 @@
 
 #include "dispatch.h"
 #include "model/flash_model.h"
+#include "record.h"
 #include "store.h"
 
 /* What belongs to one request. */
@@ -24,6 +25,7 @@ struct flash {
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *disk;
 	struct flash_store store;
+	struct flash_record record;
 	struct flash_dispatch dispatch;
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
 	struct flash_model model;

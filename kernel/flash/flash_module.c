@@ -100,14 +100,17 @@ u64 flash_begin(struct flash_command *command)
 	struct request *rq = blk_mq_rq_from_pdu(command);
 	struct flash *flash = rq->q->queuedata;
 	unsigned long flags;
-	u64 completion_ns;
+	u64 issue_ns, completion_ns;
 
 	/* The service begins now: what the copy costs the processor runs beside it. */
 	spin_lock_irqsave(&flash->lock, flags);
-	completion_ns = flash_model_submit(&flash->model, &command->request, ktime_get_ns());
+	issue_ns = ktime_get_ns();
+	completion_ns = flash_model_submit(&flash->model, &command->request, issue_ns);
 	spin_unlock_irqrestore(&flash->lock, flags);
 
 	command->status = flash_move_data(rq, command->request.operation);
+	if (READ_ONCE(flash->record.running))
+		flash_record_add(&flash->record, rq, command, issue_ns, completion_ns);
 	return completion_ns;
 }
 
@@ -211,7 +214,7 @@ static void flash_set_limits(struct request_queue *queue, const struct flash_con
 	blk_queue_max_write_zeroes_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
 	queue->limits.discard_granularity = FLASH_SLOT_BYTES;
 	/* Every write is durable when it completes: nothing to flush or force. */
-	if (!config->cache_bytes || config->power_loss_protection)
+	if (!flash_config_is_volatile(config))
 		blk_queue_write_cache(queue, false, false);
 	else
 		blk_queue_write_cache(queue, true, config->fua);
@@ -243,6 +246,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 
 	spin_lock_init(&flash->lock);
 	flash_store_init(&flash->store);
+	flash_record_init(&flash->record);
 	error = flash_init_model(flash);
 	if (error)
 		return error;
@@ -293,6 +297,7 @@ static void flash_remove(struct flash *flash)
 	flash_dispatch_stop(flash);
 	put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);
+	flash_record_free(&flash->record);
 	flash_store_free(&flash->store);
 	vfree(flash->tables);
 }

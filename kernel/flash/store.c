@@ -5,7 +5,7 @@
  * Takes three quarters of the memory at most: a write beyond fails, the machine lives.
  *
  * Called in process context only (queue_rq), so the lock leaves interrupts on. It is held for a
- * page at a time.
+ * page at a time; flash_store_clone() takes none, as both stores are at rest.
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -39,6 +39,27 @@ static bool segment_is_zero(const struct bio_vec *segment, unsigned int done, un
 
 	kunmap_local(data);
 	return zero;
+}
+
+int flash_store_clone(struct flash_store *store, struct flash_store *from)
+{
+	struct page *page, *copy;
+	unsigned long index;
+
+	xa_for_each(&from->pages, index, page) {
+		if (store->page_count >= store->page_count_max)
+			return -ENOMEM;
+		copy = alloc_page(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+		if (!copy)
+			return -ENOMEM;
+		copy_highpage(copy, page);
+		if (xa_is_err(xa_store(&store->pages, index, copy, GFP_KERNEL))) {
+			__free_page(copy);
+			return -ENOMEM;
+		}
+		store->page_count++;
+	}
+	return 0;
 }
 
 /* queue_rq may not sleep, so it may not wait for memory to be reclaimed. */

@@ -17,6 +17,9 @@ struct flash_store {
 void flash_store_init(struct flash_store *store);
 void flash_store_free(struct flash_store *store);
 
+/* Fills an empty store with what another holds. May sleep. -ENOMEM: with a part of it. */
+int flash_store_clone(struct flash_store *store, struct flash_store *from);
+
 /* Copies one segment, within one page, from (write) or to the store. -ENOMEM: no page is left. */
 int flash_store_copy(struct flash_store *store, const struct bio_vec *segment, loff_t offset_bytes,
 		     bool write);

@@ -9,11 +9,11 @@ import pytest
 
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.execute import case_json
+from jojlab.experiment.execute import Laboratory, Options, case_json
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image, build_image
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.build import Image, build_image
+from jojlab.guest.image.ready import agent_path
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
@@ -55,3 +55,9 @@ def bad_image(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Image:
     command = ["cc", "-O1", "-static", "-Wall", "-Werror", "-Wno-implicit-fallthrough"]
     subprocess.run([*command, "-o", str(program), str(HERE / "init.c")], check=True)
     return build_image(cache, program, None)
+
+
+@pytest.fixture
+def lab(cache: Cache, image: Image) -> Laboratory:
+    """Where run_experiment runs."""
+    return Laboratory(image, cache, {}, Options())

@@ -10,34 +10,16 @@ import pytest
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.run.summary import summarise
 from jojlab.errors import UseError
-from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.execute import Laboratory, Options
 from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
-from jojlab.experiment.read import EXPERIMENTS, find, read
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
-from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
-
-ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
-
-
-@pytest.fixture
-def lab(cache: Cache, image: Image) -> Laboratory:
-    return Laboratory(image, cache, {}, Options(jobs=2))
-
-
-def run_experiment(
-    lab: Laboratory, out: Path, name: str, *settings: str, jobs: int = 2, use_cache: bool = True
-) -> RunFolder:
-    asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))
-    options = Options(jobs=jobs, use_cache=use_cache)
-    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, Unwatched())
-    assert [entry.reason for entry in run.cases if entry.reason] == []
-    return run
+from tests.guest.experiments import ALL_FILESYSTEMS, assert_complete, few_inserts, run_experiment
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +33,10 @@ def journal_modes(
 
 
 def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> None:
-    captures = list(journal_modes.captures())
-    assert len(captures) == len(FILESYSTEMS) * len(JOURNAL_MODES) * len(SQLITE)
-    for entry, _, capture in captures:
-        assert not capture.incomplete, (entry.case_id, capture.manifest["incomplete_reasons"])
+    assert len(list(journal_modes.captures())) == len(FILESYSTEMS) * len(JOURNAL_MODES) * len(
+        SQLITE
+    )
+    assert_complete(journal_modes)
     assert not summarise(journal_modes).incomplete
 
 
@@ -148,17 +130,10 @@ def test_one_insert_costs_what_it_is_known_to_cost(lab: Laboratory, tmp_path: Pa
 
 
 def test_an_atomic_write_of_f2fs_needs_no_journal(lab: Laboratory, tmp_path: Path) -> None:
-    run = run_experiment(
-        lab,
-        tmp_path / "run",
-        "journal-modes",
-        *("filesystem=f2fs", "journal_mode=truncate", "batch_atomic_write=on"),
-        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
-    )
-    [(entry, _, capture)] = list(run.captures())
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    settings = ("filesystem=f2fs", "journal_mode=truncate", "batch_atomic_write=on")
+    capture, bill = few_inserts(lab, tmp_path / "run", *settings)
     assert capture.manifest["batch_atomic_commits"] >= 13
-    rows = bill_json(run, entry.case_id)["rows"]
+    rows = bill["rows"]
     assert not [row for row in rows if row["file_kind"] == "db-journal"]
     [data] = [row for row in rows if row["block_type"] == "data"]
     assert (data["file"], data["bytes"]) == ("/main.db", 8192)
@@ -171,17 +146,9 @@ def test_ext4_is_attributed_in_every_data_mode(
     lab: Laboratory, tmp_path: Path, data_mode: str, journalled_kib: int
 ) -> None:
     """One insert changes 24 KiB of files, which data=journal writes to ext4's journal first."""
-    run = run_experiment(
-        lab,
-        tmp_path / "run",
-        "journal-modes",
-        *("filesystem=ext4", f"mount_options=noatime,data={data_mode}", "journal_mode=truncate"),
-        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
-    )
-    [(entry, _, capture)] = list(run.captures())
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    settings = ("filesystem=ext4", f"mount_options=noatime,data={data_mode}")
+    capture, bill = few_inserts(lab, tmp_path / "run", *settings, "journal_mode=truncate")
     assert f"data={data_mode}" in capture.manifest["configuration"]["mount"]
-    bill = bill_json(run, entry.case_id)
     assert bill["lost_events"] == bill["unattributed_bytes"] == 0
     of_files = [row for row in bill["rows"] if row["file_kind"] in ("db", "db-journal")]
     copies = [row["bytes"] for row in of_files if row["block_type"] == "fs-journal"]

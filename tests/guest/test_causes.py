@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from jojlab.analysis.commit.bill import bill_json
-from jojlab.experiment.execute import Laboratory, Options
-from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
-from tests.guest.test_captures import ALL_FILESYSTEMS, run_experiment
-
-
-@pytest.fixture
-def lab(cache: Cache, image: Image) -> Laboratory:
-    return Laboratory(image, cache, {}, Options(jobs=2))
-
+from jojlab.experiment.execute import Laboratory
+from tests.guest.experiments import ALL_FILESYSTEMS, few_inserts, run_experiment
 
 # What one insert makes a filesystem commit: journal and metadata, by the file that is synced.
 # Where the reasons of commits differ, allocation came with the one or with the next.
@@ -85,15 +75,8 @@ def test_every_way_to_wait_is_a_cause(lab: Laboratory, tmp_path: Path) -> None:
 
 
 def test_compressed_extents_of_btrfs_have_their_file(lab: Laboratory, tmp_path: Path) -> None:
-    run = run_experiment(
-        lab,
-        tmp_path / "run",
-        "journal-modes",
-        *("filesystem=btrfs", "mount_options=noatime,compress-force=zstd", "journal_mode=wal"),
-        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
-    )
-    [(entry, _, capture)] = list(run.captures())
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
-    data = [row for row in bill_json(run, entry.case_id)["rows"] if row["block_type"] == "data"]
+    settings = ("filesystem=btrfs", "mount_options=noatime,compress-force=zstd")
+    _, bill = few_inserts(lab, tmp_path / "run", *settings, "journal_mode=wal")
+    data = [row for row in bill["rows"] if row["block_type"] == "data"]
     assert {row["file"] for row in data} == {"/main.db-wal"}
     assert 0 < sum(row["bytes"] for row in data) < 8192

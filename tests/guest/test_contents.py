@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import MKFS_PACKAGES, Extras, Image, build_image
-from jojlab.guest.modules import ROOTS
+from jojlab.guest.image.build import MKFS_PACKAGES, Extras, Image, build_image
+from jojlab.guest.image.modules import ROOTS
 
 
 def test_building_again_changes_nothing(cache: Cache, image: Image, agent: Path) -> None:

@@ -14,7 +14,7 @@ from jojlab.device.profile import DEVICES, read_profile
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import case_json
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case

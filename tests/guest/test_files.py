@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from jojlab.errors import UseError
-from jojlab.experiment.execute import Laboratory, Options
+from jojlab.experiment.execute import Laboratory
 from jojlab.experiment.fields import SYNC_MODES
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
-from tests.guest.test_captures import run_experiment
+from tests.guest.experiments import assert_complete, run_experiment
 
 OPERATIONS = 37 + 5  # measured and warm-up
 RECORD_BYTES = 4096
@@ -26,11 +26,6 @@ WRITTEN_AT_ONCE = set(SYNC_MODES) - {"none", "mmap", "mmap_async"}
 FLUSHED = WRITTEN_AT_ONCE - {"o_direct", "sync_file_range"}
 # And of those the ones that make the file's times durable too, by a commit of the journal.
 WITH_TIMES = {"o_sync", "fsync", "o_direct_sync"}
-
-
-@pytest.fixture
-def lab(cache: Cache, image: Image) -> Laboratory:
-    return Laboratory(image, cache, {}, Options())
 
 
 def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
@@ -46,13 +41,6 @@ def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
     runs = runs.inner_join(requests, [*capture, "request_id"])
     sums = runs.group_by("case_id", "phase").agg(total=runs["run_bytes"].sum().cast("int64"))
     return {(row["case_id"], row["phase"]): row["total"] for row in rows_of(sums)}
-
-
-def assert_complete(run: RunFolder) -> None:
-    for entry, _, capture in run.captures():
-        manifest = capture.manifest
-        assert manifest["lost_events"] == manifest["unattributed_bytes"] == 0, entry.case_id
-        assert not capture.incomplete, (entry.case_id, manifest["incomplete_reasons"])
 
 
 def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case

@@ -17,7 +17,7 @@ from jojlab.errors import UseError
 from jojlab.guest import process
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image, build_image
+from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.qemu import Machine
 from jojlab.guest.runner import run_case
 from jojlab.guest.snapshot import snapshot
@@ -157,7 +157,7 @@ import resource, signal, sys
 from pathlib import Path
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 signal.signal(signal.SIGINT, signal.default_int_handler)
 root, fingerprint, kernel, initramfs, case, most_bytes, out = sys.argv[1:]
@@ -189,8 +189,7 @@ def test_a_killed_lab_leaves_no_guest(
     snapshot(cache, bad_image, Machine(SHIFT))
     with elsewhere(cache, bad_image, '"hang"', tmp_path / "out") as lab:
         assert lab.stdout
-        while lab.stdout.readline().strip() != "run":
-            pass
+        assert "run" in map(str.strip, lab.stdout), "it ended before its guest ran"
         wait_until(lambda: len(guests(cache)) > 0)
         os.kill(lab.pid, number)
         lab.wait()

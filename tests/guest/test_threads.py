@@ -7,22 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.experiment.execute import Laboratory, Options
+from jojlab.experiment.execute import Laboratory
 from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image import Image
+from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
-from tests.guest.test_captures import run_experiment
-from tests.guest.test_files import assert_complete
+from tests.guest.experiments import assert_complete, run_experiment
 from tests.guest.test_run_case import fresh
-
-
-@pytest.fixture
-def lab(cache: Cache, image: Image) -> Laboratory:
-    return Laboratory(image, cache, {}, Options())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.experiment.fields import Value
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.ready import agent_path
 from jojlab.live.options import live_settings
 
 pytestmark = pytest.mark.skipif(
@@ -129,6 +129,29 @@ def test_an_io_uring_takes_the_place_of_the_calls(tmp_path: Path, sync_mode: str
     # One entry each: the write, and the sync after it.
     assert len(entered) == sum(call.result for call in entered) == OPERATIONS + syncs
     assert syncs == (OPERATIONS if sync_mode == "fsync" else 0)
+
+
+@pytest.mark.parametrize("operation", ["insert", "update", "delete"])
+def test_no_operation_needs_a_temporary_file(tmp_path: Path, operation: str) -> None:
+    # As the help of temp_store says; that it is in force, agent/src/workload/sqlite/tests.rs shows.
+    calls, _, _ = traced(
+        tmp_path,
+        workload=f"sqlite-{operation}",
+        temp_store="file",
+        databases=2,
+        tables=2,
+        statements=5,
+        selects=3,
+        auto_vacuum="full",
+        secure_delete="on",
+        key_order="random",
+        value_bytes=20_000,
+        initial_rows=200,
+    )
+    made = [call for call in calls if call.name == "openat" and "O_CREAT" in call.arguments]
+    assert any("main.db" in call.arguments for call in made)
+    # SQLite's temporary files, by the kernel's way and by that of older kernels.
+    assert not [call for call in calls if re.search("O_TMPFILE|/etilqs_", call.arguments)]
 
 
 def test_a_super_journal_is_written_synced_and_removed(tmp_path: Path) -> None:

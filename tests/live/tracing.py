@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.errors import MachineError
-from jojlab.guest.ready import agent_path
+from jojlab.guest.image.ready import agent_path
 
 Row = dict[str, Any]
 

@@ -12,7 +12,9 @@ mod drafts;
 mod fields;
 mod file_kind;
 mod files;
-mod flush_line;
+mod flush_askers;
+#[cfg(test)]
+mod flush_machine;
 mod gaps;
 mod glob;
 mod kernel;

@@ -51,6 +51,7 @@ struct Control {
     btrfs_packed_write: u64,
     btrfs_packed_read: u64,
     btrfs_direct: u64,
+    chain_end_io: u64,
     vmemmap_base: u64,
     page_offset_base: u64,
     bios: u64,
@@ -65,7 +66,7 @@ struct Control {
     caught_runs: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 216);
+const _: () = assert!(size_of::<Control>() == 224);
 
 /// struct settings of kernel/block/event.h: what the verifier knows.
 #[repr(C)]
@@ -221,6 +222,7 @@ impl Program {
             let direct = ["btrfs_end_dio_bio", "btrfs_dio_end_io"];
             let direct = direct.into_iter().find(|name| symbols.address(name) != 0);
             set(&raw mut (*control).btrfs_direct, direct.unwrap_or_default());
+            set(&raw mut (*control).chain_end_io, "bio_chain_endio");
             set(&raw mut (*control).vmemmap_base, "vmemmap_base");
             set(&raw mut (*control).page_offset_base, "page_offset_base");
         }

@@ -8,7 +8,7 @@ const BIO_BYTES: usize = 136;
 const RUN_BYTES: usize = 88;
 const PATH_BYTES: usize = 56;
 const SYNC_BYTES: usize = 64;
-const REQUEST_BYTES: usize = 48;
+const REQUEST_BYTES: usize = 56;
 const CHANGE_BYTES: usize = 48;
 const NAME_BYTES: usize = 48;
 
@@ -180,6 +180,7 @@ pub struct Request {
     pub flags: u32,
     pub bio_count: u32,
     pub error: u32,
+    pub bio: u64,
 }
 
 /// Decodes one record as it left the ring.
@@ -370,6 +371,7 @@ fn decode_request(mut fields: Fields) -> Request {
         flags: fields.u32(),
         bio_count: fields.u32(),
         error: fields.u32(),
+        bio: fields.u64(),
     }
 }
 

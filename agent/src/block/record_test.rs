@@ -144,3 +144,15 @@ fn a_bio_says_which_call_its_submitter_is_in() {
     let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
     assert_eq!(bio.call, None);
 }
+
+#[test]
+fn a_request_is_decoded_by_the_offsets_of_event_h() {
+    let mut record = bytes(6, REQUEST_BYTES, &[(8, 1000), (16, 0xabc), (24, 2048), (48, 0xdef)]);
+    for (offset, value) in [(4, 7u32), (32, 4096), (36, 0x801), (40, 2), (44, 10)] {
+        record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let Ok(Record::Issue(request)) = decode(&record) else { panic!("not an issue") };
+    assert_eq!((request.device, request.time_ns, request.request), (7, 1000, 0xabc));
+    assert_eq!((request.sector, request.length_bytes, request.flags), (2048, 4096, 0x801));
+    assert_eq!((request.bio_count, request.error, request.bio), (2, 10, 0xdef));
+}

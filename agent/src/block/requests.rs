@@ -9,11 +9,9 @@ use super::causes::Cause;
 use super::classify::{BlockType, Class};
 use super::drafts::{Draft, DraftRun};
 use super::file_kind;
-use super::flush_line::FlushLine;
+use super::flush_askers::FlushAskers;
 use super::gaps::Gaps;
-use super::kernel::{
-    FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, OPERATION_WRITE, STATUS_AGAIN,
-};
+use super::kernel::{FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN};
 use super::pieces::{Part, Piece, Pieces};
 use super::queued_bio::{self, FLUSH, QueuedBio};
 use super::record::{Bio, Request, Run};
@@ -39,8 +37,8 @@ struct OpenRequest {
     sector: u64,
     length_bytes: u32,
     left_bytes: u64,
-    /// The bio whose FUA the block layer replaces by a flush after this request.
-    flush_after: Option<Rc<QueuedBio>>,
+    /// Of a flush: the bio that it is for.
+    bio: u64,
 }
 
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
@@ -52,7 +50,7 @@ pub struct Joiner {
     bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
-    flushes: BTreeMap<u32, FlushLine<QueuedBio>>,
+    flush_askers: FlushAskers,
     drafts: VecDeque<Draft>,
     /// Of the first draft.
     first_id: i64,
@@ -88,9 +86,8 @@ impl Joiner {
             left_sectors += sectors;
         }
         let queued = Rc::new(QueuedBio { bio, runs, cause });
-        if queued.bio.flags & FLAG_PREFLUSH != 0 {
-            let line = self.flushes.entry(lane.0).or_default();
-            line.ask(queued.clone(), queued.bio.length_bytes == 0);
+        if queued.bio.flags & (FLAG_PREFLUSH | FLAG_FUA) != 0 {
+            self.flush_askers.ask(queued.clone());
         }
         if left_sectors > 0 {
             self.bios.insert(number, Waiting { queued, left_sectors });
@@ -115,7 +112,7 @@ impl Joiner {
             row.block_type = FLUSH.into();
             row.file_kind = file_kind::NONE.into();
         }
-        self.push(&request, row, runs, bios, None);
+        self.push(&request, row, runs, bios);
     }
 
     /// A bio ended that was in no request of its disk: it was the request, or failed before it got
@@ -130,9 +127,7 @@ impl Joiner {
         let Some(number) = found.map(|(number, _)| *number).filter(|_| end.error != 0) else {
             return;
         };
-        if let Some(waiting) = self.bios.remove(&number) {
-            self.flushes.entry(end.device).or_default().wrote(&[waiting.queued]);
-        }
+        self.bios.remove(&number);
         self.pieces.forget(number);
         // Of an asynchronous call that shall not wait: it sends another bio when it can.
         self.gaps.failed_requests += u64::from(end.error != STATUS_AGAIN);
@@ -141,9 +136,9 @@ impl Joiner {
     /// The driver got a request: a row, unless it is one that was put back.
     pub fn issue(&mut self, request: &Request) {
         let again = self.open.get(&request.request).filter(|open| {
-            open.left_bytes > 0
-                && open.sector == request.sector
+            open.sector == request.sector
                 && open.length_bytes == request.length_bytes
+                && open.bio == request.bio
         });
         if let Some(open) = again
             && let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize)
@@ -165,19 +160,14 @@ impl Joiner {
         }
         let (bios, runs) = self.tie(&parts);
         self.count_unknown(&runs);
-        // A bio's own flush comes before its data: it cannot be waiting for that any more.
-        self.flushes.entry(request.device).or_default().wrote(&bios);
-        let stripped = request.flags & FLAG_FUA == 0 && operation == OPERATION_WRITE;
-        let wants_fua = |queued: &&Rc<QueuedBio>| queued.bio.flags & FLAG_FUA != 0;
-        let flush_after = bios.iter().find(wants_fua).cloned().filter(|_| stripped);
         let mut row = self.new_row(request, &bios);
         row.sector = Some(request.sector as i64);
-        self.push(request, row, runs, bios, flush_after);
+        self.push(request, row, runs, bios);
     }
 
     /// A flush that the block layer made has no bio, and a kworker issues it.
     fn issue_flush(&mut self, request: &Request) {
-        let asker = self.flushes.entry(request.device).or_default().issue();
+        let asker = self.flush_askers.find(request.device, request.bio);
         if asker.is_none() {
             if self.is_of_others(request) {
                 self.gaps.edge_requests += 1;
@@ -191,7 +181,7 @@ impl Joiner {
         row.length_bytes = 0;
         row.block_type = FLUSH.into();
         row.file_kind = file_kind::NONE.into();
-        self.push(request, row, Vec::new(), bios, None);
+        self.push(request, row, Vec::new(), bios);
     }
 
     fn count_unknown(&mut self, runs: &[DraftRun]) {
@@ -218,19 +208,18 @@ impl Joiner {
         row: rows::Request,
         runs: Vec<DraftRun>,
         bios: Vec<Rc<QueuedBio>>,
-        flush_after: Option<Rc<QueuedBio>>,
     ) {
         let request_id = row.request_id;
         let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
         let asker_file = asker.and_then(|asker| asker.file);
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
-        let (sector, length_bytes) = (request.sector, request.length_bytes);
+        let Request { sector, length_bytes, bio, .. } = *request;
         let left_bytes = match request.flags & OPERATION_MASK {
             OPERATION_FLUSH => 0,
             _ => u64::from(length_bytes),
         };
-        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, flush_after };
+        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, bio };
         if let Some(lost) = self.open.insert(request.request, open) {
             // Its address was used again: the completion in between was not seen.
             self.give_up(lost.request_id);
@@ -239,20 +228,14 @@ impl Joiner {
 
     /// The device was done with a request, or with a part of it.
     pub fn complete(&mut self, request: &Request) {
-        // The empty request of a PREFLUSH bio completes without ever having been issued.
-        let Some(open) = self.open.get_mut(&request.request) else {
-            self.flushes.entry(request.device).or_default().completed(request.request);
-            return;
-        };
+        // A request that waited for flushes completes once more at their end (block/blk-flush.c).
+        let Some(open) = self.open.get_mut(&request.request) else { return };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
         if open.left_bytes > 0 && request.error == 0 {
             return;
         }
         self.gaps.failed_requests += u64::from(request.error != 0);
         let Some(open) = self.open.remove(&request.request) else { return };
-        if let Some(bio) = open.flush_after {
-            self.flushes.entry(request.device).or_default().ask_after(bio, request.request);
-        }
         if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
             draft.row.complete_ns = Some(request.time_ns as i64);
             draft.done = true;

@@ -9,6 +9,7 @@ use crate::case::{self, Case, verify::Verification};
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::guest::clock::Clock;
 use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
+use crate::power_cut::PowerCuts;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -61,6 +62,10 @@ fn run_case(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
     if let Some(verification) = Verification::parse(json) {
         return verification.run(module, tracer, results);
+    }
+    if let Some(cuts) = PowerCuts::parse(json) {
+        let cuts = cuts.map_err(|error| WrongUse(format!("power cuts: {error}")))?;
+        return cuts.run(module, results);
     }
     let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
     case::run::run(&case, module, clock, tracer, results)

@@ -7,8 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::disk::{Disk, DiskError, Witness};
 
@@ -23,12 +25,34 @@ pub enum FlashError {
     Refused { path: PathBuf, parameters: String, source: io::Error, messages: String },
     #[error("cannot age the flash device by {path}: {source}")]
     Ageing { path: PathBuf, source: io::Error },
+    #[error("cannot let the flash device record what is written by {path}: {source}")]
+    Record { path: PathBuf, source: io::Error },
+    #[error("cannot cut the flash device's power by {path}: {source}")]
+    PowerCut { path: PathBuf, source: io::Error },
+    #[error("more was written than memory holds a record of")]
+    RecordOverflown,
     #[error("cannot read the flash statistics {path}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("flash statistics, line {line}: \"{text}\" is not \"name value\"")]
     Malformed { line: usize, text: String },
     #[error("flash statistics have no {name}: flash.ko is not of this version")]
     Missing { name: &'static str },
+}
+
+/// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
+pub const FREE_ATTEMPTS: u32 = 60_000;
+pub const FREE_PAUSE: Duration = Duration::from_millis(1);
+
+impl FlashError {
+    /// Whether it is only that the device is in use.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Record { source, .. } | Self::PowerCut { source, .. } => {
+                source.kind() == io::ErrorKind::ResourceBusy
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Inserts the module file and waits for the disks. `models` are the `[model]` of the profiles, a
@@ -67,6 +91,31 @@ pub fn insert(
 pub fn age(folder: &Path) -> Result<(), FlashError> {
     let path = folder.join("flash_age");
     fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
+}
+
+/// Begins or ends the record of what is written to the device with this folder.
+///
+/// # Errors
+/// If requests are under way, or memory does not hold the device's contents twice.
+pub fn record(folder: &Path, on: bool) -> Result<(), FlashError> {
+    let path = folder.join("flash_record");
+    fs::write(&path, if on { "1" } else { "0" })
+        .map_err(|source| FlashError::Record { path, source })
+}
+
+/// Puts the device with this folder into the state that a power cut at `cut_ns` would have left, a
+/// moment of the record. `survivors` are none, some or all (kernel/flash/model/power_cut.h).
+///
+/// # Errors
+/// If somebody has the device open, there is no record, or it is not whole as memory ran out.
+pub fn cut_power(folder: &Path, cut_ns: i64, survivors: &str, seed: u64) -> Result<(), FlashError> {
+    let path = folder.join("flash_power_cut");
+    fs::write(&path, format!("{cut_ns} {survivors} {seed}")).map_err(|source| {
+        match Errno::from_io_error(&source) {
+            Some(Errno::OVERFLOW) => FlashError::RecordOverflown,
+            _ => FlashError::PowerCut { path, source },
+        }
+    })
 }
 
 /// What the device with this folder counted, all of one instant; the names are in

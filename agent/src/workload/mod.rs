@@ -127,6 +127,14 @@ enum Remains {
 }
 
 impl Finished {
+    /// The databases' files; empty where the workload is not SQLite's.
+    pub fn databases(&self) -> Vec<PathBuf> {
+        match &self.remains {
+            Remains::Sqlite(remains) => remains.iter().flat_map(|it| it.paths.clone()).collect(),
+            Remains::File(_) => Vec::new(),
+        }
+    }
+
     /// Checks that the files hold what the workload put there.
     ///
     /// # Errors

@@ -9,17 +9,9 @@ from jojlab.analysis.commit.bill import Total, bill_for_case, bill_json, commit_
 from jojlab.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
-from tests.captures import CaptureBuilder, make_run, truncate_capture, wal_capture
+from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
 
 KIB = 1024
-
-
-def run_of(folder: Path, builder: CaptureBuilder) -> RunFolder:
-    run = RunFolder.create(
-        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(folder / "made"))
-    return run
 
 
 def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], tuple[Any, Any]]:

@@ -2,9 +2,8 @@ from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_for_case, commit_bills
 from jojlab.report.words import reasons
-from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder
+from tests.captures import CaptureBuilder, run_of
 
 KIB = 1024
 
@@ -24,10 +23,7 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
 
     builder.transaction(body)
     builder.transaction(body)
-    run = RunFolder.create(
-        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    run = run_of(tmp_path, builder)
     bill = commit_bills(open_tables(run))["a"]
     told = bill_for_case(bill)
     assert [(row["home"], row["bytes"]) for row in told["journal_copies"]] == [

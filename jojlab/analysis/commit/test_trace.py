@@ -2,9 +2,8 @@ from functools import partial
 from pathlib import Path
 
 from jojlab.analysis.commit.trace import commit_traces
-from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder, make_run
+from tests.captures import CaptureBuilder, make_run, run_of
 
 
 def test_a_truncate_commit_in_order(tmp_path: Path) -> None:
@@ -32,10 +31,7 @@ def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
     sizes = [4096, 8192, 8192, 65536]
     for length_bytes in sizes:
         builder.transaction(partial(builder.request, [("data", "", None, length_bytes)]))
-    run = RunFolder.create(
-        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    run = run_of(tmp_path, builder)
     trace = commit_traces(open_tables(run))["a"]
     assert trace.transaction_id == 1
     assert [r.length_bytes for r in trace.runs] == [8192]

@@ -6,7 +6,7 @@ from jojlab.analysis.figures.case_figures import DEVICE_FIGURES, FIGURES, case_f
 from jojlab.analysis.figures.nand_writes import NAND_FIGURES
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder, make_run
+from tests.captures import CaptureBuilder, make_run, run_of
 
 WAL = "filesystem=ext4,journal_mode=wal"
 TRUNCATE = "filesystem=ext4,journal_mode=truncate"
@@ -48,28 +48,9 @@ def run_of_transactions(
 ) -> RunFolder:
     """Make a run of one capture: (phase, kind, begin_ns, commit_ns, return_ns), no requests."""
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
-    for number, (phase, kind, begin_ns, commit_ns, return_ns) in enumerate(transactions):
-        builder.tables["transactions"].append(
-            {
-                "transaction_id": number,
-                "thread": 0,
-                "tid": 1,
-                "phase": phase,
-                "kind": kind,
-                "databases": 1,
-                "begin_ns": begin_ns,
-                "commit_ns": commit_ns,
-                "return_ns": return_ns,
-                "sync_calls": 1,
-                "wal_frames": 0,
-                "busy_retries": 2,
-            }
-        )
-    run = RunFolder.create(
-        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(folder / "made"))
-    return run
+    for transaction in transactions:
+        builder.add_transaction(*transaction)
+    return run_of(folder, builder)
 
 
 def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> None:
@@ -89,10 +70,7 @@ def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> 
         builder.tables["counters"].append(
             {"phase": phase, "source": source, "name": name, "value": value}
         )
-    run = RunFolder.create(
-        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    run = run_of(tmp_path, builder)
     median = case_figures(open_tables(run))["a"].median
     assert median["cpu_user_ns_per_commit"] == 250
     assert median["cpu_system_ns_per_commit"] == 500
@@ -120,14 +98,6 @@ def test_nand_bytes_are_of_the_whole_capture_and_of_a_modelled_device(tmp_path: 
     median = case_figures(open_tables(run_of(tmp_path / "modelled", builder)))["a"].median
     assert median["ftl_wa"] == 3.0
     assert median["nand_bytes_per_commit"] == 24576
-
-
-def run_of(folder: Path, builder: CaptureBuilder) -> RunFolder:
-    run = RunFolder.create(
-        folder / "run", experiment={}, seeds=[1], cases=[("a", builder.case)], fingerprint={}
-    )
-    run.add_capture("a", 1, builder.write(folder / "made"))
-    return run
 
 
 def test_percentiles_are_measured_values(tmp_path: Path) -> None:

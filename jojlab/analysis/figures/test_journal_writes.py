@@ -1,9 +1,8 @@
 from pathlib import Path
 
-from jojlab.analysis.commit.test_bill import run_of
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder, truncate_capture, wal_capture
+from tests.captures import CaptureBuilder, run_of, truncate_capture, wal_capture
 
 
 def test_the_first_write_into_the_journal_of_each_commit(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from jojlab.analysis.run.compare import compare, differences
 from jojlab.analysis.run.summary import summarise
 from jojlab.trace.run_folder import RunFolder
-from tests.captures import make_run, wal_capture
+from tests.captures import make_run, run_of, wal_capture
 
 
 def test_equal_runs_are_the_same(tmp_path: Path) -> None:
@@ -37,13 +37,9 @@ def test_the_fields_behind_one_name_are_told(tmp_path: Path) -> None:
     runs = []
     for name, journal_mode in (("a", "wal"), ("b", "truncate")):
         case = {"filesystem": "ext4", "journal_mode": journal_mode}
-        run = RunFolder.create(
-            tmp_path / name, experiment={}, seeds=[1], cases=[("case", case)], fingerprint={}
-        )
-        run.add_capture("case", 1, wal_capture(case, 1, 3).write(tmp_path / f"made-{name}"))
-        runs.append(summarise(run))
+        runs.append(summarise(run_of(tmp_path / name, wal_capture(case, 1, 3))))
     comparison = compare(*runs)
-    assert comparison.settings == {"case": {"journal_mode": ("wal", "truncate")}}
+    assert comparison.settings == {"a": {"journal_mode": ("wal", "truncate")}}
     assert compare(runs[0], runs[0]).settings == {}
 
 

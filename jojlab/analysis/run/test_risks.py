@@ -13,6 +13,8 @@ from jojlab.experiment.cases import complete
         ({"journal_mode": "delete", "synchronous": "extra"}, ""),
         ({"journal_mode": "off"}, "corrupt"),
         ({"journal_mode": "memory"}, "corrupt"),
+        ({"journal_mode": "off", "filesystem": "f2fs", "batch_atomic_write": "on"}, "corrupt"),
+        ({"journal_mode": "memory", "filesystem": "f2fs", "batch_atomic_write": "on"}, ""),
         ({"journal_mode": "wal", "synchronous": "normal"}, "last commits, and no more"),
         ({"journal_mode": "truncate", "synchronous": "normal"}, "may corrupt"),
         ({"synchronous": "off"}, "lose commits and corrupt"),

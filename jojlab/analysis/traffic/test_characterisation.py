@@ -4,7 +4,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.analysis.commit.test_bill import run_of
 from jojlab.analysis.traffic.characterisation import (
     ATTRIBUTES,
     Characterisation,
@@ -13,7 +12,7 @@ from jojlab.analysis.traffic.characterisation import (
 )
 from jojlab.analysis.traffic.device_load import DeviceLoad
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder, truncate_capture
+from tests.captures import CaptureBuilder, run_of, truncate_capture
 
 KIB = 1024
 

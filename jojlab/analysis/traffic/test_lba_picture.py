@@ -3,11 +3,10 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.commit.classes import CLASSES
-from jojlab.analysis.commit.test_bill import run_of
 from jojlab.analysis.traffic import lba_picture
 from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
 from jojlab.trace.run_tables import open_tables
-from tests.captures import CaptureBuilder
+from tests.captures import CaptureBuilder, run_of
 
 KIB = 1024
 

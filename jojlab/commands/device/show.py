@@ -31,11 +31,13 @@ def show(
       joj device show qemu-nvme
       joj device show ./my-card.toml --json | jq .figures
     """
+    from rich.console import Console
+
     from jojlab.device.emulated import EMULATED, NOTE
     from jojlab.device.figures import measure_model
     from jojlab.device.profile import read_profile
+    from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.device import print_device
-    from jojlab.report.terminal.terminal import terminal
 
     if name in EMULATED:
         emulated = EMULATED[name]
@@ -43,7 +45,10 @@ def show(
         print(json.dumps(document, indent=1) if as_json else f"{name}: {emulated.title}\n{NOTE}")
         return
     profile = read_profile(name)
-    figures = measure_model(profile.model)
+    with Console(stderr=True).status("") as status:
+        figures = measure_model(
+            profile.model, next_is=lambda figure: status.update(f"measuring the model: {figure}")
+        )
     if not as_json:
         print_device(terminal(), profile, figures, sources=sources)
         return

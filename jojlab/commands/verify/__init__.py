@@ -1,1 +1,1 @@
-"""joj verify: checks the measuring itself, one file for each thing that is checked."""
+"""joj verify: what is said against what lies on the device, one file for each thing checked."""

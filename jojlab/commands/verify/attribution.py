@@ -130,7 +130,7 @@ def _exit_code(verdicts: list[Verdict]) -> int:
 
 
 def _print(verdicts: list[Verdict], skipped: dict[str, str]) -> None:
-    from jojlab.report.terminal.terminal import print_rows, terminal
+    from jojlab.report.terminal.console import print_rows, terminal
     from jojlab.verify.verdict import COLUMNS
 
     rows = [[verdict.row()[column] for column in COLUMNS] for verdict in verdicts]

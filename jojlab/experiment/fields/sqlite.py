@@ -160,7 +160,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "temp_store",
-        "PRAGMA temp_store; a change of one row needs no temporary file, so it costs nothing here",
+        "PRAGMA temp_store; no operation here makes a temporary file, so it costs nothing",
         "default",
         ("default", "file", "memory"),
         workloads=SQLITE,

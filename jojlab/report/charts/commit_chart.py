@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jojlab.report.charts import charts
-from jojlab.report.charts.charts import COLOURS, Datasets, Rows
+from jojlab.report.charts import vega
+from jojlab.report.charts.vega import COLOURS, Datasets, Rows
 
 Spec = dict[str, Any]
 
@@ -29,8 +29,8 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
         x = _time(latency_ms, place == len(lanes) - 1)
         layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
         layers += _lane_layers(data, inside, x, lane)
-        drawn.append({"layer": layers, "height": _lane_height(inside), "width": charts.WIDTH})
-    return charts.finished({"vconcat": drawn, "spacing": 6}, data)
+        drawn.append({"layer": layers, "height": _lane_height(inside), "width": vega.WIDTH})
+    return vega.finished({"vconcat": drawn, "spacing": 6}, data)
 
 
 def _time(latency_ms: float, last: bool) -> Spec:
@@ -62,7 +62,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str) -> list[Spec]:
         "title": lane,
         "type": "quantitative",
     }
-    source = charts.named(data, rows).to_dict()
+    source = vega.named(data, rows).to_dict()
     bars = {
         "data": source,
         "mark": {
@@ -91,7 +91,7 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str) -> list[Spec]:
 
 
 def _flush_layers(data: Datasets, flushes: Rows, x: Spec, label: bool) -> list[Spec]:
-    source = charts.named(data, flushes).to_dict()
+    source = vega.named(data, flushes).to_dict()
     bands = {
         "data": source,
         "mark": {"type": "rect", "color": COLOURS["flush"], "opacity": 0.3},
@@ -111,8 +111,8 @@ def _flush_layers(data: Datasets, flushes: Rows, x: Spec, label: bool) -> list[S
 
 def _tooltip(*names: str) -> list[Spec]:
     return [
-        {"field": name, "format": charts.NUMBER, "type": "quantitative"}
-        if name in charts.NUMBERS
+        {"field": name, "format": vega.NUMBER, "type": "quantitative"}
+        if name in vega.NUMBERS
         else {"field": name, "type": "nominal"}
         for name in names
     ]

@@ -10,8 +10,8 @@ from typing import Any
 import altair as alt
 
 from jojlab.analysis.figures.case_figures import FIGURES
-from jojlab.report.charts import charts
-from jojlab.report.charts.charts import Datasets, Rows
+from jojlab.report.charts import vega
+from jojlab.report.charts.vega import Datasets, Rows
 
 # Okabe and Ito's, in an order in which neighbours differ in lightness too.
 BARS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A30F", "#8C8C8C")
@@ -24,7 +24,7 @@ def grouped(rows: Rows, figure: str) -> dict[str, Any]:
     """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`."""
     data: Datasets = {}
     panels = list(dict.fromkeys(row["panel"] for row in rows))
-    width = (charts.WIDTH - 60 * (len(panels) - 1)) // len(panels)
+    width = (vega.WIDTH - 60 * (len(panels) - 1)) // len(panels)
     highest = max([row["high"] for row in rows] + [row["stated"] or 0 for row in rows])
     bars = list(dict.fromkeys(row["bar"] for row in rows))
     drawn = []
@@ -34,7 +34,7 @@ def grouped(rows: Rows, figure: str) -> dict[str, Any]:
         picture = picture.properties(width=width, height=_HEIGHT)
         # Altair takes no word for "no title" here.
         drawn.append(picture.properties(title=panel) if panel else picture)
-    return charts.configured(alt.hconcat(*drawn, spacing=30), data)
+    return vega.configured(alt.hconcat(*drawn, spacing=30), data)
 
 
 def _names(groups: list[str], width: int) -> alt.Axis:
@@ -49,7 +49,7 @@ def _panel(
     data: Datasets, rows: Rows, bars: list[str], highest: float, title: str, width: int
 ) -> alt.LayerChart:
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    base = alt.Chart(charts.named(data, rows)).encode(
+    base = alt.Chart(vega.named(data, rows)).encode(
         x=alt.X("group:N", sort=groups, title=None, axis=_names(groups, width)),
         xOffset=alt.XOffset("bar:N", sort=bars),
         tooltip=[
@@ -64,7 +64,7 @@ def _panel(
             "bar:N",
             sort=bars,
             scale=alt.Scale(domain=bars, range=list(BARS[: len(bars)])),
-            legend=charts.legend("") if len(bars) > 1 else None,
+            legend=vega.legend("") if len(bars) > 1 else None,
         ),
     )
     ends = base.mark_rule(strokeWidth=1.5, color="#8C8C8C").encode(y="low:Q", y2="high:Q")

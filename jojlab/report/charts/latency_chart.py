@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jojlab.report.charts import charts
-from jojlab.report.charts.charts import COLOURS, Datasets, Rows
+from jojlab.report.charts import vega
+from jojlab.report.charts.vega import COLOURS, Datasets, Rows
 
 Spec = dict[str, Any]
 
@@ -36,12 +36,12 @@ def histograms(rows: Rows) -> Spec:
         "labelPadding": 6, "title": None,
     }  # fmt: skip
     whole = {
-        "data": charts.named(data, rows).to_dict(),
+        "data": vega.named(data, rows).to_dict(),
         "facet": {"row": {"field": "case", "header": header, "sort": cases, "type": "nominal"}},
         "spec": picture,
         "spacing": 6,
     }
-    return charts.finished(whole, data)
+    return vega.finished(whole, data)
 
 
 def _time(field: str) -> Spec:
@@ -55,7 +55,7 @@ def _time(field: str) -> Spec:
 
 
 def _bins() -> Spec:
-    number = {"format": charts.NUMBER, "type": "quantitative"}
+    number = {"format": vega.NUMBER, "type": "quantitative"}
     return {
         "transform": [{"filter": "isValid(datum.share)"}],
         "mark": {"type": "rect", "color": COLOURS["rollback journal"], "opacity": 0.75},
@@ -82,7 +82,7 @@ def _bins() -> Spec:
 
 def _percentiles(names: list[str]) -> Spec:
     colours = list(PERCENTILE_COLOURS[: len(names)])
-    number = {"format": charts.NUMBER, "type": "quantitative"}
+    number = {"format": vega.NUMBER, "type": "quantitative"}
     return {
         "transform": [{"filter": "isValid(datum.percentile)"}],
         "mark": {"type": "rule", "strokeWidth": 2},

@@ -20,10 +20,17 @@ import vl_convert
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.report.sections import answer, experiment, sections, traffic, verdict
+from jojlab.report.sections import experiment
+from jojlab.report.sections.answer import short_answer
+from jojlab.report.sections.bill import bill
+from jojlab.report.sections.commits import commits
+from jojlab.report.sections.elements import Specs
+from jojlab.report.sections.method import method
+from jojlab.report.sections.overview import overview, warnings
+from jojlab.report.sections.times import latency, throughput
+from jojlab.report.sections.traffic import kinds, places
+from jojlab.report.sections.verdict import verdict
 from jojlab.report.words import text
-
-Specs = dict[str, dict[str, Any]]
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("lba_tools.js", "lba.js", "page.js")
@@ -65,11 +72,11 @@ def report_html(summary: RunSummary, run: str) -> str:
     pictures: Specs = {}
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     if summary.is_composed:
-        body = verdict.verdict(summary)
+        body = verdict(summary)
         body += "".join(experiment.whole(part, summary, run, specs) for part in summary.parts)
     else:
         body = _one_experiment(summary, run, specs, pictures)
-    body += sections.method(summary, run)
+    body += method(summary, run)
     head = _head(summary, len(shown), body)
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = "\n".join([_vega(), *own])
@@ -82,7 +89,7 @@ def report_html(summary: RunSummary, run: str) -> str:
         'img-src data:">\n'
         f"<title>{escape(summary.question or summary.name)}</title>\n"
         f"<style>\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
-        f"{head}{sections.warnings(summary)}{body}\n"
+        f"{head}{warnings(summary)}{body}\n"
         f"<footer>jojlab, {escape(summary.name)}. Each number above comes again from the command "
         "under it.</footer>\n"
         f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
@@ -95,19 +102,19 @@ def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs
     """Return the sections of a run of one experiment."""
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     # Of a run without transactions, such as an imported trace, there are no figures to glance at.
-    body = answer.short_answer(summary, run)
-    body += sections.overview(summary, run) if summary.measured or not shown else ""
+    body = short_answer(summary, run)
+    body += overview(summary, run) if summary.measured or not shown else ""
     for part in summary.parts:
         body += experiment.pictures(part, summary, specs)
         body += experiment.published(part)
     if summary.measured:
-        body += sections.throughput(summary, run, specs)
-        body += sections.latency(summary, run, specs)
+        body += throughput(summary, run, specs)
+        body += latency(summary, run, specs)
     if any(case.bill for case in summary.measured):
-        body += sections.bill(summary, run, specs)
-        body += sections.commits(summary, run, specs)
-    body += traffic.kinds(summary, run, specs)
-    body += traffic.places(summary, run, pictures)
+        body += bill(summary, run, specs)
+        body += commits(summary, run, specs)
+    body += kinds(summary, run, specs)
+    body += places(summary, run, pictures)
     return body
 
 

@@ -8,7 +8,7 @@ import vl_convert
 
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.errors import MachineError
-from jojlab.report.charts import charts
+from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
 from tests.captures import make_run
 
@@ -95,7 +95,7 @@ def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:
 
 
 def test_every_chart_is_vega_lite(summary: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "VALIDATE", True)
+    monkeypatch.setattr(vega, "VALIDATE", True)
     specs = charts_of(report_html(summary, "run"))
     assert specs
     for spec in specs.values():

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.analysis.traffic.lba_picture import COLUMNS, LbaPicture
-from jojlab.report.charts import charts
+from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html
 from jojlab.report.sections.lba_data import DELTA, lba_data
-from jojlab.report.terminal.terminal import QuietConsole, print_kinds
+from jojlab.report.terminal.console import QuietConsole
+from jojlab.report.terminal.kinds import print_kinds
 from jojlab.report.words.kind_rows import characterisation_cells
 from jojlab.trace.imports.trace_file import import_trace
 from tests.captures import make_run
@@ -61,7 +62,7 @@ def test_what_is_packed_can_be_unpacked(points: list[Any], flushes: list[Any]) -
 
 
 def test_the_report_has_kinds_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "VALIDATE", True)
+    monkeypatch.setattr(vega, "VALIDATE", True)
     run = make_run(tmp_path / "run", seeds=[1], transactions=10)
     page = report_html(summarise(run, with_traffic=True), "run")
     found = re.search(r'<script type="application/json" id="pictures">(.*?)</script>', page, re.S)

@@ -9,7 +9,7 @@ from html import escape
 from jojlab.analysis.commit.classes import ClassShare
 from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.charts.charts import COLOURS
+from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections.elements import ask, section
 from jojlab.report.words import text
 
@@ -104,7 +104,7 @@ def _safe(found: Answer) -> str:
         "Yes, by its settings",
         f"What COMMIT returned for survives a power cut: {calls} and "
         f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
-        "what it flushed. This is what the manuals say of these settings; no power was cut.",
+        "what it flushed. So the manuals say of these settings; joj verify durability tries it.",
     )
 
 

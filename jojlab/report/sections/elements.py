@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
+# The charts (Vega-Lite) or pictures of a page, by the name of their place.
+Specs = dict[str, dict[str, Any]]
 # A cell: its text, and what stands small below it.
 Cell = str | tuple[str, str]
 

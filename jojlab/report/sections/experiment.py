@@ -6,15 +6,14 @@ Gets a part of a run with its statements evaluated; computes nothing.
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.report.charts import grouped, grouped_rows
-from jojlab.report.sections import sections
 from jojlab.report.sections.elements import (
     Cell,
+    Specs,
     ask,
     banner,
     chart,
@@ -23,9 +22,8 @@ from jojlab.report.sections.elements import (
     section,
     table,
 )
+from jojlab.report.sections.overview import overview_table
 from jojlab.report.words import statements as words
-
-Specs = dict[str, dict[str, Any]]
 
 LEGEND = (
     "Printed by others, of their devices and kernels; ours of this run. A change compares two "
@@ -52,7 +50,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
         *_charts(part, summary, specs),
         *_statements(part),
         *_notes(part),
-        details("The figures", f"{len(own.cases)} cases", sections.overview_table(own)),
+        details("The figures", f"{len(own.cases)} cases", overview_table(own)),
         ask(f"joj show {run}", f"joj run experiments/{part.name}"),
     )
 

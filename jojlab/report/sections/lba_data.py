@@ -14,7 +14,7 @@ from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES
 from jojlab.analysis.traffic.lba_picture import COLUMNS, OPERATIONS, LbaPicture
-from jojlab.report.charts.charts import COLOURS
+from jojlab.report.charts.vega import COLOURS
 
 # Neighbours in time differ little in these.
 DELTA = frozenset({"begin_us", "sector"})

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.traffic.characterisation import OPERATIONS, Characterisation
-from jojlab.report.charts import charts
-from jojlab.report.sections.elements import ask, chart, details, paragraph, picture, section, table
+from jojlab.report.charts import by_case
+from jojlab.report.sections.elements import (
+    Specs,
+    ask,
+    chart,
+    details,
+    paragraph,
+    picture,
+    section,
+    table,
+)
 from jojlab.report.sections.lba_data import lba_data
 from jojlab.report.words import kind_rows
-
-Specs = dict[str, dict[str, Any]]
 
 
 def kinds(summary: RunSummary, run: str, specs: Specs) -> str:
@@ -32,7 +37,7 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> str:
                 for row in kind_rows.chart_rows(case.label, kinds, operation, attribute)
             ]
             name = f"{operation}-{attribute}-chart"
-            specs[name] = charts.shares(rows)
+            specs[name] = by_case.shares(rows)
             drawn.append(f'<h4 class="soft">{title}</h4>')
             drawn.append(chart(name, f"Shares of {operation}s by case: {title}"))
         title = f"{operation.capitalize()}s"

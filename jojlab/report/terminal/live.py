@@ -11,7 +11,7 @@ from rich.table import Table
 from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.terminal.terminal import print_case, print_warnings
+from jojlab.report.terminal.summary import print_case, print_warnings
 from jojlab.report.words import text
 
 _BAR_COLUMNS = 40

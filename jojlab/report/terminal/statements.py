@@ -8,6 +8,7 @@ from rich.table import Table
 
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Statement
+from jojlab.report.terminal.console import new_table
 from jojlab.report.words import statements as words
 
 _STYLES = {"reproduced": "green", "not reproduced": "red"}
@@ -27,8 +28,14 @@ def print_statements(console: Console, part: Part) -> None:
 
 
 def _values(values: list[Statement]) -> Table:
-    table = _table(("published", "left"), ("case", "left"), ("theirs", "right"), ("ours", "right"),
-                   ("error", "right"), ("", "left"))  # fmt: skip
+    table = new_table(
+        ("published", "left"),
+        ("case", "left"),
+        ("theirs", "right"),
+        ("ours", "right"),
+        ("error", "right"),
+        ("", "left"),
+    )
     for found in values:
         mark = "anchor" if found.anchor else "" if found.status == "stated" else found.status
         for point in found.points:
@@ -44,7 +51,7 @@ def _values(values: list[Statement]) -> Table:
 
 
 def _bounds(bounds: list[Statement]) -> Table:
-    table = _table(("published", "left"), ("verdict", "left"), ("where not", "left"))
+    table = new_table(("published", "left"), ("verdict", "left"), ("where not", "left"))
     for found in bounds:
         style = _STYLES.get(found.verdict, "yellow")
         failed = [point for point in found.points if point.holds is False]
@@ -53,11 +60,4 @@ def _bounds(bounds: list[Statement]) -> Table:
             f"[{style}]{escape(words.verdict(found))}[/{style}]",
             escape("; ".join(f"{words.compared(p)}: {words.ours(found, p)}" for p in failed)),
         )
-    return table
-
-
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for title, side in columns:
-        table.add_column(escape(title), justify="right" if side == "right" else "left")
     return table

@@ -4,7 +4,9 @@ import re
 import pytest
 
 from jojlab.analysis.run.summary import RunSummary, summarise
-from jojlab.report.terminal import terminal
+from jojlab.report.terminal.bill import print_bill
+from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
+from jojlab.report.terminal.summary import print_summary
 from tests.captures import make_run
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -20,16 +22,16 @@ def lines(printed: io.StringIO) -> list[str]:
     return [line.rstrip() for line in printed.getvalue().splitlines()]
 
 
-def console() -> tuple[terminal.QuietConsole, io.StringIO]:
+def console() -> tuple[QuietConsole, io.StringIO]:
     printed = io.StringIO()
-    return terminal.QuietConsole(file=printed, width=200, highlight=False), printed
+    return QuietConsole(file=printed, width=200, highlight=False), printed
 
 
 def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
     out, printed = console()
     bill = summary.only(WAL).cases[0].bill
     assert bill
-    terminal.print_bill(out, bill)
+    print_bill(out, bill)
     # 20 commits, two checkpoints of 12 KiB, one block of 4 KiB at the end.
     cells = [re.split(r"  +", line) for line in lines(printed)[1:]]
     assert cells == [
@@ -47,7 +49,7 @@ def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
 
 def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     out, printed = console()
-    terminal.print_summary(out, summary)
+    print_summary(out, summary)
     shown = lines(printed)
     assert shown[0] == "What does one commit cost, by filesystem and journal mode?"
     assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "off"]
@@ -58,10 +60,10 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
 
 def test_brackets_in_names_are_no_markup() -> None:
     out, printed = console()
-    terminal.print_rows(out, ["[bold]a", "n"], [["[red]x", 1], [None, 2]])
+    print_rows(out, ["[bold]a", "n"], [["[red]x", 1], [None, 2]])
     assert lines(printed) == ["[bold]a  n", "[red]x   1", "·        2"]
 
 
 def test_piped_text_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.print_rows(terminal.terminal(), ["text"], [["x" * 500]])
+    print_rows(terminal(), ["text"], [["x" * 500]])
     assert "x" * 500 in capsys.readouterr().out

@@ -36,7 +36,15 @@ def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -
 
 
 def export(capture: Capture, path: Path, format_name: str) -> int:
-    """Write `capture` to `path`, whole or not at all; return its number of requests."""
+    """Write `capture` to `path`, whole or not at all; return its number of requests.
+
+    Raises UseError for a capture that was made without a tracer: it has no request to write.
+    """
+    if not capture.manifest.get("traced", True):
+        raise UseError(
+            f"{capture.folder}: made without a tracer, as joj bench does: it has no request",
+            "trace the workload (joj trace -- COMMAND), or run it in the lab (joj run, joj bill)",
+        )
     temporary = path.with_name(f".{path.name}.partial")
     try:
         with temporary.open("wb") as stream:

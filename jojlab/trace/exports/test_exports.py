@@ -1,17 +1,17 @@
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
-from jojlab.analysis.commit.test_bill import run_of
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports.capture_file import chosen_capture, export
-from tests.captures import CaptureBuilder, make_run, truncate_capture
+from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture
 
 TRANSACTIONS = 5
 
@@ -207,6 +207,15 @@ def test_fio_reads_its_log(tmp_path: Path) -> None:
     [line] = [row for row in answer.stdout.splitlines() if row.startswith("3;fio")]
     written_kib = int(line.split(";")[46])  # fio(1), TERSE OUTPUT: total I/O of writes
     assert written_kib == TRANSACTIONS * 68 + 4
+
+
+def test_without_a_tracer_there_is_nothing_to_write(tmp_path: Path) -> None:
+    capture = truncated(tmp_path)
+    bare = replace(capture, manifest={**capture.manifest, "traced": False})
+    with pytest.raises(UseError, match="without a tracer") as caught:
+        export(bare, tmp_path / "x", "perfetto")
+    assert "joj trace" in caught.value.remedy
+    assert not list(tmp_path.glob("*x"))
 
 
 def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:

@@ -210,6 +210,8 @@ int main(int argc, char **argv)
 		perror("cannot allocate the model's tables");
 		return 3;
 	}
+	/* Each figure as it comes: a large device takes long. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	bandwidth("sequential_read_bytes_per_s", FLASH_READ);
 	bandwidth("sequential_write_bytes_per_s", FLASH_WRITE);
 	iops("random_read_iops", FLASH_READ, narrow());

@@ -54,6 +54,12 @@ struct flash_config {
 #undef FLASH_FIELD
 };
 
+/* Whether a power cut loses what has completed and was neither flushed nor forced. */
+static inline unsigned int flash_config_is_volatile(const struct flash_config *config)
+{
+	return config->cache_bytes && !config->power_loss_protection;
+}
+
 /* The value of a parameter that was not given; outside every parameter's limits. */
 #define FLASH_NOT_GIVEN (~0ULL)
 

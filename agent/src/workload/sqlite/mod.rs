@@ -4,6 +4,7 @@
 
 mod busy;
 mod databases;
+mod history;
 mod operations;
 mod randomness;
 mod remains;
@@ -19,6 +20,7 @@ use super::ledger::{self, Ledger};
 use super::{Finished, WorkloadError, batch_atomic_write, hash_of, sync_call};
 use crate::case::sqlite::{JournalMode, Sharing, SqliteSettings, Switch};
 use databases::{Database, Databases, failed};
+pub use history::History;
 use operations::{Operation, Operations, final_rows, initial_rows};
 pub use remains::Remains;
 use transactions::Runner;

@@ -1,6 +1,7 @@
 //! Real SQLite on this machine's own files: what the workload promises, without a guest.
 
 use std::num::NonZeroU64;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::inotify;
 
@@ -14,7 +15,7 @@ use crate::trace::rows::Transaction;
 
 /// Notes the phases.
 #[derive(Default)]
-struct Notes {
+pub(super) struct Notes {
     phases: Vec<&'static str>,
     open: bool,
 }
@@ -239,6 +240,32 @@ fn settings_hold_in_every_database() {
         assert_eq!(found["journal_mode"], "truncate", "{database}");
     }
     assert_eq!(configuration["atomic_across_databases"], true);
+}
+
+/// Files without a name that this process has open, and that are too large for another test's:
+/// SQLite's temporary ones have none, from O_TMPFILE or unlinked at once.
+fn large_temporary_files() -> usize {
+    std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| std::fs::metadata(entry.unwrap().path()).ok())
+        .filter(|file| file.nlink() == 0 && file.len() > 4 << 20)
+        .count()
+}
+
+/// No operation of ours needs a temporary file (tests/live/test_strace.py), so this brings one.
+#[test]
+fn a_temporary_table_is_where_temp_store_says() {
+    for (temp_store, files) in [(TempStore::File, 1), (TempStore::Memory, 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = SqliteSettings { temp_store, ..settings() };
+        let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
+        let databases = &sqlite.connections[0].databases;
+        let spilling = "CREATE TEMP TABLE large (value);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+            INSERT INTO large SELECT randomblob(4000) FROM n";
+        databases.batch(spilling, &databases.all()[0]).unwrap();
+        assert_eq!(large_temporary_files(), files, "{temp_store:?}");
+    }
 }
 
 #[test]

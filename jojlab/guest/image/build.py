@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.errors import MachineError
-from jojlab.guest import modules
 from jojlab.guest.cache import Cache, sha256_file
-from jojlab.guest.initramfs import Initramfs
-from jojlab.guest.kernel import unpack_elf
-from jojlab.guest.packages import (
+from jojlab.guest.image import modules
+from jojlab.guest.image.initramfs import Initramfs
+from jojlab.guest.image.kernel import unpack_elf
+from jojlab.guest.image.packages import (
     KernelPackage,
     find_kernel,
     need_tool,

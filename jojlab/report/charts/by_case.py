@@ -1,8 +1,6 @@
-"""Charts as Vega-Lite: gets rows that are finished, returns specifications; computes nothing.
+"""Charts of one bar or line for each case: throughput, latency, bills and kinds of I/O.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any form of
-colour blindness tell apart, on white and on black. Text and lines take the page's own colours by
-CSS, so that one chart serves light, dark and print.
+Gets rows that are finished (chart_rows.py, kind_rows.py), returns Vega-Lite; computes nothing.
 """
 
 from __future__ import annotations
@@ -12,46 +10,17 @@ from typing import Any
 
 import altair as alt
 
-Rows = Sequence[dict[str, Any]]
-# The rows of a chart by name. They join the specification last: Altair copies what it holds at
-# every step, and rows are most of it.
-Datasets = dict[str, Rows]
+from jojlab.report.charts import vega
+from jojlab.report.charts.vega import Datasets, Rows
 
-COLOURS = {
-    "database": "#0072B2",
-    "rollback journal": "#56B4E9",
-    "WAL": "#009E73",
-    "other data": "#B8A30F",
-    "filesystem journal": "#D55E00",
-    "filesystem metadata": "#E69F00",
-    "unknown": "#CC79A7",
-    "flush": "#8C8C8C",
-}
-VALIDATE = False
-NUMBER = ",.4~g"  # how tooltips show the numbers among the columns
-NUMBERS = {
-    "tps", "low", "high", "with checkpoints", "ms", "kib", "requests", "amount", "begin_ms",
-    "end_ms",
-}  # fmt: skip
-WIDTH = 760
 _BAR = 22  # pixels a case takes
-CONFIG: dict[str, Any] = {
-    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
-    "axis": {
-        "domain": False, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"
-    },
-    "background": "transparent",
-    "font": "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif",
-    "legend": {"labelFontSize": 12, "titleFontSize": 12},
-    "padding": 4,
-}  # fmt: skip
 
 
 def throughput(rows: Rows) -> dict[str, Any]:
     """Bars of `tps` by `case`, with the range over the seeds (`low`, `high`)."""
     data: Datasets = {}
-    base = alt.Chart(named(data, rows)).encode(y=_cases(rows))
-    bars = base.mark_bar(color=COLOURS["database"], height={"band": 0.62}).encode(
+    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(rows))
+    bars = base.mark_bar(color=vega.COLOURS["database"], height={"band": 0.62}).encode(
         x=alt.X("tps:Q", title="transactions per second", axis=alt.Axis(tickCount=8)),
         tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints"),
     )
@@ -64,7 +33,7 @@ def latency(rows: Rows) -> dict[str, Any]:
     cases = list(dict.fromkeys(row["case"] for row in rows))
     names = list(dict.fromkeys(row["percentile"] for row in rows))
     data: Datasets = {}
-    base = alt.Chart(named(data, rows)).encode(y=_cases(rows))
+    base = alt.Chart(vega.named(data, rows)).encode(y=_cases(rows))
     x = alt.X(
         "ms:Q",
         title="milliseconds from BEGIN to the return of COMMIT (log)",
@@ -80,7 +49,7 @@ def latency(rows: Rows) -> dict[str, Any]:
             scale=alt.Scale(
                 domain=names, range=["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"]
             ),
-            legend=legend(""),
+            legend=vega.legend(""),
         ),
         shape=alt.Shape(
             "percentile:N",
@@ -88,7 +57,7 @@ def latency(rows: Rows) -> dict[str, Any]:
             scale=alt.Scale(
                 domain=names, range=["circle", "square", "triangle-up", "diamond", "cross"]
             ),
-            legend=legend(""),
+            legend=vega.legend(""),
         ),
         tooltip=_tooltip("case", "percentile", "ms"),
     )
@@ -98,18 +67,18 @@ def latency(rows: Rows) -> dict[str, Any]:
 def bill(rows: Rows, field: str, title: str) -> dict[str, Any]:
     """Stacked bars of `field` (kib or requests) by `case` and `class`; deferred work is paler."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
-    classes = [name for name in COLOURS if any(row["class"] == name for row in rows)]
+    classes = [name for name in vega.COLOURS if any(row["class"] == name for row in rows)]
     data: Datasets = {}
     chart = (
-        alt.Chart(named(data, rows))
+        alt.Chart(vega.named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
             x=alt.X(f"{field}:Q", title=title, stack="zero", axis=alt.Axis(tickCount=8)),
             color=alt.Color(
                 "class:N",
-                scale=alt.Scale(domain=classes, range=[COLOURS[name] for name in classes]),
-                legend=legend(""),
+                scale=alt.Scale(domain=classes, range=[vega.COLOURS[name] for name in classes]),
+                legend=vega.legend(""),
             ),
             opacity=alt.Opacity(
                 "part:O",
@@ -134,7 +103,7 @@ def shares(rows: Rows) -> dict[str, Any]:
     cases = list(dict.fromkeys(row["case"] for row in rows))
     data: Datasets = {}
     bars = (
-        alt.Chart(named(data, rows))
+        alt.Chart(vega.named(data, rows))
         .mark_bar(height={"band": 0.62}, stroke="white", strokeWidth=0.6)
         .encode(
             y=_cases(rows),
@@ -143,12 +112,12 @@ def shares(rows: Rows) -> dict[str, Any]:
                 "value:N",
                 sort=values,
                 scale=alt.Scale(domain=values, range=_part_colours(values)),
-                legend=legend(""),
+                legend=vega.legend(""),
             ),
             order=alt.Order("order:Q"),
             tooltip=_tooltip("case", "value", "amount", "by"),
         )
-        .properties(width=WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
+        .properties(width=vega.WIDTH // 2 - 20, height=max(30, _BAR * len(cases)))
     )
     halves = [
         bars.transform_filter(f"datum.by === '{by}'").properties(title=f"by {by}")
@@ -158,20 +127,20 @@ def shares(rows: Rows) -> dict[str, Any]:
         .properties(title=f"by {by}")
         for place, by in enumerate(dict.fromkeys(row["by"] for row in rows))
     ]
-    return configured(alt.hconcat(*halves, spacing=16), data)
+    return vega.configured(alt.hconcat(*halves, spacing=16), data)
 
 
 def _part_colours(values: Sequence[str]) -> list[str]:
     """Colours of the bill where the words are its own, and others that can be told apart."""
     known = {
-        "db": COLOURS["database"],
-        "db-journal": COLOURS["rollback journal"],
-        "wal": COLOURS["WAL"],
-        "data": COLOURS["database"],
-        "fs-journal": COLOURS["filesystem journal"],
-        "fs-metadata": COLOURS["filesystem metadata"],
-        "unknown": COLOURS["unknown"],
-        "no file": COLOURS["flush"],
+        "db": vega.COLOURS["database"],
+        "db-journal": vega.COLOURS["rollback journal"],
+        "wal": vega.COLOURS["WAL"],
+        "data": vega.COLOURS["database"],
+        "fs-journal": vega.COLOURS["filesystem journal"],
+        "fs-metadata": vega.COLOURS["filesystem metadata"],
+        "unknown": vega.COLOURS["unknown"],
+        "no file": vega.COLOURS["flush"],
     }
     rest = [
         "#0072B2", "#56B4E9", "#009E73", "#B8A30F", "#E69F00", "#D55E00", "#CC79A7", "#6A3D9A",
@@ -180,13 +149,6 @@ def _part_colours(values: Sequence[str]) -> list[str]:
     free = [colour for colour in rest if colour not in {known.get(value) for value in values}]
     return [known.get(value) or free.pop(0) if free or value in known else "#8C8C8C"
             for value in values]  # fmt: skip
-
-
-def named(data: Datasets, rows: Rows) -> alt.NamedData:
-    """Put `rows` among the chart's data, once, and return their name."""
-    name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
-    data[name] = rows
-    return alt.NamedData(name=name)
 
 
 def _cases(rows: Rows) -> alt.Y:
@@ -199,35 +161,14 @@ def _cases(rows: Rows) -> alt.Y:
     )
 
 
-def legend(title: str) -> alt.Legend:
-    """A legend above the chart, in one line where it fits."""
-    return alt.Legend(title=title or None, orient="top", columns=8, labelLimit=220, symbolSize=90)
-
-
 def _tooltip(*names: str) -> list[alt.Tooltip]:
     return [
-        alt.Tooltip(f"{name}:Q", format=NUMBER) if name in NUMBERS else alt.Tooltip(f"{name}:N")
+        alt.Tooltip(f"{name}:Q", format=vega.NUMBER)
+        if name in vega.NUMBERS
+        else alt.Tooltip(f"{name}:N")
         for name in names
     ]
 
 
 def _finish(chart: Any, cases: int, data: Datasets) -> dict[str, Any]:
-    return configured(chart.properties(width=WIDTH, height=max(70, _BAR * cases)), data)
-
-
-def configured(chart: Any, data: Datasets) -> dict[str, Any]:
-    """Return the finished specification of an Altair chart, with its data."""
-    return finished(chart.to_dict(validate=False), data)
-
-
-def finished(spec: dict[str, Any], data: Datasets) -> dict[str, Any]:
-    """Return `spec` in the page's type and with its data."""
-    whole = {
-        "config": CONFIG,
-        **{name: value for name, value in spec.items() if name not in ("config", "$schema")},
-        "$schema": alt.SCHEMA_URL,
-        "datasets": {name: list(rows) for name, rows in data.items()},
-    }
-    if VALIDATE:  # in the tests: it takes longer than all the rest
-        alt.Chart.from_dict(whole, validate=True)
-    return whole
+    return vega.configured(chart.properties(width=vega.WIDTH, height=max(70, _BAR * cases)), data)

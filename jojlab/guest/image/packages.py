@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
+from jojlab.guest.cache import FULL_BELOW_BYTES, Cache
 
 HEADERS_ROOT = Path("/usr/src")
 # Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
@@ -61,12 +61,19 @@ def newest_release(names: list[str]) -> str | None:
 
 def package_version(name: str) -> str:
     """The version of an installed package; MachineError when it is not installed."""
-    query = ["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", name]
-    answer = subprocess.run(query, capture_output=True, text=True)
-    status, _, version = answer.stdout.partition(" ")
+    status, _, version = dpkg_query("${db:Status-Status} ${Version}", name).partition(" ")
     if status != "installed":
         raise MachineError(f"the package {name} is not installed", f"sudo apt-get install {name}")
     return version
+
+
+def dpkg_query(form: str, name: str) -> str:
+    """What dpkg-query(1) says of a package in the form asked for; nothing when it is unknown."""
+    command = ["dpkg-query", "-W", "-f", form, name]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
 
 
 def need_tool(name: str, package: str) -> Path:
@@ -90,9 +97,13 @@ def run_tool(command: list[str], purpose: str, cwd: Path | None = None) -> str:
 
 
 def _apt_download(wanted: str, folder: Path) -> None:
+    # As root apt warns that its sandbox's user cannot write here; as another it has no sandbox.
+    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", wanted]
     try:
-        run_tool(["apt-get", "-q", "download", wanted], f"download {wanted}", cwd=folder)
+        run_tool(command, f"download {wanted}", cwd=folder)
     except MachineError as error:
+        if shutil.disk_usage(folder).free < FULL_BELOW_BYTES:
+            raise  # the cache tells of its full disk
         raise MachineError(
             error.message,
             "sudo apt-get update && sudo apt-get install linux-headers-amd64"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.initramfs import Initramfs
+from jojlab.guest.image.initramfs import Initramfs
 
 needs_cpio = pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
 

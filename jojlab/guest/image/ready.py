@@ -7,9 +7,9 @@ from pathlib import Path
 
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.image import NO_EXTRAS, Extras, Image, build_image
+from jojlab.guest.image.build import NO_EXTRAS, Extras, Image, build_image
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
 AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"

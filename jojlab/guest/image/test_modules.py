@@ -8,8 +8,8 @@ import pytest
 
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.modules import flash_module, load_order
-from jojlab.guest.packages import KernelPackage
+from jojlab.guest.image.modules import flash_module, load_order
+from jojlab.guest.image.packages import KernelPackage
 
 # As depmod(8) writes it: what must come first stands last.
 MODULES_DEP = """\

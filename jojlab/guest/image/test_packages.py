@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jojlab.errors import MachineError
 from jojlab.guest.cache import Cache
-from jojlab.guest.packages import (
+from jojlab.guest.image.packages import (
     find_kernel,
     need_tool,
     newest_release,
@@ -47,3 +49,22 @@ def test_a_missing_package_or_tool_is_named() -> None:
 def test_a_failing_tool_tells_its_last_lines() -> None:
     with pytest.raises(MachineError, match=r"cannot test it: sh failed:\nwhy"):
         run_tool(["sh", "-c", "echo why >&2; exit 3"], "test it")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_failed_download_is_the_disks_fault_or_the_archives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    (tmp_path / "linux-headers-6.1.0-0-amd64").mkdir()
+    tools = {"apt-get": "echo no space >&2; exit 100", "dpkg-query": "echo installed 1"}
+    for name, script in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 10 if full else 1 << 40)
+    )
+    with pytest.raises(MachineError, match="no space") as caught:
+        find_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
+    assert ("is full" in caught.value.message) == full
+    assert ("apt-get update" in caught.value.remedy) != full

@@ -1,0 +1,179 @@
+//! What a power cut leaves of a SQLite workload: runs it once while the modelled device records
+//! what is written, then cuts the power at many moments of that one run, and each time mounts the
+//! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
+//! Reads the record that the lab hands over; produces power_cuts.json in the output directory.
+//!
+//! instants -> the moments; judge -> what is found after each
+
+mod instants;
+mod judge;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::case::{Case, WorkloadSettings};
+use crate::device::disk::Disk;
+use crate::device::flash;
+use crate::errors::WrongUse;
+use crate::filesystem::{make, mount::Mounted};
+use crate::trace::rows::Transaction;
+use crate::workload::sqlite::History;
+use crate::workload::{Observer, Workload, background};
+use instants::Instant;
+use judge::Verdict;
+
+/// Where the device is mounted.
+const MOUNT_POINT: &str = "/mnt/flash";
+
+/// What the lab asks for in place of a case: a case, and how often its run is cut.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerCuts {
+    power_cuts: u64,
+    of: Case,
+}
+
+/// One cut, and what was there afterwards.
+#[derive(Debug, Serialize)]
+struct Cut {
+    #[serde(flatten)]
+    instant: Instant,
+    /// Transactions that had returned by then, and those that had begun.
+    acknowledged: u64,
+    begun: u64,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+/// Nobody watches: what is measured here is what is left.
+struct Unwatched;
+
+impl Observer for Unwatched {
+    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn is_pause_due(&self) -> bool {
+        false
+    }
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// A run that is over, unmounted, with its record in the devices.
+struct Recorded {
+    transactions: Vec<Transaction>,
+    operation_hash: String,
+    configuration: Value,
+    databases: Vec<PathBuf>,
+    end_ns: i64,
+}
+
+impl PowerCuts {
+    /// Reads the record; None where it is something else, such as a case.
+    pub fn parse(json: &[u8]) -> Option<Result<Self, serde_json::Error>> {
+        let keys: BTreeMap<String, Value> = serde_json::from_slice(json).ok()?;
+        keys.contains_key("power_cuts").then(|| serde_json::from_slice(json))
+    }
+
+    /// Runs the case and cuts its power.
+    ///
+    /// # Errors
+    /// If a step fails; what a power cut destroys is none, but in the verdict.
+    pub fn run(&self, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
+        let case = &self.of;
+        let WorkloadSettings::Sqlite(settings) = &case.case.workload else {
+            return Err(WrongUse("power cuts: the workload must be one of SQLite".into()).into());
+        };
+        if case.case.background != background::Kind::None {
+            return Err(WrongUse("power cuts: background must be none".into()).into());
+        }
+        let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
+        if models.is_empty() {
+            return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
+        }
+        let disks = flash::insert(flash_module, &models, case.case.completion.word())?;
+        let recorded = record(case, &disks)?;
+        let performed = recorded.transactions.len() as u64;
+        let history = History::new(settings, case.seed, performed)?;
+        let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
+        let mut cuts = Vec::new();
+        for instant in instants::choose(span, &recorded.transactions, self.power_cuts, case.seed) {
+            disks.iter().try_for_each(|disk| {
+                let Instant { cut_ns, survivors, .. } = instant;
+                until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
+            })?;
+            let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
+            let begun = instants::begun(&recorded.transactions, instant.cut_ns);
+            let mounted = mount(case, &disks);
+            let verdict = judge::judge(mounted, &recorded.databases, &history, acknowledged, begun);
+            cuts.push(Cut { instant, acknowledged, begun, verdict });
+        }
+        let found = json!({
+            "case": case.case,
+            "seed": case.seed,
+            "operation_hash": recorded.operation_hash,
+            "configuration": recorded.configuration,
+            "transactions": performed,
+            "cuts": cuts,
+        });
+        let path = output.join("power_cuts.json");
+        std::fs::write(&path, found.to_string()).with_context(|| path.display().to_string())
+    }
+}
+
+/// Runs the workload on an empty filesystem, its devices recording from before the first
+/// transaction until everything is written back.
+fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
+    let settings = &case.case;
+    let [device, journal @ ..] = disks else { anyhow::bail!("no device") };
+    let journal = journal.first().map(Disk::node);
+    make::make(settings.filesystem, device.node(), journal, &settings.mkfs_options)?;
+    let mounted = mount(case, disks)?;
+    let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
+    let configuration = workload.configuration()?;
+    mounted.sync()?;
+    disks.iter().try_for_each(|disk| until_free(|| flash::record(disk.folder(), true)))?;
+    workload.run(&mut Unwatched)?;
+    let finished = workload.close()?;
+    mounted.sync()?;
+    let end_ns = crate::workload::clock::now_ns();
+    disks.iter().try_for_each(|disk| until_free(|| flash::record(disk.folder(), false)))?;
+    finished.check()?;
+    let databases = finished.databases();
+    let operation_hash = finished.operation_hash.clone();
+    let mut transactions = finished.transactions;
+    transactions.retain(|transaction| transaction.kind != "checkpoint");
+    mounted.unmount()?;
+    Ok(Recorded { transactions, operation_hash, configuration, databases, end_ns })
+}
+
+fn mount(case: &Case, disks: &[Disk]) -> anyhow::Result<Mounted> {
+    let settings = &case.case;
+    let journal = disks.get(1).map(Disk::node);
+    let place = Path::new(MOUNT_POINT);
+    let node = disks[0].node();
+    Ok(Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)?)
+}
+
+/// Tries until the device has nothing to do and nobody has it open.
+fn until_free(mut act: impl FnMut() -> Result<(), flash::FlashError>) -> anyhow::Result<()> {
+    for _ in 0..flash::FREE_ATTEMPTS {
+        match act() {
+            Err(error) if error.is_busy() => std::thread::sleep(flash::FREE_PAUSE),
+            Err(error @ flash::FlashError::RecordOverflown) => {
+                let what = format!("power cuts: {error}; lower transactions or value_bytes");
+                return Err(WrongUse(what).into());
+            }
+            other => return Ok(other?),
+        }
+    }
+    Ok(act()?)
+}

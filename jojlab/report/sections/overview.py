@@ -1,0 +1,72 @@
+"""The sections that open a run: what is missing, and one line for every case."""
+
+from __future__ import annotations
+
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report.sections.elements import Cell, ask, banner, paragraph, section, table
+from jojlab.report.words import text
+from jojlab.report.words.overview import overview_columns
+
+_MOST_FAILED = 12  # cases without an answer that are named at the top
+
+
+def warnings(summary: RunSummary) -> str:
+    """Say loudly what is missing."""
+    lost = [
+        f"{case.label}: {case.missing.lost_events} events lost, "
+        + "; ".join(
+            (f"{case.missing.unattributed_bytes} bytes without an owner", *case.missing.reasons)
+        )
+        for case in summary.incomplete
+    ]
+    failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
+    if len(failed) > _MOST_FAILED:
+        more = len(failed) - _MOST_FAILED
+        failed[_MOST_FAILED:] = [
+            f"and {more} more: under How it was measured, Cases without figures"
+        ]
+    clocks = [text.clocks([clock]) for clock in summary.clocks]
+    return (
+        banner("bad", "Incomplete: these numbers lack something", lost)
+        + banner("bad", "Cases without an answer", failed)
+        + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
+    )
+
+
+def overview(summary: RunSummary, run: str) -> str:
+    """One line per case."""
+    return section(
+        "overview",
+        "At a glance",
+        paragraph(
+            "Median over the seeds, and the smallest and largest where they differ. Requests "
+            "(flushes among them), flushes and bytes are for one commit; deferred is what "
+            "checkpoints and the sync at the end wrote, divided by the commits.",
+            "soft",
+        ),
+        overview_table(summary),
+        ask(f"joj show {run}", f"joj show {run} --json"),
+    )
+
+
+def overview_table(summary: RunSummary) -> str:
+    """One line per case, also for those without figures."""
+    columns = overview_columns(summary)
+    rows: list[list[Cell]] = []
+    for case in summary.cases:
+        if case.figures.seeds:
+            cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
+        else:
+            cells = [case.status, *(["–"] * (len(columns) - 1))]
+        rows.append([(case.label, f"unsafe: {case.unsafe}" if case.unsafe else ""), *cells])
+    return table(["case", *(title for title, _ in columns)], rows)
+
+
+def with_spread(case: CaseSummary, figure: str) -> Cell:
+    """Return a figure of a case, and below it the smallest and largest of its seeds."""
+    if figure not in case.figures.median:
+        return "–"
+    return (
+        text.figure(figure, case.figures.median[figure]),
+        text.spread(figure, case.figures.spread[figure]).strip("[]"),
+    )

@@ -1,0 +1,45 @@
+"""The console of standard output, and what every table on it looks like."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+class QuietConsole(Console):
+    """A console that leaves a closed pipe to the command line, which ends without noise."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what happened; rich would exit with 1."""
+        raise BrokenPipeError
+
+
+def terminal() -> QuietConsole:
+    """Return the console of standard output; piped text is never cut."""
+    width = None if sys.stdout.isatty() else 10_000
+    return QuietConsole(width=width, highlight=False)
+
+
+def new_table(*columns: tuple[str, str]) -> Table:
+    """Return an empty table of columns (title, side); numbers, on the right, are not wrapped."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for title, side in columns:
+        table.add_column(
+            escape(title), justify="right" if side == "right" else "left", no_wrap=side == "right"
+        )
+    return table
+
+
+def print_rows(console: Console, columns: list[str], rows: list[list[object]]) -> None:
+    """Print the answer of a query; numbers stand to the right, null as a dot."""
+    numeric = [
+        all(isinstance(row[i], int | float) or row[i] is None for row in rows)
+        for i in range(len(columns))
+    ]
+    table = new_table(*zip(columns, ("right" if n else "left" for n in numeric), strict=True))
+    for row in rows:
+        table.add_row(*("·" if value is None else escape(str(value)) for value in row))
+    console.print(table)

@@ -1,0 +1,106 @@
+"""Prints a run: one line per case, what is missing, and every figure of one case."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report.terminal.bill import print_bill
+from jojlab.report.terminal.console import new_table
+from jojlab.report.terminal.statements import print_statements
+from jojlab.report.words import text
+from jojlab.report.words.overview import overview_columns
+
+
+def print_summary(console: Console, summary: RunSummary) -> None:
+    """Print the question, one line per case, and what is missing."""
+    if summary.question:
+        console.print(f"[bold]{escape(summary.question)}[/bold]")
+    for part in summary.parts:
+        if summary.is_composed:
+            console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
+        _print_overview(console, summary.of_part(part))
+        print_statements(console, part)
+    seeds = len(summary.seeds)
+    over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
+    note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
+    console.print(f"[dim]{escape(note)}[/dim]")
+    print_warnings(console, summary)
+    print_fingerprint(console, summary)
+
+
+def _print_overview(console: Console, summary: RunSummary) -> None:
+    columns = overview_columns(summary)
+    table = new_table(("case", "left"), *((title, "right") for title, _ in columns))
+    for case in summary.cases:
+        if not case.figures.seeds:
+            table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
+            continue
+        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in columns))
+    console.print(table)
+    for variant in (variant for part in summary.parts for variant in part.variants):
+        if variant.unsafe:
+            console.print(f"[yellow]unsafe[/yellow] {variant.name}: {escape(variant.unsafe)}")
+
+
+def print_fingerprint(console: Console, summary: RunSummary) -> None:
+    """Print what the results depend on, in one line; `joj show --json` has it in full."""
+    parts = summary.fingerprint
+    words = [
+        f"image {str(parts['image'])[:16]}" if "image" in parts else "",
+        f"kernel {parts['kernel_release']}" if "kernel_release" in parts else "",
+        str(parts.get("qemu_version", "")).split(" (")[0],
+    ]
+    if summary.clocks and summary.clocks != ("virtual",):
+        words.append(text.clocks(summary.clocks))
+    if line := ", ".join(filter(None, words)):
+        console.print(f"[dim]{escape(line)}[/dim]")
+
+
+def print_warnings(console: Console, summary: RunSummary) -> None:
+    """Print what is missing in the captures, and the cases without an answer."""
+    for case in summary.cases:
+        missing = case.missing
+        if missing.incomplete:
+            console.print(
+                f"[bold red]incomplete[/bold red] {escape(case.label)}: "
+                f"{missing.lost_events} events lost, "
+                f"{missing.unattributed_bytes} bytes without an owner"
+            )
+            for reason in missing.reasons:
+                console.print(f"           {escape(reason)}")
+        if case.status != "ok":
+            console.print(
+                f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"
+            )
+
+
+def print_case(console: Console, case: CaseSummary) -> None:
+    """Print every figure of one case, and its bill."""
+    table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
+    for name, meaning in FIGURES.items():
+        if name in case.figures.median:
+            table.add_row(
+                name,
+                text.figure(name, case.figures.median[name]),
+                escape(text.spread(name, case.figures.spread[name])),
+                f"[dim]{meaning}[/dim]",
+            )
+    console.print(table)
+    for seed, hashed in case.operation_hashes.items():
+        console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
+    for seed, load in case.backgrounds.items():
+        did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
+        console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
+    if case.bill:
+        print_bill(console, case.bill)
+
+
+def _with_spread(case: CaseSummary, figure: str) -> str:
+    if figure not in case.figures.median:
+        return "–"
+    value = text.figure(figure, case.figures.median[figure])
+    ends = text.spread(figure, case.figures.spread[figure])
+    return f"{value}\n[dim]{escape(ends)}[/dim]" if ends else value

@@ -1,0 +1,162 @@
+"""What power cuts left of a case's commits, beside what the manuals promise of its settings.
+
+Reads the cases of an experiment; cuts the power of each in a guest (agent/src/power_cut); produces
+a verdict for every case and seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.run.risks import risks
+from jojlab.device.emulated import EMULATED
+from jojlab.errors import JojError
+from jojlab.experiment.cases import Case
+from jojlab.experiment.execute import Laboratory, Step, Watcher, abandon, case_json
+from jojlab.experiment.read import Experiment
+from jojlab.guest.power_cuts import cut_in_guest
+
+# Outcomes of a cut (agent/src/power_cut/judge.rs), the worse the later.
+OUTCOMES = ("kept", "lost", "torn", "corrupt", "unmountable")
+
+
+@dataclass(frozen=True)
+class Durability:
+    """What the power cuts of one case and seed left.
+
+    `outcomes` counts cuts; `most_lost_commits` is the largest number of acknowledged commits that a
+    cut took; `risks` is what the manuals say may happen, empty where a returned commit is safe;
+    `worst` describes the worst cut, where one did harm.
+    """
+
+    case_id: str
+    seed: int
+    case: Mapping[str, Any]
+    outcomes: Mapping[str, int]
+    most_lost_commits: int
+    risks: tuple[str, ...]
+    worst: str
+
+    @classmethod
+    def of(cls, case: Case, seed: int, found: Mapping[str, Any]) -> Durability:
+        """Count what the agent found."""
+        cuts = found["cuts"]
+        outcomes = {name: sum(cut["outcome"] == name for cut in cuts) for name in OUTCOMES}
+        harmful = [cut for cut in cuts if cut["outcome"] != "kept"]
+        worst = max(
+            harmful, key=lambda cut: (OUTCOMES.index(cut["outcome"]), _lost(cut)), default=None
+        )
+        return cls(
+            case.case_id,
+            seed,
+            case.settings,
+            outcomes,
+            max(map(_lost, cuts), default=0),
+            risks(case.settings),
+            _described(worst) if worst else "",
+        )
+
+    @property
+    def cuts(self) -> int:
+        """How often the power was cut."""
+        return sum(self.outcomes.values())
+
+    @property
+    def broken(self) -> bool:
+        """Whether a cut did harm where the manuals promise that none does."""
+        return not self.risks and self.outcomes["kept"] < self.cuts
+
+    def row(self) -> dict[str, Any]:
+        """Return it as `--json` prints it."""
+        return {
+            "case_id": self.case_id,
+            "case": dict(self.case),
+            "seed": self.seed,
+            "cuts": self.cuts,
+            **self.outcomes,
+            "most_lost_commits": self.most_lost_commits,
+            "risks": list(self.risks),
+            "worst": self.worst,
+        }
+
+
+def unfit(case: Case) -> str:
+    """Return why the power of a case cannot be cut; empty where it can."""
+    settings = case.settings
+    if not str(settings["workload"]).startswith("sqlite-"):
+        return f"workload {settings['workload']}: commits are SQLite's"
+    if settings["connections"] != 1:
+        return f"connections {settings['connections']}: their order is not known, only that of one"
+    if settings["background"] != "none":
+        return f"background {settings['background']}: its files are not checked"
+    if str(settings["device"]) in EMULATED:
+        return f"device {settings['device']}: only a modelled device records what is written"
+    return ""
+
+
+def verify(
+    experiment: Experiment, lab: Laboratory, cuts: int, watcher: Watcher
+) -> Iterator[tuple[Step, Durability | None]]:
+    """Cut the power of every case that is not skipped, and every seed, so often.
+
+    Yields each as soon as it is done; a case that fails has no verdict, and its step says why.
+    """
+    with ThreadPoolExecutor(lab.options.jobs) as pool:
+        futures: dict[Future[tuple[dict[str, Any], bool]], tuple[Case, int]] = {}
+        try:
+            for case in experiment.cases:
+                for seed in experiment.seeds if not case.skip else ():
+                    futures[pool.submit(_cut, lab, case, seed, cuts, watcher)] = (case, seed)
+            for future in as_completed(futures):
+                yield _judged(*futures[future], future)
+        except BaseException:
+            abandon(futures)
+            raise
+
+
+def _cut(
+    lab: Laboratory, case: Case, seed: int, cuts: int, watcher: Watcher
+) -> tuple[dict[str, Any], bool]:
+    return cut_in_guest(
+        lab.cache,
+        lab.image,
+        case_json(case, seed, lab.profiles),
+        cuts,
+        lab.profiles[str(case.settings["device"])].icount_shift,
+        timeout_s=lab.options.timeout_s,
+        use_cached=lab.options.use_cache,
+        on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),
+    )
+
+
+def _judged(
+    case: Case, seed: int, future: Future[tuple[dict[str, Any], bool]]
+) -> tuple[Step, Durability | None]:
+    try:
+        found, cached = future.result()
+    except (JojError, OSError) as error:
+        return Step(case.case_id, seed, failure=str(error)), None
+    return Step(case.case_id, seed, cached=cached), Durability.of(case, seed, found)
+
+
+def _lost(cut: Mapping[str, Any]) -> int:
+    """Return the acknowledged commits that a cut took; 0 where that cannot be told."""
+    if cut["outcome"] != "lost":
+        return 0
+    lost: int = cut["acknowledged"] - min(cut["found"])
+    return lost
+
+
+def _described(cut: Mapping[str, Any]) -> str:
+    """Return what one cut did, in a line."""
+    when = "just after a commit returned" if cut["after_return"] else "in between"
+    what = {
+        "lost": f"{_lost(cut)} of {cut['acknowledged']} acknowledged commits lost",
+        "torn": f"the databases are as after {cut['found']} commits",
+        "corrupt": " ".join(str(cut["message"]).split()),
+        "unmountable": " ".join(str(cut["message"]).split()),
+    }[cut["outcome"]]
+    return f"cut {when}, of the unflushed {cut['survivors']} survived: {what}"

@@ -1,0 +1,44 @@
+"""Experiments in real guests, for the tests: run whole, or as the one case of a few inserts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jojlab.analysis.commit.bill import bill_json
+from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.fields import FILESYSTEMS
+from jojlab.experiment.read import EXPERIMENTS, find, read
+from jojlab.report.terminal.progress import Unwatched
+from jojlab.trace.capture import Capture
+from jojlab.trace.run_folder import RunFolder
+
+ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
+
+
+def run_experiment(
+    lab: Laboratory, out: Path, name: str, *settings: str, jobs: int = 2, use_cache: bool = True
+) -> RunFolder:
+    """Run an experiment of ours, or of a file, with settings as words of --set; none may fail."""
+    asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))
+    options = Options(jobs=jobs, use_cache=use_cache)
+    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, Unwatched())
+    assert [entry.reason for entry in run.cases if entry.reason] == []
+    return run
+
+
+def few_inserts(lab: Laboratory, out: Path, *settings: str) -> tuple[Capture, dict[str, Any]]:
+    """Run the one case of 13 inserts that the settings leave; its capture, and its bill."""
+    inserts = ("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13")
+    run = run_experiment(lab, out, "journal-modes", *inserts, *settings)
+    assert_complete(run)
+    [(entry, _, capture)] = run.captures()
+    return capture, bill_json(run, entry.case_id)
+
+
+def assert_complete(run: RunFolder) -> None:
+    """Check that nothing was lost and every byte has an owner."""
+    for entry, _, capture in run.captures():
+        manifest = capture.manifest
+        assert manifest["lost_events"] == manifest["unattributed_bytes"] == 0, entry.case_id
+        assert not capture.incomplete, (entry.case_id, manifest["incomplete_reasons"])

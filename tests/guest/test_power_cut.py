@@ -1,0 +1,88 @@
+"""Power cuts in real guests: what must survive does, what need not may be gone, and it repeats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jojlab.experiment.fields import Value
+from jojlab.guest.cache import Cache
+from jojlab.guest.image.build import Image
+from jojlab.guest.power_cuts import cut_in_guest
+from tests.guest.conftest import real_case
+
+# Each transaction changes several pages far apart, so that half of one shows.
+UPDATES: dict[str, Value] = {
+    "workload": "sqlite-update",
+    "key_order": "random",
+    "initial_rows": 1000,
+    "statements": 5,
+    "transactions": 13,
+    "synchronous": "full",
+}
+CUTS = 18
+
+
+def cut(cache: Cache, image: Image, *, cached: bool = True, **settings: Value) -> dict[str, Any]:
+    found, _ = cut_in_guest(
+        cache,
+        image,
+        real_case(**{**UPDATES, **settings}),
+        CUTS,
+        0,
+        timeout_s=300,
+        use_cached=cached,
+        on_progress=lambda _: None,
+    )
+    assert len(found["cuts"]) == CUTS
+    return found
+
+
+def outcomes(found: dict[str, Any]) -> set[str]:
+    return {one["outcome"] for one in found["cuts"]}
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "journal_mode"),
+    [
+        ("ext4", "truncate"),
+        ("xfs", "persist"),
+        ("btrfs", "wal"),
+        ("nilfs2", "truncate"),
+        ("f2fs", "wal"),
+    ],
+)
+def test_a_commit_that_returned_survives_where_that_is_promised(
+    cache: Cache, image: Image, filesystem: str, journal_mode: str
+) -> None:
+    found = cut(cache, image, filesystem=filesystem, journal_mode=journal_mode)
+    assert outcomes(found) == {"kept"}
+    # The power was cut all along, not before and after everything.
+    assert len({one["acknowledged"] for one in found["cuts"]}) > 5
+
+
+def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Image) -> None:
+    """sqlite.org/pragma.html#pragma_synchronous: EXTRA syncs the directory of the journal."""
+    full = cut(cache, image, filesystem="ext4", journal_mode="delete")
+    again = cut(cache, image, cached=False, filesystem="ext4", journal_mode="delete")
+    assert json.dumps(full) == json.dumps(again)
+    assert outcomes(full) == {"kept", "lost"}
+    for one in full["cuts"]:
+        assert one["acknowledged"] - min(one["found"]) <= 1
+    extra = cut(cache, image, filesystem="ext4", journal_mode="delete", synchronous="extra")
+    assert outcomes(extra) == {"kept"}
+
+
+def test_without_a_journal_half_a_transaction_may_stay(cache: Cache, image: Image) -> None:
+    found = cut(cache, image, filesystem="f2fs", journal_mode="off")
+    assert outcomes(found) == {"kept", "corrupt"}
+
+
+def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> None:
+    found = cut(cache, image, filesystem="ext4", journal_mode="truncate", mount_options="nobarrier")
+    harmful = [one for one in found["cuts"] if one["outcome"] != "kept"]
+    assert harmful
+    # Where everything unflushed survives, nothing has been lost.
+    assert all(one["survivors"] != "all" for one in harmful)
