@@ -23,7 +23,8 @@
 #include "kernel_types.bpf.h"
 #include "read.bpf.h"
 #include "compat.bpf.h"
-#include "output.bpf.h"
+#include "ring.bpf.h"
+#include "control.bpf.h"
 #include "file_state.bpf.h"
 #include "paths.bpf.h"
 #include "page_runs.bpf.h"
@@ -153,7 +154,7 @@ static __always_inline void describe_bio(struct bio_record *record, struct bio *
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
-	__u32 zero = 0, operation, disk, size;
+	__u32 zero = 0, operation, disk;
 	struct task_struct *task;
 	struct walk *walk;
 	__u64 call_inode;
@@ -185,8 +186,10 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	    (walk->open && walk->run.magic == BLOCK_DEVICE_MAGIC))
 		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->bio.has_run = walk->open;
-	size = sizeof(walk->bio) + (walk->open ? sizeof(walk->run) : 0);
-	send(&walk->bio, size, &control.lost_bios);
+	if (walk->open)
+		send(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
+	else
+		send(&walk->bio, sizeof(walk->bio), &control.lost_bios);
 	walk->busy = 0;
 	return 0;
 }

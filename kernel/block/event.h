@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the attribution program tells user space: the records of its ring buffer, and the block of
- * memory through which it is steered. agent/src/block/record.rs decodes the same layout, and both
+ * What the attribution program tells user space: the records of its ring, and the memory through
+ * which it is steered. agent/src/block/record.rs decodes the same layout, and both
  * sides check the sizes.
  *
  * The program hands over facts (which completion function, whose page cache, which tree), not
@@ -230,6 +230,22 @@ struct control {
 	__u64 caught_runs;
 };
 
+/* Written by user space before the programs are loaded: the verifier knows them. */
+struct settings {
+	__u32 has_rdonly_cast;		/* what read.bpf.h may use */
+	__u32 ring_chunks;		/* a power of two */
+};
+
+/* The ring of ring.bpf.h; both ends have a cache line of their own, and its neighbour. */
+struct ring {
+	__u64 head;			/* written by the programs: where the next record begins */
+	__u64 padding[15];
+	__u64 tail;			/* written by user space: what it has not read begins */
+	__u64 more_padding[15];
+};
+
+#define CHUNK_SLACK_BYTES 4352		/* a path_record with PATH_BYTES of names, and its length */
+
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
@@ -238,5 +254,6 @@ _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded a
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 56, "name_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct control) == 224, "control is written as 224 bytes");
+_Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
 
 #endif

@@ -79,7 +79,7 @@ __noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags, __
 		}
 	}
 	record->name_bytes = size;
-	send(record, sizeof(*record) + (size & (PATH_BYTES - 1)), &control.lost_changes);
+	send_long(record, sizeof(*record) + (size & (PATH_BYTES - 1)), &control.lost_changes);
 	scratch->busy = 0;
 	return 0;
 }

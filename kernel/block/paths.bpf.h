@@ -114,8 +114,8 @@ static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry
 	if (dentry && !walk.at_root)
 		record->flags |= PATH_TRUNCATED;
 	record->names_bytes = walk.length & (PATH_BYTES - 1);
-	return send(record, sizeof(*record) + (walk.length & (PATH_BYTES - 1)),
-		    &control.lost_paths);
+	return send_long(record, sizeof(*record) + (walk.length & (PATH_BYTES - 1)),
+			 &control.lost_paths);
 }
 
 /* The name of the file, if user space does not know it yet. */

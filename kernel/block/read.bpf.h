@@ -11,14 +11,14 @@
 #ifndef JOJ_READ_BPF_H
 #define JOJ_READ_BPF_H
 
-/* Set at load: the verifier then drops the branch that this kernel lacks. */
-const volatile bool has_rdonly_cast SEC(".rodata.settings") = false;
+/* The verifier drops the branch that this kernel lacks. */
+const volatile struct settings settings SEC(".rodata.settings") = {};
 
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
 static __always_inline __u64 read_memory(__u64 address, __u32 size)
 {
-	if (has_rdonly_cast) {
+	if (settings.has_rdonly_cast) {
 		struct qstr *words = bpf_rdonly_cast((void *)address,
 						     bpf_core_type_id_kernel(struct qstr));
 

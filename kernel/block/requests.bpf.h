@@ -12,29 +12,37 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 					 __u32 error)
 {
 	struct gendisk *disk = request->q->disk;
-	struct request_record record = { .kind = kind, .error = error };
-	struct bio *bio;
+	struct request_record *record;
+	struct bio *bio = request->bio;
+	__u32 number, bio_count = 0;
+	__u64 time_ns, asker = 0;
 
 	if (!control.enabled || !disk)
 		return;
-	record.device = disk_number(disk);
-	if (!is_traced(record.device))
+	number = disk_number(disk);
+	if (!is_traced(number))
 		return;
-	record.time_ns = bpf_ktime_get_ns();
-	record.request = (__u64)request;
-	record.sector = request->__sector;
-	record.length_bytes = bytes;
-	record.flags = request->cmd_flags;
+	time_ns = bpf_ktime_get_ns();
 	if (kind == RECORD_ISSUE) {
-		bio = request->bio;
-		for (int count = 0; count < MERGED_BIOS_LIMIT && bio; count++) {
-			record.bio_count++;
+		for (; bio_count < MERGED_BIOS_LIMIT && bio; bio_count++)
 			bio = bio->bi_next;
-		}
-		if ((record.flags & REQ_OP_MASK) == REQ_OP_FLUSH)
-			record.bio = bio_of_flush(request);
+		if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+			asker = bio_of_flush(request);
 	}
-	send(&record, sizeof(record), &control.lost_requests);
+	record = reserve(sizeof(*record), &control.lost_requests);
+	if (!record)
+		return;
+	record->kind = kind;
+	record->device = number;
+	record->time_ns = time_ns;
+	record->request = (__u64)request;
+	record->sector = request->__sector;
+	record->length_bytes = bytes;
+	record->flags = request->cmd_flags;
+	record->bio_count = bio_count;
+	record->error = error;
+	record->bio = asker;
+	publish(record, sizeof(*record));
 }
 
 SEC("tp_btf/block_rq_issue")

@@ -2,6 +2,7 @@
 //! in which block I/O is submitted.
 
 use super::record::{CALL_DSYNC, CALL_SYNC_ALL};
+use crate::trace::rows::Word;
 
 /// The call that unmounts, whose I/O comes when it is over.
 pub const UMOUNT2: u32 = 166;
@@ -28,7 +29,7 @@ pub fn sync_name(number: u32, flags: u32) -> &'static str {
 }
 
 /// The name of a system call; "call N" for one in which no block I/O was expected.
-pub fn name(number: u32) -> String {
+pub fn name(number: u32) -> Word {
     let name = match number {
         0 => "read",
         1 => "write",
@@ -95,9 +96,9 @@ pub fn name(number: u32) -> String {
         332 => "statx",
         426 => "io_uring_enter",
         437 => "openat2",
-        _ => return format!("call {number}"),
+        _ => return format!("call {number}").into(),
     };
-    name.to_owned()
+    name.into()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct Capture {
     pub requests: Vec<rows::Request>,
     pub page_runs: Vec<rows::PageRun>,
     pub files: Vec<rows::File>,
-    /// Records that did not fit in the ring buffer, and runs whose bio's record did not.
+    /// Records that did not fit in the ring, and runs whose bio's record did not.
     pub lost_events: u64,
     pub gaps: Gaps,
 }
@@ -97,7 +97,7 @@ impl Assembler {
         }
     }
 
-    /// Takes one record, in the order of the ring buffer.
+    /// Takes one record, in the order of the ring.
     pub fn feed(&mut self, record: Record, symbols: &Symbols) {
         match record {
             Record::Run(run) => self.keep(run),

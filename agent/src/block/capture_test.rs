@@ -78,8 +78,8 @@ fn a_write_is_followed_from_call_to_completion() {
     ]);
     let [row] = capture.requests.as_slice() else { panic!("one request") };
     assert_eq!((row.queue_ns, row.issue_ns, row.complete_ns), (1000, 2000, Some(3000)));
-    assert_eq!((row.operation.as_str(), row.sector, row.length_bytes), ("write", Some(800), 8192));
-    assert_eq!((row.block_type.as_str(), row.file_id), ("data", Some(0)));
+    assert_eq!((row.operation.as_ref(), row.sector, row.length_bytes), ("write", Some(800), 8192));
+    assert_eq!((row.block_type.as_ref(), row.file_id), ("data", Some(0)));
     assert_eq!((row.submitter_tid, row.submitter_comm.as_str()), (9, "task-9"));
     assert_eq!((row.asker_tid, row.asker_call.as_deref()), (Some(5), Some("fsync")));
     assert_eq!((row.asker_begin_ns, row.asker_file_id), (Some(1), Some(0)));
@@ -114,7 +114,7 @@ fn two_owners_in_one_bio_make_two_runs_and_a_mixed_request() {
     assert_eq!(capture.page_runs.len(), 2);
     assert_eq!(capture.page_runs[1].sector, 808);
     assert_eq!(
-        (capture.requests[0].file_id, capture.requests[0].block_type.as_str()),
+        (capture.requests[0].file_id, capture.requests[0].block_type.as_ref()),
         (None, "data")
     );
     assert_eq!(capture.files.len(), 2);
@@ -144,7 +144,7 @@ fn a_flush_belongs_to_the_bio_that_asked_for_it() {
         complete(1, 0, 3500),
     ]);
     let rows: Vec<_> = capture.requests.iter().collect();
-    assert_eq!((rows[0].block_type.as_str(), rows[0].length_bytes), ("flush", 0));
+    assert_eq!((rows[0].block_type.as_ref(), rows[0].length_bytes), ("flush", 0));
     assert_eq!((rows[0].sector, rows[0].queue_ns, rows[0].complete_ns), (None, 2000, Some(2500)));
     assert_eq!((rows[0].submitter_tid, rows[1].submitter_tid), (9, 10));
     assert_eq!(capture.gaps.unattributed_flushes, 0);
@@ -326,11 +326,11 @@ fn where_a_driver_takes_bios_each_is_a_request() {
         end(MAPPED, 0x1000, 0, 3000),
     ]);
     let [write, flush] = capture.requests.as_slice() else { panic!("{:?}", capture.requests) };
-    assert_eq!((write.device.as_str(), write.operation.as_str()), ("dm-0", "write"));
+    assert_eq!((write.device.as_str(), write.operation.as_ref()), ("dm-0", "write"));
     assert_eq!((write.sector, write.length_bytes, write.bio_count), (Some(800), 8192, 1));
     assert_eq!((write.queue_ns, write.issue_ns, write.complete_ns), (1000, 1000, Some(3000)));
     assert!(write.preflush && write.fua);
-    assert_eq!((flush.operation.as_str(), flush.block_type.as_str()), ("flush", "flush"));
+    assert_eq!((flush.operation.as_ref(), flush.block_type.as_ref()), ("flush", "flush"));
     assert_eq!((flush.sector, flush.length_bytes, flush.complete_ns), (None, 0, Some(2000)));
     let runs: Vec<_> =
         capture.page_runs.iter().map(|run| (run.sector, run.length_bytes, run.file_id)).collect();

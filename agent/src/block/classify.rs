@@ -10,6 +10,7 @@ use super::kernel::{
 use super::layout::{Inodes, Layout};
 use super::record::{self, Bio, Run};
 use super::symbols::Symbols;
+use crate::trace::rows::Word;
 
 /// NILFS_SEGSUM_MAGIC (include/uapi/linux/nilfs2_ondisk.h), at byte 8 of a segment summary.
 const NILFS_SUMMARY_MAGIC: u32 = 0x1eaf_fa11;
@@ -56,7 +57,7 @@ pub enum Owner {
 pub struct Class {
     pub block_type: BlockType,
     /// Finer kind within the block type (schema/page_runs.toml, block_subtype); may be empty.
-    pub subtype: String,
+    pub subtype: Word,
     pub owner: Owner,
     /// The run's offset is one in a file of the owner's data.
     pub has_offset: bool,
@@ -68,10 +69,10 @@ pub struct Class {
 }
 
 impl Class {
-    fn new(block_type: BlockType, subtype: &str) -> Self {
+    fn new(block_type: BlockType, subtype: impl Into<Word>) -> Self {
         Class {
             block_type,
-            subtype: subtype.to_owned(),
+            subtype: subtype.into(),
             owner: Owner::None,
             has_offset: false,
             home_bytes: None,
@@ -80,7 +81,7 @@ impl Class {
         }
     }
 
-    fn of(block_type: BlockType, subtype: &str, owner: Owner) -> Self {
+    fn of(block_type: BlockType, subtype: impl Into<Word>, owner: Owner) -> Self {
         Class { owner, ..Class::new(block_type, subtype) }
     }
 
@@ -111,7 +112,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
         "xlog_bio_end_io" => return Class::new(BlockType::FsJournal, "log"),
         "xfs_buf_bio_end_io" => {
             let name = bio.buffer_type.strip_prefix("xfs_").unwrap_or(&bio.buffer_type);
-            return Class::new(BlockType::FsMetadata, name);
+            return Class::new(BlockType::FsMetadata, name.to_owned());
         }
         _ => {}
     }

@@ -29,7 +29,7 @@ const REGULAR: u32 = 0o100644;
 const XFS: u32 = 0x5846_5342;
 
 /// (block type, subtype, owner)
-fn what(bio: &Bio, run: &Run) -> (&'static str, String, Owner) {
+fn what(bio: &Bio, run: &Run) -> (&'static str, Word, Owner) {
     let class = class(bio, run);
     (class.block_type.as_str(), class.subtype, class.owner)
 }
@@ -39,8 +39,8 @@ fn class(bio: &Bio, run: &Run) -> Class {
     classify(bio, run, &symbols, &Layout::default())
 }
 
-fn is(block_type: &'static str, subtype: &str, owner: Owner) -> (&'static str, String, Owner) {
-    (block_type, subtype.to_owned(), owner)
+fn is(block_type: &'static str, subtype: &str, owner: Owner) -> (&'static str, Word, Owner) {
+    (block_type, subtype.to_owned().into(), owner)
 }
 
 /// A write whose bi_end_io is the n-th symbol.

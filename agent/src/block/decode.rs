@@ -1,5 +1,5 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
-//! ring buffer, produces typed records; what is too short or of an unknown kind is an error.
+//! ring, produces typed records; what is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
 use super::record::{Bio, Change, Name, Outcome, Path, Record, Request, Run, Sync};
@@ -33,7 +33,7 @@ pub enum DecodeError {
     UnknownKind(u32),
 }
 
-/// Decodes one record as it left the ring buffer.
+/// Decodes one record as it left the ring.
 ///
 /// # Errors
 /// If it is shorter than its kind needs, or of no kind of event.h.

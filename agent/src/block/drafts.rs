@@ -10,7 +10,7 @@ use super::classify::{BlockType, Class, Owner};
 use super::file_kind;
 use super::files::{Files, Key, run_key};
 use super::record::Run;
-use crate::trace::rows;
+use crate::trace::rows::{self, Word};
 
 /// The file that a run is of, or about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct DraftRun {
     pub sector: u64,
     pub length_bytes: u64,
     pub block_type: BlockType,
-    pub subtype: String,
+    pub subtype: Word,
     pub subject: Subject,
     pub file_offset_bytes: Option<i64>,
     pub home_sector: Option<i64>,
@@ -84,7 +84,7 @@ impl DraftRun {
             sector,
             length_bytes: sectors * 512,
             block_type: BlockType::Unknown,
-            subtype: String::new(),
+            subtype: Word::default(),
             subject: Subject::None,
             file_offset_bytes: None,
             home_sector: None,
@@ -147,11 +147,11 @@ impl Draft {
                 request_id,
                 sector: run.sector as i64,
                 length_bytes: run.length_bytes as i64,
-                block_type: run.block_type.as_str().to_owned(),
+                block_type: run.block_type.as_str().into(),
                 block_subtype: run.subtype,
                 file_id,
                 file_offset_bytes: run.file_offset_bytes,
-                file_kind: file_id.map_or(file_kind::NONE, &mut kind).to_owned(),
+                file_kind: file_id.map_or(file_kind::NONE, &mut kind).into(),
                 home_sector: run.home_sector,
                 home: run.home.text(),
             }
@@ -168,11 +168,11 @@ impl Draft {
 
 /// What a request's runs agree on; "mixed" where they do not.
 fn summarise(request: &mut rows::Request, runs: &[rows::PageRun]) {
-    let agree = |field: fn(&rows::PageRun) -> &str| match runs {
+    let agree = |field: fn(&rows::PageRun) -> &Word| match runs {
         [first, rest @ ..] if rest.iter().all(|run| field(run) == field(first)) => {
-            field(first).to_owned()
+            field(first).clone()
         }
-        _ => "mixed".to_owned(),
+        _ => "mixed".into(),
     };
     request.block_type = agree(|run| &run.block_type);
     request.block_subtype = agree(|run| &run.block_subtype);

@@ -27,6 +27,7 @@ mod program;
 mod queued_bio;
 mod record;
 mod requests;
+mod ring;
 mod symbols;
 mod sync_calls;
 mod tracer;

@@ -1,12 +1,14 @@
-//! The BPF object behind safe calls: load, attach, the mapped control block, the ring buffer.
+//! The BPF object behind safe calls: load, attach, the mapped control block, the ring.
 //! The only file that talks to libbpf.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null, null_mut};
 
 use libbpf_sys as bpf;
 
+use super::ring::{CHUNK_BYTES, Ends, Ring};
 use super::symbols::Symbols;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
@@ -16,7 +18,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf
 pub enum ProgramError {
     #[error("cannot {step} the BPF tracer: {source}; {remedy}")]
     Step { step: &'static str, source: io::Error, remedy: &'static str },
-    #[error("the ring buffer cannot have {0} bytes: a power of two from 4096 on is needed")]
+    #[error("the ring cannot have {0} bytes: a power of two from {CHUNK_BYTES} on is needed")]
     RingSize(u32),
     #[error("{0} disks at once: at most {DISKS_LIMIT} can be traced together")]
     Disks(usize),
@@ -74,10 +76,11 @@ struct Control {
 
 const _: () = assert!(size_of::<Control>() == 224);
 
-/// What the ring buffer gave: (length u32, record) one after the other.
-#[derive(Default)]
-struct Collected {
-    bytes: Vec<u8>,
+/// struct settings of kernel/block/event.h: what the verifier knows.
+#[repr(C)]
+struct Settings {
+    has_rdonly_cast: u32,
+    ring_chunks: u32,
 }
 
 /// The loaded and attached programs.
@@ -87,7 +90,8 @@ pub struct Program {
     ring: Ring,
     control: NonNull<Control>,
     object: Object,
-    collected: Box<Collected>,
+    /// What the ring gave: (length u32, record) one after the other.
+    collected: Vec<u8>,
 }
 
 impl Program {
@@ -96,31 +100,38 @@ impl Program {
     /// # Errors
     /// If the ring's size is no power of two, or the kernel refuses a step.
     pub fn load(ring_bytes: u32, symbols: &Symbols) -> Result<Self, ProgramError> {
-        if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
+        if !ring_bytes.is_power_of_two() || ring_bytes < CHUNK_BYTES {
             return Err(ProgramError::RingSize(ring_bytes));
         }
         // libbpf's own error for it is ESRCH, which says nothing.
         std::fs::metadata("/sys/kernel/btf/vmlinux").map_err(|source| failed("load", source))?;
         let object = Object::open()?;
         let records = object.map(c"records")?;
+        let ring_chunks = ring_bytes / CHUNK_BYTES;
         // SAFETY: `records` is a map of the open object, which is not loaded yet.
-        check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_bytes) })?;
+        check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_chunks) })?;
         let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
-        // SAFETY: the section holds just the one bool of read.bpf.h, and is writable until loaded.
-        unsafe { object.value(c".rodata.settings", 1)?.cast::<bool>().write(has_rdonly_cast) };
+        let settings = Settings { has_rdonly_cast: has_rdonly_cast.into(), ring_chunks };
+        let place = object.value(c".rodata.settings", size_of::<Settings>())?;
+        // SAFETY: the section holds just the struct settings, and is writable until loaded.
+        unsafe { place.cast().write(settings) };
         object.leave_out(symbols)?;
         // SAFETY: the object is open and not loaded.
         check("load", unsafe { bpf::bpf_object__load(object.0.as_ptr()) })?;
         let control = object.value(c".data.control", size_of::<Control>())?.cast();
-        let mut collected = Box::new(Collected::default());
-        let ring = Ring::new(records, &mut collected)?;
+        let ends = object.value(c".data.ring", size_of::<Ends>())?.cast();
+        // SAFETY: the object is loaded, and keeps the descriptor open meanwhile.
+        let records = unsafe { BorrowedFd::borrow_raw(bpf::bpf_map__fd(records)) };
+        let ring = Ring::map(records, ends, ring_chunks)
+            .map_err(|source| failed("map the ring of", source))?;
         let links = object.attach()?;
+        let collected = Vec::new();
         let mut program = Program { _links: links, ring, control, object, collected };
         program.set_addresses(symbols);
         Ok(program)
     }
 
-    /// Records that did not fit in the ring buffer since the programs were loaded.
+    /// Records that did not fit in the ring since the programs were loaded.
     pub fn lost_records(&self) -> u64 {
         // SAFETY: the map stays mapped while the object lives; the programs may change counters
         // meanwhile, so the read is volatile.
@@ -231,22 +242,19 @@ impl Program {
         }
     }
 
-    /// Bytes waiting in the ring buffer.
+    /// Bytes waiting in the ring.
     pub fn waiting_bytes(&self) -> usize {
         self.ring.waiting_bytes()
     }
 
-    /// Moves what waits in the ring buffer to memory of ours.
-    ///
-    /// # Errors
-    /// If libbpf cannot read the ring.
-    pub fn collect(&mut self) -> Result<(), ProgramError> {
-        self.ring.consume()
+    /// Moves what waits in the ring to memory of ours.
+    pub fn collect(&mut self) {
+        self.ring.read(&mut self.collected);
     }
 
     /// Gives what was collected, and begins anew.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.collected.bytes)
+        std::mem::take(&mut self.collected)
     }
 }
 
@@ -327,51 +335,6 @@ impl Drop for Link {
         // SAFETY: the link is ours and dropped once. It can only fail to detach what is gone.
         unsafe { bpf::bpf_link__destroy(self.0.as_ptr()) };
     }
-}
-
-struct Ring(NonNull<bpf::ring_buffer>);
-
-impl Ring {
-    fn new(map: *mut bpf::bpf_map, into: &mut Box<Collected>) -> Result<Self, ProgramError> {
-        let context: *mut Collected = &mut **into;
-        // SAFETY: the map is loaded; `context` is the box's content, which stays where it is.
-        let ring = unsafe {
-            bpf::ring_buffer__new(bpf::bpf_map__fd(map), Some(append), context.cast(), null())
-        };
-        NonNull::new(ring).map(Ring).ok_or_else(|| last_error("map the ring buffer of"))
-    }
-
-    fn waiting_bytes(&self) -> usize {
-        // SAFETY: the ring buffer has one ring, number 0.
-        unsafe { bpf::ring__avail_data_size(bpf::ring_buffer__ring(self.0.as_ptr(), 0)) as usize }
-    }
-
-    fn consume(&mut self) -> Result<(), ProgramError> {
-        // SAFETY: `append` only touches the box that the ring was made with.
-        check("read from", unsafe { bpf::ring_buffer__consume(self.0.as_ptr()) })
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: ours, dropped once.
-        unsafe { bpf::ring_buffer__free(self.0.as_ptr()) }
-    }
-}
-
-/// libbpf calls this for every record.
-unsafe extern "C" fn append(context: *mut c_void, record: *mut c_void, size: u64) -> c_int {
-    // SAFETY: `context` is the box that Ring::new got, and Program alone uses it, not during
-    // consume; `record` has `size` bytes.
-    let (collected, record) = unsafe {
-        (
-            &mut *context.cast::<Collected>(),
-            std::slice::from_raw_parts(record.cast(), size as usize),
-        )
-    };
-    collected.bytes.extend_from_slice(&(size as u32).to_le_bytes());
-    collected.bytes.extend_from_slice(record);
-    0
 }
 
 fn check(step: &'static str, result: c_int) -> Result<(), ProgramError> {

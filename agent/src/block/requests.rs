@@ -1,5 +1,5 @@
 //! Joins bios and their runs to the requests the driver got, and those to their completions.
-//! Reads records in the order of the ring buffer; produces drafts of the rows of requests and
+//! Reads records in the order of the ring; produces drafts of the rows of requests and
 //! page_runs. Keeps only what is under way, so that it may run for ever.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -108,9 +108,9 @@ impl Joiner {
         if request.length_bytes > 0 {
             row.sector = Some(request.sector as i64);
         } else {
-            row.operation = FLUSH.to_owned();
-            row.block_type = FLUSH.to_owned();
-            row.file_kind = file_kind::NONE.to_owned();
+            row.operation = FLUSH.into();
+            row.block_type = FLUSH.into();
+            row.file_kind = file_kind::NONE.into();
         }
         self.push(&request, row, runs, bios);
     }
@@ -179,8 +179,8 @@ impl Joiner {
         let mut row = self.new_row(request, &bios);
         row.queue_ns = row.issue_ns;
         row.length_bytes = 0;
-        row.block_type = FLUSH.to_owned();
-        row.file_kind = file_kind::NONE.to_owned();
+        row.block_type = FLUSH.into();
+        row.file_kind = file_kind::NONE.into();
         self.push(request, row, Vec::new(), bios);
     }
 

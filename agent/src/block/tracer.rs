@@ -1,6 +1,6 @@
 //! Traces disks. Steers the programs and turns what they sent into tables; has no thread of its
 //! own, so somebody calls `drain` (whole tables at the end) or `digest` and `take` (rows as they
-//! come, for ever) before the ring buffer is full.
+//! come, for ever) before the ring is full.
 //!
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.
@@ -139,31 +139,28 @@ impl Tracer {
         Ok(())
     }
 
-    /// More than half of the ring buffer is full: `drain` before the next piece of work.
+    /// More than half of the ring is full: `drain` before the next piece of work.
     pub fn is_half_full(&self) -> bool {
         self.program.waiting_bytes() > self.ring_bytes / 2
     }
 
-    /// The part of the ring buffer that is full, from 0 to 1.
+    /// The part of the ring that is full, from 0 to 1.
     pub fn fill(&self) -> f64 {
         self.program.waiting_bytes() as f64 / self.ring_bytes as f64
     }
 
-    /// Moves the records out of the ring buffer.
-    ///
-    /// # Errors
-    /// If libbpf cannot read it.
-    pub fn drain(&mut self) -> Result<(), TracerError> {
-        Ok(self.program.collect()?)
+    /// Moves the records out of the ring.
+    pub fn drain(&mut self) {
+        self.program.collect();
     }
 
-    /// Moves the records out of the ring buffer, and ties them up; gives how many requests wait
+    /// Moves the records out of the ring, and ties them up; gives how many requests wait
     /// to be taken.
     ///
     /// # Errors
-    /// If the ring cannot be read, or a record is damaged.
+    /// If a record is damaged.
     pub fn digest(&mut self) -> Result<usize, TracerError> {
-        self.drain()?;
+        self.drain();
         let bytes = self.program.take();
         let Some(assembler) = &mut self.assembler else { return Ok(0) };
         for record in capture::decode_all(&bytes) {

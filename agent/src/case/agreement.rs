@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn request(operation: &str, length_bytes: i64) -> Request {
-        let (device, operation) = ("flash0".into(), operation.into());
+        let (device, operation) = ("flash0".into(), operation.to_owned().into());
         Request { device, operation, length_bytes, ..Request::default() }
     }
 

@@ -1,7 +1,12 @@
 //! The rows of the tables in schema/, as the other stages hand them over. Meanings and units of
 //! every field stand in schema/TABLE.toml; `trace::write` is tested against those files.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
+
+/// A word of a schema: nearly always one that this program has, so that a row need not own it.
+pub type Word = Cow<'static, str>;
 
 /// One block request (schema/requests.toml).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -15,7 +20,7 @@ pub struct Request {
     pub complete_ns: Option<i64>,
     pub sector: Option<i64>,
     pub length_bytes: i64,
-    pub operation: String,
+    pub operation: Word,
     pub sync: bool,
     pub meta: bool,
     pub prio: bool,
@@ -24,19 +29,19 @@ pub struct Request {
     pub readahead: bool,
     pub idle: bool,
     pub bio_count: i64,
-    pub block_type: String,
-    pub block_subtype: String,
+    pub block_type: Word,
+    pub block_subtype: Word,
     pub file_id: Option<i64>,
     pub file_offset_bytes: Option<i64>,
-    pub file_kind: String,
+    pub file_kind: Word,
     pub submitter_pid: i64,
     pub submitter_tid: i64,
     pub submitter_comm: String,
-    pub submitter_call: Option<String>,
+    pub submitter_call: Option<Word>,
     pub asker_pid: Option<i64>,
     pub asker_tid: Option<i64>,
     pub asker_comm: Option<String>,
-    pub asker_call: Option<String>,
+    pub asker_call: Option<Word>,
     pub asker_begin_ns: Option<i64>,
     pub asker_file_id: Option<i64>,
     pub asker_count: i64,
@@ -50,11 +55,11 @@ pub struct PageRun {
     pub request_id: i64,
     pub sector: i64,
     pub length_bytes: i64,
-    pub block_type: String,
-    pub block_subtype: String,
+    pub block_type: Word,
+    pub block_subtype: Word,
     pub file_id: Option<i64>,
     pub file_offset_bytes: Option<i64>,
-    pub file_kind: String,
+    pub file_kind: Word,
     pub home_sector: Option<i64>,
     pub home: Option<String>,
 }

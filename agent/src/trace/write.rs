@@ -11,7 +11,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use super::rows::{Counter, File, PageRun, Request, Transaction};
+use super::rows::{Counter, File, PageRun, Request, Transaction, Word};
 
 /// A table could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,7 @@ macro_rules! column {
 column!(i64, DataType::Int64, Int64Array, |value: &i64| *value);
 column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value);
 column!(String, DataType::Utf8, StringArray, String::as_str);
+column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word);
 
 /// A row type that makes a table.
 pub trait Table: Sized {

@@ -61,7 +61,7 @@ impl Summary {
                 self.own_requests += 1;
                 self.own_bytes += request.length_bytes as u64;
             }
-            operations.insert(request.request_id, request.operation.as_str());
+            operations.insert(request.request_id, &*request.operation);
             if request.block_type == "flush" {
                 lines.entry(["flush", "flush", "", "none", ""]).or_default().add(0);
             }
@@ -188,7 +188,7 @@ mod tests {
                 request_id,
                 length_bytes: 4096,
                 block_type: "data".into(),
-                block_subtype: format!("s{request_id}"),
+                block_subtype: format!("s{request_id}").into(),
                 ..PageRun::default()
             });
         }

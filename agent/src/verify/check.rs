@@ -132,8 +132,8 @@ fn add_up(capture: &Capture, verdict: &mut Verdict) {
         if run.block_type == "unknown" {
             verdict.unknown_bytes += bytes;
         }
-        let name = match capture.requests[run.request_id as usize].operation.as_str() {
-            "write" => run.block_type.as_str(),
+        let name = match capture.requests[run.request_id as usize].operation.as_ref() {
+            "write" => run.block_type.as_ref(),
             "discard" => "discard",
             _ => continue,
         };

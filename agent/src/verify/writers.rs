@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::stamp::SECTOR;
 use crate::block::Capture;
-use crate::trace::rows::PageRun;
+use crate::trace::rows::{PageRun, Word};
 
 /// The run that wrote a sector last, and how far into the run it is; by disk and sector.
 pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;
@@ -17,8 +17,8 @@ pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;
 pub struct Writer {
     pub sector: i64,
     pub sectors: i64,
-    pub block_type: String,
-    pub block_subtype: String,
+    pub block_type: Word,
+    pub block_subtype: Word,
     pub inode: Option<i64>,
     pub path: String,
     pub file_offset_bytes: Option<i64>,

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The ring buffer that records leave by, and the memory user space steers the programs with. */
-#ifndef JOJ_OUTPUT_BPF_H
-#define JOJ_OUTPUT_BPF_H
+/* The memory that user space steers the programs with, and which disks it says are traced. */
+#ifndef JOJ_CONTROL_BPF_H
+#define JOJ_CONTROL_BPF_H
 
 #define BTRFS_MAGIC 0x9123683e
 
 /* A section of its own: user space finds the struct by the section's name, mapped. */
 struct control control SEC(".data.control") = {};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);	/* user space sets the size it wants before loading */
-} records SEC(".maps");
-
-/* User space drains the ring when it chooses to: waking it would disturb what is measured. */
-static __always_inline bool send(void *record, __u32 size, __u64 *lost)
-{
-	if (!bpf_ringbuf_output(&records, record, size, BPF_RB_NO_WAKEUP))
-		return true;
-	__sync_fetch_and_add(lost, 1);
-	return false;
-}
 
 static __always_inline __u32 disk_number(struct gendisk *disk)
 {

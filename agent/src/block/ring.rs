@@ -1,0 +1,235 @@
+//! The end of the tracer's ring that user space reads (kernel/block/ring.bpf.h writes the other).
+//! Reads the memory of the two maps that it is made of; produces the bytes of whole records, and
+//! leaves zeros behind.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/block: a record begins in a chunk, and may end in
+/// its slack.
+pub const CHUNK_BYTES: u32 = 1 << 16;
+const CHUNK_SLACK_BYTES: usize = 4352;
+const CHUNK_STRIDE: usize = CHUNK_BYTES as usize + CHUNK_SLACK_BYTES;
+const LENGTH_BYTES: usize = size_of::<u64>();
+
+/// What is read is given back after this many bytes at most: the programs look there each time.
+const GIVE_BACK_BYTES: u64 = 1 << 18;
+
+/// struct ring of event.h.
+#[repr(C)]
+pub struct Ends {
+    head: AtomicU64,
+    padding: [u64; 15],
+    tail: AtomicU64,
+    more_padding: [u64; 15],
+}
+
+const _: () = assert!(size_of::<Ends>() == 256);
+const _: () = assert!(CHUNK_STRIDE == 69888);
+
+/// The reader; there must be one only.
+pub struct Ring {
+    ends: NonNull<Ends>,
+    chunks: NonNull<u8>,
+    mapped_bytes: usize,
+    /// A power of two.
+    chunk_count: u64,
+}
+
+impl Ring {
+    /// Maps the chunks. `ends` must stay mapped as long as this lives.
+    ///
+    /// # Errors
+    /// If the kernel refuses to map them.
+    pub fn map(
+        records: BorrowedFd<'_>,
+        ends: NonNull<Ends>,
+        chunk_count: u32,
+    ) -> Result<Self, io::Error> {
+        let mapped_bytes = chunk_count as usize * CHUNK_STRIDE;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let chunks =
+            unsafe { mmap(null_mut(), mapped_bytes, protection, MapFlags::SHARED, records, 0)? };
+        let chunks = NonNull::new(chunks.cast()).expect("no mapping is at address 0");
+        Ok(Ring { ends, chunks, mapped_bytes, chunk_count: chunk_count.into() })
+    }
+
+    fn ends(&self) -> &Ends {
+        // SAFETY: mapped as long as we live, as `map` demands; the programs change it atomically.
+        unsafe { self.ends.as_ref() }
+    }
+
+    /// Bytes that wait to be read.
+    pub fn waiting_bytes(&self) -> usize {
+        let (head, tail) = (&self.ends().head, &self.ends().tail);
+        head.load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Relaxed)) as usize
+    }
+
+    /// Appends (length u32, record) of every record that is whole by now, in their order.
+    pub fn read(&mut self, into: &mut Vec<u8>) {
+        let head = self.ends().head.load(Ordering::Acquire);
+        let mut tail = self.ends().tail.load(Ordering::Relaxed);
+        let mut given_back = tail;
+        while tail < head {
+            let place = self.place(tail);
+            // SAFETY: positions are multiples of 8, so that the length is in the chunk, and
+            // aligned. The program that writes it does so last of all.
+            let length = unsafe { AtomicU64::from_ptr(place.cast().as_ptr()) };
+            let length = length.load(Ordering::Acquire) as usize;
+            if length == 0 {
+                break;
+            }
+            assert!(length <= CHUNK_SLACK_BYTES - LENGTH_BYTES, "a record of {length} bytes");
+            into.extend_from_slice(&(length as u32).to_le_bytes());
+            let whole_bytes = LENGTH_BYTES + length.next_multiple_of(8);
+            // SAFETY: the record ends in the chunk or its slack. It is whole, so that no program
+            // touches it before the tail has passed it.
+            unsafe {
+                let record = place.as_ptr().add(LENGTH_BYTES);
+                into.extend_from_slice(std::slice::from_raw_parts(record, length));
+                place.as_ptr().write_bytes(0, whole_bytes);
+            }
+            tail += whole_bytes as u64;
+            if tail - given_back >= GIVE_BACK_BYTES {
+                self.ends().tail.store(tail, Ordering::Release);
+                given_back = tail;
+            }
+        }
+        self.ends().tail.store(tail, Ordering::Release);
+    }
+
+    /// Where a position lies.
+    fn place(&self, position: u64) -> NonNull<u8> {
+        let chunk = (position / u64::from(CHUNK_BYTES)) & (self.chunk_count - 1);
+        let offset = position % u64::from(CHUNK_BYTES);
+        // SAFETY: the chunk is one of those mapped, and the offset within it.
+        unsafe { self.chunks.add(chunk as usize * CHUNK_STRIDE + offset as usize) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us, and used by nobody else. It can only fail for a wrong address.
+        let _ = unsafe { munmap(self.chunks.as_ptr().cast::<c_void>(), self.mapped_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A program that claims places and fills them, in memory like the maps'.
+    struct Writer {
+        ends: Box<Ends>,
+        ring: Ring,
+    }
+
+    impl Writer {
+        fn new(chunk_count: u32) -> Self {
+            let file = tempfile::tempfile().expect("a file");
+            let bytes = u64::from(chunk_count) * CHUNK_STRIDE as u64;
+            file.set_len(bytes).expect("room");
+            let zero = AtomicU64::new;
+            let (padding, more_padding) = ([0; 15], [0; 15]);
+            let ends = Ends { head: zero(0), padding, tail: zero(0), more_padding };
+            let mut ends = Box::new(ends);
+            let ring = Ring::map(file.as_fd(), NonNull::from(&mut *ends), chunk_count);
+            Writer { ends, ring: ring.expect("a mapping") }
+        }
+
+        /// As ring.bpf.h does: the place of the record, or None where there is no room.
+        fn reserve(&mut self, size: usize) -> Option<NonNull<u8>> {
+            let need = (LENGTH_BYTES + size.next_multiple_of(8)) as u64;
+            let head = self.ends.head.load(Ordering::Relaxed);
+            let tail = self.ends.tail.load(Ordering::Relaxed);
+            if head + need - tail > self.ring.chunk_count * u64::from(CHUNK_BYTES) {
+                return None;
+            }
+            self.ends.head.store(head + need, Ordering::Relaxed);
+            Some(self.ring.place(head))
+        }
+
+        fn publish(place: NonNull<u8>, record: &[u8]) {
+            // SAFETY: reserved for a record of this size.
+            unsafe {
+                let to = place.as_ptr().add(LENGTH_BYTES);
+                to.copy_from_nonoverlapping(record.as_ptr(), record.len());
+                place.cast().write(record.len() as u64);
+            }
+        }
+    }
+
+    fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut records = Vec::new();
+        while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+            let (record, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+            records.push(record.to_vec());
+            bytes = rest;
+        }
+        records
+    }
+
+    #[test]
+    fn a_record_that_is_not_whole_holds_up_those_behind_it() {
+        let mut writer = Writer::new(1);
+        let (first, second) = (writer.reserve(48).unwrap(), writer.reserve(8).unwrap());
+        Writer::publish(second, &[2; 8]);
+        let mut bytes = Vec::new();
+        writer.ring.read(&mut bytes);
+        assert!(bytes.is_empty());
+        assert_eq!(writer.ring.waiting_bytes(), 56 + 16);
+        Writer::publish(first, &[1; 48]);
+        writer.ring.read(&mut bytes);
+        assert_eq!(split(&bytes), [vec![1; 48], vec![2; 8]]);
+        assert_eq!(writer.ring.waiting_bytes(), 0);
+    }
+
+    #[test]
+    fn a_full_ring_takes_more_when_it_was_read() {
+        let mut writer = Writer::new(1);
+        let mut count = 0;
+        while let Some(place) = writer.reserve(4000) {
+            Writer::publish(place, &[7; 4000]);
+            count += 1;
+        }
+        assert_eq!(count, CHUNK_BYTES as usize / 4008);
+        let mut bytes = Vec::new();
+        writer.ring.read(&mut bytes);
+        assert_eq!(split(&bytes).len(), count);
+        assert!(writer.reserve(4000).is_some());
+    }
+
+    proptest! {
+        /// Whatever the sizes, and however often it is read: every record that found room comes
+        /// out once, in order, through many rounds of the ring.
+        #[test]
+        fn what_goes_in_comes_out(
+            sizes in prop::collection::vec((1..4300_usize, 0..60_u32), 1..900),
+        ) {
+            let mut writer = Writer::new(2);
+            let (mut bytes, mut sent) = (Vec::new(), Vec::new());
+            for (number, (size, read)) in sizes.into_iter().enumerate() {
+                if let Some(place) = writer.reserve(size) {
+                    let record = vec![(number % 251) as u8; size];
+                    Writer::publish(place, &record);
+                    sent.push(record);
+                }
+                if read == 0 {
+                    writer.ring.read(&mut bytes);
+                }
+            }
+            writer.ring.read(&mut bytes);
+            prop_assert_eq!(split(&bytes), sent);
+        }
+    }
+}

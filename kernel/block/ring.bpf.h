@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ring that records leave by: memory shared with user space, written by plain stores. Produces
+ * (length, record) one after the other; agent/src/block/ring.rs reads them.
+ *
+ * Not BPF_MAP_TYPE_RINGBUF, whose lock, copy and locked header cost a quarter of what the tracer
+ * does (bench/README.md): each waits for memory that is in no cache, since the ring is larger. Here
+ * one compare-and-swap claims a place, and nothing waits for what is then stored there. Both
+ * keep one order of all processors.
+ *
+ * A position counts bytes for ever. It lies in chunk number position / CHUNK_BYTES, and a record
+ * that begins there may run into the chunk's slack: none is ever in two pieces. A length of 0 is a
+ * record that is not whole yet; user space leaves what it has read as zeros. Stores are seen in
+ * their order on x86_64, the only one that calls.bpf.h knows.
+ */
+#ifndef JOJ_RING_BPF_H
+#define JOJ_RING_BPF_H
+
+#define CHUNK_BITS 16
+#define CHUNK_BYTES (1U << CHUNK_BITS)
+#define NO_ROOM (~0ULL)
+#define CLAIMS_LIMIT 256	/* by others, each in between our look and our claim */
+
+typedef __u64 __attribute__((may_alias)) word;
+
+struct ring ring SEC(".data.ring") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);		/* user space sets settings.ring_chunks of them */
+	__type(key, __u32);
+	__type(value, char[CHUNK_BYTES + CHUNK_SLACK_BYTES]);
+} records SEC(".maps");
+
+_Static_assert(CHUNK_BYTES + CHUNK_SLACK_BYTES == 69888, "chunks are read every 69888 bytes");
+
+static __always_inline bool has_room(__u64 head, __u32 size)
+{
+	__u64 tail = *(volatile __u64 *)&ring.tail;
+
+	return head + size - tail <= (__u64)settings.ring_chunks << CHUNK_BITS;
+}
+
+/* Somebody else got the place we had in mind. */
+__noinline __u64 claim_again(__u32 size)
+{
+	for (int count = 0; count < CLAIMS_LIMIT; count++) {
+		__u64 head = *(volatile __u64 *)&ring.head;
+
+		if (!has_room(head, size))
+			break;
+		if (__sync_val_compare_and_swap(&ring.head, head, head + size) == head)
+			return head;
+	}
+	return NO_ROOM;
+}
+
+/* Room for a record of SIZE bytes; it must be published. Counts in LOST that there is none. */
+static __always_inline void *reserve(__u32 size, __u64 *lost)
+{
+	__u32 need = sizeof(word) + ((size + 7) & ~7U), chunk;
+	__u64 head = *(volatile __u64 *)&ring.head, claimed = head;
+	char *begin = NULL;
+
+	if (!has_room(head, need))
+		claimed = NO_ROOM;
+	else if (__sync_val_compare_and_swap(&ring.head, head, head + need) != head)
+		claimed = claim_again(need);
+	if (claimed != NO_ROOM) {
+		chunk = claimed >> CHUNK_BITS & (settings.ring_chunks - 1);
+		begin = bpf_map_lookup_elem(&records, &chunk);
+	}
+	if (!begin) {
+		__sync_fetch_and_add(lost, 1);
+		return NULL;
+	}
+	return begin + (claimed & (CHUNK_BYTES - 1) & ~7ULL) + sizeof(word);
+}
+
+/* The record of SIZE bytes is whole: user space may have it. */
+static __always_inline void publish(void *record, __u32 size)
+{
+	barrier();
+	((volatile word *)record)[-1] = size;
+}
+
+/* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
+static __always_inline void send(const void *record, __u32 size, __u64 *lost)
+{
+	word *to = reserve(size, lost);
+
+	if (!to)
+		return;
+#pragma unroll
+	for (__u32 place = 0; place < size / sizeof(word); place++)
+		to[place] = ((const word *)record)[place];
+	publish(to, size);
+}
+
+/* Sends a record of any size up to CHUNK_SLACK_BYTES less its length. */
+static __always_inline bool send_long(const void *record, __u32 size, __u64 *lost)
+{
+	void *to = reserve(size, lost);
+
+	if (!to)
+		return false;
+	bpf_probe_read_kernel(to, size, record);
+	publish(to, size);
+	return true;
+}
+
+#endif
