@@ -93,6 +93,11 @@ def test_query_prints_json_and_csv(run: RunFolder) -> None:
     ]
     assert joj("query", run.path, sql, "--csv").stdout == "journal_mode,n\ntruncate,12\nwal,13\n"
     assert joj("query", run.path, "DROP TABLE requests").returncode == 2
+    twins = "SELECT 1 AS n, 2 AS n"
+    assert joj("query", run.path, twins, "--csv").stdout == "n,n\n1,2\n"
+    assert joj("query", run.path, twins).stdout.split() == ["n", "n", "1", "2"]
+    refused = joj("query", run.path, twins, "--json")
+    assert refused.returncode == 2 and "n AS other_name" in refused.stderr
 
 
 def test_wrong_use_ends_with_2(tmp_path: Path) -> None:

@@ -41,13 +41,14 @@ def query(
 
     answer = run_query(RunFolder.open(run), sql)
     if as_json:
+        _refuse_twins(answer.column_names)
         print(json.dumps(answer.to_pylist(), indent=1, ensure_ascii=False, default=str))
     elif as_csv:
         import csv
 
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(answer.column_names)
-        writer.writerows(row.values() for row in answer.to_pylist())
+        writer.writerows(_rows(answer))
     else:
         _print_table(answer)
 
@@ -55,5 +56,19 @@ def query(
 def _print_table(answer: pa.Table) -> None:
     from jojlab.report.terminal.console import print_rows, terminal
 
-    rows = [list(row.values()) for row in answer.to_pylist()]
-    print_rows(terminal(), answer.column_names, rows)
+    print_rows(terminal(), answer.column_names, _rows(answer))
+
+
+def _rows(answer: pa.Table) -> list[list[object]]:
+    """Return the rows, of columns that may have one name."""
+    columns = [column.to_pylist() for column in answer.columns]
+    return [list(values) for values in zip(*columns, strict=True)]
+
+
+def _refuse_twins(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise UseError(
+                f"{names.count(name)} columns are named {name}, and an object has one of a name",
+                f"name them apart: {name} AS other_name",
+            )
