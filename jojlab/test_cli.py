@@ -109,7 +109,7 @@ def test_wrong_use_ends_with_2(tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(run: RunFolder) -> None:
-    sql = "SELECT * FROM requests AS a, requests AS b LIMIT 20000"
+    sql = "SELECT a.* FROM requests AS a, requests AS b LIMIT 20000"
     for output in ("--csv", "--json"):
         command = f"{sys.executable} -m jojlab query '{run.path}' '{sql}' {output} | head -1"
         answer = subprocess.run(
