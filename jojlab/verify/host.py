@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jojlab.errors import MachineError
 from jojlab.guest.image.ready import agent_path
-from jojlab.verify import compare
+from jojlab.verify import compare, completions
 from jojlab.verify.verdict import Verdict
 
 _SIZE_BYTES = 600 << 20
@@ -62,6 +62,7 @@ def _made(filesystem: str) -> Iterator[tuple[str, Path]]:
             file.truncate(_SIZE_BYTES)
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
+        undo.enter_context(completions.by_the_worker(device))
         _run(*_MAKE[filesystem], device)
         if not _is_known(filesystem):
             raise _CannotError(f"this kernel has no {filesystem}")

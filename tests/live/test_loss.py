@@ -35,9 +35,9 @@ def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -
     (content / "file").write_bytes(random.Random(7).randbytes(size))
     image = bench.folder / "squash.img"
     run("mksquashfs", content, image, "-quiet", "-no-progress")
-    bench.loops.append(run("losetup", "-f", "--show", image))
+    disk = bench.attach(image)
     bench.directory.mkdir()
-    run("mount", "-t", "squashfs", bench.loops[0], bench.directory)
+    run("mount", "-t", "squashfs", disk, bench.directory)
     bench.mounted = True
     tables = bench.folder / "tables"
     command = [bench.agent, "trace", "--directory", bench.directory, "--output", tables, "--json"]

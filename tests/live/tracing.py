@@ -17,6 +17,7 @@ import pytest
 
 from jojlab.errors import MachineError
 from jojlab.guest.image.ready import agent_path
+from jojlab.verify import completions
 
 Row = dict[str, Any]
 
@@ -71,7 +72,7 @@ class Bench:
     disk: str = ""
     log: str = ""
     mounted: bool = False
-    loops: list[str] = field(default_factory=list)
+    undo: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def directory(self) -> Path:
@@ -80,11 +81,17 @@ class Bench:
 
     def loop(self, size_mib: int, *options: str) -> str:
         """Make an empty disk; `options` are further ones for losetup."""
-        image = self.folder / f"{len(self.loops)}.img"
+        image = self.folder / f"{len(list(self.folder.iterdir()))}.img"
         with image.open("wb") as file:
             file.truncate(size_mib << 20)
-        self.loops.append(run("losetup", *options, "-f", "--show", image))
-        return self.loops[-1]
+        return self.attach(image, *options)
+
+    def attach(self, image: Path, *options: str) -> str:
+        """Make a disk of what is in a file."""
+        loop = run("losetup", *options, "-f", "--show", image)
+        self.undo.callback(run, "losetup", "-d", loop)
+        self.undo.enter_context(completions.by_the_worker(loop))
+        return loop
 
     def make(self, command: str, options: str = "", log: str = "") -> None:
         """Make and mount it; DISK and LOG in the words stand for the disks."""
@@ -117,8 +124,7 @@ class Bench:
         """Take everything down that was set up."""
         if self.mounted and os.path.ismount(self.directory):
             run("umount", self.directory)
-        for loop in self.loops:
-            run("losetup", "-d", loop)
+        self.undo.close()
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ def durability(
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Cut the power of an experiment's cases, and see which commits survived.
+    """Cut the power of runs, and see which commits survived.
 
     Each case runs once, while the modelled device records what is written and when. Then the power
     is cut at many moments of that run, half of them just after a commit returned: what was flushed
