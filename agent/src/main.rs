@@ -4,7 +4,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
     "joj-agent runs on Linux on x86_64 only: guest/ports.rs uses that processor's I/O ports, and \
-     kernel/block/calls.bpf.h and block/sync_calls.rs know its system call numbers"
+     kernel/block/calls.bpf.h and block/causes know its system call numbers"
 );
 
 mod block;

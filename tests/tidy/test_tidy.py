@@ -131,6 +131,23 @@ def test_rooms_build_on_those_before_them(package: str) -> None:
             assert not found(own, rf"^\s*(from|import) jojlab\.{package}\.({after})\b")
 
 
+# The rooms of the tracer's side in the agent, likewise.
+BLOCK_ROOMS = ("program", "records", "files", "classify", "causes", "requests")
+
+
+def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
+    sources = [
+        path
+        for path in tracked(".rs", under="agent/src/block")
+        if path.parent.name != "block" and not path.name.endswith("_test.rs")
+    ]
+    assert {path.parent.name for path in sources} == set(BLOCK_ROOMS)
+    for place, room in enumerate(BLOCK_ROOMS):
+        own = [path for path in sources if path.parent.name == room]
+        if after := "|".join(BLOCK_ROOMS[place + 1 :]):
+            assert not found(own, rf"\bblock::({after})\b")
+
+
 def test_agent_and_kernel_know_no_experiment() -> None:
     names = [path.parent.name for path in (ROOT / "experiments").glob("*/experiment.toml")]
     assert names

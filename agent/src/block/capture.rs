@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::causes::Causes;
+use super::classify::layout::Layout;
 use super::classify::{Class, Owner, classify};
-use super::decode::{DecodeError, decode};
-use super::file_kind::FileKinds;
 use super::files::Files;
-use super::gaps::Gaps;
-use super::kernel::BLOCK_DEVICE_MAGIC;
-use super::layout::Layout;
-use super::record::{Bio, Record, Run};
+use super::files::file_kind::FileKinds;
+use super::program::symbols::Symbols;
+use super::records::decode::{DecodeError, decode};
+use super::records::kernel::BLOCK_DEVICE_MAGIC;
+use super::records::{Bio, Record, Run};
+use super::requests::gaps::Gaps;
 use super::requests::{Disk, Joiner};
-use super::symbols::Symbols;
 use crate::trace::rows;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.

@@ -1,6 +1,6 @@
 //! From hand-made records to rows: joining, flushes, askers, gaps.
 
-use super::super::record::{Request, Sync};
+use super::super::records::{Request, Sync};
 use super::*;
 
 const DISK: u32 = 7 << 20;
@@ -36,7 +36,7 @@ fn bio(serial: u64, sector: u64, length_bytes: u32, flags: u32, tid: u32) -> Rec
 
 /// A stretch of file `inode`'s data.
 fn run(serial: u64, offset_bytes: u32, length_bytes: u32, inode: u64) -> Record {
-    let (magic, mode, flags) = (0xef53, 0o100644, super::super::record::RUN_OFFSET);
+    let (magic, mode, flags) = (0xef53, 0o100644, super::super::records::RUN_OFFSET);
     let owner = Run { inode, magic, mode, flags, filesystem: FILESYSTEM, ..Run::default() };
     let file_offset_bytes = u64::from(offset_bytes);
     Record::Run(Run { serial, offset_bytes, length_bytes, file_offset_bytes, ..owner })

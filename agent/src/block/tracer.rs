@@ -12,14 +12,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
-use super::decode::DecodeError;
-use super::file_kind::FileKinds;
+use super::classify::layout::Layout;
 use super::files::Files;
-use super::gaps::Gaps;
-use super::layout::Layout;
+use super::files::file_kind::FileKinds;
+use super::program::symbols::{Symbols, SymbolsError};
 use super::program::{Program, ProgramError};
+use super::records::decode::DecodeError;
 use super::requests::Disk;
-use super::symbols::{Symbols, SymbolsError};
+use super::requests::gaps::Gaps;
 use crate::device::{layers::Layer, number};
 use crate::trace::rows;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Name, Outcome};
+use crate::block::records::{Name, Outcome};
 
 /// Requests that may be under way; of more, those at the lowest addresses are forgotten.
 const MOST: usize = 65_536;

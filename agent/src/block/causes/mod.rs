@@ -1,19 +1,26 @@
 //! Why a bio is there: which call it serves, and which changes to files a filesystem's commit
 //! carries. Reads the records of calls, changes and names in order, together with the bios.
 
+pub mod calls;
+pub mod changes;
+mod mounts;
+mod names;
+mod sync_calls;
+mod uring_names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::changes::{self, Changed, Changes, Reason, Scope};
-use super::classify::{BlockType, Class, Owner};
-use super::files::Key;
-use super::kernel::{
+use crate::block::classify::{BlockType, Class, Owner};
+use crate::block::files::Key;
+use crate::block::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
 };
-use super::names::Names;
-use super::record::{Bio, Change, Name, Path, Run, Sync};
-use super::sync_calls::{Asker, SyncCalls};
-use super::uring_names::UringNames;
+use crate::block::records::{Bio, Change, Name, Path, Run, Sync};
+use changes::{Changed, Changes, Reason, Scope};
+use names::Names;
+use sync_calls::{Asker, SyncCalls};
+use uring_names::UringNames;
 
 /// h_blocktype of a commit block (include/linux/jbd2.h).
 const JBD2_COMMIT: u8 = 2;

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::changes::Changed;
-use super::files::{Key, path_key};
 use super::mounts::{Mounts, Place, normal};
-use super::record::{Name, Path};
+use crate::block::files::{Key, path_key};
+use crate::block::records::{Name, Path};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
 /// full, so that the memory has a bound.

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::kernel::{FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_WRITE};
-use super::record::{Bio, Record, Request, Run};
+use crate::block::records::kernel::{FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_WRITE};
+use crate::block::records::{Bio, Record, Request, Run};
 
 const DISK: u32 = 259 << 20;
 const QUEUES: usize = 2;

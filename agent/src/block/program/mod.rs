@@ -1,6 +1,9 @@
 //! The BPF object behind safe calls: load, attach, the mapped control block, the ring.
 //! The only file that talks to libbpf.
 
+mod ring;
+pub mod symbols;
+
 use std::ffi::{CStr, c_int, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,8 +11,8 @@ use std::ptr::{NonNull, null, null_mut};
 
 use libbpf_sys as bpf;
 
-use super::ring::{CHUNK_BYTES, Ends, Ring};
-use super::symbols::Symbols;
+use ring::{CHUNK_BYTES, Ends, Ring};
+use symbols::Symbols;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
 

@@ -1,5 +1,9 @@
 //! The records of the attribution program (kernel/block/event.h), typed.
 
+pub mod decode;
+mod fields;
+pub mod kernel;
+
 /// enum run_flag of event.h, as far as the rules look at them.
 pub const RUN_UNMAPPED: u32 = 1;
 pub const RUN_ANONYMOUS: u32 = 2;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::files::Key;
+use crate::block::files::Key;
 
 /// enum change of kernel/block/event.h, and behind it what calls on names do.
 pub const CREATED: u32 = 1;

@@ -36,9 +36,9 @@ impl FlushAskers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::causes::Cause;
-    use super::super::record::Bio;
     use super::*;
+    use crate::block::causes::Cause;
+    use crate::block::records::Bio;
 
     fn bio(device: u32, address: u64, serial: u64) -> Rc<QueuedBio> {
         let bio = Bio { device, address, serial, ..Bio::default() };

@@ -1,9 +1,9 @@
 //! Who is served, with one caller and with several.
 
-use super::super::classify::classify;
-use super::super::layout::Layout;
-use super::super::symbols::Symbols;
 use super::*;
+use crate::block::classify::classify;
+use crate::block::classify::layout::Layout;
+use crate::block::program::symbols::Symbols;
 
 const DISK: u32 = 9;
 

@@ -1,7 +1,7 @@
 //! Records laid out by hand, and by chance.
 
-use super::super::record::CALL_DIRECT;
 use super::*;
+use crate::block::records::CALL_DIRECT;
 
 /// Lays fields out as the kernel does: little-endian, in order.
 fn bytes(kind: u32, size: usize, fields: &[(usize, u64)]) -> Vec<u8> {

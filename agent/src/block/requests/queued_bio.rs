@@ -3,18 +3,18 @@
 
 use std::rc::Rc;
 
-use super::calls;
-use super::causes::Cause;
-use super::classify::Class;
 use super::drafts::{DraftRun, Home, Subject};
-use super::kernel::{
+use super::pieces::Piece;
+use crate::block::causes::Cause;
+use crate::block::causes::calls;
+use crate::block::classify::Class;
+use crate::block::classify::layout::Inodes;
+use crate::block::records::kernel::{
     FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
     OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
     OPERATION_WRITE, OPERATION_WRITE_ZEROES,
 };
-use super::layout::Inodes;
-use super::pieces::Piece;
-use super::record::{Bio, Request, Run};
+use crate::block::records::{Bio, Request, Run};
 use crate::trace::rows;
 
 /// The operation, and the block type, of what carries no bytes.

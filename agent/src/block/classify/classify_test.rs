@@ -1,10 +1,10 @@
-//! One test for each rule of classify.rs, by filesystem.
+//! One test for each rule, by filesystem.
 
-use super::super::kernel::EXT4_MAGIC as EXT4;
-use super::super::layout::Layout;
-use super::super::record::{self, Bio, Run};
-use super::super::symbols::Symbols;
 use super::*;
+use crate::block::classify::layout::Layout;
+use crate::block::program::symbols::Symbols;
+use crate::block::records::kernel::EXT4_MAGIC as EXT4;
+use crate::block::records::{self, Bio, Run};
 
 const KALLSYMS: &str = "\
 0000000000000001 t end_bio_bh_io_sync
@@ -49,7 +49,7 @@ fn write(end_io: u64) -> Bio {
 }
 
 fn file(magic: u32, inode: u64, mode: u32) -> Run {
-    let flags = record::RUN_OFFSET;
+    let flags = records::RUN_OFFSET;
     Run { magic, inode, mode, flags, filesystem: FILESYSTEM, ..Run::default() }
 }
 
@@ -61,7 +61,7 @@ fn of_device() -> Run {
 }
 
 fn no_pages_of_anybody() -> Run {
-    Run { flags: record::RUN_UNMAPPED, ..Run::default() }
+    Run { flags: records::RUN_UNMAPPED, ..Run::default() }
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn pages_of_a_regular_file_are_its_data() {
 
 #[test]
 fn direct_io_is_the_data_of_the_file_it_was_asked_of() {
-    let run = Run { flags: record::RUN_DIRECT | record::RUN_OFFSET, ..file(EXT4, 12, REGULAR) };
+    let run = Run { flags: records::RUN_DIRECT | records::RUN_OFFSET, ..file(EXT4, 12, REGULAR) };
     assert_eq!(what(&write(4), &run), is("data", "", Owner::Inode));
 }
 
 #[test]
 fn direct_io_outside_iomap_is_known_by_the_call_but_not_its_offset() {
-    let flags = record::RUN_UNMAPPED | record::RUN_ANONYMOUS;
+    let flags = records::RUN_UNMAPPED | records::RUN_ANONYMOUS;
     let class = class(&write(0), &Run { flags, ..file(BTRFS_MAGIC, 300, REGULAR) });
     assert_eq!((class.block_type, class.owner), (BlockType::Data, Owner::Inode));
     assert!(!class.has_offset);
@@ -132,7 +132,7 @@ fn zeroes_are_inode_tables_or_a_files_unwritten_extents() {
     // A process cannot pass for the thread by its name.
     let named = Bio { kernel_thread: false, ..lazy.clone() };
     assert_eq!(what(&named, &none), is("unknown", "", Owner::None));
-    let called = Run { flags: record::RUN_UNMAPPED, ..file(EXT4, 12, REGULAR) };
+    let called = Run { flags: records::RUN_UNMAPPED, ..file(EXT4, 12, REGULAR) };
     assert_eq!(what(&write(5), &called), is("data", "zeroes", Owner::Inode));
     let writeback = Bio { holder: "ext4".into(), ..write(5) };
     assert_eq!(what(&writeback, &none), is("data", "zeroes", Owner::None));
@@ -160,7 +160,7 @@ fn xfs_tells_by_its_completion_functions() {
 fn btrfs_trees_are_told_by_log_index_and_owner() {
     let tree = |detail: i64, flags| Run { detail: detail as u64, flags, ..file(BTRFS_MAGIC, 1, 0) };
     let log = is("fs-journal", "log-tree", Owner::None);
-    assert_eq!(what(&write(0), &tree(0, record::RUN_LOG_TREE)), log);
+    assert_eq!(what(&write(0), &tree(0, records::RUN_LOG_TREE)), log);
     assert_eq!(what(&write(0), &tree(-6, 0)), log);
     for (owner, name) in [(1, "root-tree"), (7, "checksum-tree"), (5, "fs-tree"), (257, "fs-tree")]
     {
@@ -209,7 +209,7 @@ fn nilfs2_puts_every_kind_in_one_log() {
 #[test]
 fn swap_and_raw_devices_have_no_file() {
     assert_eq!(what(&write(12), &no_pages_of_anybody()), is("swap", "", Owner::None));
-    let node = Run { flags: record::RUN_UNMAPPED, ..file(0x0102_1994, 9, MODE_BLOCK_DEVICE) };
+    let node = Run { flags: records::RUN_UNMAPPED, ..file(0x0102_1994, 9, MODE_BLOCK_DEVICE) };
     assert_eq!(what(&write(0), &node), is("data", "raw-device", Owner::None));
 }
 
@@ -232,7 +232,7 @@ fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
 
 #[test]
 fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
-    let flags = record::RUN_UNMAPPED;
+    let flags = records::RUN_UNMAPPED;
     let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
     let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };
     assert_eq!(what(&read("squashfs"), &run), is("unknown", "", Owner::None));

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::changes::Reason;
-use super::classify::{BlockType, Class, Owner};
-use super::file_kind;
-use super::files::{Files, Key, run_key};
-use super::record::Run;
+use crate::block::causes::changes::Reason;
+use crate::block::classify::{BlockType, Class, Owner};
+use crate::block::files::file_kind;
+use crate::block::files::{Files, Key, run_key};
+use crate::block::records::Run;
 use crate::trace::rows::{self, Word};
 
 /// The file that a run is of, or about.

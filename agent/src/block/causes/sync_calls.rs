@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::{MSYNC, UMOUNT2, sync_name};
-use super::classify::{BlockType, Class};
-use super::files::{Key, run_key, sync_key};
-use super::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
-use super::record::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
+use crate::block::classify::{BlockType, Class};
+use crate::block::files::{Key, run_key, sync_key};
+use crate::block::records::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
+use crate::block::records::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
 
 /// The call a bio serves.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,7 @@ const OTHER: &str = "other";
 /// Of a request whose page runs differ.
 const MIXED: &str = "mixed";
 
-static TABLE: &str = include_str!("../../../schema/file_kinds.toml");
+static TABLE: &str = include_str!("../../../../schema/file_kinds.toml");
 
 /// Why a table of kinds is none.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::kernel::{EXT4_MAGIC, F2FS_MAGIC};
+use crate::block::records::kernel::{EXT4_MAGIC, F2FS_MAGIC};
 
 const SUPERBLOCK_OFFSET: u64 = 1024;
 

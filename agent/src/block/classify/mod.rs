@@ -2,15 +2,17 @@
 //! function of two records; the signals were found by tracing each filesystem on Linux 6.1 and
 //! 6.18 and checked against debugfs, xfs_db and dump.f2fs.
 
-use super::kernel::{
+pub mod layout;
+
+use crate::block::program::symbols::Symbols;
+use crate::block::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, MODE_BLOCK_DEVICE, MODE_DIRECTORY, MODE_REGULAR,
     MODE_TYPE, NILFS_MAGIC, OPERATION_DISCARD, OPERATION_MASK, OPERATION_READ,
     OPERATION_SECURE_ERASE, OPERATION_WRITE, OPERATION_WRITE_ZEROES,
 };
-use super::layout::{Inodes, Layout};
-use super::record::{self, Bio, Run};
-use super::symbols::Symbols;
+use crate::block::records::{self, Bio, Run};
 use crate::trace::rows::Word;
+use layout::{Inodes, Layout};
 
 /// NILFS_SEGSUM_MAGIC (include/uapi/linux/nilfs2_ondisk.h), at byte 8 of a segment summary.
 const NILFS_SUMMARY_MAGIC: u32 = 0x1eaf_fa11;
@@ -88,7 +90,7 @@ impl Class {
     fn data(run: &Run) -> Self {
         Class {
             owner: Owner::Inode,
-            has_offset: run.flags & record::RUN_OFFSET != 0,
+            has_offset: run.flags & records::RUN_OFFSET != 0,
             ..Class::new(BlockType::Data, "")
         }
     }
@@ -103,7 +105,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
         // Its pages may be a file's and it the journal's copy of them.
         return Class::new(BlockType::Unknown, "");
     }
-    if run.flags & record::RUN_DIRECT != 0 && is_file(run) {
+    if run.flags & records::RUN_DIRECT != 0 && is_file(run) {
         return Class::data(run);
     }
     let end_io = symbols.name(bio.end_io);
@@ -119,7 +121,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
     if let Some(class) = jbd2(bio, run, symbols, layout) {
         return class;
     }
-    if run.flags & record::RUN_UNMAPPED != 0 {
+    if run.flags & records::RUN_UNMAPPED != 0 {
         return unmapped(bio, run, end_io);
     }
     match run.magic {
@@ -217,12 +219,12 @@ fn jbd2_subtype(block_type: u8) -> &'static str {
 
 /// Pages in no page cache.
 fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
-    if run.flags & record::RUN_COMPRESSED != 0 && run.inode != 0 {
+    if run.flags & records::RUN_COMPRESSED != 0 && run.inode != 0 {
         // Bytes of the extent are not bytes of the file: there is no offset.
         return Class::of(BlockType::Data, "compressed", Owner::Inode);
     }
     let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
-    let anonymous = run.flags & record::RUN_ANONYMOUS != 0;
+    let anonymous = run.flags & records::RUN_ANONYMOUS != 0;
     let synchronous = matches!(end_io, "bio_chain_endio" | "submit_bio_wait_endio");
     if synchronous && !anonymous && bio.holder == "xfs" && !is_file(run) {
         // xfs_rw_bdev: log recovery at mount reads, and clears, the log.
@@ -259,7 +261,7 @@ fn block_device(bio: &Bio, run: &Run, end_io: &str, layout: &Layout) -> Class {
 
 fn btrfs_tree(run: &Run) -> Class {
     // BTRFS_TREE_LOG_OBJECTID is -6 (include/uapi/linux/btrfs_tree.h).
-    if run.flags & record::RUN_LOG_TREE != 0 || run.detail as i64 == -6 {
+    if run.flags & records::RUN_LOG_TREE != 0 || run.detail as i64 == -6 {
         return Class::new(BlockType::FsJournal, "log-tree");
     }
     let tree = match run.detail as i64 {

@@ -2,7 +2,7 @@
 //! ring, produces typed records; what is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
-use super::record::{Bio, Change, Name, Outcome, Path, Record, Request, Run, Sync};
+use crate::block::records::{Bio, Change, Name, Outcome, Path, Record, Request, Run, Sync};
 
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 136;

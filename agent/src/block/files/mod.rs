@@ -6,16 +6,19 @@
 //! files that were not heard of for longest can be let go, so that the memory has a bound; one that
 //! comes back after that is a new row.
 
+pub mod file_kind;
+mod glob;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::file_kind::{self, FileKinds};
-use super::kernel::{MODE_DIRECTORY, MODE_TYPE};
-use super::record::{Path, Run, Sync};
+use crate::block::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
+use crate::block::records::{Path, Run, Sync};
 use crate::device::number;
 use crate::trace::rows;
+use file_kind::FileKinds;
 
 /// What tells one file from every other that was ever on a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use super::super::capture::{Assembler, Capture};
-use super::super::layout::Layout;
-use super::super::requests::Disk;
-use super::super::symbols::Symbols;
 use super::*;
+use crate::block::capture::{Assembler, Capture};
+use crate::block::classify::layout::Layout;
+use crate::block::program::symbols::Symbols;
+use crate::block::requests::Disk;
 
 /// Runs the world to its end: first as chance has it, then as it comes.
 fn run(kind: Kind, to_come: Vec<Write>, choices: &[u8]) -> World {

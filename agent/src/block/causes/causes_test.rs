@@ -1,9 +1,9 @@
 //! From calls, changes and bios to causes.
 
-use super::super::layout::Layout;
-use super::super::symbols::Symbols;
 use super::*;
 use crate::block::classify::classify;
+use crate::block::classify::layout::Layout;
+use crate::block::program::symbols::Symbols;
 
 const DISK: u32 = 7 << 20;
 const LOG_DISK: u32 = 8 << 20;

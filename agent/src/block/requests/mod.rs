@@ -2,20 +2,30 @@
 //! Reads records in the order of the ring; produces drafts of the rows of requests and
 //! page_runs. Keeps only what is under way, so that it may run for ever.
 
+mod drafts;
+mod flush_askers;
+#[cfg(test)]
+mod flush_machine;
+pub mod gaps;
+mod pieces;
+mod queued_bio;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::causes::Cause;
-use super::classify::{BlockType, Class};
-use super::drafts::{Draft, DraftRun};
-use super::file_kind;
-use super::flush_askers::FlushAskers;
-use super::gaps::Gaps;
-use super::kernel::{FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN};
-use super::pieces::{Part, Piece, Pieces};
-use super::queued_bio::{self, FLUSH, QueuedBio};
-use super::record::{Bio, Request, Run};
+use crate::block::causes::Cause;
+use crate::block::classify::{BlockType, Class};
+use crate::block::files::file_kind;
+use crate::block::records::kernel::{
+    FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN,
+};
+use crate::block::records::{Bio, Request, Run};
 use crate::trace::rows;
+use drafts::{Draft, DraftRun};
+use flush_askers::FlushAskers;
+use gaps::Gaps;
+use pieces::{Part, Piece, Pieces};
+use queued_bio::{FLUSH, QueuedBio};
 
 /// A disk that is traced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Names of system calls by their numbers on x86_64 (arch/x86/entry/syscalls/syscall_64.tbl): those
 //! in which block I/O is submitted.
 
-use super::record::{CALL_DSYNC, CALL_SYNC_ALL};
+use crate::block::records::{CALL_DSYNC, CALL_SYNC_ALL};
 use crate::trace::rows::Word;
 
 /// The call that unmounts, whose I/O comes when it is over.
