@@ -28,7 +28,8 @@ class Durability:
     """What the power cuts of one case and seed left.
 
     `outcomes` counts cuts; `most_lost_commits` is the largest number of acknowledged commits that a
-    cut took; `risks` is what the manuals say may happen, empty where a returned commit is safe;
+    cut took, of file workloads of records and names that are not as the last acknowledged operation
+    left them; `risks` is what the manuals say may happen, empty where a returned commit is safe;
     `worst` describes the worst cut, where one did harm.
     """
 
@@ -47,14 +48,14 @@ class Durability:
         outcomes = {name: sum(cut["outcome"] == name for cut in cuts) for name in OUTCOMES}
         harmful = [cut for cut in cuts if cut["outcome"] != "kept"]
         worst = max(
-            harmful, key=lambda cut: (OUTCOMES.index(cut["outcome"]), _lost(cut)), default=None
+            harmful, key=lambda cut: (OUTCOMES.index(cut["outcome"]), cut["lost"]), default=None
         )
         return cls(
             case.case_id,
             seed,
             case.settings,
             outcomes,
-            max(map(_lost, cuts), default=0),
+            max((cut["lost"] for cut in cuts), default=0),
             risks(case.settings),
             _described(worst) if worst else "",
         )
@@ -86,9 +87,11 @@ class Durability:
 def unfit(case: Case) -> str:
     """Return why the power of a case cannot be cut; empty where it can."""
     settings = case.settings
-    if not str(settings["workload"]).startswith("sqlite-"):
-        return f"workload {settings['workload']}: commits are SQLite's"
-    if settings["connections"] != 1:
+    if settings["workload"] == "replay":
+        return "workload replay: what it leaves is not known"
+    if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
+        return f"workload {settings['workload']}: nothing is changed that could be lost"
+    if settings.get("connections", 1) != 1:
         return f"connections {settings['connections']}: their order is not known, only that of one"
     if settings["background"] != "none":
         return f"background {settings['background']}: its files are not checked"
@@ -142,21 +145,12 @@ def _judged(
     return Step(case.case_id, seed, cached=cached), Durability.of(case, seed, found)
 
 
-def _lost(cut: Mapping[str, Any]) -> int:
-    """Return the acknowledged commits that a cut took; 0 where that cannot be told."""
-    if cut["outcome"] != "lost":
-        return 0
-    lost: int = cut["acknowledged"] - min(cut["found"])
-    return lost
-
-
 def _described(cut: Mapping[str, Any]) -> str:
     """Return what one cut did, in a line."""
     when = "just after a commit returned" if cut["after_return"] else "in between"
-    what = {
-        "lost": f"{_lost(cut)} of {cut['acknowledged']} acknowledged commits lost",
-        "torn": f"the databases are as after {cut['found']} commits",
-        "corrupt": " ".join(str(cut["message"]).split()),
-        "unmountable": " ".join(str(cut["message"]).split()),
-    }[cut["outcome"]]
+    what = " ".join(str(cut["message"]).split())
+    if cut["outcome"] == "lost":
+        what = f"{cut['lost']} of {cut['acknowledged']} acknowledged commits lost"
+    elif cut["outcome"] == "torn" and not what:
+        what = f"the databases are as after {cut['found']} commits"
     return f"cut {when}, of the unflushed {cut['survivors']} survived: {what}"

@@ -17,6 +17,7 @@ def cut(outcome: str, acknowledged: int = 5, *found: int, message: str = "") -> 
         "begun": acknowledged + 1,
         "outcome": outcome,
         "found": found,
+        "lost": acknowledged - min(found) if outcome == "lost" else 0,
         "message": message,
     }
 
@@ -50,8 +51,13 @@ def test_the_worst_cut_is_told() -> None:
 
 def test_what_cannot_be_cut_says_why() -> None:
     assert not unfit(SAFE)
+    for settings in ({"workload": "file-write"}, {"workload": "file-metadata"}):
+        assert not unfit(Case("case", complete(settings)))
+    stat = {"workload": "file-metadata", "metadata_operation": "stat"}
+    assert "nothing is changed" in unfit(Case("case", complete(stat)))
     for field, value in (
-        ("workload", "file-write"),
+        ("workload", "file-read"),
+        ("workload", "replay"),
         ("connections", 4),
         ("background", "video"),
         ("device", "qemu-nvme"),

@@ -26,10 +26,11 @@ CUTS = 18
 
 
 def cut(cache: Cache, image: Image, *, cached: bool = True, **settings: Value) -> dict[str, Any]:
+    defaults = {} if "workload" in settings else UPDATES
     found, _ = cut_in_guest(
         cache,
         image,
-        real_case(**{**UPDATES, **settings}),
+        real_case(**{**defaults, **settings}),
         CUTS,
         0,
         timeout_s=300,
@@ -86,3 +87,32 @@ def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> No
     assert harmful
     # Where everything unflushed survives, nothing has been lost.
     assert all(one["survivors"] != "all" for one in harmful)
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "nilfs2", "f2fs"])
+def test_bytes_that_were_synced_are_there_and_others_need_not_be(
+    cache: Cache, image: Image, filesystem: str
+) -> None:
+    append: dict[str, Value] = {
+        "workload": "file-write",
+        "filesystem": filesystem,
+        "access": "append",
+        "record_bytes": 12288,
+        "transactions": 23,
+    }
+    assert outcomes(cut(cache, image, sync_mode="fdatasync", **append)) == {"kept"}
+    lazy = cut(cache, image, sync_mode="none", **append)
+    assert "lost" in outcomes(lazy) <= {"kept", "lost"}
+    assert max(one["lost"] for one in lazy["cuts"]) > 10
+
+
+def test_a_name_is_as_durable_as_its_directory(cache: Cache, image: Image) -> None:
+    """fsync(2): that a file is synced does not mean that its entry in the directory is."""
+    unlink: dict[str, Value] = {
+        "workload": "file-metadata",
+        "filesystem": "btrfs",
+        "metadata_operation": "unlink",
+        "transactions": 23,
+    }
+    assert "lost" in outcomes(cut(cache, image, sync_file="on", **unlink))
+    assert outcomes(cut(cache, image, sync_directory="on", **unlink)) == {"kept"}

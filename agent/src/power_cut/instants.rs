@@ -61,13 +61,13 @@ pub fn choose(span: Span, transactions: &[Transaction], count: u64, seed: u64) -
 }
 
 /// Transactions that have returned by then.
-pub fn returned(transactions: &[Transaction], at_ns: i64) -> u64 {
-    transactions.iter().filter(|it| it.return_ns <= at_ns).count() as u64
+pub fn returned<'a>(transactions: impl IntoIterator<Item = &'a Transaction>, at_ns: i64) -> u64 {
+    transactions.into_iter().filter(|it| it.return_ns <= at_ns).count() as u64
 }
 
 /// Transactions that have begun by then.
-pub fn begun(transactions: &[Transaction], at_ns: i64) -> u64 {
-    transactions.iter().filter(|it| it.begin_ns <= at_ns).count() as u64
+pub fn begun<'a>(transactions: impl IntoIterator<Item = &'a Transaction>, at_ns: i64) -> u64 {
+    transactions.into_iter().filter(|it| it.begin_ns <= at_ns).count() as u64
 }
 
 #[cfg(test)]

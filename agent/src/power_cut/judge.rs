@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::instants::{begun, returned};
 use crate::case::words;
 use crate::errors::text;
 use crate::filesystem::mount::Mounted;
+use crate::trace::rows::Transaction;
 use crate::workload::sqlite::History;
+use crate::workload::{Finished, Survived};
 
 words! {
     /// The worse, the later.
@@ -23,49 +26,89 @@ words! {
 pub struct Verdict {
     outcome: Outcome,
     /// Transactions that each database holds; none where it holds what no number of them gives.
+    /// Empty where the workload is not SQLite's.
     found: Vec<Option<u64>>,
-    /// What SQLite or the kernel said; empty where the databases are sound.
+    /// Acknowledged transactions that are gone: the last ones of SQLite's; of files' the records
+    /// and names that are not as the last of them left them. 0 where that cannot be told.
+    lost: u64,
+    /// What SQLite or the kernel said; empty where what is there is sound.
     message: String,
 }
 
-/// Opens every database, which recovers it, and finds its place in the history.
-pub fn judge(
-    mounted: anyhow::Result<Mounted>,
-    databases: &[PathBuf],
-    history: &History,
-    acknowledged: u64,
-    begun: u64,
-) -> Verdict {
-    let failed = |outcome, error: &anyhow::Error| Verdict {
-        outcome,
-        found: Vec::new(),
-        message: text(error),
-    };
-    let mounted = match mounted {
-        Ok(mounted) => mounted,
-        Err(error) => return failed(Outcome::Unmountable, &error),
-    };
-    let found: Result<Vec<_>, _> = databases.iter().map(|path| history.find(path, begun)).collect();
-    let verdict = match found {
-        Ok(found) => of(found, acknowledged),
-        Err(error) => failed(Outcome::Corrupt, &error.into()),
-    };
-    match mounted.unmount() {
-        Ok(()) => verdict,
-        Err(error) => failed(Outcome::Corrupt, &error.into()),
+impl Verdict {
+    fn failed(outcome: Outcome, error: &anyhow::Error) -> Self {
+        Verdict { outcome, found: Vec::new(), lost: 0, message: text(error) }
     }
 }
 
-fn of(found: Vec<Option<u64>>, acknowledged: u64) -> Verdict {
-    let (outcome, message) = match found.first() {
-        _ if found.contains(&None) => {
-            (Outcome::Corrupt, "sound for SQLite, with rows as after no transaction".to_owned())
+/// What a run should have left.
+pub enum Expected {
+    Databases { paths: Vec<PathBuf>, history: History },
+    Files(Finished),
+}
+
+impl Expected {
+    /// Looks at what is there after a power cut at `cut_ns`: opens every database, which recovers
+    /// it, and finds its place in the history; or reads every file.
+    pub fn judge(
+        &self,
+        mounted: anyhow::Result<Mounted>,
+        transactions: &[Transaction],
+        cut_ns: i64,
+    ) -> Verdict {
+        let mounted = match mounted {
+            Ok(mounted) => mounted,
+            Err(error) => return Verdict::failed(Outcome::Unmountable, &error),
+        };
+        let verdict = match self {
+            Self::Databases { paths, history } => {
+                let begun = begun(transactions, cut_ns);
+                let found: Result<_, _> =
+                    paths.iter().map(|path| history.find(path, begun)).collect();
+                found.map(|found| of_databases(found, returned(transactions, cut_ns)))
+            }
+            Self::Files(finished) => {
+                let of = |thread| transactions.iter().filter(move |it| it.thread == thread);
+                let survived = finished.survived(
+                    |thread| returned(of(thread), cut_ns),
+                    |thread| begun(of(thread), cut_ns),
+                );
+                survived.map(of_files)
+            }
+        };
+        let verdict =
+            verdict.unwrap_or_else(|error| Verdict::failed(Outcome::Corrupt, &error.into()));
+        match mounted.unmount() {
+            Ok(()) => verdict,
+            Err(error) => Verdict::failed(Outcome::Corrupt, &error.into()),
         }
-        Some(first) if found.iter().any(|other| other != first) => (Outcome::Torn, String::new()),
-        Some(Some(number)) if *number < acknowledged => (Outcome::Lost, String::new()),
-        _ => (Outcome::Kept, String::new()),
+    }
+}
+
+fn of_databases(found: Vec<Option<u64>>, acknowledged: u64) -> Verdict {
+    let (outcome, lost, message) = match found.first() {
+        _ if found.contains(&None) => {
+            let message = "sound for SQLite, with rows as after no transaction";
+            (Outcome::Corrupt, 0, message.to_owned())
+        }
+        Some(first) if found.iter().any(|other| other != first) => {
+            (Outcome::Torn, 0, String::new())
+        }
+        Some(Some(number)) if *number < acknowledged => {
+            (Outcome::Lost, acknowledged - number, String::new())
+        }
+        _ => (Outcome::Kept, 0, String::new()),
     };
-    Verdict { outcome, found, message }
+    Verdict { outcome, found, lost, message }
+}
+
+fn of_files(Survived { lost, torn }: Survived) -> Verdict {
+    let (outcome, message) = match (lost, torn) {
+        (_, 1..) => (Outcome::Torn, format!("{torn} names are there beside those they replace")),
+        (1.., 0) => (Outcome::Lost, String::new()),
+        (0, 0) => (Outcome::Kept, String::new()),
+    };
+    Verdict { outcome, found: Vec::new(), lost, message }
 }
 
 #[cfg(test)]
@@ -73,7 +116,7 @@ mod tests {
     use super::*;
 
     fn outcome(found: &[Option<u64>], acknowledged: u64) -> Outcome {
-        of(found.to_vec(), acknowledged).outcome
+        of_databases(found.to_vec(), acknowledged).outcome
     }
 
     #[test]
@@ -88,5 +131,15 @@ mod tests {
         assert_eq!(outcome(&[Some(5), Some(5)], 5), Outcome::Kept);
         assert_eq!(outcome(&[Some(5), Some(6)], 5), Outcome::Torn);
         assert_eq!(outcome(&[Some(5), None], 5), Outcome::Corrupt);
+    }
+
+    #[test]
+    fn what_is_lost_is_counted() {
+        assert_eq!(of_databases(vec![Some(4)], 7).lost, 3);
+        assert_eq!(of_databases(vec![Some(7)], 7).lost, 0);
+        let found = of_files(Survived { lost: 2, torn: 0 });
+        assert_eq!((found.outcome, found.lost), (Outcome::Lost, 2));
+        assert_eq!(of_files(Survived { lost: 2, torn: 1 }).outcome, Outcome::Torn);
+        assert_eq!(of_files(Survived::default()).outcome, Outcome::Kept);
     }
 }

@@ -1,5 +1,5 @@
-//! What a power cut leaves of a SQLite workload: runs it once while the modelled device records
-//! what is written, then cuts the power at many moments of that one run, and each time mounts the
+//! What a power cut leaves of a workload: runs it once while the modelled device records what is
+//! written, then cuts the power at many moments of that one run, and each time mounts the
 //! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
 //! Reads the record that the lab hands over; produces power_cuts.json in the output directory.
 //!
@@ -9,13 +9,13 @@ mod instants;
 mod judge;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::case::{Case, WorkloadSettings};
+use crate::case::{Case, MetadataOperation, WorkloadSettings};
 use crate::device::disk::Disk;
 use crate::device::flash;
 use crate::errors::WrongUse;
@@ -24,7 +24,7 @@ use crate::trace::rows::Transaction;
 use crate::workload::sqlite::History;
 use crate::workload::{Observer, Workload, background};
 use instants::Instant;
-use judge::Verdict;
+use judge::{Expected, Verdict};
 
 /// Where the device is mounted.
 const MOUNT_POINT: &str = "/mnt/flash";
@@ -72,7 +72,7 @@ struct Recorded {
     transactions: Vec<Transaction>,
     operation_hash: String,
     configuration: Value,
-    databases: Vec<PathBuf>,
+    expected: Expected,
     end_ns: i64,
 }
 
@@ -89,9 +89,9 @@ impl PowerCuts {
     /// If a step fails; what a power cut destroys is none, but in the verdict.
     pub fn run(&self, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
         let case = &self.of;
-        let WorkloadSettings::Sqlite(settings) = &case.case.workload else {
-            return Err(WrongUse("power cuts: the workload must be one of SQLite".into()).into());
-        };
+        if let Some(reason) = refused(&case.case.workload) {
+            return Err(WrongUse(format!("power cuts: {reason}")).into());
+        }
         if case.case.background != background::Kind::None {
             return Err(WrongUse("power cuts: background must be none".into()).into());
         }
@@ -102,7 +102,6 @@ impl PowerCuts {
         let disks = flash::insert(flash_module, &models, case.case.completion.word())?;
         let recorded = record(case, &disks)?;
         let performed = recorded.transactions.len() as u64;
-        let history = History::new(settings, case.seed, performed)?;
         let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
         let mut cuts = Vec::new();
         for instant in instants::choose(span, &recorded.transactions, self.power_cuts, case.seed) {
@@ -113,7 +112,7 @@ impl PowerCuts {
             let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
             let begun = instants::begun(&recorded.transactions, instant.cut_ns);
             let mounted = mount(case, &disks);
-            let verdict = judge::judge(mounted, &recorded.databases, &history, acknowledged, begun);
+            let verdict = recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns);
             cuts.push(Cut { instant, acknowledged, begun, verdict });
         }
         let found = json!({
@@ -126,6 +125,22 @@ impl PowerCuts {
         });
         let path = output.join("power_cuts.json");
         std::fs::write(&path, found.to_string()).with_context(|| path.display().to_string())
+    }
+}
+
+/// Why the power of a workload is not cut; None where it can be.
+fn refused(workload: &WorkloadSettings) -> Option<&'static str> {
+    match workload {
+        WorkloadSettings::FileMetadata(settings)
+            if settings.metadata_operation == MetadataOperation::Stat =>
+        {
+            Some("metadata_operation stat changes nothing")
+        }
+        WorkloadSettings::FileRead(_) => Some("workload file-read changes nothing"),
+        WorkloadSettings::Replay(_) => Some("workload replay: what it leaves is not known"),
+        WorkloadSettings::Sqlite(_)
+        | WorkloadSettings::FileWrite(_)
+        | WorkloadSettings::FileMetadata(_) => None,
     }
 }
 
@@ -147,12 +162,18 @@ fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
     let end_ns = crate::workload::clock::now_ns();
     disks.iter().try_for_each(|disk| until_free(|| flash::record(disk.folder(), false)))?;
     finished.check()?;
-    let databases = finished.databases();
     let operation_hash = finished.operation_hash.clone();
-    let mut transactions = finished.transactions;
+    let mut transactions = finished.transactions.clone();
     transactions.retain(|transaction| transaction.kind != "checkpoint");
+    let expected = match &settings.workload {
+        WorkloadSettings::Sqlite(sqlite) => {
+            let history = History::new(sqlite, case.seed, transactions.len() as u64)?;
+            Expected::Databases { paths: finished.databases(), history }
+        }
+        _ => Expected::Files(finished),
+    };
     mounted.unmount()?;
-    Ok(Recorded { transactions, operation_hash, configuration, databases, end_ns })
+    Ok(Recorded { transactions, operation_hash, configuration, expected, end_ns })
 }
 
 fn mount(case: &Case, disks: &[Disk]) -> anyhow::Result<Mounted> {

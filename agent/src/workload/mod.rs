@@ -122,18 +122,49 @@ pub struct Finished {
     remains: Remains,
 }
 
+/// What a power cut took of operations on files.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Survived {
+    /// Records and names that are not as the last operation that had returned left them.
+    pub lost: u64,
+    /// Changes of names that are there by half.
+    pub torn: u64,
+}
+
 /// What there is to check once nothing is measured any more.
 enum Remains {
     Sqlite(Vec<sqlite::Remains>),
     File(Vec<Box<dyn file::Check>>),
+    Replay(replay::Ended),
 }
 
 impl Finished {
+    /// What of the files' operations is there after a power cut; `returned` and `begun` tell how
+    /// many of a thread had returned and had begun by then. Nothing where the workload is SQLite's:
+    /// its transactions have a History.
+    ///
+    /// # Errors
+    /// If the files cannot be read, or hold what no operation put there.
+    pub fn survived(
+        &self,
+        returned: impl Fn(i64) -> u64,
+        begun: impl Fn(i64) -> u64,
+    ) -> Result<Survived, WorkloadError> {
+        let mut all = Survived::default();
+        if let Remains::File(checks) = &self.remains {
+            for (thread, check) in (0..).zip(checks) {
+                let Survived { lost, torn } = check.survived(returned(thread), begun(thread))?;
+                all = Survived { lost: all.lost + lost, torn: all.torn + torn };
+            }
+        }
+        Ok(all)
+    }
+
     /// The databases' files; empty where the workload is not SQLite's.
     pub fn databases(&self) -> Vec<PathBuf> {
         match &self.remains {
             Remains::Sqlite(remains) => remains.iter().flat_map(|it| it.paths.clone()).collect(),
-            Remains::File(_) => Vec::new(),
+            Remains::File(_) | Remains::Replay(_) => Vec::new(),
         }
     }
 
@@ -145,6 +176,7 @@ impl Finished {
         match &self.remains {
             Remains::Sqlite(remains) => remains.iter().try_for_each(sqlite::Remains::check),
             Remains::File(remains) => remains.iter().try_for_each(|remains| remains.check()),
+            Remains::Replay(ended) => ended.check(),
         }
     }
 }

@@ -1,5 +1,6 @@
 """What may a power cut or a crash destroy, by the settings of a case? What SQLite's and the
-filesystems' manuals say of each setting; jojlab/verify/durability.py holds it against power cuts.
+filesystems' manuals say of each setting, and one defect that power cuts found
+(docs/power-cuts.md); jojlab/verify/durability.py holds it against power cuts.
 """
 
 from __future__ import annotations
@@ -22,9 +23,22 @@ def risks(case: Mapping[str, Any]) -> tuple[str, ...]:
             "the filesystem sends no flush: a power cut can lose commits and corrupt the database "
             "and the filesystem"
         )
+    if case.get("filesystem") == "nilfs2" and _has_others(case):
+        # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
+        # does not wait for the flush of whoever set it.
+        found.append(
+            "NILFS2: a sync beside another may return before the device was flushed, and a power "
+            "cut lose what it was for"
+        )
     if "data=writeback" in options:  # ext4(5)
         found.append("after a power cut a file that had grown may hold old bytes of the device")
     return tuple(found)
+
+
+def _has_others(case: Mapping[str, Any]) -> bool:
+    """Whether several threads sync at a time."""
+    several = any(int(case.get(field) or 1) > 1 for field in ("threads", "connections"))
+    return several or case.get("background", "none") != "none"
 
 
 def _of_sqlite(case: Mapping[str, Any]) -> list[str]:
@@ -61,9 +75,7 @@ def _of_files(case: Mapping[str, Any]) -> list[str]:
         return [f"sync mode {case['sync_mode']}: what was written may still be in a cache"]
     if int(case.get("sync_every") or 1) > 1:
         return [f"one sync for {case['sync_every']} operations: the last may be lost"]
-    if case.get("metadata_operation") not in (None, "stat") and "on" not in (
-        case.get("sync_file"),
-        case.get("sync_directory"),
-    ):
-        return ["no sync of file or directory: a power cut may undo it"]
+    # fsync(2): that a file is synced does not mean that its name is; the directory must be.
+    if case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
+        return ["no sync of the directory: a power cut may undo it"]
     return []

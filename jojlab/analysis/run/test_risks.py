@@ -24,7 +24,14 @@ from jojlab.experiment.cases import complete
         ({"workload": "file-write"}, ""),
         ({"workload": "file-write", "sync_mode": "o_direct"}, "still be in a cache"),
         ({"workload": "file-write", "sync_every": 5}, "one sync for 5"),
-        ({"workload": "file-metadata"}, "no sync of file or directory"),
+        ({"workload": "file-metadata"}, "no sync of the directory"),
+        ({"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"}, ""),
+        (
+            {"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync", "threads": 3},
+            "a sync beside another",
+        ),
+        ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, "a sync beside"),
+        ({"workload": "file-metadata", "sync_file": "on"}, "no sync of the directory"),
         ({"workload": "file-metadata", "sync_directory": "on"}, ""),
     ],
 )

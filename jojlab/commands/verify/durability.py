@@ -40,13 +40,14 @@ def durability(
     Each case runs once, while the modelled device records what is written and when. Then the power
     is cut at many moments of that run, half of them just after a commit returned: what was flushed
     or forced is there, and of the rest nothing, everything, or some. Each time the filesystem is
-    mounted, SQLite recovers, and every row is compared with what had been committed.
+    mounted, SQLite recovers, and every row is compared with what had been committed; of a file
+    workload every sector and name with what its operations had left, a commit being an operation.
 
     \b
     kept         every commit that had returned is there, whole
     lost         the databases are sound, the last commits are gone
-    torn         the databases of one transaction disagree
-    corrupt      SQLite finds damage, or the rows are as they never were
+    torn         the databases of one transaction disagree, or a name is changed by half
+    corrupt      SQLite finds damage, or rows, bytes or names are as they never were
     unmountable  the filesystem itself is gone
 
     \b
@@ -55,6 +56,7 @@ def durability(
       joj verify durability --set filesystem=ext4 --set journal_mode=wal --cuts 100
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
+      joj verify durability sync-modes --set filesystem=ext4,f2fs
 
     Exit code 1 when harm was done where the manuals promise none, 3 when a case failed.
     """

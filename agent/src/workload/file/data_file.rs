@@ -7,8 +7,8 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::stream::{INITIAL, Shape, Stream};
-use super::{Check, failed, own_name};
-use crate::workload::WorkloadError;
+use super::{Check, failed, own_name, survived};
+use crate::workload::{Survived, WorkloadError};
 
 /// Bytes that one write of the preparation has, or one record where that is longer: a page. What
 /// is written in longer pieces stands in the page cache in large folios (ext4 since Linux 6.16,
@@ -103,5 +103,10 @@ impl Check for Contents {
             }
         }
         Ok(())
+    }
+
+    fn survived(&self, returned: u64, begun: u64) -> Result<Survived, WorkloadError> {
+        let size = (self.records, self.record_bytes);
+        survived::survived(&self.path, &self.stream, size, (returned, begun))
     }
 }

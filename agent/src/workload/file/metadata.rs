@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::names::{Names, name, names_in, new_name};
 use super::{Check, FileTask, failed, own_name};
 use crate::case::{FileMetadataSettings, MetadataOperation, Switch};
 use crate::workload::WorkloadError;
@@ -181,55 +182,6 @@ impl FileTask for Metadata {
         let operation = settings.metadata_operation;
         Box::new(Names { path, operation, operations: performed })
     }
-}
-
-/// The names that must be left.
-struct Names {
-    path: PathBuf,
-    operation: MetadataOperation,
-    operations: u64,
-}
-
-impl Check for Names {
-    fn check(&self) -> Result<(), WorkloadError> {
-        let mut wanted: Vec<String> = match self.operation {
-            MetadataOperation::Unlink => Vec::new(),
-            MetadataOperation::Rename => (0..self.operations).map(new_name).collect(),
-            _ => (0..self.operations).map(name).collect(),
-        };
-        wanted.sort();
-        let found = names_in(&self.path)?;
-        if found == wanted {
-            return Ok(());
-        }
-        let what = format!(
-            "holds {} names, not the {} that {} leaves",
-            found.len(),
-            wanted.len(),
-            self.operation
-        );
-        Err(WorkloadError::Contents { path: self.path.clone(), what })
-    }
-}
-
-/// The names in a directory, sorted.
-fn names_in(path: &Path) -> Result<Vec<String>, WorkloadError> {
-    let entries = std::fs::read_dir(path).map_err(failed("list", path))?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(failed("list", path))?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn name(index: u64) -> String {
-    format!("file-{index:07}")
-}
-
-fn new_name(index: u64) -> String {
-    format!("renamed-{index:07}")
 }
 
 /// SHA-256 over the operation and its names in order.

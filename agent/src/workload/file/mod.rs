@@ -1,14 +1,16 @@
 //! Workloads of plain files: writes, reads and changes of names. One operation, with what makes it
 //! durable, is one transaction. Each thread has a file, or a directory of names, of its own.
 //!
-//! stream -> write, read (through data_file); metadata
+//! stream -> write, read (through data_file); metadata (leaves names); survived: after a power cut
 
 mod data_file;
 mod engine;
 mod metadata;
+mod names;
 mod open_file;
 mod read;
 mod stream;
+mod survived;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use sha2::Sha256;
 
 use super::conduct::{self, Observer, Plan, Task, Worker};
 use super::ledger::{self, Ledger};
-use super::{Finished, Remains, WorkloadError, hash_of};
+use super::{Finished, Remains, Survived, WorkloadError, hash_of};
 use crate::case::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
 use metadata::Metadata;
 pub use open_file::AlignedBuffer;
@@ -55,6 +57,13 @@ pub trait Check {
     /// # Errors
     /// If they cannot be read, or are not.
     fn check(&self) -> Result<(), WorkloadError>;
+
+    /// What is there after a power cut, before which so many operations had returned, and so many
+    /// had begun.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is what no operation left there.
+    fn survived(&self, returned: u64, begun: u64) -> Result<Survived, WorkloadError>;
 }
 
 /// A worker for each thread, all of one sort.

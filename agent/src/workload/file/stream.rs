@@ -12,9 +12,6 @@ use crate::workload::draw::{Share, Shuffle, below, generator};
 
 /// The number stamped into records that no operation wrote.
 pub const INITIAL: u64 = u64::MAX;
-/// Each stretch of this length carries its operation's number: the least a device writes.
-const STAMP_EVERY_BYTES: usize = 512;
-
 /// Most records that an order without repeats is kept in memory for.
 const MOST_SHUFFLED: u64 = 1 << 24;
 
@@ -135,6 +132,9 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Each stretch of this length carries its operation's number: the least a device writes.
+    pub const SECTOR_BYTES: usize = 512;
+
     /// At its beginning.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Stream {
     pub fn stamp(buffer: &mut [u8], index: u64) {
         let stamp = index.to_le_bytes();
         // Whole sectors apart from the rest: a copy of known length is one store, any other a call.
-        let mut sectors = buffer.chunks_exact_mut(STAMP_EVERY_BYTES);
+        let mut sectors = buffer.chunks_exact_mut(Self::SECTOR_BYTES);
         for sector in &mut sectors {
             sector[..stamp.len()].copy_from_slice(&stamp);
         }
@@ -217,7 +217,7 @@ impl Stream {
     #[inline]
     pub fn is_stamped(buffer: &[u8], index: u64) -> bool {
         let stamp = index.to_le_bytes();
-        let sectors = buffer.chunks_exact(STAMP_EVERY_BYTES);
+        let sectors = buffer.chunks_exact(Self::SECTOR_BYTES);
         let rest = sectors.remainder();
         let length = rest.len().min(stamp.len());
         rest[..length] == stamp[..length]

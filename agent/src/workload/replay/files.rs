@@ -12,7 +12,7 @@ use crate::syscall::resolve::Place;
 use crate::syscall::{Script, mobigen};
 use crate::workload::WorkloadError;
 use crate::workload::draw::generator;
-use crate::workload::file::{Check, failed};
+use crate::workload::file::failed;
 
 /// A call takes 12 bytes at the least, so that there are never more than a few million.
 const MOST_SCRIPT_BYTES: u64 = 64 << 20;
@@ -115,8 +115,12 @@ fn refuse_large(directory: &Path, places: &[Place]) -> Result<(), WorkloadError>
 /// The files after the last call.
 pub struct Ended(Files);
 
-impl Check for Ended {
-    fn check(&self) -> Result<(), WorkloadError> {
+impl Ended {
+    /// Checks that they are as long as the script left them.
+    ///
+    /// # Errors
+    /// If they cannot be looked at, or are not.
+    pub fn check(&self) -> Result<(), WorkloadError> {
         for (place, path) in self.0.places.iter().zip(&self.0.paths) {
             if place.is_directory || place.is_nowhere {
                 continue;

@@ -25,6 +25,7 @@ use super::ledger::{self, Done, Ledger, Verb};
 use super::{Finished, Remains, WorkloadError, hash_of};
 use crate::case::replay::ReplaySettings;
 use crate::syscall::{Name, Resolved, Script, Step};
+pub use files::Ended;
 use files::Files;
 use perform::Handles;
 use turns::Turns;
@@ -176,7 +177,7 @@ impl Replay {
             operation_hash: hash_of(hashes),
             manifest: vec![("replay", replay)],
             incomplete_reasons: script.left_out.iter().map(reason).collect(),
-            remains: Remains::File(vec![Box::new(check)]),
+            remains: Remains::Replay(check),
         }
     }
 }
