@@ -3,6 +3,7 @@
  * The files of a disk in /sys/block/flashN: flash_statistics, to be read; flash_age, flash_record
  * and flash_power_cut, to be written.
  */
+#include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -64,22 +65,21 @@ static DEVICE_ATTR_RO(flash_statistics);
 
 /*
  * Writing anything gives the device the past that its parameters ask for (model/ageing.h): not when
- * the module is inserted, as mkfs discards the disk. The disk must be at rest.
+ * the module is inserted, as mkfs discards the disk. Requests wait until it has it: the past is
+ * made without a clock, and one that came in its middle would be told to end an age from now.
  */
 static ssize_t flash_age_store(struct device *device, struct device_attribute *attribute,
 			       const char *buffer, size_t length)
 {
-	struct flash *flash = dev_to_disk(device)->private_data;
+	struct gendisk *disk = dev_to_disk(device);
+	struct flash *flash = disk->private_data;
 	unsigned long flags;
-	int more;
+	int more = 1;
 
+	blk_mq_freeze_queue(disk->queue);
 	spin_lock_irqsave(&flash->lock, flags);
-	more = !flash->in_flight;
-	if (more)
-		flash_ageing_begin(&flash->model);
+	flash_ageing_begin(&flash->model);
 	spin_unlock_irqrestore(&flash->lock, flags);
-	if (!more)
-		return -EBUSY;
 	while (more) {
 		spin_lock_irqsave(&flash->lock, flags);
 		more = flash_ageing_continue(&flash->model, FLASH_AGEING_SLOTS);
@@ -88,37 +88,28 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 		spin_unlock_irqrestore(&flash->lock, flags);
 		cond_resched();
 	}
+	blk_mq_unfreeze_queue(disk->queue);
 	return length;
 }
 static DEVICE_ATTR_WO(flash_age);
 
-static bool flash_is_at_rest(struct flash *flash)
-{
-	unsigned long flags;
-	bool rest;
-
-	spin_lock_irqsave(&flash->lock, flags);
-	rest = !flash->in_flight;
-	spin_unlock_irqrestore(&flash->lock, flags);
-	return rest;
-}
-
-/* "1" begins a record of what is written from now on, "0" ends it. The disk must be at rest. */
+/* "1" begins a record of what is written from now on, "0" ends it. Requests wait meanwhile. */
 static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
 				  const char *buffer, size_t length)
 {
-	struct flash *flash = dev_to_disk(device)->private_data;
+	struct gendisk *disk = dev_to_disk(device);
+	struct flash *flash = disk->private_data;
 	bool begin;
 	int error = kstrtobool(buffer, &begin);
 
 	if (error)
 		return error;
-	if (!flash_is_at_rest(flash))
-		return -EBUSY;
+	blk_mq_freeze_queue(disk->queue);
 	if (begin)
 		error = flash_record_begin(&flash->record, &flash->store);
 	else
 		flash_record_end(&flash->record);
+	blk_mq_unfreeze_queue(disk->queue);
 	return error ? error : length;
 }
 static DEVICE_ATTR_WO(flash_record);
@@ -146,9 +137,11 @@ static ssize_t flash_power_cut_store(struct device *device, struct device_attrib
 	if (word < 0)
 		return -EINVAL;
 	cut.survivors = word;
-	if (disk_openers(disk) || !flash_is_at_rest(flash))
+	if (disk_openers(disk))
 		return -EBUSY;
+	blk_mq_freeze_queue(disk->queue);
 	error = flash_record_cut(&flash->record, &flash->store, &cut);
+	blk_mq_unfreeze_queue(disk->queue);
 	return error ? error : length;
 }
 static DEVICE_ATTR_WO(flash_power_cut);

@@ -47,9 +47,7 @@ impl FlashError {
     /// Whether it is only that the device is in use.
     pub fn is_busy(&self) -> bool {
         match self {
-            Self::Record { source, .. } | Self::PowerCut { source, .. } => {
-                source.kind() == io::ErrorKind::ResourceBusy
-            }
+            Self::PowerCut { source, .. } => source.kind() == io::ErrorKind::ResourceBusy,
             _ => false,
         }
     }
@@ -84,10 +82,10 @@ pub fn insert(
 }
 
 /// Gives the device with this folder the past its parameters ask for: filled and overwritten,
-/// beside what the host has written. The disk must be at rest.
+/// beside what the host has written.
 ///
 /// # Errors
-/// If requests are under way.
+/// If it is not a modelled disk.
 pub fn age(folder: &Path) -> Result<(), FlashError> {
     let path = folder.join("flash_age");
     fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
@@ -96,7 +94,7 @@ pub fn age(folder: &Path) -> Result<(), FlashError> {
 /// Begins or ends the record of what is written to the device with this folder.
 ///
 /// # Errors
-/// If requests are under way, or memory does not hold the device's contents twice.
+/// If memory does not hold the device's contents twice.
 pub fn record(folder: &Path, on: bool) -> Result<(), FlashError> {
     let path = folder.join("flash_record");
     fs::write(&path, if on { "1" } else { "0" })

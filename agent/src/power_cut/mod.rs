@@ -155,12 +155,12 @@ fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = workload.configuration()?;
     mounted.sync()?;
-    disks.iter().try_for_each(|disk| until_free(|| flash::record(disk.folder(), true)))?;
+    disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
     workload.run(&mut Unwatched)?;
     let finished = workload.close()?;
     mounted.sync()?;
     let end_ns = crate::workload::clock::now_ns();
-    disks.iter().try_for_each(|disk| until_free(|| flash::record(disk.folder(), false)))?;
+    disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
     finished.check()?;
     let operation_hash = finished.operation_hash.clone();
     let mut transactions = finished.transactions.clone();
@@ -184,7 +184,7 @@ fn mount(case: &Case, disks: &[Disk]) -> anyhow::Result<Mounted> {
     Ok(Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)?)
 }
 
-/// Tries until the device has nothing to do and nobody has it open.
+/// Tries until nobody has the device open.
 fn until_free(mut act: impl FnMut() -> Result<(), flash::FlashError>) -> anyhow::Result<()> {
     for _ in 0..flash::FREE_ATTEMPTS {
         match act() {

@@ -50,6 +50,8 @@ pub fn assert_complete(capture: &Value) {
 /// A filesystem on a loop device, taken down when it is dropped.
 pub struct Mounted {
     device: String,
+    /// Of its queue, that were changed: path and value before.
+    settings: Vec<(String, String)>,
     image: PathBuf,
     pub mountpoint: PathBuf,
 }
@@ -65,7 +67,8 @@ impl Mounted {
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(600 << 20).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(&mountpoint).map_err(|error| error.to_string())?;
-        let mut mounted = Mounted { device: String::new(), image, mountpoint };
+        let mut mounted =
+            Mounted { device: String::new(), settings: Vec::new(), image, mountpoint };
         let image = mounted.image.display().to_string();
         mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
         let force = if filesystem == "ext4" { "-F" } else { "-f" };
@@ -81,9 +84,13 @@ impl Mounted {
         Ok(mounted)
     }
 
-    fn set_queue(&self, setting: &str, value: u32) -> Result<(), String> {
-        let queue = self.device.replace("/dev/", "/sys/block/") + "/queue/" + setting;
-        std::fs::write(queue, value.to_string()).map_err(|error| error.to_string())
+    /// Until it is taken down: who has the device next finds it as it was.
+    fn set_queue(&mut self, setting: &str, value: u32) -> Result<(), String> {
+        let path = self.device.replace("/dev/", "/sys/block/") + "/queue/" + setting;
+        let before = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        std::fs::write(&path, value.to_string()).map_err(|error| error.to_string())?;
+        self.settings.push((path, before));
+        Ok(())
     }
 
     /// Traces a command in the filesystem, once what mkfs and mount left to write is written.
@@ -115,7 +122,9 @@ impl Drop for Mounted {
         // What was not set up cannot be taken down; neither failure matters to the test.
         let _ = run("umount", &[&self.mountpoint.display().to_string()]);
         if !self.device.is_empty() {
-            let _ = self.set_queue("rq_affinity", 1);
+            for (path, before) in &self.settings {
+                let _ = std::fs::write(path, before);
+            }
             let _ = run("losetup", &["-d", &self.device]);
         }
         let _ = std::fs::remove_file(&self.image);
