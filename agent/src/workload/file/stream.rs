@@ -12,6 +12,7 @@ use crate::workload::draw::{Share, Shuffle, below, generator};
 
 /// The number stamped into records that no operation wrote.
 pub const INITIAL: u64 = u64::MAX;
+
 /// Most records that an order without repeats is kept in memory for.
 const MOST_SHUFFLED: u64 = 1 << 24;
 
