@@ -78,6 +78,16 @@ pub trait Task {
     /// Idle time before each transaction of a phase but the first.
     fn rest(&self) {}
 
+    /// Waits until the next transaction may begin, where it has a time of its own or other threads'
+    /// come before it. False where `shall_stop` said so first: it stays the next one.
+    fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
+        let _ = shall_stop;
+        true
+    }
+
+    /// This thread stops, because it shall: those that wait for it look whether they shall too.
+    fn stop(&self) {}
+
     /// Whether a checkpoint is due: at the end any frame left is a debt of the transactions.
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         let _ = at_end;
@@ -101,6 +111,12 @@ impl<T: Task> Task for &mut T {
     }
     fn rest(&self) {
         (**self).rest();
+    }
+    fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
+        (**self).wait_until_due(shall_stop)
+    }
+    fn stop(&self) {
+        (**self).stop();
     }
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         (**self).is_checkpoint_due(at_end)
@@ -184,6 +200,9 @@ impl<T: Task> Post<T> {
             if std::mem::replace(&mut self.begun, true) {
                 self.task.rest();
             }
+            if !self.task.wait_until_due(&shall_stop) {
+                break;
+            }
             let done = self.task.perform(last_ns)?;
             last_ns = done.return_ns;
             self.ledger.entries.push(done);
@@ -191,6 +210,9 @@ impl<T: Task> Post<T> {
             if self.task.is_checkpoint_due(false) || shall_stop() {
                 break;
             }
+        }
+        if self.remaining > 0 {
+            self.task.stop();
         }
         Ok(self.remaining == 0)
     }

@@ -1,6 +1,8 @@
 //! Several workers, a thread each: they run between barriers, and stop at their next transaction's
 //! end when one of them is due for a checkpoint, the observer needs a pause, or one fails.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -82,19 +84,27 @@ impl<'scope, 'stop: 'scope> Crew<'scope, 'stop> {
 
     /// Waits for every thread's report; says what each one said, in the threads' order.
     fn gather(&self, is_pause_due: &dyn Fn() -> bool) -> anyhow::Result<Vec<bool>> {
-        let mut found: Vec<Option<Result<bool, WorkloadError>>> = Vec::new();
-        found.resize_with(self.orders.len(), || None);
-        while found.iter().any(Option::is_none) {
+        self.gather_from(0..self.orders.len(), is_pause_due)
+    }
+
+    /// Waits for the reports of some threads.
+    fn gather_from(
+        &self,
+        numbers: Range<usize>,
+        is_pause_due: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Vec<bool>> {
+        let mut found: BTreeMap<usize, Result<bool, WorkloadError>> = BTreeMap::new();
+        while found.len() < numbers.len() {
             match self.reports.recv_timeout(LOOK) {
-                Ok((number, report)) => found[number] = Some(report),
+                Ok((number, report)) => drop(found.insert(number, report)),
                 Err(RecvTimeoutError::Timeout) if is_pause_due() => {
                     self.stop.store(true, Ordering::Relaxed);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let gone = |(thread, report): (&ScopedJoinHandle<_>, &Option<_>)| {
-                        report.is_none() && thread.is_finished()
+                    let gone = |number: &usize| {
+                        !found.contains_key(number) && self.threads[*number].is_finished()
                     };
-                    let gone = self.threads.iter().zip(&found).any(gone);
+                    let gone = numbers.clone().any(|number| gone(&number));
                     anyhow::ensure!(!gone, "a thread of the workload ended before its time");
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -102,7 +112,7 @@ impl<'scope, 'stop: 'scope> Crew<'scope, 'stop> {
                 }
             }
         }
-        Ok(found.into_iter().flatten().collect::<Result<Vec<_>, _>>()?)
+        Ok(found.into_values().collect::<Result<Vec<_>, _>>()?)
     }
 
     fn tell_all(&self, order: Order) {
@@ -133,10 +143,9 @@ impl Team for Crew<'_, '_> {
 
     /// One after the other, in the threads' order.
     fn checkpoint(&mut self, at_end: bool) -> anyhow::Result<()> {
-        for orders in &self.orders {
+        for (number, orders) in self.orders.iter().enumerate() {
             let _ = orders.send(Order::Checkpoint(at_end));
-            let (_, report) = self.reports.recv().context("waiting for a checkpoint")?;
-            report?;
+            self.gather_from(number..number + 1, &|| false)?;
         }
         Ok(())
     }
@@ -177,4 +186,44 @@ fn serve<W: Worker, E>(
         }
     }
     post.ledger
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::conduct::{self, Length};
+    use crate::workload::ledger::Done;
+    use crate::workload::noted_phases::NotedPhases;
+
+    /// Has a checkpoint due at its end, in which it panics.
+    struct Fails;
+
+    impl Task for Fails {
+        fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+            unreachable!("there is nothing to do")
+        }
+
+        fn is_checkpoint_due(&self, at_end: bool) -> bool {
+            at_end
+        }
+
+        fn checkpoint(&mut self, _: bool) -> Result<Option<Done>, WorkloadError> {
+            panic!("as a thread does that has a fault");
+        }
+    }
+
+    impl Worker for Fails {
+        type Task<'a> = &'a mut Self;
+
+        fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+            Ok(self)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_dies_in_its_checkpoint_is_not_waited_for() {
+        let plan = Plan { warmup: 0, measured: Length::Count(0) };
+        let error = conduct::run(&mut [Fails, Fails], plan, &mut NotedPhases::default());
+        assert!(error.unwrap_err().to_string().contains("panicked"));
+    }
 }

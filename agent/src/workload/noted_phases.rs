@@ -1,5 +1,5 @@
 //! An observer for tests: notes the phases of a workload, and checks that each ends before the next
-//! begins. It never asks for a pause.
+//! begins. It asks for as many pauses as it is told to, one after the other.
 
 use super::Observer;
 
@@ -7,7 +7,16 @@ use super::Observer;
 #[derive(Default)]
 pub struct NotedPhases {
     pub phases: Vec<&'static str>,
+    /// Pauses that it still asks for.
+    pub pauses: usize,
     is_open: bool,
+}
+
+impl NotedPhases {
+    /// Will ask for so many.
+    pub fn with_pauses(pauses: usize) -> Self {
+        Self { pauses, ..Self::default() }
+    }
 }
 
 impl Observer for NotedPhases {
@@ -25,10 +34,12 @@ impl Observer for NotedPhases {
     }
 
     fn is_pause_due(&self) -> bool {
-        false
+        self.pauses > 0
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
-        unreachable!("no pause is due")
+        assert!(!self.is_open, "a pause in {:?}", self.phases.last());
+        self.pauses = self.pauses.checked_sub(1).expect("a pause is due");
+        Ok(())
     }
 }

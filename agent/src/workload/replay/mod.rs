@@ -247,22 +247,33 @@ impl Worker for Player {
 }
 
 impl Task for Player {
+    fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
+        let Self { steps, next, stage, .. } = self;
+        let step = &steps[*next];
+        if let Ok(left_ns @ 1..) = u64::try_from(stage.due_ns(step) - now_ns())
+            && !stage.turns.sleep(Duration::from_nanos(left_ns), shall_stop)
+        {
+            return false;
+        }
+        stage.turns.wait(step.file, step.turn, shall_stop)
+    }
+
+    fn stop(&self) {
+        self.stage.turns.rouse();
+    }
+
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
         let Self { steps, next, stage, buffer } = self;
         let step = &steps[*next];
         *next += 1;
-        let due_ns = stage.start_ns.get_or_init(now_ns).saturating_add(step.due_ns);
-        if let Ok(left_ns @ 1..) = u64::try_from(due_ns - now_ns()) {
-            stage.turns.sleep(Duration::from_nanos(left_ns));
-        }
-        let performs = stage.turns.wait(step.file, step.turn);
+        let due_ns = stage.due_ns(step);
         let begin_ns = now_ns();
         let path = stage.files.path(step.file);
         // Another thread failed: the replay has no result, and this one is to end soon.
-        let result = if performs {
-            perform::perform(step, path, &stage.handles, buffer.bytes())
-        } else {
+        let result = if stage.turns.has_ended() {
             Ok(0)
+        } else {
+            perform::perform(step, path, &stage.handles, buffer.bytes())
         };
         let return_ns = now_ns();
         if let Err(source) = result.as_ref().map_err(|error| error.raw_os_error())
@@ -291,6 +302,11 @@ impl Task for Player {
 }
 
 impl Stage {
+    /// When a call is to be made; the first of all is to be made when it is asked for.
+    fn due_ns(&self, step: &Step) -> i64 {
+        self.start_ns.get_or_init(now_ns).saturating_add(step.due_ns)
+    }
+
     fn note(&self, step: &Step, result: &std::io::Result<usize>) {
         if let Ok(bytes) = result {
             match step.name {

@@ -72,6 +72,25 @@ fn calls_are_made_on_files_of_the_directory() {
     assert!(last - first >= 2_000_000, "times are kept: {first} to {last}");
 }
 
+/// The first thread stops after its first write, for a pause that is asked for while all sleep; the
+/// second waits for the other write.
+#[test]
+fn a_pause_stops_a_thread_that_waits_for_another() {
+    let folder = Folder::new(
+        b"1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 60000 write 5 10\n1 61000 write 5 10\n\
+          2 62000 write 5 10\n",
+    );
+    let mut observer = NotedPhases::with_pauses(1);
+    let mut replay = folder.prepare().unwrap();
+    replay.run(&mut observer).unwrap();
+    assert_eq!(observer.pauses, 0);
+    assert_eq!(observer.phases, ["commit"; 2]);
+    let finished = replay.close();
+    finished.check().unwrap();
+    assert_eq!(self::replay(&finished)["calls"], 4);
+    assert_eq!(self::replay(&finished)["written_bytes"], 30);
+}
+
 #[test]
 fn the_same_script_has_the_same_hash() {
     let hash = |text: &str| Folder::new(text.as_bytes()).run().operation_hash;
