@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -134,6 +134,27 @@ class Profile:
     stated: tuple[Stated, ...]
     calibration: Calibration | None
 
+    def changed(self, values: Mapping[str, int], owner: str) -> Profile:
+        """Return the profile with other values of keys of [model] or [cpu].
+
+        `owner` is what the profile is called in errors. Raises UseError where a value is beyond its
+        limits, or does not go with the others.
+        """
+        if not values:
+            return self
+        both = {"icount_shift": self.icount_shift, **self.model, **values}
+        limits = {**CPU_LIMITS, **LIMITS}
+        for key, value in values.items():
+            least, greatest = limits[key]
+            if not least <= value <= greatest:
+                raise UseError(
+                    f"{owner}.{key} is {value}", f"give a value of {least} to {greatest}"
+                )
+        model = {key: both[key] for key in LIMITS}
+        _check_together(owner, model)
+        shift = both["icount_shift"]
+        return replace(self, icount_shift=shift, model=MappingProxyType(model))
+
 
 def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     """Read a profile by its name (`emmc-galaxy-s3`) or path (with a slash, or .toml at its end).
@@ -148,11 +169,12 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     if _string(path, "name", document["name"]) != path.stem:
         raise UseError(
             f"{path}: name is {document['name']!r}, the file's name is {path.stem!r}",
-            "give both the same name",
+            f"a copied profile has a name of its own: write name = {path.stem!r}; to change single "
+            "keys, leave the profile as it is and use --set device.KEY=VALUE",
         )
     cpu = _integers(path, "cpu", document["cpu"], CPU_LIMITS)
     model = _integers(path, "model", document["model"], LIMITS)
-    _check_together(path, model)
+    _check_together(f"{path}: model", model)
     sources = _table(path, "sources", document["sources"])
     _check_keys(path, "[sources]", sources, (*CPU_LIMITS, *LIMITS), "say where the number is from")
     for key, source in sources.items():
@@ -282,11 +304,11 @@ def _calibration(path: Path, value: object) -> Calibration:
     return Calibration(parameter, ends["least"], ends["greatest"], float(throughput), source, case)
 
 
-def _check_together(path: Path, model: Mapping[str, int]) -> None:
+def _check_together(where: str, model: Mapping[str, int]) -> None:
     """Refuse what no device can have; flash_geometry_derive() of the model has the same rules."""
 
     def wrong(key: str, remedy: str) -> UseError:
-        return UseError(f"{path}: model.{key} is {model[key]}", remedy)
+        return UseError(f"{where}.{key} is {model[key]}", remedy)
 
     for key in ("capacity_bytes", "program_unit_bytes"):
         if model[key] % SLOT_BYTES:

@@ -67,7 +67,7 @@ def test_every_key_is_described() -> None:
         ('zeroes_ns = "', 'zeros_ns = "', "unknown key 'zeros_ns'", "mean 'zeroes_ns'?"),
         ('zeroes_ns = "assumption: as discard_ns"', "", "no 'zeroes_ns'", "where the number is"),
         ('"assumption: as discard_ns"', '" "', "sources.zeroes_ns is ' '", "not empty"),
-        ('name = "emmc-galaxy-s3"', 'name = "emmc"', "name is 'emmc'", "same name"),
+        ('name = "emmc-galaxy-s3"', 'name = "emmc"', "name is 'emmc'", "a name of its own"),
         ("[sources]", "[source]", "unknown key 'source'", "mean 'sources'?"),
         ("[cpu]\nicount_shift = 0", "cpu = 0", "cpu is not a table", "[cpu]"),
         ("[cpu]", "[cpu", "line", "correct the file"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.errors import UseError
-from jojlab.experiment.fields import BY_NAME, FIELDS, RECORDS, SQLITE, Value
+from jojlab.experiment.fields import BY_NAME, DEVICE_FIELDS, FIELDS, RECORDS, SQLITE, Value
 from jojlab.experiment.filesystems import MIB, impossible_filesystem
 
 # The smallest device each mkfs accepts (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2,
@@ -85,7 +85,10 @@ def refuse_useless(names: Iterable[str], workloads: Sequence[Value], where: str)
 
 
 def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all fields that the workload has, in their order, defaults filled in."""
+    """Return all fields that the workload has, in their order, defaults filled in.
+
+    Those of DEVICE_FIELDS that are named come last.
+    """
     workload = settings.get("workload", BY_NAME["workload"].default)
     assert workload is not None
     fields = [field for field in FIELDS if field.applies(workload)]
@@ -94,7 +97,9 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
         given["transactions"] = 0
     record = {name: value for name, value in given.items() if value is not None}
     # initial_rows alone has a default that depends on other fields.
-    return {name: record[name] if name in record else _default_rows(record) for name in given}
+    whole = {name: record[name] if name in record else _default_rows(record) for name in given}
+    named = [field.name for field in DEVICE_FIELDS if field.name in settings]
+    return whole | {name: settings[name] for name in named}
 
 
 def _default_rows(settings: Mapping[str, Value]) -> int:

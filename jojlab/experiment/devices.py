@@ -8,7 +8,7 @@ from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import Profile
 from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, refuse_small_device
-from jojlab.experiment.fields import NO_DEVICE, Value
+from jojlab.experiment.fields import NO_DEVICE, Value, device_values
 from jojlab.experiment.filesystems import refuse_small_journal
 
 
@@ -33,21 +33,41 @@ def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     `profiles` are those of the modelled ones, by name.
     """
     name, journal = str(settings["device"]), str(settings["journal_device"])
+    if journal == NO_DEVICE and (values := device_values(settings, "journal_device")):
+        return f"journal_device.{next(iter(values))} is of no device: journal_device is {NO_DEVICE}"
     if name in EMULATED:
         if found := _refuse_emulated(settings):
             return found
         return refuse_small_device(settings, CAPACITY_BYTES)
-    if found := refuse_small_device(settings, profiles[name].model["capacity_bytes"]):
+    try:
+        modelled = profile_of(settings, profiles)
+        journals = profile_of(settings, profiles, "journal_device")
+    except UseError as error:
+        return f"{error.message}: {error.remedy}"
+    assert modelled
+    if found := refuse_small_device(settings, modelled.model["capacity_bytes"]):
         return found
-    if journal != NO_DEVICE:
-        return refuse_small_journal(settings, profiles[journal].model["capacity_bytes"])
-    return ""
+    return refuse_small_journal(settings, journals.model["capacity_bytes"]) if journals else ""
+
+
+def profile_of(
+    settings: Mapping[str, Value], profiles: Mapping[str, Profile], owner: str = "device"
+) -> Profile | None:
+    """Return the profile of a case's `device` or `journal_device`, as the case changes it.
+
+    None where it is emulated, or there is none. Raises UseError where the changed keys do not go
+    together.
+    """
+    profile = profiles.get(str(settings[owner]))
+    return profile.changed(device_values(settings, owner), owner) if profile else None
 
 
 def _refuse_emulated(settings: Mapping[str, Value]) -> str:
     name = str(settings["device"])
     if settings["journal_device"] != NO_DEVICE:
         return f"{name} is emulated, and a guest has one such device: no journal_device beside it"
+    if values := device_values(settings, "device"):
+        return f"{name} is emulated, and has no profile with a key {next(iter(values))}"
     if settings["completion"] != "direct":
         return f"{name} has a driver of its own: completion is for modelled devices alone"
     if settings.get("engine") == "io_uring_polled" and not EMULATED[name].polls:

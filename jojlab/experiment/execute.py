@@ -17,7 +17,7 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
 from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone
-from jojlab.experiment.devices import by_wall_clock, refuse_devices
+from jojlab.experiment.devices import by_wall_clock, profile_of, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
@@ -154,9 +154,8 @@ def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]
         for case in experiment.cases:
             if case.skip:
                 continue
-            profile = lab.profiles.get(str(case.settings["device"]))
             record = case_json(case, seed, lab.profiles)
-            same = found.setdefault((record, profile.icount_shift if profile else 0), [])
+            same = found.setdefault((record, shift_of(case, lab.profiles)), [])
             same.append((case, seed))
     return list(found.values())
 
@@ -164,14 +163,24 @@ def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/case/mod.rs)."""
     name = str(case.settings["device"])
-    record: dict[str, Any] = {"seed": seed, "case": case.settings}
+    # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
+    fields = {field: value for field, value in case.settings.items() if "." not in field}
+    record: dict[str, Any] = {"seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk
     else:
-        journal = profiles.get(str(case.settings["journal_device"]))
-        record["device_model"] = dict(profiles[name].model)
+        modelled = profile_of(case.settings, profiles)
+        journal = profile_of(case.settings, profiles, "journal_device")
+        assert modelled
+        record["device_model"] = dict(modelled.model)
         record["journal_model"] = dict(journal.model) if journal else None
     return json.dumps(record).encode()
+
+
+def shift_of(case: Case, profiles: Mapping[str, Profile]) -> int:
+    """Return the icount_shift of a case's device; 0 where it is emulated, and nothing counts."""
+    profile = profile_of(case.settings, profiles)
+    return profile.icount_shift if profile else 0
 
 
 def abandon(futures: Iterable[Future[Any]]) -> None:
@@ -200,7 +209,7 @@ def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -
             lab.cache,
             lab.image,
             record,
-            lab.profiles[name].icount_shift,
+            shift_of(case, lab.profiles),
             folder,
             timeout_s=timeout_s,
             use_cached=lab.options.use_cache,

@@ -12,7 +12,7 @@ from typing import Any
 from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import read_charts
-from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Value, field_named, nearest
+from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat, nearest
 from jojlab.experiment.published import read_published, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
@@ -26,8 +26,14 @@ from jojlab.experiment.variants import (
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
 
-CASES = ("device", "filesystem", "workload", "matrix", "variant", "published", "chart")
+CASES = ("case", "matrix", "variant", "published", "chart")
 TOP_LEVEL = ("question", "seed", "seeds", "notes", *CASES, "part")
+# Tables of an older form, with the names that three fields had in them.
+DROPPED = {
+    "device": {"profile": "device", "journal_profile": "journal_device"},
+    "filesystem": {"kind": "filesystem"},
+    "workload": {"kind": "workload"},
+}
 # Fields of which a case has one.
 ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 MAX_SEEDS = 1000
@@ -152,6 +158,8 @@ def _load(path: Path) -> Experiment:
 def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Experiment:
     """Check a parsed document; see read()."""
     for key in document:
+        if key in DROPPED and isinstance(document[key], dict):
+            raise UseError(f"{where}: [{key}] is no table", _as_case(key, document[key]))
         if key not in TOP_LEVEL:
             hint = nearest(key, (*TOP_LEVEL, *BY_NAME))
             raise UseError(f"{where}: unknown key {key!r}{hint}", f"known: {', '.join(TOP_LEVEL)}")
@@ -164,12 +172,11 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
         parts = tuple(replace(part, seeds=seeds) for part in _parts(document, where))
         return Experiment(name, question, seeds, {}, {}, notes=notes, parts=parts, text=text,
                           where=where)  # fmt: skip
-    fixed = _fixed(document, where)
+    fixed = _fixed(_table(document, "case", where), f"{where}: [case]")
     matrix = _matrix(_table(document, "matrix", where), where)
     variants = read_variants(document.get("variant", []), where)
     for twice in fixed.keys() & matrix.keys():
-        table = BY_NAME[twice].key[0]
-        raise UseError(f"{where}: {twice} stands in [{table}] and in [matrix]", "drop one of them")
+        raise UseError(f"{where}: {twice} stands in [case] and in [matrix]", "drop one of them")
     names = [variant.name for variant in variants]
     return Experiment(
         name=name,
@@ -237,31 +244,30 @@ def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, A
     return table
 
 
-def _fixed(document: Mapping[str, Any], where: str) -> dict[str, Value]:
-    """Read the tables that hold one value a field."""
-    places = {known.key: known for known in FIELDS}
+def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:
+    """Read the fields that have one value."""
     fixed: dict[str, Value] = {}
-    for table in ("device", "filesystem", "workload"):
-        keys = [key for place, key in places if place == table]
-        for key, value in _table(document, table, where).items():
-            known = places.get((table, key))
-            if known is None:
-                hint = nearest(key, keys)
-                raise UseError(
-                    f"{where}: [{table}] has no key {key!r}{hint}", f"known: {', '.join(keys)}"
-                )
-            if isinstance(value, list):
-                raise UseError(
-                    f"{where}: [{table}] {key} has several values", f"put {known.name} in [matrix]"
-                )
-            fixed[known.name] = known.check(value, f"{where}: [{table}]")
+    for name, value in flat(table).items():
+        known = field_named(name, where)
+        if isinstance(value, list):
+            raise UseError(f"{where} {name} has several values", f"put {name} in [matrix]")
+        fixed[name] = known.check(value, where)
     return fixed
+
+
+def _as_case(table: str, dropped: Mapping[str, Any]) -> str:
+    """Say how to write the fields of a dropped table."""
+    names = [DROPPED[table].get(key, key) for key in dropped if key in (*DROPPED[table], *BY_NAME)]
+    return (
+        "fields that have one value stand in [case], each by its own name: "
+        f"{', '.join(names) or 'docs/experiments.md says which'}"
+    )
 
 
 def _matrix(table: Mapping[str, Any], where: str) -> dict[str, tuple[Value, ...]]:
     where = f"{where}: [matrix]"
     matrix: dict[str, tuple[Value, ...]] = {}
-    for name, values in table.items():
+    for name, values in flat(table).items():
         known = field_named(name, where)
         if not isinstance(values, list) or not values:
             raise UseError(f"{where} {name} must be a list", f'{name} = ["...", "..."]')

@@ -17,16 +17,14 @@ GOOD = """
 question = "What?"
 seed = 7
 seeds = 2
-[device]
-profile = "emmc-galaxy-s3"
-[filesystem]
+[case]
+device = "emmc-galaxy-s3"
+workload = "sqlite-update"
 mount_options = ""
+transactions = 11
 [matrix]
 filesystem = ["ext4", "f2fs"]
 journal_mode = ["wal", "off", "persist"]
-[workload]
-kind = "sqlite-update"
-transactions = 11
 """
 
 
@@ -73,7 +71,7 @@ def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> Non
     assert "did you mean 'transactions'" in refused(
         tmp_path, GOOD.replace("transactions =", "transaction =")
     )
-    assert "did you mean 'profile'" in refused(tmp_path, GOOD.replace("profile", "profil"))
+    assert "did you mean 'device'" in refused(tmp_path, GOOD.replace("device", "devise"))
     assert "did you mean 'sync_call'" in refused(tmp_path, GOOD, "sync_cal=fsync")
 
 
@@ -88,9 +86,8 @@ def test_unknown_words_are_refused_with_the_nearest_known(tmp_path: Path) -> Non
         ('["ext4", "f2fs"]', '["ext4", "ext4"]', "twice"),
         ("seeds = 2", "seeds = 0", "seeds must be"),
         ('question = "What?"', "", "question is missing"),
-        ("[workload]", "[workload]\nfilesystem = 3", "no key 'filesystem'"),
-        ("[workload]", '[workload]\njournal_mode = "wal"', "[workload] and in [matrix]"),
-        ("[workload]", "[[published]]\nvalue = 3\n[workload]", "lacks source"),
+        ("[case]", '[case]\njournal_mode = "wal"', "[case] and in [matrix]"),
+        ("[case]", "[[published]]\nvalue = 3\n[case]", "lacks source"),
         ("[matrix]", "[matrix", "not TOML"),
         ("transactions = 11", "page_size_bytes = 1000", "power of two"),
         ('mount_options = ""', 'mount_options = "nosuch"', "no mount option 'nosuch'"),
@@ -103,6 +100,23 @@ def test_bad_values_are_refused(tmp_path: Path, old: str, new: str, words: str) 
     assert words in refused(tmp_path, GOOD.replace(old, new, 1))
 
 
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('[device]\nprofile = "sd-card"\ncompletion = "direct"', "own name: device, completion"),
+        ('[device]\njournal_profile = "sd-card"', "own name: journal_device"),
+        ('[filesystem]\nkind = "f2fs"\nmount_options = ""', "name: filesystem, mount_options"),
+        ('[workload]\nkind = "file-read"', "own name: workload"),
+        ("[workload]\n", "own name: docs/experiments.md"),
+    ],
+)
+def test_the_tables_of_an_older_form_are_told_how_to_be_written(
+    tmp_path: Path, table: str, words: str
+) -> None:
+    message = refused(tmp_path, f'question = "?"\n{table}\n')
+    assert words in message and f"asked.toml: {table.split()[0]} is no table" in message
+
+
 def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) -> None:
     text = GOOD.replace('mount_options = ""', 'mount_options = "data=journal"')
     cases = read(write(tmp_path, text)).cases
@@ -112,7 +126,7 @@ def test_what_one_filesystem_cannot_do_is_skipped_in_a_matrix(tmp_path: Path) ->
 
 
 def test_only_ext4_and_xfs_have_an_external_journal(tmp_path: Path) -> None:
-    text = GOOD.replace("[filesystem]", 'journal_profile = "sd-card"\n[filesystem]')
+    text = GOOD.replace("[case]", '[case]\njournal_device = "sd-card"')
     cases = read(write(tmp_path, text)).cases
     assert [bool(case.skip) for case in cases] == [False] * 3 + [True] * 3
     assert cases[3].skip.startswith("f2fs has no journal that could be on another device")
@@ -172,7 +186,7 @@ def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
         cases.refuse_useless(["journal_mode"], ["log-append"], "here")
 
 
-FILE = 'question = "?"\n[workload]\nkind = "file-write"\n'
+FILE = 'question = "?"\n[case]\nworkload = "file-write"\n'
 
 
 def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ TEXT = """
 question = "What?"
 [matrix]
 filesystem = ["ext4", "xfs"]
-[workload]
+[case]
 transactions = 11
 [[variant]]
 name = "stock"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, expand
-from jojlab.experiment.fields import BY_NAME, Value, field_named, nearest
+from jojlab.experiment.fields import BY_NAME, Value, field_named, flat, nearest
 
 # What an entry may say besides the fields of a case.
 WORDS = ("name", "note", "unsafe")
@@ -56,7 +56,7 @@ def _read_variant(entry: Mapping[str, object], place: str) -> Variant:
             f"{place}: name cannot be {name!r}", "up to 60 letters, digits and _+.- for its cases"
         )
     fields: dict[str, Value] = {}
-    for key, value in entry.items():
+    for key, value in flat(entry).items():
         if key in WORDS:
             continue
         if key not in BY_NAME:

@@ -15,7 +15,7 @@ from jojlab.analysis.run.risks import risks
 from jojlab.device.emulated import EMULATED
 from jojlab.errors import JojError
 from jojlab.experiment.cases import Case
-from jojlab.experiment.execute import Laboratory, Step, Watcher, abandon, case_json
+from jojlab.experiment.execute import Laboratory, Step, Watcher, abandon, case_json, shift_of
 from jojlab.experiment.read import Experiment
 from jojlab.guest.power_cuts import cut_in_guest
 
@@ -128,7 +128,7 @@ def _cut(
         lab.image,
         case_json(case, seed, lab.profiles),
         cuts,
-        lab.profiles[str(case.settings["device"])].icount_shift,
+        shift_of(case, lab.profiles),
         timeout_s=lab.options.timeout_s,
         use_cached=lab.options.use_cache,
         on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),

@@ -49,7 +49,7 @@ def test_it_is_refused_with_the_way_out(lab: Lab, arguments: list[str], words: s
     [
         (QUESTION + '[matrix]\nfilesystm = ["ext4"]', "did you mean 'filesystem'"),
         (QUESTION + '[matrix]\nfilesystem = ["ext44"]', "did you mean 'ext4'"),
-        (QUESTION + "[workload]\ntransaction = 3", "did you mean 'transactions'"),
+        (QUESTION + "[case]\ntransaction = 3", "did you mean 'transactions'"),
         ("qestion = 'What?'", "did you mean 'question'"),
         (QUESTION + "[matrix", "not TOML"),
     ],

@@ -70,7 +70,7 @@ def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path
 def test_a_read_past_the_cache_reads_each_record(lab: Laboratory, tmp_path: Path) -> None:
     settings = ("workload=file-read", "read_mode=buffered,o_direct", "transactions=37")
     toml = tmp_path / "reads.toml"
-    toml.write_text('question = "What does a read cost?"\n[workload]\nfile_bytes = 1048576\n')
+    toml.write_text('question = "What does a read cost?"\n[case]\nfile_bytes = 1048576\n')
     run = run_experiment(lab, tmp_path / "run", str(toml), *settings)
     assert_complete(run)
     found = bytes_of_file(run, "read")

@@ -54,8 +54,8 @@ def test_threads_are_complete_and_each_has_its_requests(lab: Laboratory, tmp_pat
 
 def test_a_time_ends_the_measured_part(lab: Laboratory, tmp_path: Path) -> None:
     toml = tmp_path / "time.toml"
-    fields = 'kind = "file-write"\nthreads = 3\nfile_bytes = 65536\nduration_ms = 200\n'
-    toml.write_text(f'question = "How many writes in a time?"\n[workload]\n{fields}')
+    fields = 'workload = "file-write"\nthreads = 3\nfile_bytes = 65536\nduration_ms = 200\n'
+    toml.write_text(f'question = "How many writes in a time?"\n[case]\n{fields}')
     run = run_experiment(lab, tmp_path / "run", str(toml))
     assert_complete(run)
     rows = [row for row in rows_of(open_tables(run).transactions) if row["phase"] == "commit"]

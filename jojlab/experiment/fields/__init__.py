@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from jojlab.errors import UseError
 from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, NO_DEVICE, WORKLOADS
+from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
 from jojlab.experiment.fields.field import Field, Value, nearest
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
 
 __all__ = [
     "BY_NAME",
+    "DEVICE_FIELDS",
     "FIELDS",
     "FILES",
     "FILESYSTEMS",
@@ -26,14 +28,17 @@ __all__ = [
     "WORKLOADS",
     "Field",
     "Value",
+    "device_values",
     "field_named",
+    "flat",
     "nearest",
 ]
 
 MAX_SEED = 1 << 32
 
 FIELDS: tuple[Field, ...] = (*COMMON_FIELDS, *SQLITE_FIELDS, *FILE_FIELDS)
-BY_NAME = {field.name: field for field in FIELDS}
+# Those of DEVICE_FIELDS are in a case only where they are named.
+BY_NAME = {field.name: field for field in (*FIELDS, *DEVICE_FIELDS)}
 
 
 def field_named(name: str, where: str) -> Field:
@@ -41,6 +46,7 @@ def field_named(name: str, where: str) -> Field:
     if name not in BY_NAME:
         raise UseError(
             f"{where}: unknown field {name!r}{nearest(name, BY_NAME)}",
-            f"the fields are: {', '.join(BY_NAME)}",
+            f"the fields are: {', '.join(field.name for field in FIELDS)}; and device.KEY, "
+            "journal_device.KEY for a key of a device profile (joj list fields)",
         )
     return BY_NAME[name]

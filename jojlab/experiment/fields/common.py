@@ -18,15 +18,13 @@ COMMON_FIELDS: tuple[Field, ...] = (
         "profile of the modelled flash device, a name in devices/ or a path; or one that QEMU "
         "emulates, by the clock on the wall: qemu-nvme, qemu-scsi, qemu-sd",
         "emmc-galaxy-s3",
-        place=("device", "profile"),
     ),
-    Field("filesystem", "filesystem", "ext4", FILESYSTEMS, place=("filesystem", "kind")),
+    Field("filesystem", "filesystem", "ext4", FILESYSTEMS),
     Field(
         "journal_device",
         "profile of a second modelled device that holds the journal of ext4 or the log of XFS; "
         "none: it is on the device itself",
         NO_DEVICE,
-        place=("device", "journal_profile"),
     ),
     Field(
         "completion",
@@ -35,26 +33,22 @@ COMMON_FIELDS: tuple[Field, ...] = (
         "4.15, that sleeps until the interrupt; or by such a thread that polls",
         "direct",
         ("direct", "interrupt", "polling"),
-        place=("device", "completion"),
     ),
     Field(
         "mkfs_options",
         "further options of the filesystem's mkfs, such as -O fast_commit or -l size=64m",
         "",
-        place=("filesystem", "mkfs_options"),
     ),
     Field(
         "mount_options",
         "as for mount -o; the ATC'13 study mounted noatime",
         "noatime",
-        place=("filesystem", "mount_options"),
     ),
     Field(
         "workload",
         "what a transaction does; of file-..., one operation with its sync is one commit",
         "sqlite-insert",
         WORKLOADS,
-        place=("workload", "kind"),
     ),
     Field(
         "transactions",

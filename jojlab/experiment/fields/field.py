@@ -15,7 +15,6 @@ Value = str | int
 class Field:
     """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
 
-    `place` is the (table, key) under which an experiment file names it outside [matrix].
     `workloads` are those that have the field; empty: all.
     """
 
@@ -25,13 +24,7 @@ class Field:
     choices: tuple[str, ...] = ()
     lowest: int | None = None
     highest: int | None = None
-    place: tuple[str, str] = ("workload", "")
     workloads: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Table and key in an experiment file."""
-        return (self.place[0], self.place[1] or self.name)
 
     @property
     def is_number(self) -> bool:

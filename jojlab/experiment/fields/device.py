@@ -1,0 +1,55 @@
+"""The fields that change one key of a device's profile, `device.KEY` and `journal_device.KEY`.
+
+They are the keys of [model] and [cpu] (devices/README.md), for asking how far a result depends on
+one. A case has those that were named, and no other: the rest is what the profile says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jojlab.device.profile import CPU_LIMITS, LIMITS
+from jojlab.experiment.fields.field import Field, Value
+
+# The fields that name a profile.
+OWNERS = ("device", "journal_device")
+
+# The processor is the guest's, and `device` the profile that speaks of it.
+_KEYS = {"device": {**CPU_LIMITS, **LIMITS}, "journal_device": LIMITS}
+
+DEVICE_FIELDS: tuple[Field, ...] = tuple(
+    Field(
+        f"{owner}.{key}",
+        f"{key} in place of what the profile of {owner} says",
+        None,
+        lowest=least,
+        highest=greatest,
+    )
+    for owner in OWNERS
+    for key, (least, greatest) in _KEYS[owner].items()
+)
+
+
+def device_values(settings: Mapping[str, Value], owner: str) -> dict[str, int]:
+    """Return the keys that a case changes of the profile of `owner`, with their values."""
+    prefix = f"{owner}."
+    return {
+        name.removeprefix(prefix): int(value)
+        for name, value in settings.items()
+        if name.startswith(prefix)
+    }
+
+
+def flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table of an experiment file with device.KEY = ... as the key "device.KEY".
+
+    To TOML, a dotted key without quotes is a table in a table.
+    """
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if name in OWNERS and isinstance(value, dict):
+            found |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            found[name] = value
+    return found
