@@ -52,7 +52,7 @@ def test_every_key_is_described() -> None:
         ("queue_depth = 1\n", "queue_depth = true\n", "queue_depth is True", "integer"),
         ("queue_depth = 1\n", "queue_depth = 1.5\n", "queue_depth is 1.5", "integer"),
         ("queue_depth = 1\n", 'queue_depth = "1"\n', "queue_depth is '1'", "integer"),
-        ("icount_shift = 0\n", "icount_shift = 11\n", "cpu.icount_shift is 11", "0 to 10"),
+        ("icount_shift = 0\n", "icount_shift = 10\n", "cpu.icount_shift is 10", "0 to 9: beyond"),
         ("\nfua = 0\n", "\nfua = 2\n", "model.fua is 2", "0 to 1"),
         ("= 2147483648", "= 2147483649", "capacity_bytes is 2147483649", "multiple of 4096"),
         ("\ncache_bytes = 524288", "\ncache_bytes = 4096", "is 4096", "program_unit_bytes"),

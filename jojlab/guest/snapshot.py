@@ -14,6 +14,7 @@ from jojlab.guest.cache import Cache, sha256_file
 from jojlab.guest.image.build import Image
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.qemu import Machine
+from jojlab.guest.saved_clock import begin_count
 
 BOOT_TIMEOUT_S = 600.0
 _STATE = "state"
@@ -30,6 +31,7 @@ def snapshot(cache: Cache, image: Image, machine: Machine) -> Path:
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
             asyncio.run(_boot_and_save(image, machine, work, folder / _STATE))
+        begin_count(folder / _STATE, machine.icount_shift)
         (folder / _STATE_SHA256).write_text(sha256_file(folder / _STATE))
 
     state = cache.entry("snapshots", key, build) / _STATE
