@@ -40,6 +40,14 @@ MAX_SEEDS = 1000
 MAX_CASES = 10_000
 
 
+# What makes a case the one that it is: its variant, and all of its fields.
+Identity = tuple[str, frozenset[tuple[str, Value]]]
+
+
+def _identity(case: Case) -> Identity:
+    return case.variant, frozenset(case.settings.items())
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A question and the cases that answer it. `text` is the file as it was read.
@@ -61,6 +69,8 @@ class Experiment:
     where: str = ""
     prefix: str = ""
     cases: tuple[Case, ...] = field(default=(), compare=False)
+    # The cases of the file itself, of which [[published]] speaks; None: the experiment has no file.
+    own: frozenset[Identity] | None = None
 
     def expanded(self) -> Experiment:
         """Return the experiment with its cases; UseError when none of them can be run."""
@@ -89,6 +99,12 @@ class Experiment:
             "published": [dict(entry) for entry in self.published],
             "charts": [dict(entry) for entry in self.charts],
             "cases": [case.case_id for case in self.cases],
+            # Cases that --set made: nothing that was published speaks of them.
+            "altered": [
+                case.case_id
+                for case in self.cases
+                if self.own is not None and _identity(case) not in self.own
+            ],
             "variants": [
                 {
                     "name": variant.name,
@@ -134,10 +150,18 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
     Raises UseError naming file, key and remedy.
     """
     asked = _load(path)
-    for part in asked.parts or (asked,):
-        if part.published:
-            refuse_idle(part.published, part.expanded().cases, part.where)
-    return apply(asked, settings).expanded()
+    if asked.parts:
+        asked = replace(asked, parts=tuple(_with_own_cases(part) for part in asked.parts))
+    return apply(_with_own_cases(asked), settings).expanded()
+
+
+def _with_own_cases(asked: Experiment) -> Experiment:
+    """Remember the cases that what was published is about; UseError where it is about none."""
+    if not asked.published:
+        return asked
+    cases = asked.expanded().cases
+    refuse_idle(asked.published, cases, asked.where)
+    return replace(asked, own=frozenset(map(_identity, cases)))
 
 
 def _load(path: Path) -> Experiment:

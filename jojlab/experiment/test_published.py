@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.errors import UseError
-from jojlab.experiment.read import Experiment, read
+from jojlab.experiment.read import Experiment, find, read
 
 HEAD = """
 question = "What?"
@@ -111,3 +111,37 @@ def test_bad_charts_are_refused(tmp_path: Path, old: str, new: str, words: str) 
     with pytest.raises(UseError) as caught:
         read_text(tmp_path, HEAD + CHART.replace(old, new, 1))
     assert "[[chart]] number 1" in str(caught.value) and words in str(caught.value)
+
+
+def altered(folder: Path, *settings: str) -> list[str]:
+    path = folder / "asked.toml"
+    path.write_text(HEAD + GOOD)
+    found: list[str] = read(path, settings).record()["altered"]
+    return found
+
+
+def test_what_was_published_speaks_of_the_cases_of_the_file_alone(tmp_path: Path) -> None:
+    assert altered(tmp_path) == []
+    assert altered(tmp_path, "filesystem=ext4", "variant=stock", "seeds=3") == []
+    assert len(altered(tmp_path, "transactions=7")) == 8
+    assert altered(tmp_path, "filesystem=ext4,f2fs", "workload=sqlite-insert") == [
+        "stock-f2fs", "fdatasync-f2fs",
+    ]  # fmt: skip
+    # The same record under another variant's name is another case.
+    assert altered(
+        tmp_path, "filesystem=ext4", "sync_call=fdatasync", "workload=sqlite-insert"
+    ) == ["stock"]
+    # A key of the profile is a field as others are, though it says what the profile says.
+    assert len(altered(tmp_path, "filesystem=ext4", "device.mapping_program_ns=1122526")) == 4
+
+
+def test_a_part_remembers_its_own_cases(tmp_path: Path) -> None:
+    record = read(find("atc13"), ["filesystem=ext4"]).record()
+    assert all(not part["altered"] for part in record["parts"] if part["published"])
+    record = read(find("atc13"), ["device=ufs-3.1"]).record()
+    assert all(part["altered"] == part["cases"] for part in record["parts"] if part["published"])
+
+
+def test_an_anchor_is_not_held_against_another_sync_call() -> None:
+    record = read(find("first-look"), ["sync_call=fsync,fdatasync"]).record()
+    assert [case_id for case_id in record["cases"] if "fdatasync" in case_id] == record["altered"]

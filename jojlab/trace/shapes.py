@@ -40,6 +40,7 @@ _EXPERIMENT: dict[str, Any] = {
     "published": [_PUBLISHED],
     "charts": [_CHART],
     "cases": [str],
+    "altered": [str],
     "variants": [_VARIANT],
     "settings": {"fixed": _FIELDS, "matrix": {"*": [_SCALAR]}},
 }

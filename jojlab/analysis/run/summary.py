@@ -80,6 +80,11 @@ class RunSummary:
         """The cases whose captures lack something."""
         return tuple(case for case in self.cases if case.missing.incomplete)
 
+    def partial(self, case: CaseSummary) -> str:
+        """Say how many of its seeds a case was measured with where it lacks some; else empty."""
+        found = len(case.figures.seeds)
+        return f"{found} of {len(self.seeds)} seeds" if 0 < found < len(self.seeds) else ""
+
     @property
     def unfinished(self) -> tuple[CaseSummary, ...]:
         """The cases that failed or were not reached (those skipped on purpose are not)."""
@@ -169,6 +174,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "figures": dict(case.figures.median),
                 "spread": {name: list(ends) for name, ends in case.figures.spread.items()},
                 "seeds": list(case.seeds),
+                "missing_seeds": [seed for seed in summary.seeds if seed not in case.seeds],
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),

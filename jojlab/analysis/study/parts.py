@@ -16,6 +16,10 @@ from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.study.published import Place, Statement, statements
 from jojlab.trace.run_folder import CaseEntry
 
+# Why a published statement does not speak of a case.
+ALTERED = "changed by --set"
+PARTIAL = "not every seed was measured"
+
 
 class Measured(Protocol):
     """What a part needs of a case's summary."""
@@ -31,6 +35,10 @@ class Measured(Protocol):
     @property
     def figures(self) -> CaseFigures:
         """Its figures; without seeds where it was not measured."""
+
+    @property
+    def status(self) -> str:
+        """What became of it: ok where every seed was measured."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +103,13 @@ def evaluate(
     record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
 ) -> tuple[Statement, ...]:
     """Hold the published entries of a part against the figures of its cases."""
+    altered = set(record.get("altered", ()))
     places = [
         Place(
             part.labels[case.case_id],
             {**case.case, "variant": part.variant_of.get(case.case_id, "")},
             case.figures.median,
+            ALTERED if case.case_id in altered else "" if case.status == "ok" else PARTIAL,
         )
         for case in cases
         if case.case_id in part.labels and case.figures.seeds

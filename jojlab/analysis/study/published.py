@@ -5,6 +5,9 @@ Three kinds of statement come out. A *value* stands beside ours, with the error 
 compares two cases that differ in what `against` names and in nothing else of the experiment; its
 error is that of the ratio. A *bound* says that a change is above or below something, and is
 reproduced when it is so in every case that it speaks of. Nothing is rounded before it is compared.
+
+A statement speaks of the cases of the experiment's file alone, and of what was measured whole: a
+case that --set made by another value of any field, or that lacks a seed, is not held against it.
 """
 
 from __future__ import annotations
@@ -24,11 +27,15 @@ _BYTES = {"B": 1, "KB": 1024, "KiB": 1024, "MB": 1 << 20, "MiB": 1 << 20}
 
 @dataclass(frozen=True)
 class Place:
-    """A case as statements see it: `fields` are its record and its variant."""
+    """A case as statements see it: `fields` are its record and its variant.
+
+    `unfit` says why no statement can speak of it; empty where one can.
+    """
 
     label: str
     fields: Mapping[str, Any]
     figures: Mapping[str, Number]
+    unfit: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,10 +110,16 @@ def statements(
 ) -> tuple[Statement, ...]:
     """Evaluate every entry over the cases. `axes` are the fields in which the cases differ."""
     axes = (*axes, "variant")
-    return tuple(_statement(entry, places, axes) for entry in entries)
+    fit = [place for place in places if not place.unfit]
+    return tuple(_statement(entry, fit, places, axes) for entry in entries)
 
 
-def _statement(entry: Mapping[str, Any], places: Sequence[Place], axes: Sequence[str]) -> Statement:
+def _statement(
+    entry: Mapping[str, Any],
+    places: Sequence[Place],
+    everywhere: Sequence[Place],
+    axes: Sequence[str],
+) -> Statement:
     made = Statement(
         kind=_kind(entry),
         says=str(entry.get("says", "")),
@@ -133,7 +146,19 @@ def _statement(entry: Mapping[str, Any], places: Sequence[Place], axes: Sequence
             for other in _paired(place, entry["against"], places, axes)
             for point in _changes(made, entry, place, other, places, axes)
         ]
-    return replace(made, points=tuple(points) or (Point(_named(entry.get("case", {}))),))
+    return replace(made, points=tuple(points) or (Point(_unmeasured(entry, everywhere)),))
+
+
+def _unmeasured(entry: Mapping[str, Any], everywhere: Sequence[Place]) -> str:
+    """Say which cases a statement is about that has no point, and why where they were measured."""
+    selectors = [entry.get("case", {}), *([entry["against"]] if "against" in entry else [])]
+    reasons = dict.fromkeys(
+        place.unfit
+        for selector in selectors
+        for place in everywhere
+        if place.unfit and _selects(selector, place)
+    )
+    return ": ".join(filter(None, (_named(selectors[0]), "; ".join(reasons))))
 
 
 def _named(selector: Mapping[str, Any]) -> str:

@@ -107,6 +107,21 @@ def test_what_was_not_measured_is_not_guessed() -> None:
     assert found.verdict == "not measured"
 
 
+def test_a_case_that_is_unfit_is_judged_by_nothing() -> None:
+    place = Place("a", {"filesystem": "ext4"}, {"throughput_tps": 41.0}, "changed by --set")
+    other = Place("b", {"filesystem": "xfs"}, {"throughput_tps": 40.0})
+    value = {"figure": "throughput_tps", "value": 39, "case": {"filesystem": "ext4"}}
+    change = {**value, "against": {"filesystem": "xfs"}, "holds": "above"}
+    for entry in (
+        value,
+        change,
+        {**change, "case": {"filesystem": "xfs"}, "against": value["case"]},
+    ):
+        (found,) = statements([entry], [place, other], ["filesystem"])
+        assert found.verdict == "not measured"
+        assert found.points[0].label.endswith(": changed by --set")
+
+
 def test_a_value_in_kib_is_held_against_bytes() -> None:
     place = Place("a", {}, {"first_journal_write_bytes": 28 * 1024})
     entry = {"figure": "first_journal_write_bytes", "value": 24, "unit": "KiB", "source": "it"}

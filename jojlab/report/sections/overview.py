@@ -19,7 +19,12 @@ def warnings(summary: RunSummary) -> str:
         )
         for case in summary.incomplete
     ]
-    failed = [f"{case.label}: {case.status}. {case.reason}" for case in summary.unfinished]
+    told = [
+        (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
+        for case in summary.unfinished
+    ]
+    failed = [words for partial, words in told if not partial]
+    lacking = [f"{words} ({partial})" for partial, words in told if partial]
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
         failed[_MOST_FAILED:] = [
@@ -29,6 +34,7 @@ def warnings(summary: RunSummary) -> str:
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
         + banner("bad", "Cases without an answer", failed)
+        + banner("bad", "Cases that lack a seed: their medians are of the others", lacking)
         + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
     )
 
@@ -58,7 +64,8 @@ def overview_table(summary: RunSummary) -> str:
             cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
-        rows.append([(case.label, f"unsafe: {case.unsafe}" if case.unsafe else ""), *cells])
+        marks = [summary.partial(case), f"unsafe: {case.unsafe}" if case.unsafe else ""]
+        rows.append([(case.label, "; ".join(filter(None, marks))), *cells])
     return table(["case", *(title for title, _ in columns)], rows)
 
 

@@ -38,7 +38,10 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
         if not case.figures.seeds:
             table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
             continue
-        table.add_row(escape(case.label), *(_with_spread(case, figure) for _, figure in columns))
+        label = escape(case.label)
+        if partial := summary.partial(case):
+            label += f"\n[yellow]{partial}[/yellow]"
+        table.add_row(label, *(_with_spread(case, figure) for _, figure in columns))
     console.print(table)
     for variant in (variant for part in summary.parts for variant in part.variants):
         if variant.unsafe:
