@@ -1,7 +1,6 @@
 //! The tracer on the running kernel: known writes on real filesystems on loop devices, each byte
-//! of which must be found again. Needs root, BTF, loop devices and mkfs; says so and passes where
-//! they are missing. The placement of one file is checked against FIEMAP, which knows nothing of
-//! the tracer.
+//! of which must be found again. Needs what tests/support says. The placement of one file is
+//! checked against FIEMAP, which knows nothing of the tracer.
 
 mod support;
 

@@ -85,25 +85,16 @@ def said_until(words: str, joj: subprocess.Popen[str]) -> str:
     return said
 
 
-@pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache, empty at first but for the kernel: that is downloaded once per user."""
-    root = tmp_path_factory.mktemp("cache")
-    for kind in ("packages", "kernels"):
-        (root / kind).symlink_to(Cache.default().folder(kind))
-    return root
-
-
 @pytest.fixture
-def lab(shared_cache: Path, tmp_path: Path) -> Lab:
+def lab(cache: Cache, tmp_path: Path) -> Lab:
     """An empty folder and the tests' cache."""
-    return Lab(tmp_path, shared_cache)
+    return Lab(tmp_path, cache.root)
 
 
 @pytest.fixture(scope="session")
-def finished(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of SMALL; not to be changed."""
-    lab = Lab(tmp_path_factory.mktemp("finished"), shared_cache)
+    lab = Lab(tmp_path_factory.mktemp("finished"), cache.root)
     answer = lab.joj("run", "first-look", *SMALL)
     assert answer.returncode == 0, answer.stderr
     return lab.folder / "runs" / "first-look"

@@ -28,11 +28,11 @@ def real_case(seed: int = 1, **settings: Value) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
-    """An empty cache, but for the kernel: that is downloaded and unpacked once per user."""
-    own = Cache(tmp_path_factory.mktemp("cache"))
-    for kind in ("packages", "kernels"):
-        (own.root / kind).symlink_to(Cache.default().folder(kind))
+def private(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    """A cache for tests that damage images and snapshots: those of `cache` are others' too."""
+    own = Cache(tmp_path_factory.mktemp("private"))
+    for kind in ("packages", "kernels", "modules"):
+        (own.root / kind).symlink_to(cache.folder(kind))
     return own
 
 

@@ -10,19 +10,19 @@ from jojlab.guest.image.build import MKFS_PACKAGES, Extras, Image, build_image
 from jojlab.guest.image.modules import ROOTS
 
 
-def test_building_again_changes_nothing(cache: Cache, image: Image, agent: Path) -> None:
-    again = build_image(cache, agent, None)
+def test_building_again_changes_nothing(private: Cache, image: Image, agent: Path) -> None:
+    again = build_image(private, agent, None)
     if "flash.ko" not in image.manifest["modules_sha256"]:  # type: ignore[operator]
         assert again == image
-    cache.drop("images", again.fingerprint)
-    assert build_image(cache, agent, None) == again
+    private.drop("images", again.fingerprint)
+    assert build_image(private, agent, None) == again
 
 
-def test_a_damaged_image_is_made_anew(cache: Cache, agent: Path) -> None:
-    image = build_image(cache, agent, None)
+def test_a_damaged_image_is_made_anew(private: Cache, agent: Path) -> None:
+    image = build_image(private, agent, None)
     sound = image.initramfs.read_bytes()
     image.initramfs.write_bytes(sound[:-1] + b"x")
-    assert build_image(cache, agent, None).initramfs.read_bytes() == sound
+    assert build_image(private, agent, None).initramfs.read_bytes() == sound
 
 
 def test_tools_and_modules_are_inside(image: Image, tmp_path: Path) -> None:
@@ -43,10 +43,10 @@ def test_tools_and_modules_are_inside(image: Image, tmp_path: Path) -> None:
         assert done.stdout + done.stderr != ""
 
 
-def test_extras_are_in_an_image_of_their_own(cache: Cache, agent: Path, tmp_path: Path) -> None:
-    usual = build_image(cache, agent, None)
-    more = build_image(cache, agent, None, Extras(("dm_mod",), (("dmsetup", "dmsetup"),)))
-    assert build_image(cache, agent, None) == usual
+def test_extras_are_in_an_image_of_their_own(private: Cache, agent: Path, tmp_path: Path) -> None:
+    usual = build_image(private, agent, None)
+    more = build_image(private, agent, None, Extras(("dm_mod",), (("dmsetup", "dmsetup"),)))
+    assert build_image(private, agent, None) == usual
     listed = subprocess.run(
         ["cpio", "-t", "--quiet"],
         input=more.initramfs.read_bytes(),

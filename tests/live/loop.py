@@ -1,10 +1,13 @@
-"""A new filesystem on a loop device, for tests of the tracer; skips where there can be none."""
+"""A new filesystem on a loop device, for tests of the tracer.
+
+Without root, or on a kernel that lacks BTF or the filesystem, a test skips. Whatever else goes
+wrong, of losetup, mkfs or mount, fails it: CI would not tell such a skip from a test.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,14 +38,20 @@ def need_tracer() -> None:
         pytest.skip("needs root")
     if not Path("/sys/kernel/btf/vmlinux").exists():
         pytest.skip("needs a kernel with BTF")
-    if not shutil.which("losetup"):
-        pytest.skip("needs losetup")
+
+
+def need_filesystem(name: str) -> None:
+    """Skip the test, saying why, where the kernel has no such filesystem."""
+    subprocess.run(["modprobe", "--quiet", name], check=False)
+    if name not in Path("/proc/filesystems").read_text().split():
+        pytest.skip(f"this kernel has no {name}")
 
 
 @contextlib.contextmanager
 def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
     """A filesystem of 600 MiB; all is removed at the end."""
     need_tracer()
+    need_filesystem(filesystem)
     image, directory = folder / "image", folder / "mounted"
     with image.open("wb") as file:
         file.truncate(600 << 20)
@@ -59,6 +68,5 @@ def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
 
 def _run(*command: str) -> str:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode:
-        pytest.skip(f"{' '.join(command)}: {answer.stderr.strip()}")
+    assert answer.returncode == 0, f"{' '.join(command)}: {answer.stderr.strip()}"
     return answer.stdout

@@ -13,27 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
-from jojlab.errors import MachineError
 from jojlab.guest.image.ready import agent_path
 from jojlab.verify import completions
+from tests.live.loop import need_filesystem, need_tracer
 
 Row = dict[str, Any]
 
 
-class CannotError(Exception):
-    """The machine cannot do what a test needs."""
-
-
 def run(*command: str | Path) -> str:
-    """Run a program; raises CannotError with its words when it is missing or fails."""
-    try:
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
-    except FileNotFoundError as error:
-        raise CannotError(f"{command[0]} is missing") from error
-    except subprocess.CalledProcessError as error:
-        raise CannotError(f"{command[0]}: {error.stderr.strip()}") from error
+    """Run a program, and return what it prints; fails the test with its words when it fails."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stderr.strip()}"
     return done.stdout.strip()
 
 
@@ -94,7 +85,11 @@ class Bench:
         return loop
 
     def make(self, command: str, options: str = "", log: str = "") -> None:
-        """Make and mount it; DISK and LOG in the words stand for the disks."""
+        """Make and mount it; DISK and LOG in the words stand for the disks.
+
+        Skips the test where the kernel lacks the filesystem.
+        """
+        need_filesystem(command.split()[0].removeprefix("mkfs."))
         self.disk = self.disk or self.loop(600)
         if log:
             self.log = self.loop(100)
@@ -129,17 +124,11 @@ class Bench:
 
 @contextlib.contextmanager
 def benched(folder: Path) -> Iterator[Bench]:
-    """A bench that is taken down at the end; skips the test where this machine cannot."""
-    if os.geteuid():
-        pytest.skip("only root can trace")
-    try:
-        bench = Bench(folder, agent_path())
-    except MachineError as error:
-        pytest.skip(str(error))
+    """A bench that is taken down at the end; skips the test where this machine has no tracer."""
+    need_tracer()
+    bench = Bench(folder, agent_path())
     try:
         yield bench
-    except CannotError as error:
-        pytest.skip(str(error))
     finally:
         bench.close()
 

@@ -1,10 +1,12 @@
 //! What tests of the tracer on the running kernel share: filesystems on loop devices, and the
-//! tables of a tracing. Needs root, BTF, loop devices and mkfs; says so where they are missing.
+//! tables of a tracing. Needs root, BTF, loop devices and mkfs; where there is no root, no BTF or
+//! no such filesystem a test says so and passes.
 
 // Each test program uses a part.
 #![allow(dead_code)]
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,18 +21,57 @@ use serde_json::Value;
 /// Filesystems made so far by this program.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// A new filesystem, or None with the reason told.
+/// A new filesystem; None where this machine has no tracer or no such filesystem, with the reason
+/// told. Whatever else goes wrong fails the test.
 pub fn mounted(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<Mounted> {
-    let root = run("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
-    if !root || !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("skipped: needs root and a kernel with BTF");
+    if let Some(reason) = lacking(filesystem) {
+        skipped(&reason);
         return None;
     }
-    let made = Mounted::new(filesystem, options, max_sectors_kb);
-    made.inspect_err(|reason| {
-        eprintln!("skipped: no {filesystem} on a loop device here: {reason}");
-    })
-    .ok()
+    Some(Mounted::new(filesystem, options, max_sectors_kb).unwrap())
+}
+
+fn lacking(filesystem: &str) -> Option<String> {
+    let root = run("id", &["-u"]).is_ok_and(|id| id.trim() == "0");
+    if !root || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Some("needs root and a kernel with BTF".to_owned());
+    }
+    // Where it is no module, it may be built in.
+    let _ = run("modprobe", &["--quiet", filesystem]);
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap();
+    let is_known = known.split_whitespace().any(|name| name == filesystem);
+    (!is_known).then(|| format!("this kernel has no {filesystem}"))
+}
+
+/// Says that the tests of this program leave something out; fails where tests/skips.toml must list
+/// that, and does not (CONTRIBUTING.md, "Skips").
+fn skipped(reason: &str) {
+    let program = format!("agent/tests/{}.rs", env!("CARGO_CRATE_NAME"));
+    let is = |name: &str, values: &[&str]| {
+        std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
+    };
+    if is("JOJ_SKIPS", &["listed"]) || is("CI", &["true", "1"]) {
+        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/skips.toml");
+        let list: toml::Table = std::fs::read_to_string(list).unwrap().parse().unwrap();
+        let may = list["skip"].as_array().unwrap().iter().any(|each| {
+            matches(each["test"].as_str().unwrap(), &program)
+                && reason.contains(each["says"].as_str().unwrap())
+        });
+        assert!(may, "{reason}\ntests/skips.toml does not list that {program} may skip");
+    }
+    // The test harness keeps what eprintln! prints to itself.
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "skipped: {program}: {reason}").unwrap();
+}
+
+/// A pattern with at most one `*`.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, end)) => {
+            text.len() >= start.len() + end.len() && text.starts_with(start) && text.ends_with(end)
+        }
+    }
 }
 
 /// What is counted as missing is not there.
