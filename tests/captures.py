@@ -60,6 +60,7 @@ class CaptureBuilder:
         self.transaction_id: int | None = None
         self.lost_events = 0
         self.incomplete_reasons: list[str] = []
+        self.phases: list[Row] = []
         self.unattributed_bytes = 0
 
     def file(self, path: str, kind: str) -> int:
@@ -204,7 +205,7 @@ class CaptureBuilder:
             "clock": "virtual",
             "kernel": "6.1.0-test",
             "device": {"profile": self.case.get("device", "emmc-galaxy-s3")},
-            "phases": [],
+            "phases": self.phases,
             "configuration": {
                 "databases": {"main": {"journal_mode": self.case["journal_mode"]}},
                 "mount_options": "rw,noatime",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import EXPECTATION_FAILED, FINE
+from jojlab.errors import EXPECTATION_FAILED, FINE, INCOMPLETE
 
 
 def diff(
@@ -23,7 +23,9 @@ def diff(
       joj diff runs/before runs/after
       joj diff runs/before runs/after --json | jq '.changes[] | select(.within_spread | not)'
 
-    Exit code 1 when a figure changed or a case is in one run alone.
+    Exit code 1 when a figure changed, or a case, a seed or a figure is in one run alone, or one run
+    is incomplete otherwise than the other; 4 when nothing differs, but either run is incomplete or
+    there is nothing to compare.
     """
     from jojlab.analysis.run.compare import compare, comparison_json
     from jojlab.analysis.run.summary import summarise
@@ -37,4 +39,6 @@ def diff(
         print(json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False))
     else:
         print_comparison(terminal(), comparison)
+    if comparison.incomplete and (comparison.same or comparison.nothing):
+        raise typer.Exit(INCOMPLETE)
     raise typer.Exit(FINE if comparison.same else EXPECTATION_FAILED)

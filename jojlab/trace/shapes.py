@@ -70,6 +70,7 @@ MANIFEST: dict[str, Any] = {
     "incomplete": bool,
     "traced": bool,
     "incomplete_reasons": [str],
+    "phases": [{"name!": str, "begin_ns!": int, "end_ns!": int}],
 }
 
 _WORDS = {str: "text", int: "a whole number", bool: "true or false"}

@@ -19,7 +19,7 @@ Number = int | float
 
 # Figure -> what it is, in the order in which figures are shown. The unit stands in the name.
 FIGURES: dict[str, str] = {
-    "throughput_tps": "transactions per second, without checkpoints",
+    "throughput_tps": "transactions per second, without checkpoints and the tracer's pauses",
     "throughput_with_checkpoints_tps": "transactions per second, time of checkpoints added",
     **{
         f"latency_ns_{name}": f"BEGIN to return of COMMIT, or one file operation, {name}"
@@ -93,11 +93,9 @@ _COUNTERS = {
     ("device", "interrupts"): "device_interrupts_per_commit",
 }
 
-# What one kind of device counts and another has not: a capture has those that were counted.
-DEVICE_FIGURES = (
-    *(name for (source, _), name in _COUNTERS.items() if source == "device"),
-    "dispatch_cpu_percent",
-)
+# What a counter tells, which one machine or device has and another has not: a capture has the
+# figures whose counters it holds, and a counter that is missing is no zero.
+COUNTED_FIGURES = (*_COUNTERS.values(), "dispatch_cpu_percent")
 
 
 @dataclass(frozen=True)
@@ -132,9 +130,9 @@ def case_figures(tables: RunTables) -> dict[str, CaseFigures]:
 def capture_figures(tables: RunTables) -> dict[tuple[str, int], dict[str, Number]]:
     """Return the figures of every capture, by (case_id, seed)."""
     result: dict[tuple[str, int], dict[str, Number]] = {}
-    for row in rows_of(throughput(tables)):
+    for row in throughput(tables):
         figures: dict[str, Number] = dict.fromkeys(FIGURES, 0)
-        for name in DEVICE_FIGURES:
+        for name in COUNTED_FIGURES:
             figures.pop(name)
         figures |= {name: row[name] for name in FIGURES if name in row}
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.figures.case_figures import DEVICE_FIGURES, FIGURES, case_figures
+from jojlab.analysis.figures.case_figures import COUNTED_FIGURES, FIGURES, case_figures
 from jojlab.analysis.figures.nand_writes import NAND_FIGURES
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
@@ -18,8 +18,8 @@ def test_every_figure_is_there_with_median_and_spread(tmp_path: Path) -> None:
     assert sorted(figures) == [TRUNCATE, WAL]
     for case in figures.values():
         assert case.seeds == (1, 2, 3)
-        # The device of these captures counts neither what it programs nor its interrupts.
-        uncounted = {*NAND_FIGURES, *DEVICE_FIGURES}
+        # Nothing counts here but the device, and that neither what it programs nor its interrupts.
+        uncounted = {*NAND_FIGURES, *COUNTED_FIGURES}
         assert list(case.median) == [name for name in FIGURES if name not in uncounted]
         for name, (low, high) in case.spread.items():
             assert low <= case.median[name] <= high
@@ -77,6 +77,16 @@ def test_counters_of_the_commit_phase_are_divided_by_commits(tmp_path: Path) -> 
     assert median["iowait_ns_per_commit"] == 5_000_000
     assert median["voluntary_switches_per_commit"] == 2.5
     assert median["involuntary_switches_per_commit"] == 0.25
+
+
+def test_a_counter_that_is_missing_is_no_zero(tmp_path: Path) -> None:
+    builder = four_writes()
+    counter = {"phase": "commit", "source": "process", "name": "user_cpu_ns", "value": 0}
+    builder.tables["counters"].append(counter)
+    median = case_figures(open_tables(run_of(tmp_path, builder)))["a"].median
+    assert median["cpu_user_ns_per_commit"] == 0  # counted, and none
+    assert "cpu_system_ns_per_commit" not in median
+    assert "interrupts_per_commit" not in median and "iowait_ns_per_commit" not in median
 
 
 def four_writes() -> CaptureBuilder:
@@ -146,3 +156,30 @@ def test_throughput_tells_checkpoints_apart(tmp_path: Path) -> None:
     assert median["throughput_tps"] == pytest.approx(1.0)
     assert median["throughput_with_checkpoints_tps"] == pytest.approx(0.2)
     assert (median["transactions"], median["checkpoints"]) == (2, 2)
+
+
+def test_throughput_leaves_out_what_lies_between_the_phases(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for phase, kind, begin, end in (
+        ("commit", "insert", 10, 12),
+        ("commit", "insert", 15, 16),
+        ("checkpoint", "checkpoint", 17, 19),
+        ("commit", "insert", 19, 20),
+    ):
+        builder.add_transaction(phase, kind, begin * second, begin * second, end * second)
+    builder.phases = [
+        {"name": name, "begin_ns": begin * second, "end_ns": end * second}
+        for name, begin, end in (
+            ("warm-up", 1, 2),
+            ("commit", 9, 12),
+            ("commit", 15, 16),  # the ring was emptied before
+            ("checkpoint", 17, 19),
+            ("commit", 19, 21),
+            ("settle", 30, 31),
+        )
+    ]
+    median = case_figures(open_tables(run_of(tmp_path, builder)))["a"].median
+    # 3 in 10 s ... 20 s, less a checkpoint of 2 s, a pause of 3 s and a gap of 1 s.
+    assert median["throughput_tps"] == pytest.approx(3 / 4)
+    assert median["throughput_with_checkpoints_tps"] == pytest.approx(3 / 6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jojlab.analysis.figures.case_figures import FIGURES, Number
@@ -24,13 +24,25 @@ class FigureChange:
 
 
 @dataclass(frozen=True)
+class OneSided:
+    """What one run has and the other has not. Figures are by case_id, of cases that both have."""
+
+    cases: tuple[str, ...] = ()
+    figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # By case_id: what its captures lack, or why it has none.
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """All that differs. Without a change and a one-sided case the runs measured the same."""
+    """All that differs. Where nothing does, and something was measured, the runs are the same."""
 
     changes: tuple[FigureChange, ...]
     equal_figures: int
-    only_old: tuple[str, ...]
-    only_new: tuple[str, ...]
+    old: OneSided
+    new: OneSided
+    # By case_id: the seeds of both, where they differ.
+    seeds: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
     fingerprint: Mapping[str, tuple[Any, Any]]
     # By case_id: the fields that differ, though the case has one name in both runs.
     settings: Mapping[str, Mapping[str, tuple[Any, Any]]]
@@ -39,8 +51,25 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether every figure of every case is equal."""
-        return not (self.changes or self.only_old or self.only_new)
+        """Whether every figure of every case is equal, over the same seeds, and none is missing."""
+        return not (
+            self.nothing
+            or self.changes
+            or self.seeds
+            or any(side.cases or side.figures for side in (self.old, self.new))
+            or self.old.lacking != self.new.lacking
+        )
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to compare: neither run has a case with figures."""
+        compared = self.equal_figures or self.changes
+        return not (compared or self.old.cases or self.new.cases)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something is missing in either run, so that equal figures prove little."""
+        return bool(self.nothing or self.old.lacking or self.new.lacking)
 
 
 def compare(old: RunSummary, new: RunSummary) -> Comparison:
@@ -55,8 +84,13 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
     return Comparison(
         tuple(changes),
         compared - len(changes),
-        tuple(case_id for case_id in old_cases if case_id not in new_cases),
-        tuple(case_id for case_id in new_cases if case_id not in old_cases),
+        _one_sided(old, old_cases, new_cases),
+        _one_sided(new, new_cases, old_cases),
+        {
+            case_id: (old_cases[case_id].figures.seeds, new_cases[case_id].figures.seeds)
+            for case_id in both
+            if old_cases[case_id].figures.seeds != new_cases[case_id].figures.seeds
+        },
         differences(old.fingerprint, new.fingerprint),
         {
             case_id: fields
@@ -65,6 +99,35 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
         },
         None if old.clocks == new.clocks else (old.clocks, new.clocks),
     )
+
+
+def _one_sided(
+    run: RunSummary, own: Mapping[str, CaseSummary], others: Mapping[str, CaseSummary]
+) -> OneSided:
+    """Return what `run` has of its `own` cases that the `others` have not, and what it lacks."""
+    figures = {
+        case_id: tuple(n for n in case.figures.median if n not in others[case_id].figures.median)
+        for case_id, case in own.items()
+        if case_id in others
+    }
+    return OneSided(
+        tuple(case_id for case_id in own if case_id not in others),
+        {case_id: names for case_id, names in figures.items() if names},
+        {
+            case.case_id: _lacking(case)
+            for case in run.cases
+            if case.missing.incomplete or case.status in ("failed", "pending")
+        },
+    )
+
+
+def _lacking(case: CaseSummary) -> str:
+    """Say what a case lacks."""
+    missing = case.missing
+    counted = {"events lost": missing.lost_events, "bytes unknown": missing.unattributed_bytes}
+    words = [f"{count} {what}" for what, count in counted.items() if count]
+    ended = f"{case.status}: {case.reason}" if case.status != "ok" else ""
+    return "; ".join(filter(None, (*words, *missing.reasons, ended)))
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -94,8 +157,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "same": comparison.same,
         "changes": [vars(change) for change in comparison.changes],
         "equal_figures": comparison.equal_figures,
-        "only_old": list(comparison.only_old),
-        "only_new": list(comparison.only_new),
+        "only_old": list(comparison.old.cases),
+        "only_new": list(comparison.new.cases),
+        "vanished_figures": {k: list(v) for k, v in comparison.old.figures.items()},
+        "new_figures": {k: list(v) for k, v in comparison.new.figures.items()},
+        "seeds": _ends(comparison.seeds),
+        "incomplete": {"old": dict(comparison.old.lacking), "new": dict(comparison.new.lacking)},
+        "nothing_to_compare": comparison.nothing,
         "fingerprint": _ends(comparison.fingerprint),
         "clocks": dict(zip(("old", "new"), comparison.clocks, strict=True))
         if comparison.clocks

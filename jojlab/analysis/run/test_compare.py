@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jojlab.analysis.run.compare import compare, differences
+from jojlab.analysis.rows.completeness import Completeness
+from jojlab.analysis.run.compare import compare, comparison_json, differences
 from jojlab.analysis.run.summary import summarise
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
@@ -47,8 +49,46 @@ def test_a_case_of_one_run_alone_is_told(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", seeds=[1], transactions=2)
     summary = summarise(run)
     comparison = compare(summary, summary.only("filesystem=ext4,journal_mode=wal"))
-    assert comparison.only_old == ("filesystem=ext4,journal_mode=truncate",)
+    assert comparison.old.cases == ("filesystem=ext4,journal_mode=truncate",)
     assert not comparison.same
+
+
+def test_runs_without_anything_measured_are_not_the_same(tmp_path: Path) -> None:
+    runs = []
+    for name in ("a", "b"):
+        run = make_run(tmp_path / name, seeds=[1], transactions=1)
+        for case in run.cases:
+            case.captures, case.status, case.reason = [], "failed", "the disk was full"
+        runs.append(summarise(run))
+    comparison = compare(*runs)
+    assert comparison.nothing and comparison.incomplete and not comparison.same
+    assert comparison_json(comparison)["nothing_to_compare"]
+
+
+def test_a_figure_that_vanished_is_told(tmp_path: Path) -> None:
+    old = summarise(make_run(tmp_path / "a", seeds=[1], transactions=2))
+    first = old.cases[0]
+    median = {k: v for k, v in first.figures.median.items() if k != "flushes_per_commit"}
+    fewer = replace(first, figures=replace(first.figures, median=median))
+    new = replace(old, cases=(fewer, *old.cases[1:]))
+    comparison = compare(old, new)
+    assert comparison.old.figures == {first.case_id: ("flushes_per_commit",)}
+    assert comparison.changes == () and not comparison.same
+    assert compare(new, old).new.figures == comparison.old.figures
+
+
+def test_seeds_and_incompleteness_are_compared(tmp_path: Path) -> None:
+    old = summarise(make_run(tmp_path / "a", seeds=[1, 2], transactions=2))
+    less = summarise(make_run(tmp_path / "b", seeds=[1], transactions=2))
+    first = old.cases[0].case_id
+    assert compare(old, less).seeds[first] == ((1, 2), (1,))
+    assert not compare(old, less).same
+    lost = replace(old.cases[0], missing=Completeness(lost_events=3))
+    new = replace(old, cases=(lost, *old.cases[1:]))
+    assert compare(old, new).new.lacking == {first: "3 events lost"}
+    assert not compare(old, new).same and compare(old, new).incomplete
+    # Equal in all that is there: the same, and incomplete.
+    assert compare(new, new).same and compare(new, new).incomplete
 
 
 def test_fingerprints_are_compared_part_by_part() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.run.compare import Comparison
+from jojlab.analysis.run.compare import Comparison, OneSided
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import text
 
@@ -25,9 +25,22 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             console.print(
                 f"[cyan]{escape(case_id)}: {name}[/cyan]: {escape(_change_words(old, new))}"
             )
-    for which, cases in (("first", comparison.only_old), ("second", comparison.only_new)):
-        for case_id in cases:
+    for which, side in (("first", comparison.old), ("second", comparison.new)):
+        for case_id in side.cases:
             console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")
+        for names, cases in _by_figures(side).items():
+            console.print(
+                f"[yellow]figures of the {which} run alone[/yellow]: {', '.join(names)} "
+                f"[dim]({escape(', '.join(cases))})[/dim]"
+            )
+        for case_id, lacking in side.lacking.items():
+            console.print(
+                f"[bold red]incomplete in the {which} run[/bold red] {escape(case_id)}: "
+                f"{escape(lacking)}"
+            )
+    for case_id, seeds in comparison.seeds.items():
+        old_seeds, new_seeds = (", ".join(map(str, own)) for own in seeds)
+        console.print(f"[cyan]{escape(case_id)}: seeds[/cyan]: {old_seeds} → {new_seeds}")
     if comparison.changes:
         table = new_table(
             ("case", "left"),
@@ -47,7 +60,21 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
             )
         console.print(table)
+    if comparison.nothing:
+        console.print(
+            "[bold red]nothing to compare[/bold red]: no case of either run has figures; what "
+            "imported traces hold is shown by joj show RUN --characterise"
+        )
+        return
     console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+
+
+def _by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
+    """Return the cases by what they alone have: it is mostly the same of all."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for case_id, names in side.figures.items():
+        found.setdefault(names, []).append(case_id)
+    return found
 
 
 def _change_words(old: object, new: object) -> str:
