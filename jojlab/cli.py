@@ -23,6 +23,7 @@ from jojlab.commands import (
     doctor,
     export,
     import_,
+    list_,
     query,
     report,
     run,
@@ -34,6 +35,7 @@ from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
 from jojlab.errors import FINE, INTERRUPTED, MACHINE_CANNOT, JojError
+from jojlab.field_options import GroupedCommand
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -42,6 +44,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", run.run),
     ("bill", bill.bill),
     ("trace", trace.trace),
+    ("list", list_.list_),
     ("show", show.show),
     ("report", report.report),
     ("diff", diff.diff),
@@ -159,7 +162,7 @@ def _forget_output() -> None:
 
 
 for _name, _command in COMMANDS:
-    app.command(_name)(guarded(_command))
+    app.command(_name, cls=GroupedCommand)(guarded(_command))
 
 
 def _print_version(asked: bool) -> None:
@@ -184,7 +187,7 @@ _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=Non
 for _name, _command in BENCHES:
     # The flags of mobibench are not ours: it reads them itself.
     _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
-    _bench.command(_name, context_settings=_settings)(guarded(_command))
+    _bench.command(_name, cls=GroupedCommand, context_settings=_settings)(guarded(_command))
 app.add_typer(_bench, name="bench")
 _verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in VERIFICATIONS:

@@ -7,8 +7,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from jojlab.experiment.fields import Field, Value
+from jojlab.experiment.fields import FILES, RECORDS, SQLITE, Field, Value
+
+# The headings under which `--help` shows the fields, by the workloads that have them.
+_HEADINGS = {
+    (): "Fields of every workload",
+    SQLITE: "Fields of sqlite-insert, sqlite-update, sqlite-delete",
+    FILES: "Fields of file-write, file-read, file-metadata",
+    RECORDS: "Fields of file-write, file-read",
+}
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose `--help` shows its options under their headings (rich_help_panel)."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options; those without a heading last, as Options."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is None:
+                continue
+            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            heading = getattr(parameter, "rich_help_panel", None) or kind
+            groups.setdefault(heading, []).append(record)
+        last = groups.pop("Options", [])
+        for heading, records in (*groups.items(), ("Options", last)):
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
 
 def option(field: Field) -> inspect.Parameter:
@@ -16,10 +43,12 @@ def option(field: Field) -> inspect.Parameter:
     meaning = field.meaning
     if field.choices:
         meaning += f": {', '.join(field.choices)}"
-    if field.default is not None:
-        meaning += f" [default: {field.default}]"
+    default = f"default: {field.default}" if field.default not in (None, "") else ""
+    if said := "; ".join(filter(None, (field.range, default))):
+        meaning += f" [{said}]"
     flag = f"--{field.name.replace('_', '-')}"
-    described = typer.Option(flag, help=meaning, show_default=False)
+    heading = _HEADINGS.get(field.workloads) or f"Fields of {', '.join(field.workloads)}"
+    described = typer.Option(flag, help=meaning, show_default=False, rich_help_panel=heading)
     annotation: Any = (
         Annotated[int | None, described] if field.is_number else Annotated[str | None, described]
     )

@@ -41,6 +41,20 @@ def test_show_json_keeps_its_shape(run: RunFolder) -> None:
     assert document["cases"][2]["figures"] == {}
 
 
+def test_help_loads_nothing_that_reads_tables() -> None:
+    code = """
+import sys
+from jojlab.cli import app
+for arguments in (["--help"], ["bill", "--help"], ["list", "devices"]):
+    app(arguments, standalone_mode=False)
+print(sorted({"ibis", "duckdb", "altair", "pyarrow", "pandas"} & sys.modules.keys()))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
 def test_show_hash_is_one_line(run: RunFolder) -> None:
     answer = joj("show", run.path, "--hash")
     assert answer.stdout == run.content_hash() + "\n"

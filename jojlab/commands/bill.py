@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jojlab.errors import MACHINE_CANNOT
+from jojlab.errors import MACHINE_CANNOT, UseError
 from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
 
@@ -20,21 +20,33 @@ Examples:
   joj bill --filesystem f2fs --journal-mode wal
   joj bill --filesystem ext4 --journal-mode truncate --sync-call fdatasync --json
   joj bill --workload sqlite-update --transactions 37 --seed 7
+  joj bill --set device.mapping_program_ns=0
 
 Exit code 3 when the case failed, 4 when events were lost or bytes have no owner.
 """
 
 
-def bill(*, seed: int, no_cache: bool, timeout: float, as_json: bool, **fields: Any) -> None:
+def bill(
+    *,
+    seed: int,
+    no_cache: bool,
+    timeout: float,
+    as_json: bool,
+    settings: list[str] | None,
+    **fields: Any,
+) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
-    from jojlab.experiment.read import Experiment
+    from jojlab.experiment.read import Experiment, apply
     from jojlab.guest.cache import Cache
     from jojlab.report.terminal.progress import Unwatched
 
     where = "joj bill"
     fixed = parsed(FIELDS, fields, where)
     experiment = Experiment("bill", "What does one commit cost?", (seed,), fixed, {}, where=where)
+    experiment = apply(experiment, settings or ())
+    if experiment.matrix or len(experiment.seeds) > 1:
+        raise UseError("joj bill is of one case and one seed", "joj run compares several")
     asked, profiles = plan(experiment.expanded())
     cache = Cache.default()
     options = Options(use_cache=not no_cache, timeout_s=timeout)
@@ -71,6 +83,18 @@ def _show(run: Any, *, as_json: bool) -> int:
 
 _PARAMETERS = [
     *map(option, FIELDS),
+    keyword(
+        "settings",
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="KEY=VALUE",
+                help="A field as joj run sets it; device.KEY is a key of the device's profile.",
+            ),
+        ],
+        None,
+    ),
     keyword("seed", Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed.")], 1),
     keyword(
         "no_cache",

@@ -13,7 +13,7 @@ from jojlab.experiment.fields import FIELDS
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
-    own = {"seed", "no_cache", "timeout", "as_json"}
+    own = {"seed", "no_cache", "timeout", "as_json", "settings"}
     assert inspect.signature(bill).parameters.keys() - own == {field.name for field in FIELDS}
 
 
@@ -24,7 +24,30 @@ def test_help_tells_values_and_defaults() -> None:
     for field in FIELDS:
         assert f"--{field.name.replace('_', '-')} " in shown
         assert ", ".join(field.choices) in shown
-        assert field.default is None or f"[default: {field.default}]" in shown
+        assert field.default in (None, "") or f"default: {field.default}]" in shown
+        assert field.range in shown
+    headings = re.findall(r"(?m)^(\S.*):$", answer.stdout)
+    assert headings == [
+        "Fields of every workload",
+        "Fields of sqlite-insert, sqlite-update, sqlite-delete",
+        "Fields of file-write, file-read, file-metadata",
+        "Fields of file-write, file-read",
+        "Fields of file-write",
+        "Fields of file-read",
+        "Fields of file-metadata",
+        "Options",
+    ]
+
+
+def test_set_changes_one_case_and_makes_no_axis() -> None:
+    for setting, words in (
+        ("device.erase_ns=1,2", "one case"),
+        ("seeds=2", "one case"),
+        ("device.erase_ns=0", "allowed: 1 to"),
+        ("jurnal_mode=wal", "did you mean 'journal_mode'"),
+    ):
+        answer = CliRunner().invoke(app, ["bill", "--set", setting])
+        assert answer.exit_code == 2 and words in answer.stderr
 
 
 def test_a_number_must_be_one() -> None:

@@ -31,6 +31,13 @@ class Field:
         """Whether its values are whole numbers."""
         return self.lowest is not None
 
+    @property
+    def range(self) -> str:
+        """The whole numbers that it may be, as "1 to 100"; empty where it is no number."""
+        if not self.is_number:
+            return ""
+        return f">= {self.lowest}" if self.highest is None else f"{self.lowest} to {self.highest}"
+
     def applies(self, workload: Value) -> bool:
         """Whether a case of `workload` has this field."""
         return not self.workloads or workload in self.workloads
@@ -60,8 +67,7 @@ class Field:
                 f"{self.lowest} or more",
             )
         if value < self.lowest or (self.highest is not None and value > self.highest):
-            limits = f"{self.lowest} to {self.highest}" if self.highest else f">= {self.lowest}"
-            raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {limits}")
+            raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {self.range}")
         return value
 
     def parse(self, text: str, where: str) -> Value:

@@ -1,0 +1,137 @@
+"""joj list: the experiments, devices and fields that there are, and the figures of a case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from jojlab.errors import UseError
+
+Rows = list[dict[str, Any]]
+
+
+def list_(
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="experiments, devices, fields or figures.")
+    ],
+    of: Annotated[
+        str, typer.Option("--of", metavar="WORKLOAD", help="Of fields: those that it has.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
+) -> None:
+    """List what can be asked, and what is answered.
+
+    experiments are those of experiments/, with the number of their cases; devices the profiles of
+    devices/ and those that QEMU emulates; fields what a case is made of, with the values that each
+    may have and the one that it has by default; figures the numbers that come of a case.
+
+    \b
+    Examples:
+      joj list experiments
+      joj list devices
+      joj list fields --of file-write
+      joj list fields --json | jq '.[] | select(.name == "journal_mode").values'
+      joj list figures
+    """
+    from jojlab.experiment.fields import nearest
+    from jojlab.report.terminal.console import print_rows, terminal
+
+    lists: dict[str, Callable[[], Rows]] = {
+        "experiments": _experiments,
+        "devices": _devices,
+        "fields": lambda: _fields(of),
+        "figures": _figures,
+    }
+    if what not in lists:
+        raise UseError(f"no list of {what!r}{nearest(what, lists)}", f"one of: {', '.join(lists)}")
+    if of and what != "fields":
+        raise UseError(f"--of is for fields, not for {what}", "leave it out")
+    rows = lists[what]()
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    if what == "fields":  # the second list of a profile's keys says what the first one says
+        rows = [row for row in rows if not str(row["name"]).startswith("journal_device.")]
+    columns = [name for name in rows[0] if name not in ("lowest", "highest")]
+    shown = [["" if row[name] is None else _word(row[name]) for name in columns] for row in rows]
+    print_rows(terminal(), columns, [list(row) for row in shown])
+    if what == "fields":
+        print("\njournal_device.KEY is there for every device.KEY but icount_shift.")
+
+
+def _word(value: object) -> str | int:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, int) else str(value)
+
+
+def _experiments() -> Rows:
+    from jojlab.experiment.read import EXPERIMENTS, read
+
+    rows = []
+    for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
+        asked = read(path)
+        rows.append(
+            {
+                "name": asked.name,
+                "cases": len(asked.cases),
+                "seeds": len(asked.seeds),
+                "question": asked.question,
+            }
+        )
+    return rows
+
+
+def _devices() -> Rows:
+    from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
+    from jojlab.device.profile import DEVICES, read_profile
+
+    found = [(profile.stem, read_profile(profile)) for profile in sorted(DEVICES.glob("*.toml"))]
+    rows: Rows = [
+        {
+            "name": name,
+            "kind": "modelled",
+            "capacity_bytes": profile.model["capacity_bytes"],
+            "title": profile.title,
+        }
+        for name, profile in found
+    ]
+    for device in EMULATED.values():
+        rows.append(
+            {
+                "name": device.name,
+                "kind": "emulated",
+                "capacity_bytes": CAPACITY_BYTES,
+                "title": device.title,
+            }
+        )
+    return rows
+
+
+def _fields(workload: str) -> Rows:
+    from jojlab.experiment.fields import BY_NAME
+
+    if workload:
+        BY_NAME["workload"].check(workload, "--of")
+    return [
+        {
+            "name": field.name,
+            "default": field.default,
+            "values": list(field.choices) if field.choices else field.range or "text",
+            "lowest": field.lowest,
+            "highest": field.highest,
+            "workloads": list(field.workloads) or "all",
+            "meaning": field.meaning,
+        }
+        for field in BY_NAME.values()
+        if not workload or field.applies(workload)
+    ]
+
+
+def _figures() -> Rows:
+    from jojlab.analysis.figures.case_figures import FIGURES
+
+    return [{"name": name, "meaning": meaning} for name, meaning in FIGURES.items()]

@@ -1,0 +1,66 @@
+"""What joj list says is what the readers of experiments and profiles take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.commands.list_ import list_
+from jojlab.device.profile import DEVICES, LIMITS
+from jojlab.errors import UseError
+from jojlab.experiment.fields import BY_NAME
+from jojlab.experiment.read import EXPERIMENTS
+
+
+def listed(capsys: pytest.CaptureFixture[str], what: str, of: str = "") -> list[dict[str, object]]:
+    list_(what, of, as_json=True)
+    rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return rows
+
+
+def test_every_experiment_and_device_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [row["name"] for row in listed(capsys, "experiments")]
+    assert names == sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml"))
+    devices = {row["name"]: row["kind"] for row in listed(capsys, "devices")}
+    assert {path.stem for path in DEVICES.glob("*.toml")} == {
+        name for name, kind in devices.items() if kind == "modelled"
+    }
+    assert devices["qemu-nvme"] == "emulated"
+
+
+def test_fields_are_listed_with_the_values_that_they_take(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = {row["name"]: row for row in listed(capsys, "fields")}
+    assert list(rows) == list(BY_NAME)
+    assert rows["synchronous"]["values"] == ["off", "normal", "full", "extra"]
+    assert rows["threads"]["values"] == "1 to 100" and rows["threads"]["default"] == 1
+    erase = rows["device.erase_ns"]
+    assert (erase["lowest"], erase["highest"]) == LIMITS["erase_ns"]
+    own = [row["name"] for row in listed(capsys, "fields", "file-write")]
+    assert "sync_mode" in own and "journal_mode" not in own
+
+
+def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for what in ("experiments", "devices", "fields", "figures"):
+        names = [row["name"] for row in listed(capsys, what)]
+        list_(what, "", as_json=False)
+        shown = capsys.readouterr().out
+        assert all(f"{name} " in shown or "journal_device." in str(name) for name in names)
+    assert [row["name"] for row in listed(capsys, "figures")] == list(FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("what", "of", "words"),
+    [
+        ("feilds", "", "did you mean 'fields'"),
+        ("devices", "file-write", "--of is for fields"),
+        ("fields", "file-wriet", "did you mean 'file-write'"),
+    ],
+)
+def test_what_is_not_there_is_told(what: str, of: str, words: str) -> None:
+    with pytest.raises(UseError) as caught:
+        list_(what, of, as_json=False)
+    assert words in str(caught.value)
