@@ -140,6 +140,8 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
         return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
     if settings["batch_atomic_write"] == "on" and settings["filesystem"] != "f2fs":
         return f"{settings['filesystem']} has no batch atomic write; of the five, f2fs alone has"
+    if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
+        return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
     if shared and settings["locking_mode"] == "exclusive":
         return "locking_mode = exclusive lets no other connection share the databases"

@@ -25,6 +25,7 @@ pub struct SqliteSettings {
     pub batch_atomic_write: Switch,
     pub page_size_bytes: u64,
     pub wal_autocheckpoint_pages: u64,
+    pub autocheckpoint: Autocheckpoint,
     pub checkpoint_mode: CheckpointMode,
     pub databases: NonZeroU64,
     pub tables: NonZeroU64,
@@ -61,6 +62,11 @@ words! {
 words! {
     /// SQLite's synchronous settings (sqlite.org/pragma.html#pragma_synchronous).
     Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
+}
+words! {
+    /// Who makes a checkpoint that is due: the workload after the commit, or SQLite inside COMMIT
+    /// (sqlite.org/c3ref/wal_autocheckpoint.html).
+    Autocheckpoint { Workload = "workload", Sqlite = "sqlite" }
 }
 words! {
     /// How a checkpoint treats readers and the WAL (sqlite.org/pragma.html#pragma_wal_checkpoint).
@@ -141,6 +147,7 @@ pub(crate) mod tests {
             batch_atomic_write: Switch::Off,
             page_size_bytes: 4096,
             wal_autocheckpoint_pages: 1000,
+            autocheckpoint: Autocheckpoint::Workload,
             checkpoint_mode: CheckpointMode::Passive,
             databases: NonZeroU64::MIN,
             tables: NonZeroU64::MIN,

@@ -31,12 +31,13 @@ fn ring_owner(comm: &str) -> Option<i64> {
     comm.strip_prefix("iou-wrk-")?.parse().ok()
 }
 
-/// The transaction whose interval holds a time, of one thread's, which are in order and do not
-/// overlap.
+/// The transaction whose interval holds a time, of one thread's, which are in order. They do not
+/// overlap, but for a checkpoint inside the transaction before it: the innermost is meant.
 fn transaction_at(transactions: &[&Transaction], time_ns: i64) -> Option<i64> {
     let after = transactions.partition_point(|transaction| transaction.begin_ns <= time_ns);
-    let transaction = transactions[after.checked_sub(1)?];
-    (time_ns <= transaction.return_ns).then_some(transaction.transaction_id)
+    let begun = transactions[..after].iter().rev().take(2);
+    let mut holding = begun.filter(|transaction| time_ns <= transaction.return_ns);
+    holding.next().map(|transaction| transaction.transaction_id)
 }
 
 #[cfg(test)]
@@ -94,5 +95,20 @@ mod tests {
                 ("pause", None)
             ]
         );
+    }
+
+    #[test]
+    fn a_checkpoint_inside_a_commit_has_its_own_requests() {
+        let transaction = |transaction_id, begin_ns, return_ns| Transaction {
+            transaction_id,
+            tid: 1,
+            begin_ns,
+            return_ns,
+            ..Transaction::default()
+        };
+        let (first, commit, checkpoint) =
+            (transaction(0, 10, 20), transaction(1, 30, 90), transaction(2, 50, 80));
+        let of = |time_ns| transaction_at(&[&first, &commit, &checkpoint], time_ns);
+        assert_eq!([25, 40, 60, 85, 95].map(of), [None, Some(1), Some(2), Some(1), None]);
     }
 }

@@ -88,6 +88,11 @@ pub trait Task {
     /// This thread stops, because it shall: those that wait for it look whether they shall too.
     fn stop(&self) {}
 
+    /// The checkpoint that SQLite made inside the operation just done, if any; given once.
+    fn take_autocheckpoint(&mut self) -> Option<Done> {
+        None
+    }
+
     /// Whether a checkpoint is due: at the end any frame left is a debt of the transactions.
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         let _ = at_end;
@@ -117,6 +122,9 @@ impl<T: Task> Task for &mut T {
     }
     fn stop(&self) {
         (**self).stop();
+    }
+    fn take_autocheckpoint(&mut self) -> Option<Done> {
+        (**self).take_autocheckpoint()
     }
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         (**self).is_checkpoint_due(at_end)
@@ -206,6 +214,7 @@ impl<T: Task> Post<T> {
             let done = self.task.perform(last_ns)?;
             last_ns = done.return_ns;
             self.ledger.entries.push(done);
+            self.ledger.entries.extend(self.task.take_autocheckpoint());
             self.remaining = if last_ns < deadline_ns { self.remaining - 1 } else { 0 };
             if self.task.is_checkpoint_due(false) || shall_stop() {
                 break;

@@ -42,9 +42,16 @@ impl Done {
         commit_ns: -1,
         return_ns: -1,
     };
+
+    /// A checkpoint that begins at a time, and has copied nothing yet.
+    pub fn checkpoint(begin_ns: i64) -> Self {
+        let commit_ns = begin_ns;
+        Self { verb: Verb::Checkpoint, begin_ns, commit_ns, return_ns: begin_ns, ..Self::NOTHING }
+    }
 }
 
-/// One thread's transactions in order: those of the warm-up first.
+/// One thread's transactions in order: those of the warm-up first. A checkpoint that SQLite made
+/// inside a COMMIT stands after it.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// The kernel's number of the thread.

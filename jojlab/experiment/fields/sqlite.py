@@ -71,6 +71,14 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         workloads=SQLITE,
     ),
     Field(
+        "autocheckpoint",
+        "who makes the checkpoint that is due: the workload, as a step of its own after the "
+        "commit, or SQLite inside COMMIT, as it does in an app",
+        "workload",
+        ("workload", "sqlite"),
+        workloads=SQLITE,
+    ),
+    Field(
         "checkpoint_mode",
         "PRAGMA wal_checkpoint's argument; restart and truncate make the next commit begin the WAL "
         "anew",

@@ -2,18 +2,22 @@
 //! db2.db and so on, sets the case's PRAGMAs in each and reads them back, and knows how long each
 //! WAL is.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Statement, ffi};
 use serde_json::{Map, Value, json};
 
-use super::super::WorkloadError;
+use super::super::{WorkloadError, sync_call};
 use super::busy;
 use crate::case::SqliteSettings;
+use crate::case::sqlite::Autocheckpoint;
+use crate::workload::clock::now_ns;
+use crate::workload::ledger::Done;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
 const READ_BACK: [&str; 9] = [
@@ -36,15 +40,25 @@ pub struct Database {
     pub path: PathBuf,
     /// Frames in its WAL after the last commit of any connection; written by SQLite's WAL hook.
     wal_frames: Arc<AtomicU32>,
+    /// Whether SQLite has copied all of them back itself.
+    is_copied: Arc<AtomicBool>,
 }
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
 /// dropped before what the hook writes to.
 pub struct Databases {
     connection: Connection,
-    // Boxed: the hook has its address.
-    #[expect(clippy::box_collection, reason = "the hook needs an address that stays")]
-    databases: Box<Vec<Database>>,
+    // Boxed: the hook needs an address that stays.
+    followed: Box<Followed>,
+}
+
+/// What SQLite's WAL hook reads and writes.
+struct Followed {
+    databases: Vec<Database>,
+    /// Frames at which SQLite makes a checkpoint inside COMMIT; none where it makes none.
+    autocheckpoint_frames: Option<u32>,
+    /// The checkpoints of the last COMMIT as one row: SQLite makes them one after the other.
+    autocheckpoint: RefCell<Option<Done>>,
 }
 
 impl Databases {
@@ -64,6 +78,7 @@ impl Databases {
                 path: directory.join(format!("{name}{suffix}.db")),
                 name,
                 wal_frames: Arc::default(),
+                is_copied: Arc::default(),
             })
             .collect();
         Self::open(databases, case)
@@ -74,7 +89,7 @@ impl Databases {
     /// # Errors
     /// As `create`.
     pub fn share(&self, case: &SqliteSettings) -> Result<Self, WorkloadError> {
-        Self::open(self.databases.to_vec(), case)
+        Self::open(self.all().to_vec(), case)
     }
 
     fn open(databases: Vec<Database>, case: &SqliteSettings) -> Result<Self, WorkloadError> {
@@ -86,7 +101,13 @@ impl Databases {
                 .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
                 .map_err(failed("ATTACH", path))?;
         }
-        let databases = Self { connection, databases: Box::new(databases) };
+        let autocheckpoint_frames = match case.autocheckpoint {
+            Autocheckpoint::Workload => None,
+            Autocheckpoint::Sqlite => frame_limit(case),
+        };
+        let autocheckpoint = RefCell::default();
+        let followed = Box::new(Followed { databases, autocheckpoint_frames, autocheckpoint });
+        let databases = Self { connection, followed };
         for database in databases.all() {
             databases.configure(database, case)?;
         }
@@ -107,7 +128,8 @@ impl Databases {
             ("synchronous", level(case.synchronous.word(), case.synchronous.level())),
             ("secure_delete", level(case.secure_delete.word(), case.secure_delete.level())),
             ("temp_store", level(case.temp_store.word(), case.temp_store.level())),
-            // SQLite would checkpoint inside a commit; ours is a step of its own, timed apart.
+            // Off, as it is a WAL hook itself (sqlite3WalDefaultHook() in main.c), which ours takes
+            // the place of and does the work of where the case asks for it.
             ("wal_autocheckpoint", word("0")),
         ];
         for (pragma, (word, wanted)) in settings {
@@ -123,16 +145,21 @@ impl Databases {
     }
 
     fn follow_wal(&self) {
-        let context = std::ptr::from_ref::<Vec<Database>>(&self.databases);
+        let context = std::ptr::from_ref::<Followed>(&self.followed);
         let context = context.cast_mut().cast::<c_void>();
-        // SAFETY: the handle is open; the pointer is to a boxed vector that lives as long as
-        // `self`, which closes the connection before the box is dropped (field order).
-        unsafe { ffi::sqlite3_wal_hook(self.connection.handle(), Some(note_wal_frames), context) };
+        // SAFETY: the handle is open; the pointer is to a box that lives as long as `self`, which
+        // closes the connection before the box is dropped (field order).
+        unsafe { ffi::sqlite3_wal_hook(self.connection.handle(), Some(wal_grew), context) };
+    }
+
+    /// The checkpoint that SQLite made inside the last COMMIT, if it made one; given once.
+    pub fn take_autocheckpoint(&self) -> Option<Done> {
+        self.followed.autocheckpoint.take()
     }
 
     /// Every database, main first.
     pub fn all(&self) -> &[Database] {
-        &self.databases
+        &self.followed.databases
     }
 
     /// Runs SQL without a result. `database` is named in the error.
@@ -212,10 +239,10 @@ impl Databases {
     /// # Errors
     /// If SQLite cannot close it.
     pub fn close(self) -> Result<Vec<PathBuf>, WorkloadError> {
-        let Self { connection, databases } = self;
-        let path = &databases[0].path;
+        let Self { connection, followed } = self;
+        let path = &followed.databases[0].path;
         connection.close().map_err(|(_, source)| failed("close", path)(source))?;
-        Ok(databases.iter().map(|database| database.path.clone()).collect())
+        Ok(followed.databases.iter().map(|database| database.path.clone()).collect())
     }
 }
 
@@ -224,21 +251,54 @@ impl Database {
     pub fn wal_frames(&self) -> u32 {
         self.wal_frames.load(Ordering::Relaxed)
     }
+
+    /// Those of them that a checkpoint would have to copy.
+    pub fn frames_to_copy(&self) -> u32 {
+        if self.is_copied.load(Ordering::Relaxed) { 0 } else { self.wal_frames() }
+    }
 }
 
-/// SQLite's WAL hook (sqlite.org/c3ref/wal_hook.html), called for each database of a commit.
-unsafe extern "C" fn note_wal_frames(
+/// Frames in a WAL that make a checkpoint due; none where none ever does.
+pub fn frame_limit(case: &SqliteSettings) -> Option<u32> {
+    u32::try_from(case.wal_autocheckpoint_pages).ok().filter(|limit| *limit > 0)
+}
+
+/// SQLite's WAL hook (sqlite.org/c3ref/wal_hook.html), called for each database of a commit before
+/// COMMIT returns. Notes the frames, and makes the checkpoint that sqlite3WalDefaultHook() would
+/// (main.c); like it, it takes a checkpoint that readers hold up for none.
+unsafe extern "C" fn wal_grew(
     context: *mut c_void,
-    _: *mut ffi::sqlite3,
+    handle: *mut ffi::sqlite3,
     name: *const c_char,
     frames: c_int,
 ) -> c_int {
-    // SAFETY: `context` is the vector given in `follow_wal`, alive while the handle is.
-    let databases = unsafe { &*context.cast::<Vec<Database>>() };
+    // SAFETY: `context` is what `follow_wal` gave, alive while the handle is.
+    let followed = unsafe { &*context.cast::<Followed>() };
     // SAFETY: SQLite gives the database's name as a C string that outlives the call.
-    let name = unsafe { CStr::from_ptr(name) };
-    if let Some(database) = databases.iter().find(|d| d.name.as_bytes() == name.to_bytes()) {
-        database.wal_frames.store(frames.unsigned_abs(), Ordering::Relaxed);
+    let word = unsafe { CStr::from_ptr(name) };
+    let Some(database) = followed.databases.iter().find(|d| d.name.as_bytes() == word.to_bytes())
+    else {
+        return ffi::SQLITE_OK;
+    };
+    let frames = frames.unsigned_abs();
+    database.wal_frames.store(frames, Ordering::Relaxed);
+    database.is_copied.store(false, Ordering::Relaxed);
+    if followed.autocheckpoint_frames.is_some_and(|limit| frames >= limit) {
+        let (begin_ns, sync_calls) = (now_ns(), sync_call::count());
+        let (mut in_log, mut copied) = (0, 0);
+        let passive = ffi::SQLITE_CHECKPOINT_PASSIVE;
+        // SAFETY: handle and name are SQLite's own, the two numbers are ours.
+        let code = unsafe {
+            ffi::sqlite3_wal_checkpoint_v2(handle, name, passive, &mut in_log, &mut copied)
+        };
+        let is_whole = code == ffi::SQLITE_OK && in_log == copied;
+        database.is_copied.store(is_whole, Ordering::Relaxed);
+        let mut noted = followed.autocheckpoint.borrow_mut();
+        let done = noted.get_or_insert(Done::checkpoint(begin_ns));
+        done.databases += 1;
+        done.wal_frames += copied.unsigned_abs();
+        done.sync_calls += sync_call::count() - sync_calls;
+        done.return_ns = now_ns();
     }
     ffi::SQLITE_OK
 }

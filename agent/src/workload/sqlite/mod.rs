@@ -105,6 +105,7 @@ impl Sqlite {
         let case = &self.settings;
         let mut configuration = self.connections[0].databases.configuration()?;
         configuration["wal_autocheckpoint_pages"] = case.wal_autocheckpoint_pages.into();
+        configuration["autocheckpoint"] = case.autocheckpoint.word().into();
         configuration["sync_call"] = case.sync_call.word().into();
         configuration["batch_atomic_write"] = case.batch_atomic_write.word().into();
         configuration["atomic_across_databases"] = case.is_atomic_across_databases().into();

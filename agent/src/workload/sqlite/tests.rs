@@ -8,8 +8,8 @@ use rustix::fs::inotify;
 use super::*;
 use crate::case::sqlite::tests::settings;
 use crate::case::sqlite::{
-    AutoVacuum, CheckpointMode, KeyOrder, LockingMode, SecureDelete, SqliteWorkload, Synchronous,
-    TempStore,
+    AutoVacuum, Autocheckpoint, CheckpointMode, KeyOrder, LockingMode, SecureDelete,
+    SqliteWorkload, Synchronous, TempStore,
 };
 use crate::trace::rows::Transaction;
 use crate::workload::noted_phases::NotedPhases;
@@ -84,6 +84,38 @@ fn a_full_wal_is_checkpointed_apart_from_the_commits() {
     assert_eq!(*notes.phases.last().unwrap(), "checkpoint");
     let checkpoint = finished.transactions.iter().find(|t| t.kind == "checkpoint").unwrap();
     assert!(checkpoint.wal_frames >= 2 && checkpoint.sync_calls >= 1, "{checkpoint:?}");
+}
+
+#[test]
+fn sqlite_checkpoints_inside_a_commit_where_it_shall() {
+    let settings = SqliteSettings {
+        journal_mode: JournalMode::Wal,
+        wal_autocheckpoint_pages: 5,
+        autocheckpoint: Autocheckpoint::Sqlite,
+        databases: number(2),
+        warmup_transactions: 0,
+        transactions: 11,
+        ..settings()
+    };
+    let (notes, finished) = run(&settings);
+    let rows = &finished.transactions;
+    let inside: Vec<_> = rows
+        .windows(2)
+        .filter(|pair| pair[1].kind == "checkpoint" && pair[1].return_ns <= pair[0].return_ns)
+        .collect();
+    assert!(inside.len() >= 2, "{rows:?}");
+    for pair in inside {
+        let (commit, checkpoint) = (&pair[0], &pair[1]);
+        assert!(checkpoint.begin_ns >= commit.commit_ns && checkpoint.thread == commit.thread);
+        // Its syncs are not the commit's: one of each WAL at FULL, here and without a checkpoint.
+        assert_eq!(commit.sync_calls, 2);
+        assert_eq!(checkpoint.databases, 2);
+        assert!(checkpoint.sync_calls >= 2 && checkpoint.wal_frames >= 10, "{checkpoint:?}");
+        assert_eq!(commit.wal_frames, checkpoint.wal_frames);
+    }
+    // The workload makes none but that of what is left at the end.
+    assert!(notes.phases.len() <= 2 && notes.phases[0] == "commit", "{:?}", notes.phases);
+    assert!(rows.iter().filter(|row| row.kind == "insert").count() == 11);
 }
 
 #[test]

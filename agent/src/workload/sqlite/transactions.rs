@@ -6,10 +6,10 @@ use std::time::Duration;
 use rusqlite::{Statement, params};
 
 use super::super::{WorkloadError, batch_atomic_write, sync_call};
-use super::databases::{Database, Databases, failed};
+use super::databases::{Database, Databases, failed, frame_limit};
 use super::operations::{Operation, Operations, Planned};
 use super::{busy, table_name};
-use crate::case::sqlite::Sharing;
+use crate::case::sqlite::{Autocheckpoint, Sharing};
 use crate::case::{SqliteSettings, SqliteWorkload};
 use crate::workload::clock::now_ns;
 use crate::workload::conduct::Task;
@@ -80,6 +80,8 @@ pub struct Runner<'a> {
     batch_atomic_commits: &'a mut i64,
     statements: Statements<'a>,
     planned: Planned,
+    /// The checkpoint inside the last COMMIT, until it is noted.
+    autocheckpoint: Option<Done>,
 }
 
 impl<'a> Runner<'a> {
@@ -95,19 +97,27 @@ impl<'a> Runner<'a> {
     ) -> Result<Self, WorkloadError> {
         let statements = Statements::prepare(databases, case)?;
         let planned = Planned::default();
-        Ok(Self { databases, case, operations, batch_atomic_commits, statements, planned })
+        databases.take_autocheckpoint(); // of the initial rows
+        Ok(Self {
+            databases,
+            case,
+            operations,
+            batch_atomic_commits,
+            statements,
+            planned,
+            autocheckpoint: None,
+        })
     }
 
-    /// Frames in a WAL that make a checkpoint due; none where none ever does.
-    fn frame_limit(&self, at_end: bool) -> Option<u32> {
-        let limit = if at_end { 1 } else { self.case.wal_autocheckpoint_pages };
-        u32::try_from(limit).ok().filter(|limit| *limit > 0)
-    }
-
+    /// The databases whose checkpoint the workload makes now; at the end, whatever is left.
     fn due(&self, at_end: bool) -> impl Iterator<Item = &'a Database> + use<'a> {
-        let limit = self.frame_limit(at_end).unwrap_or(u32::MAX);
+        let limit = match self.case.autocheckpoint {
+            _ if at_end => 1,
+            Autocheckpoint::Workload => frame_limit(self.case).unwrap_or(u32::MAX),
+            Autocheckpoint::Sqlite => u32::MAX,
+        };
         let databases = self.databases.all().iter();
-        databases.filter(move |database| database.wal_frames() >= limit)
+        databases.filter(move |database| database.frames_to_copy() >= limit)
     }
 }
 
@@ -133,10 +143,12 @@ impl Task for Runner<'_> {
         self.statements.commit.execute([]).map_err(failed("COMMIT", path))?;
         let return_ns = now_ns();
         *self.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
+        self.autocheckpoint = self.databases.take_autocheckpoint();
+        let inside = self.autocheckpoint.as_ref();
         Ok(Done {
             verb,
             databases: count(databases.len()),
-            sync_calls: sync_call::count() - sync_calls,
+            sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
             busy_retries: busy::retries() - retries,
             wal_frames: databases.iter().map(Database::wal_frames).sum(),
             begin_ns,
@@ -149,6 +161,10 @@ impl Task for Runner<'_> {
         if self.case.interval_us > 0 {
             std::thread::sleep(Duration::from_micros(self.case.interval_us));
         }
+    }
+
+    fn take_autocheckpoint(&mut self) -> Option<Done> {
+        self.autocheckpoint.take()
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
@@ -168,14 +184,12 @@ impl Task for Runner<'_> {
             wal_frames += self.databases.checkpoint(database, self.case.checkpoint_mode.word())?;
         }
         Ok(Some(Done {
-            verb: Verb::Checkpoint,
             databases: count(due.len()),
             sync_calls: sync_call::count() - sync_calls,
             busy_retries: busy::retries() - retries,
             wal_frames,
-            begin_ns,
-            commit_ns: begin_ns,
             return_ns: now_ns(),
+            ..Done::checkpoint(begin_ns)
         }))
     }
 }
