@@ -64,6 +64,7 @@ def _show(run: Any, *, as_json: bool) -> int:
     import json
 
     from jojlab.analysis.commit.bill import bill_json
+    from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
     from jojlab.report.terminal.console import terminal
@@ -72,7 +73,8 @@ def _show(run: Any, *, as_json: bool) -> int:
 
     summary = summarise(run)
     if as_json:
-        print(json.dumps(bill_json(run), indent=1, ensure_ascii=False))
+        risky = [hazard_json(hazard) for hazard in summary.cases[0].hazards]
+        print(json.dumps({**bill_json(run), "hazards": risky}, indent=1, ensure_ascii=False))
     else:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.run.risks import risks
+from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.device.emulated import EMULATED
 from jojlab.errors import JojError
 from jojlab.experiment.cases import Case
@@ -29,7 +29,7 @@ class Durability:
 
     `outcomes` counts cuts; `most_lost_commits` is the largest number of acknowledged commits that a
     cut took, of file workloads of records and names that are not as the last acknowledged operation
-    left them; `risks` is what the manuals say may happen, empty where a returned commit is safe;
+    left them; `hazards` are what the manuals say may happen, empty where a returned commit is safe;
     `worst` describes the worst cut, where one did harm.
     """
 
@@ -38,7 +38,7 @@ class Durability:
     case: Mapping[str, Any]
     outcomes: Mapping[str, int]
     most_lost_commits: int
-    risks: tuple[str, ...]
+    hazards: tuple[Hazard, ...]
     worst: str
 
     @classmethod
@@ -56,7 +56,7 @@ class Durability:
             case.settings,
             outcomes,
             max((cut["lost"] for cut in cuts), default=0),
-            risks(case.settings),
+            hazards(case.settings),
             _described(worst) if worst else "",
         )
 
@@ -68,7 +68,7 @@ class Durability:
     @property
     def broken(self) -> bool:
         """Whether a cut did harm where the manuals promise that none does."""
-        return not self.risks and self.outcomes["kept"] < self.cuts
+        return not self.hazards and self.outcomes["kept"] < self.cuts
 
     def row(self) -> dict[str, Any]:
         """Return it as `--json` prints it."""
@@ -79,7 +79,7 @@ class Durability:
             "cuts": self.cuts,
             **self.outcomes,
             "most_lost_commits": self.most_lost_commits,
-            "risks": list(self.risks),
+            "hazards": [hazard_json(each) for each in self.hazards],
             "worst": self.worst,
         }
 

@@ -19,10 +19,12 @@ Number = int | float
 
 # Figure -> what it is, in the order in which figures are shown. The unit stands in the name.
 FIGURES: dict[str, str] = {
-    "throughput_tps": "transactions per second, without checkpoints and the tracer's pauses",
-    "throughput_with_checkpoints_tps": "transactions per second, time of checkpoints added",
+    "throughput_tps": "transactions per second, the time of checkpoints and of the tracer's pauses "
+    "left out",
+    "throughput_with_checkpoints_tps": "transactions per second, the time of checkpoints counted",
     **{
-        f"latency_ns_{name}": f"BEGIN to return of COMMIT, or one file operation, {name}"
+        f"latency_ns_{name}": f"BEGIN to return of COMMIT with its checkpoint, or one file "
+        f"operation, {name}"
         for name in PERCENTILES
     },
     **{
@@ -61,6 +63,7 @@ FIGURES: dict[str, str] = {
     "dispatch_cpu_percent": "CPU time of that thread, per cent of one processor",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
+    "checkpoint_ns_max": "the longest of them; 0: none",
 }
 
 # What only a tracer or the modelled device can count: a capture without has none of these, rather

@@ -183,3 +183,40 @@ def test_throughput_leaves_out_what_lies_between_the_phases(tmp_path: Path) -> N
     # 3 in 10 s ... 20 s, less a checkpoint of 2 s, a pause of 3 s and a gap of 1 s.
     assert median["throughput_tps"] == pytest.approx(3 / 4)
     assert median["throughput_with_checkpoints_tps"] == pytest.approx(3 / 6)
+
+
+def test_a_tail_has_the_checkpoints_that_an_app_waits_for(tmp_path: Path) -> None:
+    run = run_of_transactions(
+        tmp_path,
+        [
+            ("warm-up", "insert", 0, 0, 10),
+            ("checkpoint", "checkpoint", 10, 10, 500),  # belongs to the warm-up
+            ("commit", "insert", 1000, 1005, 1010),
+            ("checkpoint", "checkpoint", 1010, 1010, 1110),  # made by the workload afterwards
+            ("commit", "insert", 2000, 2010, 2200),
+            ("checkpoint", "checkpoint", 2020, 2020, 2190),  # made by SQLite inside COMMIT
+            ("commit", "insert", 3000, 3010, 3020),
+            ("checkpoint", "checkpoint", 3020, 3020, 3030),
+            ("checkpoint", "checkpoint", 3040, 3040, 3340),  # of what was left at the end
+        ],
+    )
+    median = case_figures(open_tables(run))["a"].median
+    # 10 + 100, 200 with the 170 in it, 20 + 10 + 300
+    assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [200, 330]
+    assert [median[f"commit_latency_ns_{p}"] for p in ("p50", "max")] == [10, 190]
+    assert (median["checkpoints"], median["checkpoint_ns_max"]) == (4, 300)
+    # What passed: 2020 ns less 100 and 170 between; with them, and with the 310 at the end.
+    assert median["throughput_tps"] == pytest.approx(3e9 / (2020 - 270))
+    assert median["throughput_with_checkpoints_tps"] == pytest.approx(3e9 / (2020 + 310))
+
+
+def test_a_checkpoint_counts_with_its_own_thread(tmp_path: Path) -> None:
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
+    for thread, kind, begin_ns, return_ns in (
+        (0, "insert", 0, 10),
+        (1, "insert", 5, 25),
+        (0, "checkpoint", 30, 130),
+    ):
+        builder.add_transaction("commit", kind, begin_ns, begin_ns, return_ns, thread=thread)
+    median = case_figures(open_tables(run_of(tmp_path, builder)))["a"].median
+    assert [median[f"latency_ns_{p}"] for p in ("p50", "max")] == [20, 110]

@@ -23,7 +23,8 @@ def throughput(tables: RunTables) -> list[dict[str, Any]]:
     throughput_tps: from the first BEGIN to the return of the last COMMIT, less the time of the
     checkpoints between them, and less the pauses of the measurement itself.
     throughput_with_checkpoints_tps: the time of every checkpoint from the first BEGIN on is added,
-    wherever it fell, so that no checkpoint is free.
+    wherever it fell, so that no checkpoint is free. checkpoint_ns_max: the longest of them; 0 where
+    there is none.
     """
     rows, gaps = rows_of(_spans(tables)), _gaps(tables)
     for row in rows:
@@ -71,6 +72,7 @@ def _spans(tables: RunTables) -> ibis.Table:
     spent = stops.group_by(CAPTURE).agg(
         checkpoints=stops.count(),
         checkpoint_ns=duration.sum(),
+        checkpoint_ns_max=duration.max(),
         between_ns=duration.sum(where=stops.begin_ns < stops.last_ns),
     )
     joined = span.left_join(spent, CAPTURE)
@@ -78,5 +80,6 @@ def _spans(tables: RunTables) -> ibis.Table:
         *span.columns,
         checkpoints=joined.checkpoints.fill_null(0),
         checkpoint_ns=joined.checkpoint_ns.fill_null(0),
+        checkpoint_ns_max=joined.checkpoint_ns_max.fill_null(0),
         between_ns=joined.between_ns.fill_null(0),
     )

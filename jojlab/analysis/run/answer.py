@@ -13,7 +13,7 @@ from typing import Any
 from jojlab.analysis.commit.classes import ClassShare, class_shares
 from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.run.compare import differences
-from jojlab.analysis.run.risks import risks
+from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 
 # The fields that change how the same work is done; cases that differ in others do other work.
@@ -21,8 +21,8 @@ MEANS = frozenset(
     {
         "filesystem", "mkfs_options", "mount_options", "device", "journal_device", "completion",
         "journal_mode", "synchronous", "sync_call", "batch_atomic_write", "page_size_bytes",
-        "wal_autocheckpoint_pages", "checkpoint_mode", "secure_delete", "temp_store", "auto_vacuum",
-        "locking_mode", "sync_mode", "engine",
+        "wal_autocheckpoint_pages", "autocheckpoint", "checkpoint_mode", "secure_delete",
+        "temp_store", "auto_vacuum", "locking_mode", "sync_mode", "engine",
     }
 )  # fmt: skip
 _MOST_CHEAPER = 3
@@ -41,21 +41,24 @@ class TimeShares:
 
 @dataclass(frozen=True)
 class Cheaper:
-    """A case that does the same work in less time: `times` as fast, with what risks of its own."""
+    """A case that does the same work in less time: `times` as fast; whether it risks more."""
 
     case: CaseSummary
     times: float
-    risks: tuple[str, ...]
+    is_riskier: bool
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers about `case`; `classes` are of the commit itself, dearest first."""
+    """The answers about `case`; `classes` are of the commit itself, dearest first.
+
+    `measured` are all cases with figures, of which each has its hazards.
+    """
 
     case: CaseSummary
     classes: tuple[ClassShare, ...]
     time: TimeShares | None
-    risks: tuple[str, ...]
+    measured: tuple[CaseSummary, ...]
     cheaper: tuple[Cheaper, ...]
     compared: int
 
@@ -73,7 +76,7 @@ def answer(summary: RunSummary) -> Answer | None:
         base,
         tuple(sorted(classes, key=lambda share: (-share.bytes, -share.requests))),
         time_shares(base.trace) if base.trace else None,
-        _all_risks(base),
+        summary.measured,
         _cheaper(base, others),
         len(others),
     )
@@ -106,10 +109,6 @@ def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return differences(one, other).keys() <= MEANS
 
 
-def _all_risks(case: CaseSummary) -> tuple[str, ...]:
-    return (case.unsafe,) if case.unsafe else risks(case.case)
-
-
 def _cheaper(base: CaseSummary, others: Iterable[CaseSummary]) -> tuple[Cheaper, ...]:
     """Return the fastest cases: those that risk no more than `base`, then the fastest that does."""
     base_ns = base.figures.median["latency_ns_p50"]
@@ -117,10 +116,10 @@ def _cheaper(base: CaseSummary, others: Iterable[CaseSummary]) -> tuple[Cheaper,
     for case in others:
         case_ns = case.figures.median["latency_ns_p50"]
         if 0 < case_ns * _FASTER <= base_ns:
-            found.append(Cheaper(case, base_ns / case_ns, _all_risks(case)))
+            riskier = risks_more(case.hazards, than=base.hazards)
+            found.append(Cheaper(case, base_ns / case_ns, riskier))
     found.sort(key=lambda each: -each.times)
-    known = set(_all_risks(base))
-    safe = [each for each in found if set(each.risks) <= known][:_MOST_CHEAPER]
-    risky = [each for each in found if not set(each.risks) <= known]
+    safe = [each for each in found if not each.is_riskier][:_MOST_CHEAPER]
+    risky = [each for each in found if each.is_riskier]
     least = safe[0].times * _FASTER if safe else 0
     return (*safe, *(each for each in risky[:1] if each.times >= least))

@@ -1,12 +1,66 @@
-"""What may a power cut or a crash destroy, by the settings of a case? What SQLite's and the
-filesystems' manuals say of each setting, and one defect that power cuts found
-(docs/power-cuts.md); jojlab/verify/durability.py holds it against power cuts.
+"""What may a power cut or a crash destroy, by the settings of a case?
+
+Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
+each setting, and one defect that power cuts found (docs/power-cuts.md).
+jojlab/verify/durability.py holds them against power cuts; their prose is made in
+jojlab/report/words/hazards.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+
+
+class Harm(StrEnum):
+    """What may be lost."""
+
+    COMMITS = "lost-commits"  # what had returned, such as a COMMIT
+    TRANSACTION = "split-transaction"  # it may be in some of its databases only
+    DATABASE = "corrupt-database"
+    DATABASE_BY_CRASH = "corrupt-database-by-crash"  # no power cut is needed: the app's end will do
+    FILESYSTEM = "corrupt-filesystem"
+    STALE_DATA = "stale-data"  # a file may hold old bytes of the device
+    STATED = "stated"  # what the experiment's author says of a variant
+
+
+class Cause(StrEnum):
+    """Which setting, or settings together, make it possible."""
+
+    NO_JOURNAL = "no-journal"
+    SYNCHRONOUS_OFF = "synchronous-off"
+    SYNCHRONOUS_NORMAL = "synchronous-normal"
+    WAL_NORMAL = "wal-normal"
+    DELETE_FULL = "delete-full"
+    SEVERAL_WALS = "several-wals"
+    NO_SUPER_JOURNAL = "no-super-journal"
+    LAZY_SYNC_MODE = "lazy-sync-mode"
+    SYNC_EVERY = "sync-every"
+    NO_DIRECTORY_SYNC = "no-directory-sync"
+    NO_BARRIER = "no-barrier"
+    SHARED_FLUSH = "shared-flush"
+    DATA_WRITEBACK = "data-writeback"
+    VARIANT = "variant"
+
+
+@dataclass(frozen=True, order=True)
+class Hazard:
+    """One thing that may be lost. `value` is the setting's value, where the cause names none.
+
+    Of a variant's own words (Harm.STATED) `value` has the text.
+    """
+
+    kind: Harm
+    cause: Cause
+    value: str = ""
+
+    @property
+    def harm(self) -> tuple[Harm, str]:
+        """What is lost, whatever makes it possible: hazards of two cases are compared by it."""
+        return self.kind, self.value if self.kind is Harm.STATED else ""
+
 
 # File workloads whose writes stay in caches (the field sync_mode), by the manual pages of open,
 # msync and sync_file_range.
@@ -14,25 +68,29 @@ _LAZY_SYNCS = ("none", "o_direct", "mmap", "mmap_async", "sync_file_range")
 _NO_BARRIER = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
 
 
-def risks(case: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is at risk; empty where a returned commit survives a power cut."""
-    found = [*_of_sqlite(case), *_of_files(case)]
-    options = str(case.get("mount_options") or "").split(",")
-    if any(option in _NO_BARRIER for option in options):
-        found.append(
-            "the filesystem sends no flush: a power cut can lose commits and corrupt the database "
-            "and the filesystem"
-        )
+def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
+    """Return what is at risk; empty where a returned commit survives a power cut.
+
+    `stated` is what a variant's author says beside that.
+    """
+    found = [*_of_sqlite(case), *_of_files(case), *_of_mount(case)]
     if case.get("filesystem") == "nilfs2" and _has_others(case):
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
-        found.append(
-            "NILFS2: a sync beside another may return before the device was flushed, and a power "
-            "cut lose what it was for"
-        )
-    if "data=writeback" in options:  # ext4(5)
-        found.append("after a power cut a file that had grown may hold old bytes of the device")
+        found.append(Hazard(Harm.COMMITS, Cause.SHARED_FLUSH))
+    if stated:
+        found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
+
+
+def risks_more(hazards: Iterable[Hazard], than: Iterable[Hazard]) -> bool:
+    """Whether some harm is possible by `hazards` that is not by `than`."""
+    return not {each.harm for each in hazards} <= {each.harm for each in than}
+
+
+def hazard_json(hazard: Hazard) -> dict[str, str]:
+    """Return it as `--json` prints it."""
+    return {"kind": hazard.kind.value, "cause": hazard.cause.value, "value": hazard.value}
 
 
 def _has_others(case: Mapping[str, Any]) -> bool:
@@ -41,41 +99,50 @@ def _has_others(case: Mapping[str, Any]) -> bool:
     return several or case.get("background", "none") != "none"
 
 
-def _of_sqlite(case: Mapping[str, Any]) -> list[str]:
-    """Words of sqlite.org/pragma.html on journal_mode and synchronous."""
+def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    options = str(case.get("mount_options") or "").split(",")
+    for option in options:
+        if option in _NO_BARRIER:
+            for harm in (Harm.COMMITS, Harm.DATABASE, Harm.FILESYSTEM):
+                yield Hazard(harm, Cause.NO_BARRIER, option)
+    if "data=writeback" in options:  # ext4(5)
+        yield Hazard(Harm.STALE_DATA, Cause.DATA_WRITEBACK)
+
+
+def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    """Hazards by sqlite.org/pragma.html on journal_mode and synchronous."""
     journal, synchronous = case.get("journal_mode"), case.get("synchronous")
     if journal is None:
-        return []
-    found = []
+        return
     # With OFF, SQLite writes no batches: it does so in place of a journal in memory (bBatch in
     # sqlite3PagerCommitPhaseOne(), pager.c).
     batch = journal == "memory" and case.get("batch_atomic_write") == "on"
     if journal in ("off", "memory") and not batch:
-        found.append(
-            f"journal_mode {journal}: a crash during a commit can leave the database corrupt"
-        )
+        for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
+            yield Hazard(harm, Cause.NO_JOURNAL, str(journal))
     if synchronous == "off":
-        found.append("synchronous OFF: a power cut can lose commits and corrupt the database")
+        yield Hazard(Harm.COMMITS, Cause.SYNCHRONOUS_OFF)
+        yield Hazard(Harm.DATABASE, Cause.SYNCHRONOUS_OFF)
     elif synchronous == "normal" and journal == "wal":
-        found.append("synchronous NORMAL: a power cut may lose the last commits, and no more")
+        yield Hazard(Harm.COMMITS, Cause.WAL_NORMAL)
     elif synchronous == "normal":
-        found.append("synchronous NORMAL: a power cut at the wrong moment may corrupt the database")
+        yield Hazard(Harm.DATABASE, Cause.SYNCHRONOUS_NORMAL)
     elif journal == "delete" and synchronous == "full":
-        found.append(
-            "DELETE with synchronous FULL: a power cut just after a commit may undo it, as the "
-            "removal of the journal is not synced; EXTRA syncs it"
-        )
-    if journal == "wal" and int(case.get("databases") or 1) > 1:
-        found.append("WAL: a power cut may leave a transaction in some of its databases only")
-    return found
+        yield Hazard(Harm.COMMITS, Cause.DELETE_FULL)
+    if int(case.get("databases") or 1) > 1:
+        # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
+        # vdbeCommit() in vdbeaux.c).
+        if journal == "wal":
+            yield Hazard(Harm.TRANSACTION, Cause.SEVERAL_WALS)
+        elif journal in ("off", "memory") or synchronous == "off":
+            yield Hazard(Harm.TRANSACTION, Cause.NO_SUPER_JOURNAL)
 
 
-def _of_files(case: Mapping[str, Any]) -> list[str]:
+def _of_files(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if case.get("sync_mode") in _LAZY_SYNCS:
-        return [f"sync mode {case['sync_mode']}: what was written may still be in a cache"]
-    if int(case.get("sync_every") or 1) > 1:
-        return [f"one sync for {case['sync_every']} operations: the last may be lost"]
+        yield Hazard(Harm.COMMITS, Cause.LAZY_SYNC_MODE, str(case["sync_mode"]))
+    elif int(case.get("sync_every") or 1) > 1:
+        yield Hazard(Harm.COMMITS, Cause.SYNC_EVERY, str(case["sync_every"]))
     # fsync(2): that a file is synced does not mean that its name is; the directory must be.
-    if case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
-        return ["no sync of the directory: a power cut may undo it"]
-    return []
+    elif case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
+        yield Hazard(Harm.COMMITS, Cause.NO_DIRECTORY_SYNC)

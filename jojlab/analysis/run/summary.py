@@ -12,6 +12,7 @@ from jojlab.analysis.commit.trace import CommitTrace, commit_traces
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
 from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
 from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.analysis.study.parts import Part, evaluate, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.traffic.traffic import Traffic, traffic
@@ -39,7 +40,7 @@ class CaseSummary:
     backgrounds: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
-    unsafe: str = ""
+    hazards: tuple[Hazard, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
             manifests.backgrounds.get(case_id, {}),
             latencies.get(case_id, ()),
             moved.get(case_id),
-            part.unsafe(case_id),
+            hazards(entry.case, part.unsafe(case_id)),
         )
         for part in parts
         for case_id in part.case_ids
@@ -178,7 +179,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
-                "unsafe": case.unsafe,
+                "hazards": [hazard_json(each) for each in case.hazards],
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
             }

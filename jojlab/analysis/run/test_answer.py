@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
 from jojlab.analysis.run.answer import MEANS, TimeShares, answer, time_shares
+from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import complete
 from tests.captures import make_run
@@ -31,7 +33,7 @@ def test_time_is_shared_once() -> None:
 def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -> None:
     found = answer(summarise(make_run(tmp_path / "run", seeds=[1], transactions=5)))
     assert found and found.case.case["journal_mode"] == "truncate"
-    assert found.risks == () and found.compared == 1
+    assert found.compared == 1 and [case.hazards for case in found.measured] == [(), ()]
     assert sum(share.bytes for share in found.classes) == pytest.approx(
         found.case.figures.median["bytes_per_commit"]
     )
@@ -45,3 +47,25 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
 def test_means_are_fields_of_cases() -> None:
     fields = set(complete({})) | set(complete({"workload": "file-write"}))
     assert fields >= MEANS
+
+
+def test_what_risks_no_more_comes_before_what_does(tmp_path: Path) -> None:
+    """Of three cases the fastest is at risk: it stands last, and is said to risk more."""
+    made = make_run(tmp_path / "run", seeds=[1], transactions=5)
+    [truncate, wal, off] = made.cases
+    safe = summarise(made)
+    assert safe.cases[0].case_id == truncate.case_id
+    faster = {name: value / 2 for name, value in safe.cases[1].figures.median.items()}
+    risky = replace(
+        safe.cases[1],
+        case_id=off.case_id,
+        case={**wal.case, "synchronous": "normal"},
+        figures=replace(safe.cases[1].figures, median=faster),
+        hazards=hazards({**wal.case, "synchronous": "normal"}),
+    )
+    found = answer(replace(safe, cases=(*safe.cases[:2], risky)))
+    assert found
+    assert [(each.case.case_id, each.is_riskier) for each in found.cheaper] == [
+        (wal.case_id, False),
+        (off.case_id, True),
+    ]

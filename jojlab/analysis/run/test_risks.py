@@ -1,40 +1,69 @@
 import pytest
 
-from jojlab.analysis.run.risks import risks
+from jojlab.analysis.run.risks import Harm, hazards, risks_more
 from jojlab.experiment.cases import complete
+
+COMMITS, DATABASE, TRANSACTION = Harm.COMMITS, Harm.DATABASE, Harm.TRANSACTION
+CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"),
+    ("settings", "kinds"),
     [
-        ({"journal_mode": "truncate"}, ""),
-        ({"journal_mode": "wal"}, ""),
-        ({"journal_mode": "delete"}, "just after a commit"),
-        ({"journal_mode": "delete", "synchronous": "extra"}, ""),
-        ({"journal_mode": "off"}, "corrupt"),
-        ({"journal_mode": "memory"}, "corrupt"),
-        ({"journal_mode": "off", "filesystem": "f2fs", "batch_atomic_write": "on"}, "corrupt"),
-        ({"journal_mode": "memory", "filesystem": "f2fs", "batch_atomic_write": "on"}, ""),
-        ({"journal_mode": "wal", "synchronous": "normal"}, "last commits, and no more"),
-        ({"journal_mode": "truncate", "synchronous": "normal"}, "may corrupt"),
-        ({"synchronous": "off"}, "lose commits and corrupt"),
-        ({"mount_options": "noatime,nobarrier"}, "no flush"),
-        ({"mount_options": "noatime,data=writeback"}, "old bytes"),
-        ({"journal_mode": "wal", "databases": 3}, "some of its databases only"),
-        ({"workload": "file-write"}, ""),
-        ({"workload": "file-write", "sync_mode": "o_direct"}, "still be in a cache"),
-        ({"workload": "file-write", "sync_every": 5}, "one sync for 5"),
-        ({"workload": "file-metadata"}, "no sync of the directory"),
-        ({"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"}, ""),
+        ({"journal_mode": "truncate"}, set()),
+        ({"journal_mode": "wal"}, set()),
+        ({"journal_mode": "delete"}, {COMMITS}),
+        ({"journal_mode": "delete", "synchronous": "extra"}, set()),
+        ({"journal_mode": "off"}, CRASH),
+        ({"journal_mode": "memory"}, CRASH),
+        ({"journal_mode": "off", "filesystem": "f2fs", "batch_atomic_write": "on"}, CRASH),
+        ({"journal_mode": "memory", "filesystem": "f2fs", "batch_atomic_write": "on"}, set()),
+        ({"journal_mode": "wal", "synchronous": "normal"}, {COMMITS}),
+        ({"journal_mode": "truncate", "synchronous": "normal"}, {DATABASE}),
+        ({"synchronous": "off"}, {COMMITS, DATABASE}),
+        ({"mount_options": "noatime,nobarrier"}, {COMMITS, DATABASE, Harm.FILESYSTEM}),
+        ({"mount_options": "noatime,data=writeback"}, {Harm.STALE_DATA}),
+        ({"journal_mode": "wal", "databases": 3}, {TRANSACTION}),
+        (
+            {"journal_mode": "wal", "synchronous": "normal", "databases": 2},
+            {COMMITS, TRANSACTION},
+        ),
+        ({"journal_mode": "truncate", "databases": 3}, set()),
+        ({"journal_mode": "memory", "databases": 3}, CRASH | {TRANSACTION}),
+        ({"synchronous": "off", "databases": 3}, {COMMITS, DATABASE, TRANSACTION}),
+        ({"workload": "file-write"}, set()),
+        ({"workload": "file-write", "sync_mode": "o_direct"}, {COMMITS}),
+        ({"workload": "file-write", "sync_every": 5}, {COMMITS}),
+        ({"workload": "file-metadata"}, {COMMITS}),
+        ({"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"}, set()),
         (
             {"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync", "threads": 3},
-            "a sync beside another",
+            {COMMITS},
         ),
-        ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, "a sync beside"),
-        ({"workload": "file-metadata", "sync_file": "on"}, "no sync of the directory"),
-        ({"workload": "file-metadata", "sync_directory": "on"}, ""),
+        ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, {COMMITS}),
+        ({"workload": "file-metadata", "sync_file": "on"}, {COMMITS}),
+        ({"workload": "file-metadata", "sync_directory": "on"}, set()),
     ],
 )
-def test_each_setting_says_what_it_puts_at_risk(settings: dict[str, str | int], word: str) -> None:
-    found = risks(complete(settings))
-    assert (found == ()) if not word else (len(found) == 1 and word in found[0])
+def test_each_setting_says_what_it_puts_at_risk(
+    settings: dict[str, str | int], kinds: set[Harm]
+) -> None:
+    assert {each.kind for each in hazards(complete(settings))} == kinds
+
+
+def test_what_an_author_says_joins_what_the_settings_say() -> None:
+    case = complete({"journal_mode": "wal", "synchronous": "normal"})
+    found = hazards(case, "it may burn")
+    assert [(each.kind, each.value) for each in found] == [
+        (COMMITS, ""),
+        (Harm.STATED, "it may burn"),
+    ]
+
+
+def test_risks_are_compared_by_harm_and_not_by_what_makes_them_possible() -> None:
+    safe = hazards(complete({"journal_mode": "wal"}))
+    normal = hazards(complete({"journal_mode": "wal", "synchronous": "normal"}))
+    off = hazards(complete({"journal_mode": "wal", "synchronous": "off"}))
+    assert risks_more(normal, than=safe) and not risks_more(safe, than=normal)
+    assert risks_more(off, than=normal) and not risks_more(normal, than=off)
+    assert risks_more(hazards({}, "a"), than=hazards({}, "b"))

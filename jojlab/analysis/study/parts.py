@@ -41,6 +41,16 @@ class Measured(Protocol):
         """What became of it: ok where every seed was measured."""
 
 
+# Fields whose values name what they are, such as ext4 and wal; and words that never do.
+_SAY_THEMSELVES = frozenset(
+    {
+        "variant", "filesystem", "journal_mode", "workload", "device", "metadata_operation",
+        "sync_mode", "read_mode", "sync_call",
+    }
+)  # fmt: skip
+_SAY_NOTHING = frozenset({"", "off", "on", "none", "default", "memory", "full", "normal"})
+
+
 @dataclass(frozen=True)
 class VariantNote:
     """A variant by name: what it sets, what must be known of it, what it puts at risk."""
@@ -65,9 +75,11 @@ class Part:
     variants: tuple[VariantNote, ...]
     charts: tuple[Mapping[str, Any], ...]
     statements: tuple[Statement, ...] = ()
+    # What the labels are made of, in their order; empty where they are case_ids.
+    named_by: tuple[str, ...] = ()
 
     def unsafe(self, case_id: str) -> str:
-        """Say what a power cut may destroy of this case; empty where nothing."""
+        """Return what the author says of this case's risk; empty where nothing."""
         name = self.variant_of.get(case_id, "")
         return next((v.unsafe for v in self.variants if v.name == name), "")
 
@@ -88,12 +100,13 @@ def parts_of(experiment: Mapping[str, Any], entries: Sequence[CaseEntry]) -> tup
                 tuple(record.get("notes", ())),
                 tuple(entry.case_id for entry in own),
                 axes,
-                case_labels(own, axes, variant_of),
+                (labels := case_labels(own, axes, variant_of))[0],
                 variant_of,
                 tuple(
                     VariantNote(v["name"], v["fields"], v["note"], v["unsafe"]) for v in variants
                 ),
                 tuple(record.get("charts", ())),
+                named_by=labels[1],
             )
         )
     return tuple(found)
@@ -121,11 +134,12 @@ def case_labels(
     cases: Sequence[CaseEntry],
     axes: Iterable[str] = (),
     variant_of: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Name every case by its variant and the values of the fields that differ, "ext4 · wal".
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Name every case by its variant and the fields that differ, "ext4 · wal · databases 3".
 
-    `axes` are the fields that the experiment varies; others may differ as a consequence. Where
-    such names are not unique, the case_id is the name.
+    Return the names by case_id, and what they are made of. `axes` are the fields that the
+    experiment varies; others may differ as a consequence. A value that says nothing by itself
+    stands with its field's name. Where names are not unique, the case_id is the name.
     """
     fields = list(axes) or list(dict.fromkeys(name for entry in cases for name in entry.case))
     varying = [
@@ -136,7 +150,14 @@ def case_labels(
     labels = {}
     for entry in cases:
         words = [(variant_of or {}).get(entry.case_id, "")]
-        words += [str(entry.case[name]) for name in varying if name in entry.case]
+        words += [value_words(name, entry.case[name]) for name in varying if name in entry.case]
         labels[entry.case_id] = " · ".join(filter(None, words)) or entry.case_id
-    clear = len(set(labels.values())) == len(labels)
-    return labels if clear else {entry.case_id: entry.case_id for entry in cases}
+    if len(set(labels.values())) < len(labels):
+        return {entry.case_id: entry.case_id for entry in cases}, ()
+    return labels, (*(["variant"] if variant_of else []), *varying)
+
+
+def value_words(field: str, value: object) -> str:
+    """Return a field's value as a name shows it: alone, or after the field's name."""
+    alone = field in _SAY_THEMSELVES and str(value) not in _SAY_NOTHING
+    return str(value) if alone else f"{field} {value}"

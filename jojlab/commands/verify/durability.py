@@ -112,7 +112,7 @@ def _print(verdicts: list[Durability], skipped: dict[str, str]) -> None:
             verdict.cuts,
             *(verdict.outcomes[name] or None for name in OUTCOMES),
             verdict.most_lost_commits or None,
-            "unsafe" if verdict.risks else "safe",
+            "unsafe" if verdict.hazards else "safe",
         ]
         for verdict in verdicts
     ]

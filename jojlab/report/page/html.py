@@ -14,6 +14,7 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import vl_convert
 
@@ -124,9 +125,9 @@ def _head(summary: RunSummary, shown: int, body: str) -> str:
     parts = {experiment.anchor(part): part.name for part in summary.parts}
     index = {"answer": _INDEX["answer"]} | parts | _INDEX
     links = "".join(
-        f'<a href="#{name}">{escape(title)}</a>'
+        f'<a href="#{escape(quote(name))}">{escape(title)}</a>'
         for name, title in index.items()
-        if f'<section id="{name}">' in body
+        if f'<section id="{escape(name)}">' in body
     )
     clocks = text.clocks(summary.clocks)
     return (

@@ -11,7 +11,7 @@ from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections.elements import ask, section
-from jojlab.report.words import text, transaction
+from jojlab.report.words import hazards, text, transaction
 
 
 def short_answer(summary: RunSummary, run: str) -> str:
@@ -95,19 +95,31 @@ def _of_time(time: TimeShares) -> str:
 
 
 def _safe(found: Answer) -> str:
+    """Say of every case what it puts at risk; where none does, what the first one does for it."""
     median = found.case.figures.median
-    if found.risks:
-        return _card("Is it safe?", "Not wholly", *map(escape, found.risks))
+    cases = found.measured
+    if told := hazards.by_sentence(cases):
+        risky = sum(bool(case.hazards) for case in cases)
+        several = len(cases) > 1
+        big = f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not wholly"
+        lines = [
+            escape(sentence)
+            + (f": <b>{escape(hazards.named(labels, len(cases)))}</b>" if several else "")
+            for sentence, labels in told.items()
+        ]
+        safe = "The others are, by their settings." if several and risky < len(cases) else ""
+        return _card("Is it safe?", big, *lines, safe)
     if not median.get("writes_per_commit", 1):
         return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
     calls = _count(median, "sync_calls_per_commit", "sync call")
     word = "COMMIT" if transaction.has_commit([found.case]) else "an operation"
     return _card(
         "Is it safe?",
-        "Yes, by its settings",
-        f"What {word} returned for survives a power cut: {calls} and "
-        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each, on a device that keeps "
-        "what it flushed. So the manuals say of these settings; joj verify durability tries it.",
+        f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
+        f"What {word} returned for survives a power cut, on a device that keeps what it flushed. "
+        "So the manuals say of these settings; joj verify durability tries it. "
+        f"{escape(found.case.label)} makes {calls} and "
+        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} for each.",
     )
 
 
@@ -119,17 +131,21 @@ def _cheaper(found: Answer) -> str:
         many = f"{found.compared} other case{'s' if found.compared > 1 else ''}"
         return _card(title, "nothing tried", f"Of {many} of the same work none is faster.")
     lines = [_alternative(each, found.case) for each in found.cheaper]
-    return _card(title, found.cheaper[0].case.label, *lines)
+    first = found.cheaper[0]
+    big = "only what risks more" if first.is_riskier else first.case.label
+    return _card(title, big, *lines)
 
 
 def _alternative(each: Cheaper, base: CaseSummary) -> str:
     ours, theirs = each.case.figures.median, base.figures.median
     words = (
         f"<b>{escape(each.case.label)}</b>: {text.duration(ours['latency_ns_p50'])}, "
-        f"{each.times:.2g} times as fast: {_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
+        f"{text.times(each.times)} times as fast: "
+        f"{_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
         f"in place of {text.digits(theirs['flushes_per_commit'])}, "
         f"{text.size(ours['bytes_per_commit'])} of {text.size(theirs['bytes_per_commit'])}"
     )
-    if each.risks:
-        words += f' <span class="risk">unsafe: {escape("; ".join(each.risks))}</span>'
+    if each.is_riskier:
+        risks = "; ".join(hazards.sentences(each.case.hazards))
+        words += f' <span class="risk">risks more: {escape(risks)}</span>'
     return words

@@ -13,6 +13,7 @@ from jojlab.report.sections.elements import (
     Cell,
     Specs,
     ask,
+    banner,
     chart,
     details,
     numbers,
@@ -20,7 +21,9 @@ from jojlab.report.sections.elements import (
     section,
     table,
 )
-from jojlab.report.words import reasons, text
+from jojlab.report.sections.overview import name_of
+from jojlab.report.words import hazards, reasons, text
+from jojlab.report.words.overview import case_title
 
 
 def bill(summary: RunSummary, run: str, specs: Specs) -> str:
@@ -54,9 +57,9 @@ def _class_table(summary: RunSummary) -> str:
         for name in classes:
             now, later = found.get(("commit", name)), found.get(("deferred", name))
             cells.append((_class_cell(name, now), f"+ {_class_cell(name, later)}" if later else ""))
-        rows.append([case.label, *cells])
+        rows.append([name_of(summary, case), *cells])
     heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
-    return numbers(table(["case", *heads], rows), len(rows))
+    return numbers(table([case_title(summary), *heads], rows), len(rows))
 
 
 def _class_cell(name: str, share: Any) -> str:
@@ -74,7 +77,9 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{requests} request{'s' if requests != '1' else ''}, "
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
-    parts = [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
+    risky = hazards.sentences(case.hazards)
+    parts = [banner("warn", "At risk, by the settings", risky)]
+    parts += [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     for part, title in text.LATER_PARTS.items():
         if case.bill.part(part):
             parts += [f"<h3>{title.capitalize()}</h3>", _bill_table(case.bill, part)]

@@ -8,8 +8,8 @@ from typing import Any
 
 # The charts (Vega-Lite) or pictures of a page, by the name of their place.
 Specs = dict[str, dict[str, Any]]
-# A cell: its text, and what stands small below it.
-Cell = str | tuple[str, str]
+# A cell: its text, what stands small below it, and the style of that (CSS class).
+Cell = str | tuple[str, str] | tuple[str, str, str]
 
 
 def table(
@@ -62,7 +62,7 @@ def ask(*commands: str) -> str:
 
 def section(name: str, title: str, *parts: str) -> str:
     """Return a section that the page's index can point at."""
-    return f'<section id="{name}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
+    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
 
 
 def paragraph(text: str, style: str = "") -> str:
@@ -98,5 +98,6 @@ def banner(style: str, title: str, lines: Iterable[str]) -> str:
 def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return escape(cell)
-    text, small = cell
-    return escape(text) + (f'<span class="spread">{escape(small)}</span>' if small else "")
+    text, small, *style = cell
+    mark = " ".join(["spread", *style])
+    return escape(text) + (f'<span class="{escape(mark)}">{escape(small)}</span>' if small else "")

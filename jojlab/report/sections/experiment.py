@@ -5,9 +5,10 @@ Gets a part of a run with its statements evaluated; computes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from jojlab.analysis.run.summary import RunSummary
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.report.charts import grouped, grouped_rows
@@ -23,6 +24,7 @@ from jojlab.report.sections.elements import (
     table,
 )
 from jojlab.report.sections.overview import overview_table
+from jojlab.report.words import hazards
 from jojlab.report.words import statements as words
 
 LEGEND = (
@@ -49,6 +51,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
         f"{part.name}: {part.question}",
         *_charts(part, summary, specs),
         *_statements(part),
+        *_risks(own.measured),
         *_notes(part),
         details("The figures", f"{len(own.cases)} cases", overview_table(own)),
         ask(f"joj show {run}", f"joj run experiments/{part.name}"),
@@ -133,13 +136,21 @@ def _value(found: Statement, point: Point) -> list[Cell]:
     ]
 
 
+def _risks(cases: Sequence[CaseSummary]) -> list[str]:
+    risky = [
+        f"{sentence} ({hazards.named(labels, len(cases))})"
+        for sentence, labels in hazards.by_sentence(cases).items()
+    ]
+    return [banner("warn", "At risk, by the settings", risky)]
+
+
 def _notes(part: Part) -> list[str]:
-    risky = [f"{v.name}: {v.unsafe}" for v in part.variants if v.unsafe]
+    """What the names mean, and the notes."""
     plain = [
         (v.name, v.note or ", ".join(f"{key} = {value}" for key, value in v.fields.items()))
         for v in part.variants
     ]
-    parts = [banner("warn", "Not as safe as the others", risky)]
+    parts = []
     if plain:
         parts += ["<h3>What the names mean</h3>", table(["name", ""], plain, words=2)]
     return [*parts, *(paragraph(note) for note in part.notes)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.sections.elements import Cell, ask, banner, paragraph, section, table
-from jojlab.report.words import text
-from jojlab.report.words.overview import overview_columns
+from jojlab.report.words import hazards, text
+from jojlab.report.words.overview import case_title, overview_columns
 
 _MOST_FAILED = 12  # cases without an answer that are named at the top
 
@@ -64,9 +64,14 @@ def overview_table(summary: RunSummary) -> str:
             cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
-        marks = [summary.partial(case), f"unsafe: {case.unsafe}" if case.unsafe else ""]
-        rows.append([(case.label, "; ".join(filter(None, marks))), *cells])
-    return table(["case", *(title for title, _ in columns)], rows)
+        rows.append([name_of(summary, case), *cells])
+    return table([case_title(summary), *(title for title, _ in columns)], rows)
+
+
+def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
+    """Return the first cell of a case's row: its name, and below it what must be known of it."""
+    marks = [summary.partial(case), hazards.mark(case)]
+    return case.label, "; ".join(filter(None, marks)), "risk"
 
 
 def with_spread(case: CaseSummary, figure: str) -> Cell:

@@ -14,8 +14,9 @@ from jojlab.report.sections.elements import (
     section,
     table,
 )
-from jojlab.report.sections.overview import with_spread
+from jojlab.report.sections.overview import name_of, with_spread
 from jojlab.report.words import text, transaction
+from jojlab.report.words.overview import case_title
 
 _FEW = 12  # cases whose histograms stand open one below the other
 
@@ -25,29 +26,41 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
     specs["throughput-chart"] = by_case.throughput(chart_rows.throughput_rows(summary))
     columns = {
         "throughput_tps": "transactions/s",
-        "throughput_with_checkpoints_tps": "with checkpoints",
         "sync_calls_per_commit": "sync calls/commit",
     }
     note = "The orange line is the range over the seeds."
-    if any(case.case.get("journal_mode") == "wal" for case in summary.measured):
+    if _checkpoints(summary):
+        columns = {
+            "throughput_tps": "transactions/s without checkpoints",
+            "throughput_with_checkpoints_tps": "with checkpoints",
+            "checkpoints": "checkpoints",
+            "checkpoint_ns_max": "the longest",
+            "sync_calls_per_commit": "sync calls/commit",
+        }
         note += (
-            " Checkpoints of the WAL are left out of the bars; the table has the rate with their "
-            "time added."
+            " Bars are without the time of the WAL's checkpoints, black ticks with it, those at "
+            "the end included."
         )
-    else:
-        del columns["throughput_with_checkpoints_tps"]
-    rows = [[case.label, *(with_spread(case, n) for n in columns)] for case in summary.measured]
+    rows = [
+        [name_of(summary, case), *(with_spread(case, n) for n in columns)]
+        for case in summary.measured
+    ]
     return section(
         "throughput",
         "Throughput",
         chart("throughput-chart", "Bars of transactions per second by case"),
         paragraph(note, "soft"),
-        numbers(table(["case", *columns.values()], rows), len(rows)),
+        numbers(table([case_title(summary), *columns.values()], rows), len(rows)),
         ask(
             f"joj show {run} --json | "
             "jq -r '.cases[] | [.case_id, .figures.throughput_tps] | @tsv'",
         ),
     )
+
+
+def _checkpoints(summary: RunSummary) -> bool:
+    """Whether any case made a checkpoint."""
+    return any(case.figures.median.get("checkpoints") for case in summary.measured)
 
 
 def latency(summary: RunSummary, run: str, specs: Specs) -> str:
@@ -62,7 +75,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
     names = chart_rows.PERCENTILE_NAMES
     rows = [
         [
-            case.label,
+            name_of(summary, case),
             *(with_spread(case, f"latency_ns_{name}") for name in names),
             *([text.figure("_ns_", case.figures.median["commit_latency_ns_p50"])] if sql else []),
         ]
@@ -77,16 +90,24 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
             "Blue: the share of all transactions in bins 7.5 % wide; a quarter of the height is a "
             "sixteenth of them. Lines: exact percentiles by nearest rank, each a value that was "
             "measured; the median of the seeds, of which the table has the smallest and largest. "
-            "Where lines fall together, the lowest percentile is the one in sight.",
+            "Where lines fall together, the lowest percentile is the one in sight."
+            + (
+                " What an app waits for a checkpoint counts: it is added to the transaction that "
+                "made it due, that at the end to the last one."
+                if _checkpoints(summary)
+                else ""
+            ),
             "soft",
         ),
         numbers(
-            table(["case", *names.values(), *(["COMMIT alone, p50"] if sql else [])], rows),
+            table(
+                [case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
+                rows,
+            ),
             len(rows),
         ),
         ask(
-            f'joj query {run} "SELECT case_id, seed, quantile_disc(return_ns - begin_ns, '
-            "[0.5, 0.9, 0.99, 0.999, 1]) AS latency_ns FROM transactions "
-            "WHERE phase = 'commit' GROUP BY ALL ORDER BY ALL\""
+            f"joj show {run} --json | jq '.cases[] | {{case_id}} + (.figures | "
+            'with_entries(select(.key | startswith("latency_ns"))))\''
         ),
     )

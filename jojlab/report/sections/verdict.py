@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from urllib.parse import quote
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.analysis.study.verdicts import PartVerdict, Verdicts, verdicts
@@ -97,6 +98,6 @@ def _row(part: PartVerdict) -> str:
         str(len(part.errors)) if part.errors else "–",
         "–" if middle is None else text.percent(middle),
     )
-    name = f'<a href="#{escape(experiment.anchor_of(part.name))}">{escape(part.name)}</a>'
+    name = f'<a href="#{escape(quote(experiment.anchor_of(part.name)))}">{escape(part.name)}</a>'
     numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
     return f"<tr><td>{name}</td>{numbers}</tr>"

@@ -10,8 +10,8 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
 from jojlab.report.terminal.statements import print_statements
-from jojlab.report.words import text
-from jojlab.report.words.overview import overview_columns
+from jojlab.report.words import hazards, text
+from jojlab.report.words.overview import case_title, overview_columns
 
 
 def print_summary(console: Console, summary: RunSummary) -> None:
@@ -33,7 +33,9 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 
 def _print_overview(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
-    table = new_table(("case", "left"), *((title, "right") for title, _ in columns))
+    risky = any(case.hazards for case in summary.measured)
+    titles = [*((title, "right") for title, _ in columns), *([("at risk", "left")] * risky)]
+    table = new_table((case_title(summary), "left"), *titles)
     for case in summary.cases:
         if not case.figures.seeds:
             table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
@@ -41,11 +43,13 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
         label = escape(case.label)
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
-        table.add_row(label, *(_with_spread(case, figure) for _, figure in columns))
+        cells = [_with_spread(case, figure) for _, figure in columns]
+        marks = [f"[yellow]{hazards.short(case.hazards)}[/yellow]"] * risky
+        table.add_row(label, *cells, *marks)
     console.print(table)
-    for variant in (variant for part in summary.parts for variant in part.variants):
-        if variant.unsafe:
-            console.print(f"[yellow]unsafe[/yellow] {variant.name}: {escape(variant.unsafe)}")
+    for sentence, labels in hazards.by_sentence(summary.measured).items():
+        where = hazards.named(labels, len(summary.measured))
+        console.print(f"[yellow]at risk[/yellow] {escape(f'{sentence} ({where})')}")
 
 
 def print_fingerprint(console: Console, summary: RunSummary) -> None:
@@ -81,7 +85,7 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
 
 
 def print_case(console: Console, case: CaseSummary) -> None:
-    """Print every figure of one case, and its bill."""
+    """Print every figure of one case, what it puts at risk, and its bill."""
     table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
     for name, meaning in FIGURES.items():
         if name in case.figures.median:
@@ -92,6 +96,8 @@ def print_case(console: Console, case: CaseSummary) -> None:
                 f"[dim]{meaning}[/dim]",
             )
     console.print(table)
+    for sentence in hazards.sentences(case.hazards):
+        console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
     for seed, hashed in case.operation_hashes.items():
         console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
     for seed, load in case.backgrounds.items():

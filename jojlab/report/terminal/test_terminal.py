@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from jojlab.analysis.run.compare import compare
+from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.comparison import print_comparison
 from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
-from jojlab.report.terminal.summary import print_summary
+from jojlab.report.terminal.summary import print_case, print_summary
 from tests.captures import make_run
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -55,10 +56,10 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     print_summary(out, summary)
     shown = lines(printed)
     assert shown[0] == "What does one commit cost, by filesystem and journal mode?"
-    assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "off"]
+    assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "journal_mode"]
     assert "68 KiB" in shown[2] and "44 KiB" in shown[2]
-    assert shown[4].split() == ["off", "skipped"]
-    assert shown[-1] == "skipped off: journal_mode off keeps no transaction"
+    assert shown[4].split() == ["journal_mode", "off", "skipped"]
+    assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
 
 
 def test_brackets_in_names_are_no_markup() -> None:
@@ -80,3 +81,21 @@ def test_fingerprints_are_compared_of_runs_by_one_clock(summary: RunSummary, clo
     said = printed.getvalue()
     assert ("not to be compared" in said) == (clock == "wall")
     assert ("kernel: 6.1.0-test → another" in said) == (clock == "virtual")
+
+
+def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSummary) -> None:
+    out, printed = console()
+    risky = hazards({"journal_mode": "wal", "synchronous": "normal", "databases": 2})
+    cases = tuple(
+        replace(case, hazards=risky if case.label == "wal" else ()) for case in summary.cases
+    )
+    print_summary(out, replace(summary, cases=cases))
+    shown = lines(printed)
+    assert shown[1].split()[-2:] == ["at", "risk"]
+    [line] = [line for line in shown if line.startswith("wal")]
+    assert line.rstrip().endswith("last commits, atomicity")
+    told = [line for line in shown if line.startswith("at risk")]
+    assert len(told) == 2 and all(line.endswith("(wal)") for line in told)
+    out, printed = console()
+    print_case(out, cases[1])
+    assert [line for line in lines(printed) if "some of them only" in line]

@@ -7,8 +7,10 @@ from jojlab.analysis.run.summary import RunSummary
 # The figures of the overview: column title, figure.
 OVERVIEW = (
     ("transactions/s", "throughput_tps"),
+    ("with checkpoints", "throughput_with_checkpoints_tps"),
     ("latency p50", "latency_ns_p50"),
     ("p99", "latency_ns_p99"),
+    ("max", "latency_ns_max"),
     ("requests", "requests_per_commit"),
     ("flushes", "flushes_per_commit"),
     ("bytes", "bytes_per_commit"),
@@ -17,10 +19,27 @@ OVERVIEW = (
 )
 
 
+def case_title(summary: RunSummary) -> str:
+    """Return the head of the column of cases: the axes that their names are made of."""
+    titles = {" · ".join(part.named_by) for part in summary.parts}
+    return (titles.pop() if len(titles) == 1 else "") or "case"
+
+
 def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
-    """Return the columns of the overview that some case has: without a tracer there are fewer."""
+    """Return the columns of the overview that some case has: without a tracer there are fewer.
+
+    Where a checkpoint was made, the rates without and with its time are both there, and say which
+    they are.
+    """
+    if any(case.figures.median.get("checkpoints") for case in summary.measured):
+        titles = {"throughput_tps": "tps without checkpoints"}
+        titles["throughput_with_checkpoints_tps"] = "with"
+        left_out = ""
+    else:
+        titles, left_out = {}, "throughput_with_checkpoints_tps"
     return [
-        (title, figure)
+        (titles.get(figure, title), figure)
         for title, figure in OVERVIEW
+        if figure != left_out
         if not summary.measured or any(figure in c.figures.median for c in summary.measured)
     ]

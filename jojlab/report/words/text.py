@@ -66,6 +66,13 @@ def axis_unit(name: str) -> tuple[str, float]:
     return ("%" if name.endswith("_percent") else ""), 1
 
 
+def times(ratio: Number) -> str:
+    """Return how many times as fast, as 1.9, 12 or 207: two digits that count, never rounded off
+    before the point.
+    """
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+
 def spread(name: str, ends: tuple[Number, Number]) -> str:
     """Return [min–max], or nothing when all seeds agree in the digits shown."""
     low, high = (figure(name, end) for end in ends)

@@ -23,5 +23,5 @@ def name(cases: Iterable[CaseSummary]) -> str:
 def latency(cases: Iterable[CaseSummary]) -> str:
     """Return from when to when a latency is."""
     if has_commit(cases):
-        return "from BEGIN to the return of COMMIT"
+        return "from BEGIN to the return of COMMIT, with its checkpoint"
     return "of one operation with its sync"

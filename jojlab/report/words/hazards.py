@@ -1,0 +1,87 @@
+"""Says in words what a power cut or a crash may destroy; computes nothing.
+
+Gets hazards (jojlab/analysis/run/risks.py); gives sentences, and the short words of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jojlab.analysis.run.risks import Cause, Harm, Hazard
+from jojlab.analysis.run.summary import CaseSummary
+
+# The words of a column or a mark, in the order in which they are shown.
+SHORT = {
+    Harm.COMMITS: "last commits",
+    Harm.TRANSACTION: "atomicity",
+    Harm.DATABASE: "database",
+    Harm.DATABASE_BY_CRASH: "database",
+    Harm.FILESYSTEM: "filesystem",
+    Harm.STALE_DATA: "contents",
+    Harm.STATED: "see below",
+}
+
+_MOST_NAMED = 3
+
+_SENTENCES = {
+    Cause.NO_JOURNAL: "journal_mode {}: a crash or a power cut during a commit can leave the "
+    "database corrupt",
+    Cause.SYNCHRONOUS_OFF: "synchronous OFF: a power cut can lose commits and corrupt the database",
+    Cause.SYNCHRONOUS_NORMAL: "synchronous NORMAL: a power cut at the wrong moment may corrupt the "
+    "database",
+    Cause.WAL_NORMAL: "WAL with synchronous NORMAL: a power cut may lose the last commits, and no "
+    "more",
+    Cause.DELETE_FULL: "DELETE with synchronous FULL: a power cut just after a commit may undo it, "
+    "as the removal of the journal is not synced; EXTRA syncs it",
+    Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in some "
+    "of them only",
+    Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "
+    "transaction in some of them only",
+    Cause.LAZY_SYNC_MODE: "sync mode {}: what was written may still be in a cache",
+    Cause.SYNC_EVERY: "one sync for {} operations: the last may be lost",
+    Cause.NO_DIRECTORY_SYNC: "no sync of the directory: a power cut may undo the operation",
+    Cause.NO_BARRIER: "mount option {}: the filesystem sends no flush; a power cut can lose "
+    "commits and corrupt the database and the filesystem",
+    Cause.SHARED_FLUSH: "NILFS2: a sync beside another may return before the device was flushed, "
+    "and a power cut lose what it was for",
+    Cause.DATA_WRITEBACK: "data=writeback: after a power cut a file that had grown may hold old "
+    "bytes of the device",
+    Cause.VARIANT: "{}",
+}
+
+
+def sentences(hazards: Iterable[Hazard]) -> tuple[str, ...]:
+    """Return one sentence for each cause; one that may do several harms names them all."""
+    return tuple(
+        dict.fromkeys(_SENTENCES[each.cause].format(each.value or "?") for each in hazards)
+    )
+
+
+def short(hazards: Iterable[Hazard]) -> str:
+    """Return what may be lost as a table shows it, such as "last commits, atomicity"."""
+    kinds = {each.kind for each in hazards}
+    words = dict.fromkeys(word for kind, word in SHORT.items() if kind in kinds)
+    return ", ".join(words)
+
+
+def mark(case: CaseSummary) -> str:
+    """Return what stands below a case's name; nothing where a commit survives a power cut."""
+    return f"at risk: {short(case.hazards)}" if case.hazards else ""
+
+
+def named(labels: Sequence[str], of: int) -> str:
+    """Return which cases a sentence is said of: all, some by name, or how many of how many."""
+    if len(labels) == of:
+        return "every case" if of > 1 else labels[0]
+    if len(labels) <= _MOST_NAMED:
+        return "; ".join(labels)
+    return f"{len(labels)} of {of} cases"
+
+
+def by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
+    """Return every sentence with the labels of the cases that it is said of."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        for sentence in sentences(case.hazards):
+            found.setdefault(sentence, []).append(case.label)
+    return found
