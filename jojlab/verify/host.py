@@ -6,14 +6,16 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
-from jojlab.errors import MachineError
+from jojlab.errors import MachineError, Signalled
 from jojlab.guest.image.ready import agent_path
-from jojlab.verify import compare, completions
+from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 
 _SIZE_BYTES = 600 << 20
@@ -41,13 +43,33 @@ def verify_on_host(filesystem: str) -> Verdict | str:
         raise MachineError("the kernel has no BTF", "use a kernel with CONFIG_DEBUG_INFO_BTF")
     agent = agent_path()
     try:
-        with _made(filesystem) as (device, directory):
+        with _ended_by_signals(), _made(filesystem) as (device, directory):
             command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
             found = json.loads(_run(*command, "--directory", str(directory)))
             addresses = compare.check(filesystem, Path(device), found["writers"])
             return Verdict.of(filesystem, found).with_addresses(addresses)
     except _CannotError as error:
         return str(error)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end what is done meanwhile as Ctrl-C does: all is removed."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in before:  # Once: what is removed is removed to the end.
+            signal.signal(each, signal.SIG_IGN)
+        raise Signalled(number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -62,11 +84,17 @@ def _made(filesystem: str) -> Iterator[tuple[str, Path]]:
             file.truncate(_SIZE_BYTES)
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
-        undo.enter_context(completions.by_the_worker(device))
+        undo.callback(_unmount, directory)
         _run(*_MAKE[filesystem], device)
         if not _is_known(filesystem):
             raise _CannotError(f"this kernel has no {filesystem}")
         yield device, directory
+
+
+def _unmount(directory: Path) -> None:
+    """Unmount what the agent mounted, if it was ended before it unmounted that itself."""
+    if directory.is_mount():
+        subprocess.run(["umount", "--lazy", str(directory)], check=False)
 
 
 def _is_known(filesystem: str) -> bool:

@@ -182,7 +182,11 @@ struct request_record {
 	__u32 flags;
 	__u32 bio_count;
 	__u32 error;			/* blk_status_t of a completion */
-	__u64 bio;			/* of a flush issued: the first of those that it serves */
+	/*
+	 * Of a flush issued: the first bio that it serves. Of another request issued: when it was
+	 * allocated, which tells it from the next one at its address; 0 where nobody counts.
+	 */
+	__u64 origin;
 };
 
 enum enabled {

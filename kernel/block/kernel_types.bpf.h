@@ -169,6 +169,10 @@ struct request {
 	__u64 __sector;
 	struct bio *bio, *biotail;
 	struct list_head queuelist;
+	__u64 start_time_ns;
+	struct reference {
+		int counter;
+	} ref;				/* atomic_t; refcount_t before Linux 5.16 */
 };
 
 struct blk_flush_queue {

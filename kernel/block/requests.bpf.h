@@ -15,7 +15,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	struct request_record *record;
 	struct bio *bio = request->bio;
 	__u32 number, bio_count = 0;
-	__u64 time_ns, asker = 0;
+	__u64 time_ns, origin = 0;
 
 	if (!control.enabled || !disk)
 		return;
@@ -27,7 +27,9 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 		for (; bio_count < MERGED_BIOS_LIMIT && bio; bio_count++)
 			bio = bio->bi_next;
 		if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
-			asker = bio_of_flush(request);
+			origin = bio_of_flush(request);
+		else
+			origin = request->start_time_ns;
 	}
 	record = reserve(sizeof(*record), &control.lost_requests);
 	if (!record)
@@ -41,8 +43,23 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	record->flags = request->cmd_flags;
 	record->bio_count = bio_count;
 	record->error = error;
-	record->bio = asker;
+	record->origin = origin;
 	publish(record, sizeof(*record));
+}
+
+struct question {
+	__u64 request;
+};
+
+/*
+ * Asked by user space of a request that was issued long ago: nobody holds it, so that the device was
+ * done with it, though no program ran then. A kernel may refuse to run programs while a certain
+ * process runs (docs/live-tracing.md).
+ */
+SEC("syscall")
+int request_is_free(struct question *question)
+{
+	return !READ(request, question->request, ref);
 }
 
 SEC("tp_btf/block_rq_issue")

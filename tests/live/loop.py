@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.verify import completions
-
 MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
     "xfs": ("mkfs.xfs", "-q", "-f"),
@@ -59,7 +57,6 @@ def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
     with contextlib.ExitStack() as undo:
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
-        undo.enter_context(completions.by_the_worker(device))
         _run(*MAKE[filesystem], device)
         _run("mount", "-t", filesystem, device, str(directory))
         undo.callback(subprocess.run, ["umount", "--lazy", str(directory)], check=False)

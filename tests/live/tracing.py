@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from jojlab.guest.image.ready import agent_path
-from jojlab.verify import completions
 from tests.live.loop import need_filesystem, need_tracer
 
 Row = dict[str, Any]
@@ -81,7 +80,6 @@ class Bench:
         """Make a disk of what is in a file."""
         loop = run("losetup", *options, "-f", "--show", image)
         self.undo.callback(run, "losetup", "-d", loop)
-        self.undo.enter_context(completions.by_the_worker(loop))
         return loop
 
     def make(self, command: str, options: str = "", log: str = "") -> None:

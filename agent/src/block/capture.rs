@@ -171,6 +171,11 @@ impl Assembler {
         }
     }
 
+    /// The join under way.
+    pub fn joiner(&mut self) -> &mut Joiner {
+        &mut self.joiner
+    }
+
     /// No new bio will come: what was queued may still be issued and completed.
     pub fn end(&mut self) {
         self.joiner.end();

@@ -58,7 +58,7 @@ fn complete(address: u64, length_bytes: u32, time_ns: u64) -> Record {
 /// A flush for the bio of this serial.
 fn flush(address: u64, serial: u64, time_ns: u64) -> Record {
     let flush = request(address, u64::MAX, 0, 2 | PREFLUSH, time_ns);
-    Record::Issue(Request { bio: BIOS + serial, ..flush })
+    Record::Issue(Request { origin: BIOS + serial, ..flush })
 }
 
 fn fsync(tid: u32, inode: u64) -> Record {

@@ -20,7 +20,7 @@ use super::program::{Program, ProgramError};
 use super::records::decode::DecodeError;
 use super::requests::Disk;
 use super::requests::gaps::Gaps;
-use crate::device::{layers::Layer, number};
+use crate::device::{iostats, layers::Layer, number};
 use crate::trace::rows;
 
 /// Why a disk cannot be traced.
@@ -45,6 +45,12 @@ const SETTLED_NS: u64 = 2_000_000_000;
 /// What is not issued or complete after this time has got lost.
 const LATE_NS: u64 = 60_000_000_000;
 
+/// A request that takes so long is asked about, as often as that.
+const OVERDUE_NS: u64 = 1_000_000_000;
+
+/// What is not complete after this part of `REST` is asked about too.
+const ASKED: Duration = Duration::from_millis(50);
+
 /// Files that are kept in memory: some 60 MB.
 const FILES_KEPT: usize = 131_072;
 
@@ -64,6 +70,8 @@ pub struct Tracer {
     /// Program runs skipped by the kernel up to the last `start`, and up to the end of the tracing.
     skipped_before: u64,
     skipped_end: Option<u64>,
+    /// When requests that take long were asked about.
+    asked_ns: u64,
 }
 
 impl Tracer {
@@ -86,6 +94,7 @@ impl Tracer {
             lost_before: 0,
             skipped_before: 0,
             skipped_end: None,
+            asked_ns: 0,
         })
     }
 
@@ -160,13 +169,37 @@ impl Tracer {
     /// # Errors
     /// If a record is damaged.
     pub fn digest(&mut self) -> Result<usize, TracerError> {
+        self.feed()?;
+        let now_ns = now_ns();
+        if now_ns - self.asked_ns >= OVERDUE_NS {
+            self.asked_ns = now_ns;
+            self.ask(now_ns - OVERDUE_NS)?;
+        }
+        Ok(self.assembler.as_ref().map_or(0, Assembler::kept))
+    }
+
+    fn feed(&mut self) -> Result<(), TracerError> {
         self.drain();
         let bytes = self.program.take();
-        let Some(assembler) = &mut self.assembler else { return Ok(0) };
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
         for record in capture::decode_all(&bytes) {
             assembler.feed(record?, &self.symbols);
         }
-        Ok(assembler.kept())
+        Ok(())
+    }
+
+    /// Asks the kernel about requests that were issued before a time and not seen to complete.
+    fn ask(&mut self, before_ns: u64) -> Result<(), TracerError> {
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        let mut overdue = assembler.joiner().overdue(before_ns);
+        overdue.retain(|it| self.program.is_request_free(it.address));
+        if !overdue.is_empty() {
+            // One that completed just now was seen to, and its record came before it was free.
+            self.feed()?;
+        }
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        overdue.into_iter().for_each(|it| assembler.joiner().end_unseen(it));
+        Ok(())
     }
 
     /// The rows that are finished, and those of files that are forgotten now.
@@ -233,8 +266,24 @@ impl Tracer {
         while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
             std::thread::sleep(Duration::from_millis(5));
             self.digest()?;
+            if begin.elapsed() > ASKED {
+                self.ask(now_ns())?;
+            }
         }
+        self.believe_disks();
         self.end_skipping()
+    }
+
+    /// A disk that has nothing to do is done with what we saw issued: the only other witness of a
+    /// driver that takes bios.
+    fn believe_disks(&mut self) {
+        let Some(assembler) = &mut self.assembler else { return };
+        for disk in assembler.joiner().busy_disks() {
+            let folder = format!("/sys/dev/block/{}", number::text(disk));
+            if iostats::is_at_rest(Path::new(&folder)) {
+                assembler.joiner().end_all_unseen(disk);
+            }
+        }
     }
 
     /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.

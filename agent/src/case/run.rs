@@ -136,6 +136,8 @@ fn write_tables(
     let counted: Vec<_> = disks.iter().zip(SOURCES).collect();
     let mut reasons = agreement::differences(&capture.requests, &counters, &counted);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
+    // Times are what the lab is for.
+    reasons.extend(capture.gaps.untimed());
     reasons.extend(finished.incomplete_reasons.iter().cloned());
     let kernel = rustix::system::uname();
     let manifest = [

@@ -33,6 +33,13 @@ pub fn read(folder: &Path) -> io::Result<BTreeMap<String, i64>> {
     Ok(parse(&std::fs::read_to_string(folder.join("stat"))?))
 }
 
+/// The disk has no request under way, as far as its block layer counts any.
+pub fn is_at_rest(folder: &Path) -> bool {
+    let counts = std::fs::read_to_string(folder.join("queue/iostats"));
+    counts.is_ok_and(|text| text.trim() != "0")
+        && read(folder).is_ok_and(|found| found.get("in_flight") == Some(&0))
+}
+
 fn parse(stat: &str) -> BTreeMap<String, i64> {
     let fields: Vec<i64> = stat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     COUNTERS
@@ -44,6 +51,22 @@ fn parse(stat: &str) -> BTreeMap<String, i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_counts_nothing_is_not_taken_for_one_at_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_at_rest = |counts: &str, in_flight: u32| {
+            std::fs::create_dir_all(folder.path().join("queue")).unwrap();
+            std::fs::write(folder.path().join("queue/iostats"), counts).unwrap();
+            let stat = format!("10 1 80 5 20 2 160 6 {in_flight} 7 11");
+            std::fs::write(folder.path().join("stat"), stat).unwrap();
+            super::is_at_rest(folder.path())
+        };
+        assert!(is_at_rest("1\n", 0));
+        assert!(!is_at_rest("1\n", 3));
+        assert!(!is_at_rest("0\n", 0));
+        assert!(!super::is_at_rest(Path::new("/sys/no/such/disk")));
+    }
 
     #[test]
     fn the_counters_of_a_disk_have_the_names_of_the_lab() {

@@ -89,6 +89,7 @@ impl Output {
             ("skipped_runs", json!(gaps.skipped_runs)),
             ("unattributed_bytes", json!(gaps.unattributed_bytes)),
             ("edge_requests", json!(gaps.edge_requests)),
+            ("untimed_requests", json!(gaps.untimed_requests)),
             ("incomplete", json!(!reasons.is_empty())),
             ("incomplete_reasons", json!(reasons)),
         ];

@@ -130,6 +130,9 @@ impl Summary {
             gaps.incomplete_requests,
             gaps.failed_requests,
         ));
+        if let Some(untimed) = gaps.untimed() {
+            put(format!("{untimed}: their complete_ns is empty"));
+        }
         if gaps.edge_requests > 0 {
             let count = gaps.edge_requests;
             put(format!("{count} requests queued before the begin or after the end: left out"));
@@ -161,6 +164,7 @@ impl Summary {
             "unattributed_flushes": gaps.unattributed_flushes,
             "unissued_bios": gaps.unissued_bios,
             "incomplete_requests": gaps.incomplete_requests,
+            "untimed_requests": gaps.untimed_requests,
             "failed_requests": gaps.failed_requests,
             "edge_requests": gaps.edge_requests,
         })

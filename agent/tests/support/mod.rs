@@ -114,9 +114,6 @@ impl Mounted {
         mounted.device = run("losetup", &["-f", "--show", &image])?.trim().to_owned();
         let force = if filesystem == "ext4" { "-F" } else { "-f" };
         run(&format!("mkfs.{filesystem}"), &["-q", force, &mounted.device])?;
-        // Completions in the loop's own worker, not in whatever an interrupt meets: a kernel may
-        // run no programs in some process (docs/live-tracing.md).
-        mounted.set_queue("rq_affinity", 0)?;
         if max_sectors_kb > 0 {
             mounted.set_queue("max_sectors_kb", max_sectors_kb)?;
         }

@@ -187,6 +187,26 @@ impl Program {
         }
     }
 
+    /// Whether nobody holds the request at an address: it is complete. False where the kernel does
+    /// not answer.
+    pub fn is_request_free(&self, address: u64) -> bool {
+        let name = c"request_is_free".as_ptr();
+        // SAFETY: the object is loaded, and the name ends in NUL.
+        let program =
+            unsafe { bpf::bpf_object__find_program_by_name(self.object.0.as_ptr(), name) };
+        let mut question = address;
+        let mut options = bpf::bpf_test_run_opts {
+            sz: size_of::<bpf::bpf_test_run_opts>() as _,
+            ctx_in: (&raw mut question).cast(),
+            ctx_size_in: size_of_val(&question) as u32,
+            ..Default::default()
+        };
+        // SAFETY: the program is of the loaded object, and reads a question of this size.
+        let result =
+            unsafe { bpf::bpf_prog_test_run_opts(bpf::bpf_program__fd(program), &raw mut options) };
+        result == 0 && options.retval == 1
+    }
+
     /// Traces these disks (major << 20 | minor) from now on.
     ///
     /// # Errors
@@ -314,7 +334,10 @@ impl Object {
                 return Ok(links);
             }
             // SAFETY: `program` is of this object.
-            if !unsafe { bpf::bpf_program__autoload(program) } {
+            let (is_loaded, kind) =
+                unsafe { (bpf::bpf_program__autoload(program), bpf::bpf_program__type(program)) };
+            // One that is asked has nothing to be attached to.
+            if !is_loaded || kind == bpf::BPF_PROG_TYPE_SYSCALL {
                 continue;
             }
             // SAFETY: `program` is of this loaded object.

@@ -227,7 +227,7 @@ fn decode_request(mut fields: Fields) -> Request {
         flags: fields.u32(),
         bio_count: fields.u32(),
         error: fields.u32(),
-        bio: fields.u64(),
+        origin: fields.u64(),
     }
 }
 

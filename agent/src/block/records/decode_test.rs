@@ -162,5 +162,5 @@ fn a_request_is_decoded_by_the_offsets_of_event_h() {
     let Ok(Record::Issue(request)) = decode(&record) else { panic!("not an issue") };
     assert_eq!((request.device, request.time_ns, request.request), (7, 1000, 0xabc));
     assert_eq!((request.sector, request.length_bytes, request.flags), (2048, 4096, 0x801));
-    assert_eq!((request.bio_count, request.error, request.bio), (2, 10, 0xdef));
+    assert_eq!((request.bio_count, request.error, request.origin), (2, 10, 0xdef));
 }

@@ -164,5 +164,5 @@ pub struct Request {
     pub flags: u32,
     pub bio_count: u32,
     pub error: u32,
-    pub bio: u64,
+    pub origin: u64,
 }

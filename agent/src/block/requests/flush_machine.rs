@@ -259,7 +259,7 @@ impl World {
         self.machines[queue].flush = Flush::Issued;
         let running = self.machines[queue].running.clone();
         let bio = self.writes[running[0]].address;
-        self.tell(Record::Issue, Request { bio, ..flush_request(queue) });
+        self.tell(Record::Issue, Request { origin: bio, ..flush_request(queue) });
         self.served.push(running);
     }
 

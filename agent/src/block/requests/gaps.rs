@@ -9,8 +9,11 @@ pub struct Gaps {
     pub unattributed_flushes: u64,
     /// Bios of which a part was still queued at the end, or never came out of the queue.
     pub unissued_bios: u64,
-    /// Requests whose completion was not seen.
+    /// Requests whose completion was not seen, and of which no other witness says that they are
+    /// complete.
     pub incomplete_requests: u64,
+    /// Requests that are complete, as another witness says, at a time that nobody saw.
+    pub untimed_requests: u64,
     /// Requests that the device refused.
     pub failed_requests: u64,
     /// Of the lost events: programs that the kernel did not run, within themselves.
@@ -20,7 +23,13 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Why the tables are incomplete; none where nothing is missing.
+    /// What the tables lack of times; bytes and owners are there.
+    pub fn untimed(&self) -> Option<String> {
+        let count = self.untimed_requests;
+        (count > 0).then(|| format!("{count} requests are complete at a time that was not seen"))
+    }
+
+    /// Why the tables are incomplete; none where nothing is missing but times.
     pub fn reasons(&self, lost_events: u64) -> Vec<String> {
         let counts = [
             (lost_events, "events of the tracer were lost"),

@@ -10,7 +10,7 @@ pub mod gaps;
 mod pieces;
 mod queued_bio;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use crate::block::causes::Cause;
@@ -47,8 +47,15 @@ struct OpenRequest {
     sector: u64,
     length_bytes: u32,
     left_bytes: u64,
-    /// Of a flush: the bio that it is for.
-    bio: u64,
+    origin: u64,
+    device: u32,
+}
+
+/// A request that the driver has had for long: its address, and its number as a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    pub address: u64,
+    request_id: i64,
 }
 
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
@@ -148,7 +155,7 @@ impl Joiner {
         let again = self.open.get(&request.request).filter(|open| {
             open.sector == request.sector
                 && open.length_bytes == request.length_bytes
-                && open.bio == request.bio
+                && open.origin == request.origin
         });
         if let Some(open) = again
             && let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize)
@@ -177,7 +184,7 @@ impl Joiner {
 
     /// A flush that the block layer made has no bio, and a kworker issues it.
     fn issue_flush(&mut self, request: &Request) {
-        let asker = self.flush_askers.find(request.device, request.bio);
+        let asker = self.flush_askers.find(request.device, request.origin);
         if asker.is_none() {
             if self.is_of_others(request) {
                 self.gaps.edge_requests += 1;
@@ -224,15 +231,15 @@ impl Joiner {
         let asker_file = asker.and_then(|asker| asker.file);
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
-        let Request { sector, length_bytes, bio, .. } = *request;
+        let Request { device, sector, length_bytes, origin, .. } = *request;
         let left_bytes = match request.flags & OPERATION_MASK {
             OPERATION_FLUSH => 0,
             _ => u64::from(length_bytes),
         };
-        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, bio };
-        if let Some(lost) = self.open.insert(request.request, open) {
+        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, origin, device };
+        if let Some(done) = self.open.insert(request.request, open) {
             // Its address was used again: the completion in between was not seen.
-            self.give_up(lost.request_id);
+            self.end_untimed(done.request_id);
         }
     }
 
@@ -252,10 +259,49 @@ impl Joiner {
         }
     }
 
-    fn give_up(&mut self, request_id: i64) {
+    /// Requests that were issued before a time and are not complete, as far as was seen. None of a
+    /// driver that takes bios: those have no address of their own.
+    pub fn overdue(&self, before_ns: u64) -> Vec<Overdue> {
+        let is_late = |open: &OpenRequest| {
+            let draft = self.drafts.get((open.request_id - self.first_id) as usize);
+            draft.is_some_and(|draft| draft.row.issue_ns < before_ns as i64)
+        };
+        let late = self.open.iter().filter(|(_, it)| !self.takes_bios(it.device) && is_late(it));
+        late.map(|(&address, open)| Overdue { address, request_id: open.request_id }).collect()
+    }
+
+    /// The device is done with a request, as another witness says. Nothing where its completion
+    /// was seen meanwhile.
+    pub fn end_unseen(&mut self, overdue: Overdue) {
+        let Overdue { address, request_id } = overdue;
+        if self.open.get(&address).is_some_and(|open| open.request_id == request_id) {
+            self.open.remove(&address);
+            self.end_untimed(request_id);
+        }
+    }
+
+    /// Nothing is under way on a disk, as another witness says.
+    pub fn end_all_unseen(&mut self, device: u32) {
+        let mut of_disk = Vec::new();
+        self.open.retain(|_, open| {
+            let stays = open.device != device;
+            if !stays {
+                of_disk.push(open.request_id);
+            }
+            stays
+        });
+        of_disk.into_iter().for_each(|request_id| self.end_untimed(request_id));
+    }
+
+    /// The disks that have requests under way, as far as was seen.
+    pub fn busy_disks(&self) -> BTreeSet<u32> {
+        self.open.values().map(|open| open.device).collect()
+    }
+
+    fn end_untimed(&mut self, request_id: i64) {
         if let Some(draft) = self.drafts.get_mut((request_id - self.first_id) as usize) {
             draft.done = true;
-            self.gaps.incomplete_requests += 1;
+            self.gaps.untimed_requests += 1;
         }
     }
 
@@ -333,3 +379,7 @@ impl Joiner {
         (bios, runs)
     }
 }
+
+#[cfg(test)]
+#[path = "unseen_test.rs"]
+mod unseen_test;
