@@ -5,7 +5,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from jojlab.cli import app
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
 
@@ -157,3 +159,62 @@ def test_the_version_is_that_of_the_package() -> None:
     answer = joj("--version")
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout == f"joj {metadata.version('jojlab')}\n"
+
+
+def in_process(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
+    shown = in_process("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit")
+    assert shown.exit_code == 0
+    assert [line.split() for line in shown.stdout.splitlines()[1:3]] == [
+        ["journal_mode:", "truncate", "wal"],
+        ["68", "KiB", "28", "KiB"],
+    ]
+    csv = in_process(
+        "show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit", "--csv"
+    )
+    assert csv.stdout == (
+        "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69632.0,28672.0\n"
+    )
+    rows = in_process("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
+    assert rows[0].startswith("case_id,status,seeds,filesystem,journal_mode,throughput_tps,")
+    assert [row.split(",journal_mode=")[1][:3] for row in rows[1:]] == ["wal", "tru", "off"]
+    fastest = in_process("show", run.path, "--sort", "bytes_per_commit", "--json")
+    assert json.loads(fastest.stdout)["cases"][0]["case"]["journal_mode"] == "wal"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by", "jurnal_mode"], "did you mean 'journal_mode'"),
+        (["--by", "journal_mode", "--sort", "throughput_tps"], "exclude each other"),
+        (["--csv", "--json"], "exclude each other"),
+        (["--sort", "nothing"], "neither a figure nor a field"),
+        (["--hash", "--csv"], "--hash stands alone"),
+    ],
+)
+def test_show_tells_wrong_use(run: RunFolder, options: list[str], words: str) -> None:
+    answer = in_process("show", run.path, *options)
+    assert answer.exit_code == 2 and words in answer.stderr
+
+
+def test_query_has_the_figures_of_each_capture(run: RunFolder) -> None:
+    sql = (
+        "SELECT case_id, seed, journal_mode, bytes_per_commit, ftl_wa, transactions FROM figures "
+        "WHERE seed = 1"
+    )
+    rows = json.loads(in_process("query", run.path, sql, "--json").stdout)
+    assert rows == [
+        {"case_id": f"filesystem=ext4,journal_mode={mode}", "seed": 1, "journal_mode": mode,
+         "bytes_per_commit": of_one, "ftl_wa": None, "transactions": 12}
+        for mode, of_one in (("truncate", 69632), ("wal", 28672))
+    ]  # fmt: skip
+    absent = in_process("query", run.path, "SELECT sum(ftl_wa) AS s FROM figures", "--json")
+    assert json.loads(absent.stdout) == [{"s": None}]
+    joined = (
+        "SELECT count(*) AS n FROM figures JOIN transactions USING (case_id, seed) "
+        "WHERE phase = 'commit'"
+    )
+    assert json.loads(in_process("query", run.path, joined, "--json").stdout) == [{"n": 48}]

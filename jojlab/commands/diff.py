@@ -34,7 +34,7 @@ def diff(
     from jojlab.trace.run_folder import RunFolder
 
     old, new = RunFolder.open(run_a), RunFolder.open(run_b)
-    comparison = compare(summarise(old), summarise(new))
+    comparison = compare(summarise(old, figures_only=True), summarise(new, figures_only=True))
     if as_json:
         print(json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False))
     else:

@@ -14,6 +14,8 @@ from jojlab.errors import UseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from jojlab.trace.run_folder import RunFolder
+
 
 def query(
     run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
@@ -25,13 +27,16 @@ def query(
 
     The tables are requests, page_runs, files, transactions, counters and manifest, over all
     captures, with case_id, seed and the fields of the case (filesystem, journal_mode ...) added; a
-    field with the name of a column is there as case_NAME. The query reads nothing else.
+    field with the name of a column is there as case_NAME. figures has a row a capture, with every
+    figure of joj list figures as a column, null where the capture has none. The query reads nothing
+    else.
 
     \b
     Examples:
       joj query RUN "SELECT block_type, sum(length_bytes) FROM page_runs GROUP BY ALL"
       joj query RUN "SELECT journal_mode, count(*) FROM requests
                      WHERE operation = 'flush' AND phase = 'commit' GROUP BY ALL" --csv
+      joj query RUN "SELECT filesystem, median(throughput_tps) FROM figures GROUP BY ALL"
       joj query RUN "DESCRIBE requests"
     """
     if as_json and as_csv:
@@ -39,7 +44,8 @@ def query(
     from jojlab.trace.run_folder import RunFolder
     from jojlab.trace.sql import query as run_query
 
-    answer = run_query(RunFolder.open(run), sql)
+    folder = RunFolder.open(run)
+    answer = run_query(folder, sql, {"figures": lambda: _figures(folder)})
     if as_json:
         _refuse_twins(answer.column_names)
         print(json.dumps(answer.to_pylist(), indent=1, ensure_ascii=False, default=str))
@@ -51,6 +57,16 @@ def query(
         writer.writerows(_rows(answer))
     else:
         _print_table(answer)
+
+
+def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:
+    """Return the figures of every capture, in the order of the run."""
+    from jojlab.analysis.figures.case_figures import FIGURES, capture_figures
+    from jojlab.trace.run_tables import open_tables
+
+    found = capture_figures(open_tables(run))
+    order = [(entry.case_id, capture.seed) for entry in run.cases for capture in entry.captures]
+    return {key: {name: found[key].get(name) for name in FIGURES} for key in order if key in found}
 
 
 def _print_table(answer: pa.Table) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, UseError
+from jojlab.errors import FINE, INCOMPLETE, DataError, UseError
 
 if TYPE_CHECKING:
     from jojlab.analysis.run.summary import RunSummary
@@ -23,6 +25,16 @@ def show(
     characterise: Annotated[
         bool, typer.Option("--characterise", help="What kind of I/O it was, by count and bytes.")
     ] = False,
+    by: Annotated[
+        str, typer.Option(metavar="FIELD,FIELD", help="One figure by fields; the last one across.")
+    ] = "",
+    figure: Annotated[
+        str, typer.Option(metavar="FIGURE", help="The figure of --by; several with commas.")
+    ] = "throughput_tps",
+    sort: Annotated[
+        str, typer.Option(metavar="NAME", help="Order of the cases, by a figure or field; -NAME.")
+    ] = "",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line a case.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     hash_only: Annotated[
         bool, typer.Option("--hash", help="Print the sha256 of the tables' contents alone.")
@@ -35,23 +47,35 @@ def show(
       joj show runs/first-look
       joj show runs/first-look --case ext4-wal
       joj show runs/first-look --json | jq '.cases[].figures.throughput_tps'
+      joj show runs/journal-modes --by filesystem,journal_mode --figure latency_ns_p99
+      joj show runs/journal-modes --sort -throughput_tps
+      joj show runs/journal-modes --csv > figures.csv
       joj show runs/first-look --characterise
       joj show runs/first-look --hash
 
     --characterise counts reads and writes by file kind, block type, who waits, sequential or
     random, and size. A run without transactions, such as an imported trace, is shown so anyway.
 
+    --by has a table with the values of the last field across; fields that the experiment varies and
+    that are not named stand beside the rows. joj list has the names of figures and fields.
+
     Exit code 4 when events were lost, bytes have no owner, or a case failed.
     """
+    _refuse(
+        {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},
+        {"--csv": as_csv, "--json": as_json},
+    )
     from jojlab.trace.run_folder import RunFolder
 
     folder = RunFolder.open(run)
     if hash_only:
-        if case or as_json or characterise:
+        if case or as_json or as_csv or characterise or by or sort:
             raise UseError("--hash stands alone", "leave out the other options")
         print(folder.content_hash())
         return
+    from jojlab.analysis.run.pivot import by_figure
     from jojlab.analysis.run.summary import summarise, summary_json
+    from jojlab.report.terminal.cases import write_cases
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import (
         print_case,
@@ -60,9 +84,17 @@ def show(
         print_warnings,
     )
 
-    summary = summarise(folder, only=case)
+    # What a list of cases does not show takes most of the time.
+    listed = by or as_csv or as_json or (not case and len(folder.cases) > 1)
+    summary = summarise(folder, only=case, figures_only=bool(listed))
+    if sort:
+        summary = replace(summary, cases=tuple(by_figure(summary, sort)))
     captured = any(entry.seeds for entry in summary.cases)
-    if captured and (characterise or not (summary.measured or as_json)):
+    if by:
+        _show_pivots(summary, by.split(","), figure.split(","), as_csv=as_csv, as_json=as_json)
+    elif as_csv:
+        write_cases(sys.stdout, summary.cases)
+    elif captured and (characterise or not (summary.measured or as_json)):
         _show_kinds(folder, summary, as_json=as_json)
     elif as_json:
         print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
@@ -73,6 +105,42 @@ def show(
     else:
         print_summary(terminal(), summary)
     raise typer.Exit(INCOMPLETE if summary.incomplete or summary.unfinished else FINE)
+
+
+def _refuse(views: dict[str, str | bool], forms: dict[str, bool]) -> None:
+    """Raise UseError for options that exclude each other."""
+    for pair in (("--by", "--sort"), ("--by", "--case"), ("--by", "--characterise")):
+        if all(views[name] for name in pair):
+            raise UseError(f"{pair[0]} and {pair[1]} exclude each other", "leave one out")
+    if all(forms.values()):
+        raise UseError("--csv and --json exclude each other", "leave one out")
+    if views["--characterise"] and forms["--csv"]:
+        raise UseError("--characterise and --csv exclude each other", "use --json")
+
+
+def _show_pivots(
+    summary: RunSummary, by: list[str], figures: list[str], *, as_csv: bool, as_json: bool
+) -> None:
+    """Print each figure by the fields."""
+    from jojlab.analysis.run.pivot import pivot, pivot_json
+    from jojlab.report.terminal.cases import print_pivot, write_pivot
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.summary import print_warnings
+
+    if not summary.measured:
+        raise DataError("no case of this run has figures", "see the reasons: joj show RUN")
+    found = [pivot(summary, by, figure) for figure in figures]
+    if as_json:
+        rows = [row for each in found for row in pivot_json(each)]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    for each in found:
+        if as_csv:
+            write_pivot(sys.stdout, each)
+        else:
+            print_pivot(terminal(), each, summary)
+    if not as_csv:
+        print_warnings(terminal(), summary)
 
 
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:

@@ -1,14 +1,15 @@
 """Answers SQL over the tables of a run, read-only and without access to any file.
 
 Every table of schema/ is there with the columns case_id, seed and the fields of its case added; a
-field that has the name of a column (device) is added as case_device.
+field that has the name of a column (device) is added as case_device. The caller may add tables of
+its own, a row a capture, which are made when a query names them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -22,8 +23,17 @@ from jojlab.trace.schema import TABLES, table_schema
 _SHOW_COLUMNS = "name the tables' columns with: joj query RUN 'DESCRIBE requests'"
 
 
-def query(run: RunFolder, sql: str) -> pa.Table:
-    """Run one SELECT; raises UseError when it is not one, or DuckDB refuses it."""
+# Columns by name, with a value for each (case_id, seed).
+Made = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+def query(
+    run: RunFolder, sql: str, made: Mapping[str, Callable[[], Made]] | None = None
+) -> pa.Table:
+    """Run one SELECT; raises UseError when it is not one, or DuckDB refuses it.
+
+    `made` are further tables by name; a value that a capture lacks is null.
+    """
     captures = [(entry, seed, capture) for entry, seed, capture in run.captures()]
     if not captures:
         raise DataError(f"{run.path}: no case of this run has finished", "see: joj show RUN")
@@ -39,6 +49,11 @@ def query(run: RunFolder, sql: str) -> pa.Table:
                 [file_patterns(paths)],
             )
             connection.unregister("owners")
+        for table, make in (made or {}).items():
+            if table in _words(sql):
+                connection.register("made", _made(make(), [entry for entry, _, _ in captures]))
+                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
+                connection.unregister("made")
         # From here on the SQL of the user: no files, no network, no Python variables.
         connection.execute("SET enable_external_access = false")
         connection.execute("SET python_enable_replacements = false")
@@ -60,8 +75,31 @@ def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
             )
     except duckdb.Error as error:
         raise UseError(f"not SQL: {error}", _SHOW_COLUMNS) from error
-    named = set(re.findall(r"\w+", sql.lower()))  # may load one too many, never one too few
-    return [table for table in TABLES if table in named] or list(TABLES)
+    return [table for table in TABLES if table in _words(sql)] or list(TABLES)
+
+
+def _words(sql: str) -> set[str]:
+    """Return the words of `sql`, tables among them: may load one too many, never one too few."""
+    return set(re.findall(r"\w+", sql.lower()))
+
+
+def _made(rows: Made, entries: Sequence[CaseEntry]) -> pa.Table:
+    """Return one row per capture: case_id, seed, the fields of its case, and what was made."""
+    cases = {entry.case_id: entry.case for entry in entries}
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    columns: dict[str, pa.Array] = {
+        "case_id": pa.array([case_id for case_id, _ in rows], pa.string()),
+        "seed": pa.array([seed for _, seed in rows], pa.int64()),
+    }
+    for name in dict.fromkeys(name for case_id, _ in rows for name in cases[case_id]):
+        taken = name in columns or name in names
+        values = [cases[case_id].get(name) for case_id, _ in rows]
+        columns[f"case_{name}" if taken else name] = _column(values)
+    for name in names:
+        values = [row.get(name) for row in rows.values()]
+        absent = all(value is None for value in values)
+        columns[name] = pa.array(values, pa.float64()) if absent else _column(values)
+    return pa.table(columns)
 
 
 def _owners(table: str, paths: list[str], entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
@@ -84,5 +122,7 @@ def _column(values: list[Any]) -> pa.Array:
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return pa.array(values)
+    if kinds == {int, float}:
+        return pa.array([None if value is None else float(value) for value in values])
     texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
     return pa.array(texts, pa.string())

@@ -96,11 +96,13 @@ class RunSummary:
         return replace(self, cases=tuple(case for case in self.cases if case.case_id == case_id))
 
 
-def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> RunSummary:
+def summarise(
+    run: RunFolder, *, only: str = "", with_traffic: bool = False, figures_only: bool = False
+) -> RunSummary:
     """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
     A run without a capture has none. Its traffic takes longer, and is for reports, as are fine bins
-    of its latencies.
+    of its latencies. With `figures_only` there are no bills, traces and bins.
     """
     if only:
         run = replace(run, cases=[run.case(only)])
@@ -110,7 +112,7 @@ def summarise(run: RunFolder, *, only: str = "", with_traffic: bool = False) -> 
     figures = case_figures(tables) if tables else {}
     missing = completeness(tables) if tables else {}
     # A run of several experiments has hundreds of cases; each has its bill by joj show --case.
-    detailed = only or not composed
+    detailed = (only or not composed) and not figures_only
     bills = commit_bills(tables, missing) if tables and detailed else {}
     traces = commit_traces(tables) if tables and detailed else {}
     moved = traffic(tables) if tables and detailed and with_traffic else {}

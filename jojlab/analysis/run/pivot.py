@@ -1,0 +1,144 @@
+"""How does one figure depend on the fields of the cases? A table with one field across.
+
+Reads the summary of a run; gives rows and columns. Every case has a place of its own: axes of the
+experiment that are not asked for stand beside the rows, so that no cell holds several cases.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jojlab.analysis.figures.case_figures import FIGURES, Number
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.errors import UseError
+
+# Axes that are no field of a case: its variant, and its part of a run of several experiments.
+VARIANT, EXPERIMENT = "variant", "experiment"
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """One figure: `down` are the axes of the rows, `across` that of the columns.
+
+    `rows` are the values of `down`, then a cell for each of `columns`: the median over the seeds,
+    and the case that it is of; None where there is no such case, or it lacks the figure.
+    """
+
+    figure: str
+    down: tuple[str, ...]
+    across: str
+    columns: tuple[Any, ...]
+    rows: tuple[tuple[tuple[Any, ...], tuple[tuple[Number, CaseSummary] | None, ...]], ...]
+
+
+def pivot(summary: RunSummary, by: Sequence[str], figure: str) -> Pivot:
+    """Arrange `figure` of the measured cases by fields, of which the last stands across.
+
+    Raises UseError for a name that is no field of a case, or no figure.
+    """
+    if figure not in FIGURES:
+        raise UseError(f"no figure {figure!r}{_nearest(figure, FIGURES)}", "see joj list figures")
+    places = _places(summary)
+    axes = _axes(summary, places)
+    known = dict.fromkeys(name for place in places for name in place)
+    for name in by:
+        if name not in known:
+            remedy = f"the cases differ in: {', '.join(axes)}" if axes else "there is one case"
+            raise UseError(f"--by {name}: no field of a case{_nearest(name, known)}", remedy)
+    if len(set(by)) < len(by):
+        raise UseError(f"--by {','.join(by)}: a field is named twice", "name each field once")
+    *named, across = by
+    down = (*named, *(axis for axis in axes if axis not in by))
+    columns = tuple(dict.fromkeys(place.get(across) for place in places))
+    rows: dict[tuple[Any, ...], dict[Any, tuple[Number, CaseSummary]]] = {}
+    for place, case in zip(places, summary.measured, strict=True):
+        cells = rows.setdefault(tuple(place.get(name) for name in down), {})
+        if figure in case.figures.median:
+            cells[place.get(across)] = (case.figures.median[figure], case)
+    return Pivot(
+        figure,
+        down,
+        across,
+        columns,
+        tuple((key, tuple(cells.get(value) for value in columns)) for key, cells in rows.items()),
+    )
+
+
+def by_figure(summary: RunSummary, name: str) -> list[CaseSummary]:
+    """Return the cases in the order of a figure or a field; "-name": from the largest down.
+
+    Those without it come last. Raises UseError for a name that is neither.
+    """
+    key = name.removeprefix("-")
+    fields = dict.fromkeys(field for case in summary.cases for field in case.case)
+    if key not in FIGURES and key not in fields:
+        raise UseError(
+            f"--sort {name}: neither a figure nor a field{_nearest(key, (*FIGURES, *fields))}",
+            "see joj list figures and joj list fields",
+        )
+
+    def value(case: CaseSummary) -> Any:
+        return (case.figures.median if key in FIGURES else case.case).get(key)
+
+    having = [case for case in summary.cases if value(case) is not None]
+    mixed = len({isinstance(value(case), str) for case in having}) > 1
+    having.sort(key=lambda c: str(value(c)) if mixed else value(c), reverse=name != key)
+    return having + [case for case in summary.cases if value(case) is None]
+
+
+def pivot_json(found: Pivot) -> list[dict[str, Any]]:
+    """Return a pivot as rows: the values of its axes, and `cells` by the value across."""
+    return [
+        {
+            **dict(zip(found.down, key, strict=True)),
+            "figure": found.figure,
+            "across": found.across,
+            "cells": {
+                _text(column): None if cell is None else cell[0]
+                for column, cell in zip(found.columns, cells, strict=True)
+            },
+        }
+        for key, cells in found.rows
+    ]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _places(summary: RunSummary) -> list[dict[str, Any]]:
+    """Return the fields of each measured case, with its part and variant where there are such."""
+    found = []
+    for case in summary.measured:
+        fields = dict(case.case)
+        part = next((part for part in summary.parts if case.case_id in part.case_ids), None)
+        if part and summary.is_composed:
+            fields = {EXPERIMENT: part.name, **fields}
+        if part and part.variants:
+            fields = {VARIANT: part.variant_of.get(case.case_id, ""), **fields}
+        found.append(fields)
+    return found
+
+
+def _axes(summary: RunSummary, places: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the fewest axes that tell the cases apart: the experiment's, else all that differ."""
+    asked = [axis for part in summary.parts for axis in part.axes]
+    for names in ([EXPERIMENT, VARIANT, *asked], [name for place in places for name in place]):
+        axes = [
+            name
+            for name in dict.fromkeys(names)
+            if len({json.dumps(place.get(name)) for place in places}) > 1
+        ]
+        keys = {json.dumps([place.get(name) for name in axes]) for place in places}
+        if len(keys) == len(places):
+            return axes
+    return axes
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,59 @@
+"""Prints cases as a list to be read by a program, and a figure by the fields of the cases."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.run.pivot import Pivot
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report.terminal.console import new_table
+from jojlab.report.words import text
+
+
+def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
+    """Print one figure in its own unit; a case that lacks a seed is marked."""
+    console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure])}")
+    # The field across stands before its values.
+    heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
+    table = new_table(*((name, "left") for name in found.down), *heads)
+    for key, cells in found.rows:
+        shown = [
+            "–"
+            if cell is None
+            else text.figure(found.figure, cell[0]) + (" *" if summary.partial(cell[1]) else "")
+            for cell in cells
+        ]
+        table.add_row(*(escape("–" if v is None else str(v)) for v in key), "", *shown)
+    console.print(table)
+    if any(summary.partial(cell[1]) for _, cells in found.rows for cell in cells if cell):
+        console.print("[yellow]*[/yellow] not every seed was measured")
+
+
+def write_pivot(stream: TextIO, found: Pivot) -> None:
+    """Write a pivot as CSV: the figure's name, the axes, and a column for each value across."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["figure", *found.down, *(f"{found.across}={v}" for v in found.columns)])
+    for key, cells in found.rows:
+        writer.writerow([found.figure, *key, *("" if cell is None else cell[0] for cell in cells)])
+
+
+def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
+    """Write a line a case as CSV: its fields, its seeds, and the medians of its figures."""
+    fields = list(dict.fromkeys(name for case in cases for name in case.case))
+    figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
+    # A few figures have the name of a field, such as transactions.
+    heads = [f"case_{name}" if name in figures else name for name in fields]
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["case_id", "status", "seeds", *heads, *figures])
+    for case in cases:
+        writer.writerow(
+            [case.case_id, case.status, len(case.figures.seeds)]
+            + [case.case.get(name, "") for name in fields]
+            + [case.figures.median.get(name, "") for name in figures]
+        )
