@@ -10,11 +10,11 @@ import typer
 
 def cache(
     empty: Annotated[
-        bool, typer.Option("--empty", help="Remove everything; it can all be made again.")
+        bool, typer.Option("--empty", help="Remove all that no running command uses.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the size of the cache by kind, or empty it.
+    """Show the size of the cache by kind, or empty it: all in it can be made again.
 
     The cache is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
 
@@ -26,13 +26,15 @@ def cache(
     from jojlab.guest.cache import Cache
 
     store = Cache.default()
-    if empty:
-        store.empty()
+    left = [str(path) for path in store.empty()] if empty else []
     sizes = store.sizes()
     if as_json:
-        print(json.dumps({"folder": str(store.root), "bytes": sizes}, indent=1))
+        found = {"folder": str(store.root), "bytes": sizes}
+        print(json.dumps({**found, "left_in_use": left} if empty else found, indent=1))
         return
     print(store.root)
     for kind, size_bytes in sizes.items():
         print(f"  {kind:<10} {size_bytes / 1e6:10.1f} MB")
     print(f"  {'all':<10} {sum(sizes.values()) / 1e6:10.1f} MB")
+    if left:
+        print(f"{len(left)} left, which a running command uses")

@@ -1,8 +1,8 @@
 """The cache folder: kernels, images, snapshots and results of cases, each under its content hash.
 
-Entries appear by one rename and are never changed afterwards, so readers need no lock; builders
-of the same entry take turns through a lock file. Whatever is here can be made again: a damaged
-entry is dropped, and emptying the folder costs only time.
+Entries appear by one rename and are never changed afterwards; builders of the same entry take
+turns through a lock file. Whatever is here can be made again: a damaged entry is dropped, and
+emptying the folder costs only time, as what a running process uses is left (in_use.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.errors import MachineError
+from jojlab.guest import in_use
 
 KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "vega")
 INDEX = "index.json"
@@ -65,7 +66,7 @@ class Cache:
         with self.lock("work"):
             parent = self.folder("work")
             for left in parent.iterdir():
-                _remove_unless_locked(left)
+                _remove_unless_locked(left)  # its owner may be removing it just now
             with disk_errors(parent):
                 path = Path(tempfile.mkdtemp(dir=parent))
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -78,13 +79,15 @@ class Cache:
             os.close(descriptor)
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The folder of the entry; `build` fills an empty one when there is none yet."""
+        """The folder of the entry; `build` fills an empty one when there is none yet.
+
+        Nobody who empties the cache takes it away for as long as this process lives.
+        """
         final = self.folder(kind) / key
-        if final.is_dir():
-            return final
-        with self.lock(f"{kind}-{key}"):
-            if not final.is_dir():
-                self._publish(final, build)
+        while not in_use.hold(final):
+            with self.lock(f"{kind}-{key}"):
+                if not final.is_dir():
+                    self._publish(final, build)
         return final
 
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
@@ -100,7 +103,7 @@ class Cache:
                     raise
 
     def drop(self, kind: str, key: str) -> None:
-        """Removes an entry; readers see it whole or not at all."""
+        """Removes an entry, whoever uses it; readers see it whole or not at all."""
         with self.work_dir() as work, contextlib.suppress(FileNotFoundError):
             (self.folder(kind) / key).rename(work / "dropped")
 
@@ -110,16 +113,16 @@ class Cache:
         Returns file contents by name, or None when the case must be run.
         """
         folder = self.folder("results") / key
-        try:
-            index = json.loads((folder / INDEX).read_bytes())
-            files = {name: (folder / name).read_bytes() for name, _ in index.items()}
-            if all(_sha256(content) == index[name] for name, content in files.items()):
-                return files
-        except FileNotFoundError:
-            if not folder.exists():
+        with in_use.held(folder) as there:
+            if not there:
                 return None
-        except (ValueError, TypeError, AttributeError, IsADirectoryError):
-            pass
+            try:
+                index = json.loads((folder / INDEX).read_bytes())
+                files = {name: (folder / name).read_bytes() for name, _ in index.items()}
+                if all(_sha256(content) == index[name] for name, content in files.items()):
+                    return files
+            except (ValueError, TypeError, AttributeError, FileNotFoundError, IsADirectoryError):
+                pass
         self.drop("results", key)
         return None
 
@@ -140,17 +143,24 @@ class Cache:
             kind: sum(_disk_bytes(path) for path in (self.root / kind).rglob("*")) for kind in KINDS
         }
 
-    def empty(self) -> None:
-        """Removes every entry; what running cases work on is left to them.
+    def empty(self) -> list[Path]:
+        """Removes every entry that nobody uses; returns the others, whose processes go on.
 
         Of a folder that is linked in from elsewhere, the link alone is removed.
         """
-        for kind in KINDS:
-            if (self.root / kind).is_symlink():
-                (self.root / kind).unlink()
-                continue
-            for path in self.folder(kind).iterdir():
-                self.drop(kind, path.name)
+        left = []
+        with self.work_dir() as work:
+            for kind in KINDS:
+                if (self.root / kind).is_symlink():
+                    (self.root / kind).unlink(missing_ok=True)
+                    continue
+                for path in sorted(self.folder(kind).iterdir()):
+                    with in_use.unused(path) as free:
+                        if free:
+                            path.rename(work / f"{kind}-{path.name}")
+                        elif path.exists():
+                            left.append(path)
+        return left
 
 
 # A tool that failed with less left than this wanted more: the flash module takes 1 MiB to build.
@@ -206,11 +216,8 @@ def _disk_bytes(path: Path) -> int:
 
 
 def _remove_unless_locked(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(descriptor)
+    with in_use.unused(path) as free:
+        if free and path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif free:
+            path.unlink(missing_ok=True)

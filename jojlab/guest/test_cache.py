@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.errors import MachineError
+from jojlab.guest import in_use
 from jojlab.guest.cache import Cache, disk_errors
 
 FILES = {"requests.parquet": b"\x00PAR1", "manifest.json": b"{}"}
@@ -101,6 +102,32 @@ def test_sizes_count_what_empty_removes(cache: Cache) -> None:
     cache.empty()
     assert set(cache.sizes().values()) == {0}
     assert cache.lookup("key") is None
+
+
+def test_emptying_leaves_what_is_in_use(cache: Cache) -> None:
+    def build(folder: Path) -> None:
+        (folder / "state").write_text("whole")
+
+    used = cache.entry("snapshots", "key", build)
+    cache.store("key", FILES)
+    with in_use.held(cache.root / "results/key") as there:
+        assert there
+        assert set(cache.empty()) == {used, cache.root / "results/key"}
+        assert cache.lookup("key") == FILES
+    assert cache.empty() == [used]
+    assert (used / "state").read_text() == "whole"
+    # A damaged one is dropped whoever uses it, and the new one is held as well.
+    cache.drop("snapshots", "key")
+    assert cache.entry("snapshots", "key", build) == used
+    assert cache.empty() == [used]
+
+
+def test_what_is_gone_is_not_in_use(cache: Cache, tmp_path: Path) -> None:
+    with in_use.unused(tmp_path / "gone") as free, in_use.held(tmp_path / "gone") as there:
+        assert not free and not there
+    (cache.folder("work") / "file").write_text("stray")
+    with cache.work_dir() as work:  # its owner removes one at the moment when another looks
+        assert list(work.parent.iterdir()) == [work]
 
 
 @pytest.mark.parametrize(
