@@ -5,10 +5,11 @@ interrupted run goes on where it stopped when it is asked again.
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
+import functools
 import json
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,10 +21,10 @@ from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.devices import by_wall_clock, profile_of, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
+from jojlab.experiment.tries import failure, tried
 from jojlab.guest.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import ready_image, ready_wall_image
-from jojlab.guest.process import kill_all
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
 from jojlab.guest.wall_clock import host, run_by_wall_clock
 from jojlab.trace.run_folder import RunFolder
@@ -47,6 +48,9 @@ class Watcher(Protocol):
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
         """One case and seed is at `stage` of run_case; called by the thread that runs it."""
+
+    def again(self, step: Step) -> None:
+        """One case and seed failed and is tried once more; by the thread that called execute."""
 
     def finished(self, step: Step) -> None:
         """One case and seed is done; called by the thread that called execute."""
@@ -122,24 +126,24 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
         experiment_toml=experiment.text,
     )
     todo = _todo(experiment, lab)
+
+    def again(number: int, why: str) -> None:
+        case, seed = todo[number][0]
+        watcher.again(Step(case.case_id, seed, failure=why))
+
     with (
         run.many_changes(),
         lab.cache.work_dir() as work,
-        concurrent.futures.ThreadPoolExecutor(lab.options.jobs) as pool,
+        ThreadPoolExecutor(lab.options.jobs) as pool,
     ):
-        futures: dict[Future[_Had], list[tuple[Case, int]]] = {}
         for case in experiment.cases:
             if case.skip:
                 run.mark(case.case_id, "skipped", case.skip)
-        try:
-            for same in todo:
-                futures[pool.submit(_run, lab, *same[0], work, watcher)] = same
-            for future in concurrent.futures.as_completed(futures):
-                for case, seed in futures[future]:
+        tasks = [functools.partial(_run, lab, *same[0], work, watcher) for same in todo]
+        with contextlib.closing(tried(pool, enumerate(tasks), again)) as done:
+            for number, future in done:
+                for case, seed in todo[number]:
                     watcher.finished(_finish(run, case, seed, future))
-        except BaseException:
-            abandon(futures)
-            raise
     return run
 
 
@@ -181,14 +185,6 @@ def shift_of(case: Case, profiles: Mapping[str, Profile]) -> int:
     """Return the icount_shift of a case's device; 0 where it is emulated, and nothing counts."""
     profile = profile_of(case.settings, profiles)
     return profile.icount_shift if profile else 0
-
-
-def abandon(futures: Iterable[Future[Any]]) -> None:
-    """Drop the cases that wait, and kill guests until none runs: one may be about to start."""
-    running = [future for future in futures if not future.cancel()]
-    while running:
-        kill_all()
-        running = list(concurrent.futures.wait(running, timeout=0.1).not_done)
 
 
 def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
@@ -235,5 +231,6 @@ def _finish(run: RunFolder, case: Case, seed: int, future: Future[_Had]) -> Step
 
 
 def _failed(run: RunFolder, case: Case, seed: int, error: Exception) -> Step:
-    run.mark(case.case_id, "failed", f"seed {seed}: {error}")
-    return Step(case.case_id, seed, failure=str(error))
+    why = failure(error)
+    run.mark(case.case_id, "failed", f"seed {seed}: {why}")
+    return Step(case.case_id, seed, failure=why)

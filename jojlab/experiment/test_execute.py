@@ -25,10 +25,14 @@ class Heard:
     def __init__(self, *, interrupted: bool = False) -> None:
         self.stages: dict[str, None] = {}
         self.steps: list[Step] = []
+        self.retried: list[Step] = []
         self.interrupted = interrupted
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
         self.stages[f"{case_id} {seed} {stage}"] = None
+
+    def again(self, step: Step) -> None:
+        self.retried.append(step)
 
     def finished(self, step: Step) -> None:
         self.steps.append(step)
@@ -98,6 +102,7 @@ def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
     assert run.cases[0].reason.startswith("seed 2: QEMU")
     assert [capture.seed for capture in run.cases[0].captures] == [1]
     assert [step.seed for step in heard.steps if step.failure] == [2]
+    assert heard.retried == [step for step in heard.steps if step.failure]
     assert "wal 2 snapshot" in heard.stages
 
 

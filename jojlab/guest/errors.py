@@ -6,11 +6,17 @@ from jojlab.errors import MachineError
 
 
 class GuestError(MachineError):
-    """A guest hung, panicked, ran out of memory or ended early. Harms no other case."""
+    """A guest hung, panicked, ran out of memory or ended early. Harms no other case.
 
-    def __init__(self, message: str, console: str = "", remedy: str = "") -> None:
+    A `final` one would be the same again: the guest said so itself, or used up its time.
+    """
+
+    def __init__(
+        self, message: str, console: str = "", remedy: str = "", *, final: bool = False
+    ) -> None:
         super().__init__(message, remedy)
         self.console = console
+        self.final = final
 
     def __str__(self) -> str:
         """The message, the remedy, and what the guest printed last."""

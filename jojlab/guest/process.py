@@ -76,7 +76,7 @@ class Guest:
                 if event.done() and event.result()["event"] == "STOP":
                     return
                 if not event.done() and not gone.done():
-                    raise self.error(f"the guest did not finish within {timeout_s:g} s")
+                    raise self.error(f"the guest did not finish within {timeout_s:g} s", final=True)
                 raise self.error("the guest panicked, reset or ended before its results were out")
             finally:
                 event.cancel()
@@ -111,10 +111,10 @@ class Guest:
         file.unlink()
         return content
 
-    def error(self, message: str) -> GuestError:
+    def error(self, message: str, *, final: bool = False) -> GuestError:
         """A GuestError with the end of the console, and of what QEMU itself complained about."""
         tail = [*_up_to_panic(_tail(self._folder / CONSOLE)), *_tail(self._folder / _STDERR)]
-        return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]))
+        return GuestError(message, "\n".join(tail[-_CONSOLE_LINES:]), final=final)
 
     @contextlib.asynccontextmanager
     async def _patience(self, what: str) -> AsyncIterator[None]:

@@ -120,4 +120,4 @@ def check_outcome(raw: bytes | None) -> None:
         return
     if kind == "use":
         raise UseError(message)
-    raise GuestError(f"the case failed in the guest: {message}")
+    raise GuestError(f"the case failed in the guest: {message}", final=True)

@@ -6,8 +6,10 @@ a verdict for every case and seed.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +17,9 @@ from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.device.emulated import EMULATED
 from jojlab.errors import JojError
 from jojlab.experiment.cases import Case
-from jojlab.experiment.execute import Laboratory, Step, Watcher, abandon, case_json, shift_of
+from jojlab.experiment.execute import Laboratory, Step, Watcher, case_json, shift_of
 from jojlab.experiment.read import Experiment
+from jojlab.experiment.tries import failure, tried
 from jojlab.guest.power_cuts import cut_in_guest
 
 # Outcomes of a cut (agent/src/power_cut/judge.rs), the worse the later.
@@ -107,17 +110,22 @@ def verify(
 
     Yields each as soon as it is done; a case that fails has no verdict, and its step says why.
     """
-    with ThreadPoolExecutor(lab.options.jobs) as pool:
-        futures: dict[Future[tuple[dict[str, Any], bool]], tuple[Case, int]] = {}
-        try:
-            for case in experiment.cases:
-                for seed in experiment.seeds if not case.skip else ():
-                    futures[pool.submit(_cut, lab, case, seed, cuts, watcher)] = (case, seed)
-            for future in as_completed(futures):
-                yield _judged(*futures[future], future)
-        except BaseException:
-            abandon(futures)
-            raise
+    asked = [
+        (case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds
+    ]
+    tasks = [functools.partial(_cut, lab, case, seed, cuts, watcher) for case, seed in asked]
+
+    def again(number: int, why: str) -> None:
+        case, seed = asked[number]
+        watcher.again(Step(case.case_id, seed, failure=why))
+
+    with (
+        ThreadPoolExecutor(lab.options.jobs) as pool,
+        contextlib.closing(tried(pool, enumerate(tasks), again)) as done,
+    ):
+        for number, future in done:
+            case, seed = asked[number]
+            yield _judged(case, seed, future)
 
 
 def _cut(
@@ -141,7 +149,7 @@ def _judged(
     try:
         found, cached = future.result()
     except (JojError, OSError) as error:
-        return Step(case.case_id, seed, failure=str(error)), None
+        return Step(case.case_id, seed, failure=failure(error)), None
     return Step(case.case_id, seed, cached=cached), Durability.of(case, seed, found)
 
 

@@ -25,6 +25,9 @@ class Unwatched:
     def stage(self, case_id: str, seed: int, stage: str) -> None:
         """Say nothing."""
 
+    def again(self, step: Step) -> None:
+        """Say nothing."""
+
     def finished(self, step: Step) -> None:
         """Say nothing."""
 
@@ -60,6 +63,14 @@ class Shown:
             else:
                 self._running.pop(name, None)
             self._describe()
+
+    def again(self, step: Step) -> None:
+        """Tell of a failure that is no case's end yet."""
+        name = f"{step.case_id}, seed {step.seed}"
+        with self._lock:
+            self._running.pop(name, None)
+            self._describe()
+        self._console.print(f"{name} is tried once more: {step.failure}", markup=False)
 
     def finished(self, step: Step) -> None:
         """Count a step, and tell of it unless it came from the cache."""

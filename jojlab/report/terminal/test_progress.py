@@ -13,19 +13,21 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
         watcher.stage("ext4-wal", 1, "snapshot")
         watcher.stage("ext4-wal", 1, "run")
         watcher.stage("ext4-wal", 1, "done")
+        watcher.again(Step("ext4-wal", 1, failure="it [died]"))
         watcher.finished(Step("ext4-wal", 1))
         watcher.finished(Step("ext4-wal", 2, cached=True))
         watcher.finished(Step("f2fs-[wal]", 1, failure="it [hung]"))
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "What?",
+        "ext4-wal, seed 1 is tried once more: it [died]",
         "[1/3] ext4-wal, seed 1",
         "[3/3] f2fs-[wal], seed 1 failed: it [hung]",
     ]
-    assert lines[3].startswith("2 captures (1 from the cache), 1 failed in ")
-    assert len(lines) == 4
+    assert lines[4].startswith("2 captures (1 from the cache), 1 failed in ")
+    assert len(lines) == 5
 
 
 def test_an_interrupted_run_says_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
