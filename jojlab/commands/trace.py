@@ -81,7 +81,7 @@ def trace(
         "--duration": duration,
         "--ring-mib": ring_mib,
     }
-    arguments = [str(agent), "trace", "--output", str(tables)]
+    arguments = [str(agent), "trace", "--output", str(tables), "--parent", str(os.getpid())]
     for name, value in options.items():
         arguments += [name, str(value)] if value is not None else []
     arguments += ["--json"] if as_json else []

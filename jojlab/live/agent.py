@@ -1,13 +1,15 @@
 """One live run of the agent: hands it the case, hears how far it is, passes signals on to it.
 
 The agent makes a private directory in the one it is given, and removes it whatever happens; so a
-signal that asks joj to end is handed on, and joj ends once the agent has.
+signal that asks joj to end is handed on, and joj ends once the agent has. It ends too when joj is
+killed, which can hand nothing on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -35,6 +37,7 @@ def run_agent(
     Raises UseError or MachineError in the agent's words, and Signalled when asked to end.
     """
     command = [str(agent), "bench", "--directory", str(directory), "--output", str(output)]
+    command += ["--parent", str(os.getpid())]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
         _passing_on() as passing,

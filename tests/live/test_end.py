@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
 LONG = ("--transactions=1000000", "--interval-us=100000", "--synchronous=off")
+_GONE_WITHIN_S = 30
 
 
 def wait_for_database(bench: Bench) -> Path:
@@ -44,6 +46,16 @@ def test_a_signal_leaves_nothing_behind(
     assert joj.returncode == code, err
     assert "Traceback" not in err
     assert bench.left() == []
+
+
+def test_a_joj_that_is_killed_takes_its_agent_with_it(bench: Bench) -> None:
+    with bench.start("sqlite", bench.directory, *LONG) as joj:
+        wait_for_database(bench)
+        agent = os.pidfd_open(child_of(joj.pid))
+        os.kill(joj.pid, signal.SIGKILL)
+    ended, _, _ = select.select([agent], [], [], _GONE_WITHIN_S)
+    os.close(agent)
+    assert ended and bench.left() == []
 
 
 def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:

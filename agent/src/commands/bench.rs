@@ -11,6 +11,7 @@ use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
 use crate::live::run::{LiveCase, run as run_case};
 use crate::live::supervise::{Ended, Supervisor};
+use crate::parent;
 
 /// More than any case has.
 const MOST_CASE_BYTES: u64 = 1 << 20;
@@ -24,6 +25,9 @@ pub struct Arguments {
     /// Folder that the tables are written to; it must be there
     #[arg(long)]
     output: PathBuf,
+    /// End, and leave nothing behind, when the process of this number ends, which started this one
+    #[arg(long)]
+    parent: Option<i32>,
 }
 
 /// Runs the case, and ends the process with its exit code: 128 + N after signal N, as a shell has
@@ -40,6 +44,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return Err(WrongUse(format!("{}: no such folder", arguments.output.display())).into());
     }
     let supervisor = Supervisor::new().context("blocking signals")?;
+    arguments.parent.map(parent::end_with).transpose().context("following the parent")?;
     let directory = PrivateDirectory::create(&arguments.directory)?;
     for left in directory.leftovers().unwrap_or_default() {
         let left = left.display();

@@ -15,6 +15,7 @@ use crate::device::disks::{self, Disks};
 use crate::device::layers::Layer;
 use crate::device::number;
 use crate::errors::WrongUse;
+use crate::parent;
 use crate::tracing::output::Output;
 use crate::tracing::summary::Summary;
 use crate::tracing::until::{End, Until};
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// Kinds of files, tried before those that are built in; a file like schema/file_kinds.toml
     #[arg(long)]
     file_kinds: Option<PathBuf>,
+    /// End, and keep what was seen, when the process of this number ends, which started this one
+    #[arg(long)]
+    parent: Option<i32>,
     /// Size of the ring buffer in MiB, a power of two
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: u32,
@@ -107,6 +111,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
     kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
     let mut until = Until::new(arguments.pid, arguments.duration)?;
+    arguments.parent.map(parent::end_with).transpose()?;
     let output = arguments.output.as_ref().map(|folder| open(folder, arguments, &disks));
     let mut session = Session { output: output.transpose()?, summary: Summary::default() };
     let begun = tracer.start_live(&numbers).map_err(Into::into);

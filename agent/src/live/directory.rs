@@ -15,8 +15,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::errors::WrongUse;
 
-/// How the name of every such directory begins.
+/// How the name of every such directory begins, and before it is locked.
 const PREFIX: &str = "joj-bench-";
+const STARTING: &str = "joj-starting-";
 
 /// A directory of our own.
 pub struct PrivateDirectory {
@@ -32,13 +33,20 @@ impl PrivateDirectory {
     /// # Errors
     /// If `parent` is no directory, or none may be made in it.
     pub fn create(parent: &Path) -> anyhow::Result<Self> {
+        Self::create_observed(parent, || {})
+    }
+
+    /// As `create`; `made` is called when the directory is there, and not locked yet.
+    fn create_observed(parent: &Path, made: impl FnOnce()) -> anyhow::Result<Self> {
         let wrong =
             |why: &str| WrongUse(format!("{}: {why}; name another directory", parent.display()));
         let path = parent.canonicalize().map_err(|error| wrong(&error.to_string()))?;
         let parent_file = rustix::fs::open(&path, directory_flags(), Mode::empty())
             .map_err(|errno| wrong(&io::Error::from(errno).to_string()))?;
-        let name = format!("{PREFIX}{:016x}", random()?);
-        rustix::fs::mkdirat(&parent_file, &name, Mode::RWXU).map_err(|errno| {
+        let random = random()?;
+        let (starting, name) =
+            (format!("{STARTING}{random:016x}"), format!("{PREFIX}{random:016x}"));
+        rustix::fs::mkdirat(&parent_file, &starting, Mode::RWXU).map_err(|errno| {
             let error = io::Error::from(errno);
             match errno {
                 Errno::ACCESS | Errno::PERM | Errno::ROFS => {
@@ -48,12 +56,16 @@ impl PrivateDirectory {
                     .context(format!("{}: no directory can be made in it", parent.display())),
             }
         })?;
+        made();
         let path = path.join(&name);
-        let opened = rustix::fs::openat(&parent_file, &name, directory_flags(), Mode::empty());
+        let opened = rustix::fs::openat(&parent_file, &starting, directory_flags(), Mode::empty());
         let directory = opened.with_context(|| format!("cannot open {}", path.display()))?;
-        // Held for as long as this process or its child lives: see `leftovers`.
+        // Held for as long as this process or its child lives: see `leftovers`, which must not
+        // meet its name before, as it would take it for a leftover and hold the lock itself.
         rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)
             .with_context(|| format!("cannot lock {}", path.display()))?;
+        rustix::fs::renameat(&parent_file, &starting, &parent_file, &name)
+            .with_context(|| format!("cannot name {}", path.display()))?;
         let directory = Self { parent: parent_file, name, directory, path };
         anyhow::ensure!(
             directory.is_still_there(),
@@ -235,6 +247,16 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(path) && text.contains(reason), "{text}");
         }
+    }
+
+    #[test]
+    fn one_that_is_being_made_is_no_leftover() {
+        let parent = tempfile::tempdir().unwrap();
+        let other = PrivateDirectory::create(parent.path()).unwrap();
+        let ours = PrivateDirectory::create_observed(parent.path(), || {
+            assert_eq!(other.leftovers().unwrap(), [] as [PathBuf; 0]);
+        });
+        ours.unwrap().remove().unwrap();
     }
 
     #[test]

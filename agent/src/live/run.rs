@@ -74,6 +74,9 @@ fn run_and_write(
     tell("prepare");
     let mut workload = Workload::prepare(directory.path(), &case.case.workload, case.seed)?;
     let mut configuration = workload.configuration()?;
+    if let Some(us) = configuration["script_recorded_us"].as_u64() {
+        tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
+    }
     let found = place.configuration();
     if let (Some(all), Some(found)) = (configuration.as_object_mut(), found.as_object()) {
         all.extend(found.clone());

@@ -15,8 +15,8 @@ use super::{Call, Name, Script, ScriptError, Target};
 const MOST_BYTES: u64 = 64 << 20;
 /// End of the largest file that is replayed: that of ext4 (ext4(5), 16 TiB).
 const MOST_OFFSET: u64 = 1 << 44;
-/// Nearly three centuries: in ns it is still an i64.
-const MOST_TIME_US: u64 = i64::MAX as u64 / 1000;
+/// 30 days: a replay waits for a call until its time, and so long a recording is a wrong number.
+const MOST_TIME_US: u64 = 30 * 24 * 3600 * 1_000_000;
 /// Each is a thread of the replay.
 pub const MOST_THREADS: usize = 1000;
 /// PATH_MAX.
@@ -50,7 +50,6 @@ const OTHER_FLAGS: [&str; 6] =
 /// Of the first line that is not one, with its field.
 pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
     let mut script = Script::default();
-    let mut threads = std::collections::BTreeSet::new();
     for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         if text.iter().all(u8::is_ascii_whitespace) {
@@ -59,8 +58,15 @@ pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
         script.lines += 1;
         let mut fields = Fields { line, rest: text };
         let thread = fields.number("thread", 0, u64::from(u32::MAX))?;
-        let time_us = fields.number("microseconds", 0, MOST_TIME_US)?;
-        if threads.insert(thread) && threads.len() > MOST_THREADS {
+        let time_us = fields.number("microseconds", 0, u64::MAX)?;
+        if time_us > MOST_TIME_US {
+            let what = format!(
+                "{time_us} is more than 30 days after the beginning, and a replay would wait for \
+                 so long; correct it, or leave the call out"
+            );
+            return Err(fields.error("microseconds", what));
+        }
+        if script.threads.insert(thread) && script.threads.len() > MOST_THREADS {
             let what = format!("{MOST_THREADS} threads are replayed at most");
             return Err(fields.error("thread", what));
         }

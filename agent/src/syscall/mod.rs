@@ -9,7 +9,7 @@ mod names;
 pub mod resolve;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,8 @@ pub struct Script {
     pub calls: Vec<Call>,
     /// Lines, of which each has a call.
     pub lines: usize,
+    /// Of all lines, as the script numbers them.
+    pub threads: BTreeSet<u64>,
     /// Calls that are not among ours, by their name: how many there were.
     pub unknown: BTreeMap<String, u64>,
 }

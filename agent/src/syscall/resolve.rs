@@ -55,8 +55,32 @@ pub struct Resolved {
     pub threads: Vec<Thread>,
     pub places: Vec<Place>,
     pub handles: usize,
-    /// Calls on descriptors that no call of the script opened: they are left out.
-    pub unopened: u64,
+    /// Calls that are left out, as their descriptor is not open at their time.
+    pub unopened: BTreeMap<NotOpen, u64>,
+    /// Threads of which no call is replayed, as the script has them.
+    pub idle_threads: Vec<u64>,
+}
+
+/// Why a descriptor is not open when a call names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotOpen {
+    /// No call of the script opens it: it was open before the recording began.
+    Never,
+    /// It is opened later.
+    Later,
+    /// It was closed before.
+    Closed,
+}
+
+impl NotOpen {
+    /// What the report says of such calls.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Never => "their descriptor is one that the script does not open",
+            Self::Later => "their descriptor is opened by a later call, and not yet by theirs",
+            Self::Closed => "their descriptor was closed by an earlier call",
+        }
+    }
 }
 
 impl From<&Script> for Resolved {
@@ -64,13 +88,16 @@ impl From<&Script> for Resolved {
         let calls = in_order(script);
         let mut resolver = Resolver::new(&calls);
         let mut threads: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
-        let mut unopened = 0;
+        let mut unopened: BTreeMap<NotOpen, u64> = BTreeMap::new();
         // The order of all, as thread and number in it.
         let mut order = Vec::with_capacity(calls.len());
         for (time_us, call) in calls {
-            let Some(step) = resolver.step(time_us, call) else {
-                unopened += 1;
-                continue;
+            let step = match resolver.step(time_us, call) {
+                Ok(step) => step,
+                Err(why) => {
+                    *unopened.entry(why).or_default() += 1;
+                    continue;
+                }
             };
             let steps = threads.entry(call.thread).or_default();
             order.push((call.thread, steps.len()));
@@ -89,8 +116,10 @@ impl From<&Script> for Resolved {
         for ((place, begin), end) in places.iter_mut().zip(begin).zip(end) {
             (place.begins, place.ends) = (begin.size, end);
         }
+        let idle = |number: &&u64| !threads.contains_key(number);
+        let idle_threads = script.threads.iter().filter(idle).copied().collect();
         let threads = threads.into_iter().map(|(number, steps)| Thread { number, steps }).collect();
-        Self { threads, places, handles: resolver.handles, unopened }
+        Self { threads, places, handles: resolver.handles, unopened, idle_threads }
     }
 }
 
@@ -120,12 +149,17 @@ struct Resolver {
     turns: Vec<u32>,
     /// By descriptor: handle and place.
     open: BTreeMap<i64, (usize, usize)>,
+    /// Descriptors that some call opens, and those that were open by now.
+    opened_ever: BTreeSet<i64>,
+    opened_before: BTreeSet<i64>,
     handles: usize,
 }
 
 impl Resolver {
     fn new(calls: &[(u64, &Call)]) -> Self {
         let mut directories = BTreeSet::new();
+        let opens = calls.iter().filter(|(_, call)| call.name == Name::Open);
+        let opened_ever = opens.map(|(_, call)| call.descriptor).collect();
         for (_, call) in calls {
             let Target::Path(path) = &call.target else { continue };
             let parts = components(path);
@@ -143,6 +177,8 @@ impl Resolver {
             places: Vec::new(),
             turns: Vec::new(),
             open: BTreeMap::new(),
+            opened_ever,
+            opened_before: BTreeSet::new(),
             handles: 0,
         }
     }
@@ -178,8 +214,8 @@ impl Resolver {
         self.directories.contains(parts) && (parts.is_empty() || !(writes || removes))
     }
 
-    /// The step of a call; none where nothing is known of its descriptor.
-    fn step(&mut self, time_us: u64, call: &Call) -> Option<Step> {
+    /// The step of a call; else why its descriptor leads to no file.
+    fn step(&mut self, time_us: u64, call: &Call) -> Result<Step, NotOpen> {
         let (handle, file) = match (&call.target, call.name) {
             (_, Name::Open) => self.open(call),
             (Target::Path(path), _) => {
@@ -187,8 +223,14 @@ impl Resolver {
                 let is_directory = self.is_directory(&parts, call);
                 (None, self.place(parts, is_directory))
             }
-            (Target::Descriptor(number), Name::Close) => self.open.remove(number).map(known)?,
-            (Target::Descriptor(number), _) => self.open.get(number).copied().map(known)?,
+            (Target::Descriptor(number), name) => {
+                let found = match name {
+                    Name::Close => self.open.remove(number),
+                    _ => self.open.get(number).copied(),
+                };
+                let (handle, file) = found.ok_or_else(|| self.not_open(*number))?;
+                (Some(handle), file)
+            }
         };
         let turn = self.turns[file];
         self.turns[file] += 1;
@@ -200,7 +242,7 @@ impl Resolver {
             }
             _ => call.flags,
         };
-        Some(Step {
+        Ok(Step {
             line: call.line,
             due_ns: (time_us * 1000).cast_signed(),
             name: call.name,
@@ -243,12 +285,20 @@ impl Resolver {
         self.handles += 1;
         // A number given twice was closed in between, unseen: the first file stays open here.
         self.open.insert(call.descriptor, (handle, file));
+        self.opened_before.insert(call.descriptor);
         (Some(handle), file)
     }
-}
 
-fn known((handle, file): (usize, usize)) -> (Option<usize>, usize) {
-    (Some(handle), file)
+    /// Why a descriptor is not among the open ones.
+    fn not_open(&self, number: i64) -> NotOpen {
+        if self.opened_before.contains(&number) {
+            NotOpen::Closed
+        } else if number >= 0 && self.opened_ever.contains(&number) {
+            NotOpen::Later
+        } else {
+            NotOpen::Never
+        }
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,9 @@ class BenchProgress:
 
     def stage(self, seed: int, stage: str) -> None:
         """The run of `seed` has come to a stage of the agent's."""
-        if self._console.is_terminal:
+        if stage.startswith("lasts "):
+            self._console.print(f"the recording {stage}, which its replay takes too", markup=False)
+        elif self._console.is_terminal:
             words = _STAGES.get(stage, stage)
             self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
 

@@ -50,6 +50,8 @@ struct Facts {
     largest_read_bytes: u64,
     recorded_us: u64,
     threads: Vec<u64>,
+    /// Those of them of which no call is replayed.
+    idle_threads: Vec<u64>,
     /// Calls left out, by why.
     left_out: BTreeMap<String, u64>,
 }
@@ -168,15 +170,21 @@ impl Replay {
             "latest_start_ns": stage.latest_ns,
             "otherwise": otherwise_json,
             "left_out": script.left_out,
+            "idle_threads": script.idle_threads,
         });
         let reason = |(why, calls): (&String, &u64)| format!("{calls} calls left out: {why}");
+        let idle = script.idle_threads.len();
+        let idle = (idle > 0).then(|| {
+            let all = script.threads.len();
+            format!("{idle} of {all} threads left out: none of their calls is replayed")
+        });
         // Were all as recorded, the files' ends are known.
         let check = stage.files.ended(otherwise.is_empty());
         Finished {
             transactions: ledger::rows(&ledgers),
             operation_hash: hash_of(hashes),
             manifest: vec![("replay", replay)],
-            incomplete_reasons: script.left_out.iter().map(reason).collect(),
+            incomplete_reasons: script.left_out.iter().map(reason).chain(idle).collect(),
             remains: Remains::Replay(check),
         }
     }
@@ -198,10 +206,8 @@ impl Facts {
             .iter()
             .map(|(name, calls)| (format!("{name} is no call that is replayed"), *calls))
             .collect();
-        if resolved.unopened > 0 {
-            let why = "their descriptor is one that the script does not open";
-            left_out.insert(why.into(), resolved.unopened);
-        }
+        let unopened = resolved.unopened.iter().map(|(why, calls)| (why.why().into(), *calls));
+        left_out.extend(unopened);
         Self {
             path: path.into(),
             lines: script.lines,
@@ -209,7 +215,8 @@ impl Facts {
             largest_write_bytes: largest([Name::Write, Name::Pwrite]),
             largest_read_bytes: largest([Name::Read, Name::Pread]),
             recorded_us: script.calls.iter().map(|call| call.time_us).max().unwrap_or(0),
-            threads: resolved.threads.iter().map(|thread| thread.number).collect(),
+            threads: script.threads.iter().copied().collect(),
+            idle_threads: resolved.idle_threads.clone(),
             left_out,
         }
     }

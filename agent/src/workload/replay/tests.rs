@@ -104,7 +104,7 @@ fn the_same_script_has_the_same_hash() {
 fn what_is_left_out_or_goes_otherwise_is_told() {
     let folder = Folder::new(
         b"1 0 open \"/a\" O_RDWR|O_CREAT|O_EXCL 5\n1 1 open \"/a\" O_RDWR|O_CREAT|O_EXCL 6\n\
-          1 2 write 6 10\n1 3 ioctl 6 1\n1 4 fsync 77\n1 5 access \"/a\" -1\n",
+          1 2 write 6 10\n1 3 ioctl 6 1\n1 4 fsync 77\n1 5 access \"/a\" -1\n2 6 fsync 77\n",
     );
     let finished = folder.run();
     finished.check().unwrap();
@@ -116,8 +116,15 @@ fn what_is_left_out_or_goes_otherwise_is_told() {
             "access": { "calls": 1, "first_line": 6 },
         })
     );
-    assert_eq!(finished.incomplete_reasons.len(), 2);
-    assert!(finished.incomplete_reasons.iter().any(|it| it.contains("ioctl is no call")));
+    assert_eq!(
+        finished.incomplete_reasons,
+        [
+            "1 calls left out: ioctl is no call that is replayed",
+            "2 calls left out: their descriptor is one that the script does not open",
+            "1 of 2 threads left out: none of their calls is replayed",
+        ]
+    );
+    assert_eq!(replay(&finished)["idle_threads"], json!([2]));
 }
 
 #[test]
@@ -126,6 +133,7 @@ fn a_script_that_is_none_is_refused() {
         ("", "no call that can be replayed"),
         ("1 0 ioctl 3", "no call that can be replayed"),
         ("1 0 close 3\n1 1 write 3 x", "script: line 2, bytes: \"x\" is no whole number"),
+        ("1 0 close 3\n1 9000000000000000 close 3", "line 2, microseconds: 9000000000000000 is"),
         ("1 0 open \"/a\" O_RDONLY 3\n1 0 pread 3 17592186044416 10", "must be there before"),
     ] {
         let error = Folder::new(text.as_bytes()).prepare().err().unwrap();
