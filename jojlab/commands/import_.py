@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,8 @@ def import_(
       joj import result.po --format most -o runs/most
       joj show runs/most
 
-    Exit code 2 when the file is of no known format, 4 when a line is bad or something is lacking,
-    such as owners, or the completions of what the trace's end cut off.
+    Exit code 2 when the file is of no known format, 4 when a line is bad or something is lacking
+    that the format tells, such as the completions of what the trace's end cut off.
     """
     import json
 
@@ -53,7 +54,7 @@ def import_(
         _, imported = import_trace(file, folder, format_name)
     except BaseException:
         if out is None:
-            folder.rmdir()  # a bad line leaves it empty
+            shutil.rmtree(folder, ignore_errors=True)  # it was made just now
         raise
     if as_json:
         print(json.dumps({"run": str(folder), **vars(imported)}, indent=1, ensure_ascii=False))
@@ -63,4 +64,6 @@ def import_(
         print("\n".join([", ".join(counts), f"run  {folder}"]).lstrip())
         for reason in imported.reasons:
             print(f"incomplete: {reason}")
+        for note in imported.untold:
+            print(f"note: {note}")
     raise typer.Exit(INCOMPLETE if imported.reasons else FINE)

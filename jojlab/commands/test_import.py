@@ -3,6 +3,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from jojlab.commands.import_ import import_
+from jojlab.errors import MachineError
+from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
 
 TRACE = """\
@@ -20,8 +25,9 @@ def joj(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
     answer = joj(tmp_path, "import", "sda.txt", "--json")
-    assert answer.returncode == 4, answer.stderr  # no owners
+    assert answer.returncode == 0, answer.stderr  # blkparse never tells owners
     document = json.loads(answer.stdout)
+    assert document["reasons"] == [] and "4096 bytes have no owner" in document["untold"][0]
     assert (document["run"], document["requests"]) == ("runs/sda", 1)
     shown = joj(tmp_path, "show", "runs/sda")
     assert "1 write of 4 KiB" in shown.stdout and "4096 bytes have no owner" in shown.stdout
@@ -35,6 +41,29 @@ def test_a_bad_line_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE.replace("D  WS", "D  ??"))
     answer = joj(tmp_path, "import", "sda.txt")
     assert answer.returncode == 4 and "sda.txt: line 2:" in answer.stderr
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_what_the_format_tells_and_the_trace_lacks_is_incomplete(tmp_path: Path) -> None:
+    (tmp_path / "sda.txt").write_text("".join(TRACE.splitlines(keepends=True)[:2]))
+    answer = joj(tmp_path, "import", "sda.txt")
+    assert answer.returncode == 4
+    assert "incomplete: 1 requests were not seen to complete" in answer.stdout
+    assert "note: 4096 bytes have no owner" in answer.stdout
+
+
+def test_an_error_is_told_though_the_run_was_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sda.txt").write_text(TRACE)
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MachineError("the disk is full")
+
+    monkeypatch.setattr(RunFolder, "add_capture", fail)
+    with pytest.raises(MachineError, match="the disk is full"):
+        import_(tmp_path / "sda.txt")
     assert not list((tmp_path / "runs").iterdir())
 
 

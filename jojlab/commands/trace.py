@@ -61,7 +61,7 @@ def trace(
     """
     from jojlab.commands.run import free_folder
     from jojlab.guest.image.ready import agent_path
-    from jojlab.trace.live_run import abandon, begin
+    from jojlab.trace.live_run import begin, close
 
     command = command or []
     if device and directory:
@@ -87,7 +87,7 @@ def trace(
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []
     code = _attend(arguments)
-    abandon(run)
+    close(run)
     if run.path.exists():
         typer.echo(f"run {run.path}: joj show {run.path}", err=True)
     raise typer.Exit(code)

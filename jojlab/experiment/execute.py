@@ -27,7 +27,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case
 from jojlab.guest.wall_clock import host, run_by_wall_clock
-from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_folder import RunFolder, folder_name
 
 # Where the tables of a case are, and whether they came from the cache.
 _Had = tuple[Path, bool]
@@ -190,7 +190,7 @@ def shift_of(case: Case, profiles: Mapping[str, Profile]) -> int:
 def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -> _Had:
     """Run one case in a guest, or take it from the cache."""
     name, record = str(case.settings["device"]), case_json(case, seed, lab.profiles)
-    folder = work / f"{case.case_id.replace('/', '-')}-{seed}"
+    folder = work / f"{folder_name(case.case_id)}-{seed}"
     timeout_s = lab.options.timeout_s
 
     def tell(stage: str) -> None:

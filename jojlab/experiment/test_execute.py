@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,12 @@ class Bench:
         self.asked, profiles = plan(experiment.expanded())
         image = Image("fingerprint", folder / "no-kernel", folder / "no-initramfs", {"by": "test"})
         self.lab = Laboratory(image, Cache(folder / "cache"), profiles, Options(jobs=1))
+
+    def name(self, number: int, case_id: str) -> None:
+        """Rename a case."""
+        cases = list(self.asked.cases)
+        cases[number] = replace(cases[number], case_id=case_id)
+        self.asked = replace(self.asked, cases=tuple(cases))
 
     def known(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
         """Put the result of a case into the cache; its requests may be cut short."""
@@ -104,6 +111,17 @@ def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
     assert [step.seed for step in heard.steps if step.failure] == [2]
     assert heard.retried == [step for step in heard.steps if step.failure]
     assert "wal 2 snapshot" in heard.stages
+
+
+def test_a_case_may_have_a_long_name(bench: Bench) -> None:
+    long = "mkfs_options=" + "-O " * 100 + "/" * 100
+    bench.name(0, long)
+    for number in (0, 1):
+        for seed in SEEDS:
+            bench.known(number, seed)
+    run = bench.run(Heard())
+    assert [case.status for case in run.cases] == ["ok", "ok"]
+    assert run.cases[0].case_id == long
 
 
 def test_a_damaged_result_fails_its_case(bench: Bench) -> None:

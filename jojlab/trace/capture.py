@@ -1,8 +1,9 @@
 """Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
 
 Reads TABLE.parquet for every table of schema/, and what a live tracing wrote of it before as it
-went: the segments TABLE/000000.parquet and so on. Every file must be whole, and have exactly the
-schema's columns and types, with no null where the schema allows none.
+went: the segments TABLE/000000.parquet and so on. Every file must be what its checksum says, where
+there are checksums, and have exactly the schema's columns and types, with no null where the schema
+allows none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jojlab.errors import DataError
+from jojlab.trace.checksums import check, read_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 from jojlab.trace.shapes import MANIFEST, check_shape
 
@@ -38,9 +40,11 @@ class Capture:
             raise DataError(f"{folder}: no such capture", _REMEDY)
         row_counts: dict[str, int] = {}
         manifest: dict[str, Any] = {}
+        checksums = read_checksums(folder)
         for table in TABLES:
             row_counts[table] = 0
             for path in _paths(folder, table):
+                check(path, checksums)
                 content = _read(path, table)
                 row_counts[table] += content.num_rows
             if table == "manifest":

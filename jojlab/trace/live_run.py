@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from jojlab.errors import MachineError
+from jojlab.trace.checksums import write_checksums
 from jojlab.trace.run_folder import CaptureEntry, RunFolder
 
 CASE = "trace"
@@ -37,7 +39,16 @@ def begin(folder: Path, subject: str, where: str, command: Sequence[str]) -> tup
     return run, folder / capture
 
 
-def abandon(run: RunFolder) -> None:
-    """Take the folder of a run away of which the agent wrote no table."""
-    if not (run.path / run.case(CASE).captures[0].folder).exists():
+def close(run: RunFolder) -> None:
+    """Write the checksums of a run whose tracer has ended; take one away that has no table.
+
+    Raises MachineError when they cannot be written.
+    """
+    capture = run.path / run.case(CASE).captures[0].folder
+    if not capture.exists():
         shutil.rmtree(run.path)
+        return
+    try:
+        write_checksums(capture)
+    except OSError as error:
+        raise MachineError(f"{capture}: cannot write: {error.strerror}", "make room") from error

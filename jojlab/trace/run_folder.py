@@ -1,7 +1,7 @@
 """A run: the folder that holds what became of every case of an experiment.
 
     RUN/run.json         the cases, their status and captures, the experiment, the fingerprint
-    RUN/captures/...     the tables, one folder for each case and seed
+    RUN/captures/...     the tables with their checksums, one folder for each case and seed
     RUN/experiment.toml  the experiment as it was asked
 
 run.json is written anew, atomically: a run cut short stays readable, with the cases that were not
@@ -24,6 +24,7 @@ from typing import Any
 
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
+from jojlab.trace.checksums import write_checksums
 from jojlab.trace.content_hash import capture_hash
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import RUN, check_shape
@@ -63,6 +64,7 @@ class RunFolder:
     fingerprint: dict[str, Any]
     # Those that this process has checked already, by their folder in run.json.
     checked: dict[str, Capture] = field(default_factory=dict, repr=False, compare=False)
+    _by_id: dict[str, CaseEntry] = field(default_factory=dict, repr=False, compare=False)
     _last_save_s: float | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -129,9 +131,10 @@ class RunFolder:
 
     def case(self, case_id: str) -> CaseEntry:
         """Return one case; raises UseError naming the cases there are."""
-        for entry in self.cases:
-            if entry.case_id == case_id:
-                return entry
+        if not self._by_id:
+            self._by_id.update((entry.case_id, entry) for entry in self.cases)
+        if entry := self._by_id.get(case_id):
+            return entry
         known = "\n    ".join(entry.case_id for entry in self.cases)
         raise UseError(f"{self.path}: no case {case_id!r}", f"name one of\n    {known}")
 
@@ -143,7 +146,7 @@ class RunFolder:
         entry = self.case(case_id)
         if seed not in self.seeds or any(c.seed == seed for c in entry.captures):
             raise UseError(f"{case_id}: seed {seed} is not awaited", f"the seeds are {self.seeds}")
-        folder = Path("captures") / _slug(case_id) / f"seed-{seed}"
+        folder = Path("captures") / folder_name(case_id) / f"seed-{seed}"
         partial = self.path / folder.with_name(f".seed-{seed}.partial")
         try:
             shutil.rmtree(partial, ignore_errors=True)
@@ -153,6 +156,7 @@ class RunFolder:
                 if not source.is_file():
                     raise DataError(f"{source}: missing table", "run the case again")
                 shutil.copyfile(source, partial / source.name)
+            write_checksums(partial)
             capture = Capture.open(partial)
             os.replace(partial, self.path / folder)
             self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
@@ -246,28 +250,35 @@ class RunFolder:
         return path
 
     def _check_case_ids(self) -> None:
-        slugs: dict[str, str] = {}
+        file = self.path / "run.json"
+        folders: dict[str, str] = {}
         for entry in self.cases:
-            other = slugs.setdefault(_slug(entry.case_id), entry.case_id)
-            if other != entry.case_id or sum(c.case_id == other for c in self.cases) > 1:
+            folder = folder_name(entry.case_id)
+            if not folder:
                 raise UseError(
-                    f"{self.path}: cases {other!r} and {entry.case_id!r} have one folder name",
+                    f"{file}: case name {entry.case_id!r} has no letter or digit", "name the case"
+                )
+            if folder in folders:
+                raise UseError(
+                    f"{file}: cases {folders[folder]!r} and {entry.case_id!r} have one folder name",
                     "give the cases distinct names",
                 )
+            folders[folder] = entry.case_id
             if entry.status not in STATUSES:
                 raise DataError(
-                    f"{self.path}/run.json: case {entry.case_id}: status {entry.status!r} is none "
+                    f"{file}: case {entry.case_id}: status {entry.status!r} is none "
                     f"of {', '.join(STATUSES)}",
                     "run the experiment again",
                 )
 
 
-def _slug(case_id: str) -> str:
-    """Return `case_id` as a folder name: letters, digits and ._=,+- stay, others become -."""
+def folder_name(case_id: str) -> str:
+    """Return `case_id` as a folder name: letters, digits and ._=,+- stay, others become -.
+
+    It is empty where nothing is left. A file name holds 255 bytes, of which it takes 200 at most.
+    """
     slug = re.sub(r"[^A-Za-z0-9._=,+-]", "-", case_id).lstrip(".")
-    if not slug:
-        raise UseError(f"case name {case_id!r} has no letter or digit", "name the case")
-    if len(slug) > 200:  # a file name holds 255 bytes
+    if len(slug) > 200:
         slug = f"{slug[:180]}-{hashlib.sha256(case_id.encode()).hexdigest()[:16]}"
     return slug
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.errors import DataError, UseError
+from jojlab.trace.checksums import write_checksums
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema
 from tests.captures import make_run, truncate_capture
@@ -19,6 +20,7 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any], **options
     change(rows)
     table = pq.read_table(path).from_pylist(rows, schema=table_schema(path.stem).arrow())
     pq.write_table(table, path, **options)
+    write_checksums(path.parent)
 
 
 def test_a_run_reads_back_as_written(tmp_path: Path) -> None:
@@ -150,3 +152,18 @@ def test_a_relative_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     tables = open_tables(RunFolder.open(Path("run")))
     assert len(rows_of(tables.requests)) == 14
+
+
+def test_every_flipped_bit_is_found_by_its_file(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    (_, _, capture), *_ = RunFolder.open(run.path).captures()
+    for path in sorted(capture.folder.iterdir()):
+        whole = path.read_bytes()
+        for place in range(0, len(whole) * 8, len(whole) * 8 // 7):
+            damaged = bytearray(whole)
+            damaged[place // 8] ^= 1 << place % 8
+            path.write_bytes(damaged)
+            with pytest.raises(DataError, match=r"(\.parquet|SHA256SUMS)\b.*(damaged|not in)"):
+                list(RunFolder.open(run.path).captures())
+        path.write_bytes(whole)
+    assert len(list(RunFolder.open(run.path).captures())) == 2

@@ -28,6 +28,8 @@ from jojlab.trace.imports.event import (
 NAME = "blkparse"
 # Flushes are issued and completed in lines of their own.
 FLUSHES_ARE_ISSUED = True
+# Whose the blocks are stands in no line.
+TELLS_OWNERS = False
 
 _LINE = re.compile(r" *(\d+),(\d+) +(\d+) +(\d+) +(\d+\.\d{9}) +(\d+) +([A-Z]{1,2}|m)(?: +(.*))?")
 _BLOCKS = re.compile(r"([A-Z]+) +(\d+) \+ (\d+)(?: +\( *\d+\))?(?: +\[(.*)\])?")

@@ -28,6 +28,8 @@ from jojlab.trace.imports.event import (
 
 NAME = "most"
 FLUSHES_ARE_ISSUED = False
+# Each block has its type, and its file where it has one.
+TELLS_OWNERS = True
 DEVICE = "disk"  # the format does not say which
 
 _BLOCK_TYPES = {"D": "data", "J": "fs-journal", "M": "fs-metadata"}

@@ -82,8 +82,8 @@ def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
     assert (rows[0]["sync"], rows[2]["readahead"]) == (True, True)
     assert (counted.format, counted.lost_events) == ("blkparse", 1037)
     assert counted.unattributed_bytes == 8192 + 2 * 65536
-    assert counted.reasons == [
-        "1037 events were lost when the trace was recorded",
+    assert counted.reasons == ["1037 events were lost when the trace was recorded"]
+    assert counted.untold == [
         f"{8192 + 2 * 65536} bytes have no owner: the trace does not tell it",
     ]
 
@@ -94,7 +94,7 @@ def test_what_was_imported_stands_in_the_manifest(tmp_path: Path) -> None:
     assert (entry.case_id, entry.case["source"], seed) == ("trace", "sda.txt", 0)
     manifest = capture.manifest
     assert (manifest["clock"], manifest["incomplete"]) == ("wall", True)
-    assert manifest["incomplete_reasons"] == counted.reasons
+    assert manifest["incomplete_reasons"] == counted.reasons + counted.untold
     assert manifest["configuration"]["source"]["lines"] == BLKPARSE.count("\n")
     assert json.dumps(run.fingerprint) and len(run.fingerprint["source_sha256"]) == 64
 

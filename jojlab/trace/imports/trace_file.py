@@ -31,7 +31,10 @@ _MOST_LINE_BYTES = 64 * 1024  # a path has 4096 at most; a longer line is no tex
 
 @dataclass(frozen=True)
 class Imported:
-    """What came of it: rows of requests, and what was counted on the way."""
+    """What came of it: rows of requests, and what was counted on the way.
+
+    `reasons` say what is missing of what the format tells, `untold` what it never does.
+    """
 
     format: str
     lines: int
@@ -40,6 +43,7 @@ class Imported:
     unattributed_bytes: int
     lost_events: int
     reasons: list[str]
+    untold: list[str]
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,9 @@ def _write(source: _Source, folder: Path) -> Imported:
                     tables.add(request)
         for request in joiner.ready(at_end=True):
             tables.add(request)
-        reasons = _reasons(source, joiner, told, tables.unattributed_bytes)
+        unowned = _unowned(tables.unattributed_bytes)
+        told_owners = source.module.TELLS_OWNERS
+        reasons = _reasons(source, joiner, told)
         imported = Imported(
             source.module.NAME,
             told["lines"],
@@ -129,7 +135,8 @@ def _write(source: _Source, folder: Path) -> Imported:
             {name: joiner.counts[name] for name in (*TOLD, *LACKS)},
             tables.unattributed_bytes,
             told["lost"],
-            reasons,
+            reasons + unowned if told_owners else reasons,
+            [] if told_owners else unowned,
         )
         tables.finish(_manifest(source, imported))
     return imported
@@ -168,18 +175,18 @@ def _bad(source: _Source, number: int, what: str) -> DataError:
     )
 
 
-def _reasons(
-    source: _Source, joiner: Joiner, told: Counter[str], unattributed_bytes: int
-) -> list[str]:
+def _reasons(source: _Source, joiner: Joiner, told: Counter[str]) -> list[str]:
     reasons = [f"{joiner.counts[name]} {what}" for name, what in LACKS.items()]
     reasons = [reason for reason in reasons if not reason.startswith("0 ")]
     if source.cut_line:
         reasons.append("1 line is cut short: the last, which is left out")
     if told["lost"]:
         reasons.append(f"{told['lost']} events were lost when the trace was recorded")
-    if unattributed_bytes:
-        reasons.append(f"{unattributed_bytes} bytes have no owner: the trace does not tell it")
     return reasons
+
+
+def _unowned(count_bytes: int) -> list[str]:
+    return [f"{count_bytes} bytes have no owner: the trace does not tell it"] if count_bytes else []
 
 
 def _manifest(source: _Source, imported: Imported) -> dict[str, Any]:
@@ -202,6 +209,6 @@ def _manifest(source: _Source, imported: Imported) -> dict[str, Any]:
         },
         "lost_events": imported.lost_events,
         "unattributed_bytes": imported.unattributed_bytes,
-        "incomplete": bool(imported.reasons),
-        "incomplete_reasons": imported.reasons,
+        "incomplete": bool(imported.reasons or imported.untold),
+        "incomplete_reasons": [*imported.reasons, *imported.untold],
     }

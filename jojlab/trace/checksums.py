@@ -1,0 +1,66 @@
+"""The checksums of a capture: SHA256SUMS beside its tables, in the form that sha256sum(1) checks.
+
+Parquet's own checksums are of pages alone, and optional: a flipped bit in its metadata or in a page
+without one is another figure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from jojlab.errors import DataError
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_REMEDY = "the disk or a copy is bad: fetch the run again, or run it again"
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the checksums of every table that is in `folder` now; OSError when it cannot."""
+    files = sorted(folder.rglob("*.parquet"))
+    lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def read_checksums(folder: Path) -> dict[Path, str] | None:
+    """Return the checksum of each file; None where there are none, as of a tracing cut short.
+
+    Raises DataError when the list is damaged.
+    """
+    path = folder / SUMS
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: damaged: {error}", _REMEDY) from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if not match:
+            raise DataError(f"{path}: damaged: line {number} is no checksum", _REMEDY)
+        found[folder / match[2]] = match[1]
+    return found
+
+
+def check(path: Path, checksums: dict[Path, str] | None) -> None:
+    """Raise DataError when the file is not the one whose checksum was written."""
+    if checksums is None:
+        return
+    if path not in checksums:
+        raise DataError(f"{path}: not in {SUMS}: one of them is damaged", _REMEDY)
+    try:
+        found = _sha256(path)
+    except OSError as error:
+        raise DataError(f"{path}: damaged or cut short: {error}", _REMEDY) from error
+    if found != checksums[path]:
+        raise DataError(
+            f"{path}: damaged or cut short: its content is not what {SUMS} says", _REMEDY
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
