@@ -36,6 +36,7 @@ from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
 from jojlab.errors import FINE, INTERRUPTED, MACHINE_CANNOT, JojError
 from jojlab.field_options import GroupedCommand
+from jojlab.printable import printable
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -132,7 +133,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except JojError as error:
-            print(f"joj: {error}", file=sys.stderr)
+            print(f"joj: {printable(str(error))}", file=sys.stderr)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             print("joj: interrupted", file=sys.stderr)
@@ -142,7 +143,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(BROKEN_PIPE) from None
         except OSError as error:
             # Whatever nobody had a better word for; a traceback would end with 1, "changed".
-            print(f"joj: {error}", file=sys.stderr)
+            print(f"joj: {printable(str(error))}", file=sys.stderr)
             _forget_output()
             raise typer.Exit(MACHINE_CANNOT) from None
         except (typer.Exit, typer.Abort, typer.TyperException):

@@ -9,6 +9,7 @@ import typer
 from jojlab.errors import MACHINE_CANNOT, UseError
 from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
+from jojlab.printable import printable
 
 EXAMPLES = """What one commit costs, by block type, file and cause.
 
@@ -55,7 +56,7 @@ def bill(
         run = execute(asked, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
-            typer.echo(f"joj: {entry.reason}", err=True)
+            typer.echo(f"joj: {printable(entry.reason)}", err=True)
             raise typer.Exit(MACHINE_CANNOT)
         raise typer.Exit(_show(run, as_json=as_json))
 

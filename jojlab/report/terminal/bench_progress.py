@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
+
+from jojlab.printable import printable
+from jojlab.report.terminal.console import QuietConsole
 
 # What the agent calls its stages, in words for the user.
 _STAGES = {
@@ -37,7 +39,7 @@ class BenchProgress:
     """Hears of every stage and every seed; see `shown`."""
 
     def __init__(self, seeds: int) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._seeds = seeds
         self._done = 0
         self.status = Status("", console=self._console)
@@ -61,7 +63,7 @@ class BenchProgress:
 def shown(title: str, seeds: int) -> Iterator[BenchProgress]:
     """Give what hears of `seeds` live runs; tell the time they took at the end."""
     begin_s = time.monotonic()
-    print(title, file=sys.stderr)
+    print(printable(title), file=sys.stderr)
     progress = BenchProgress(seeds)
     with progress.status if sys.stderr.isatty() else contextlib.nullcontext():
         yield progress

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from jojlab.printable import printable
 
 
 class QuietConsole(Console):
-    """A console that leaves a closed pipe to the command line, which ends without noise."""
+    """A console that sends no control character of a text to the terminal, and leaves a closed pipe
+    to the command line, which ends without noise.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make a text of markup: here, as its width counts from now on."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Give the segments of anything; those that are rich's own commands as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
 
     def on_broken_pipe(self) -> None:
         """Raise what happened; rich would exit with 1."""

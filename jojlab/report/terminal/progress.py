@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from jojlab.experiment.execute import Step
+from jojlab.printable import printable
+from jojlab.report.terminal.console import QuietConsole
 
 # What is shown of a stage of run_case; the others end a case.
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
@@ -36,7 +37,7 @@ class Shown:
     """A watcher that counts, and tells of every step; see `shown`."""
 
     def __init__(self, steps: int) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._steps = steps
         self._done = self._cached = self._failed = 0
         self._running: dict[str, str] = {}
@@ -102,7 +103,7 @@ class Shown:
 def shown(title: str, steps: int) -> Iterator[Shown]:
     """Give a watcher for a run of `steps` cases and seeds; tell the time it took at the end."""
     begin_s = time.monotonic()
-    print(title, file=sys.stderr)
+    print(printable(title), file=sys.stderr)
     watcher = Shown(steps)
     with watcher.bar:
         yield watcher

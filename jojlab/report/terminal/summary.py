@@ -13,6 +13,9 @@ from jojlab.report.terminal.statements import print_statements
 from jojlab.report.words import hazards, text
 from jojlab.report.words.overview import case_title, overview_columns
 
+# Of a run that was cut short early, thousands may be; they differ in their names alone.
+_MOST_PENDING = 10
+
 
 def print_summary(console: Console, summary: RunSummary) -> None:
     """Print the question, one line per case, and what is missing."""
@@ -37,6 +40,8 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
     titles = [*((title, "right") for title, _ in columns), *([("at risk", "left")] * risky)]
     table = new_table((case_title(summary), "left"), *titles)
     for case in summary.cases:
+        if case.status == "pending" and not case.figures.seeds:
+            continue  # print_warnings() counts them
         if not case.figures.seeds:
             table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
             continue
@@ -78,10 +83,16 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
             )
             for reason in missing.reasons:
                 console.print(f"           {escape(reason)}")
-        if case.status != "ok":
+        if case.status not in ("ok", "pending"):
             console.print(
                 f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"
             )
+    pending = [case for case in summary.cases if case.status == "pending"]
+    for case in pending[:_MOST_PENDING]:
+        console.print(f"[yellow]pending[/yellow] {escape(case.label)}: {escape(case.reason)}")
+    further = len(pending) - _MOST_PENDING
+    if further > 0:
+        console.print(f"[yellow]pending[/yellow] {further} more: joj show --json names them")
 
 
 def print_case(console: Console, case: CaseSummary) -> None:

@@ -1,6 +1,7 @@
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.comparison import print_comparison
 from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
 from jojlab.report.terminal.summary import print_case, print_summary
+from jojlab.trace.run_folder import CaseEntry
 from tests.captures import make_run
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -99,3 +101,14 @@ def test_what_a_case_puts_at_risk_stands_in_its_line_and_below(summary: RunSumma
     out, printed = console()
     print_case(out, cases[1])
     assert [line for line in lines(printed) if "some of them only" in line]
+
+
+def test_cases_that_were_not_reached_are_told_once_and_not_by_the_thousand(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    further = [CaseEntry(f"further-{i}", {"transactions": i}) for i in range(1, 31)]
+    short, printed = console()
+    print_summary(short, summarise(replace(run, cases=[*run.cases, *further])))
+    told = [line for line in lines(printed) if "further" in line or "pending" in line]
+    assert len(told) == 11
+    assert told[0].startswith("pending") and "the run ended before it" in told[0]
+    assert told[-1] == "pending 20 more: joj show --json names them"

@@ -1,0 +1,22 @@
+"""Makes text safe for a terminal: a shared run's names and notes may hold its commands.
+
+ESC, OSC and their kin (ECMA-48) move the cursor, rename the window or fill the clipboard; signs of
+direction (Unicode, UAX #9) show a line in another order than it has.
+"""
+
+from __future__ import annotations
+
+_KEPT = "\n\t"
+# Control characters have pictures of their own at U+2400; those of 8 bits and of direction none.
+_SHOWN = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in _KEPT},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+    **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+                    0xFFFD),
+}  # fmt: skip
+
+
+def printable(text: str) -> str:
+    """Return `text` with every control character shown instead of sent."""
+    return text.translate(_SHOWN)

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import io
+
+from jojlab.printable import printable
+from jojlab.report.terminal.console import QuietConsole, print_rows
+
+
+def test_commands_to_a_terminal_are_shown_and_not_sent() -> None:
+    assert printable("a\x1b]52;c;eA==\x07b\x9b2J\x7f\u202ec\r") == (
+        "a␛]52;c;eA==␇b\ufffd2J␡\ufffdc␍"
+    )
+    assert printable("ein Satz,\n\t日本 – “x”\n") == "ein Satz,\n\t日本 – “x”\n"
+
+
+def test_no_console_sends_them() -> None:
+    said = io.StringIO()
+    console = QuietConsole(file=said, width=100, force_terminal=True, highlight=False)
+    console.print("[bold]a\x1b]0;title\x07[/bold]")
+    print_rows(console, ["na\x1b[2Jme"], [["va\x1b[2Jlue"]])
+    # What is left of ESC is rich's own: bold, and its end.
+    assert set(said.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")) <= {
+        *"a␛]0;title␇name[2Jvalue \n"
+    }
