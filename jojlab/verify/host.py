@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from jojlab.errors import MachineError, Signalled
 from jojlab.guest.image.ready import agent_path
@@ -28,28 +29,51 @@ _MAKE = {
 }
 
 
-class _CannotError(Exception):
-    """This machine lacks what one filesystem needs."""
+class LackingError(Exception):
+    """This machine lacks what one filesystem needs: its mkfs, or the kernel's part."""
 
 
-def verify_on_host(filesystem: str) -> Verdict | str:
-    """Run the self-test on a loop device; return the verdict, or why this machine cannot.
-
-    Raises MachineError when it cannot for any filesystem: no root, no BTF, no agent.
-    """
+def need_tracer() -> None:
+    """Raise MachineError where no self-test can run: no root, no BTF, no agent."""
     if os.geteuid() != 0:
         raise MachineError("only root may load the tracer into the kernel", "sudo joj verify ...")
     if not Path("/sys/kernel/btf/vmlinux").exists():
         raise MachineError("the kernel has no BTF", "use a kernel with CONFIG_DEBUG_INFO_BTF")
-    agent = agent_path()
+    agent_path()
+
+
+def verify_on_host(filesystem: str) -> Verdict:
+    """Run the self-test on a loop device.
+
+    Raises LackingError where this machine lacks what the filesystem needs, and MachineError when
+    something failed: the agent, losetup, mkfs.
+    """
+    _need(filesystem)
+    with _ended_by_signals(), _made(filesystem) as (device, directory):
+        found = self_test(agent_path(), filesystem, device, directory)
+        addresses = compare.check(filesystem, Path(device), found["writers"])
+        return Verdict.of(filesystem, found).with_addresses(addresses)
+
+
+def self_test(agent: Path, filesystem: str, device: str, directory: Path) -> dict[str, Any]:
+    """Return what the agent's self-test found; raises MachineError when it failed or crashed."""
+    command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
+    answer = _run(*command, "--directory", str(directory))
     try:
-        with _ended_by_signals(), _made(filesystem) as (device, directory):
-            command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
-            found = json.loads(_run(*command, "--directory", str(directory)))
-            addresses = compare.check(filesystem, Path(device), found["writers"])
-            return Verdict.of(filesystem, found).with_addresses(addresses)
-    except _CannotError as error:
-        return str(error)
+        found: dict[str, Any] = json.loads(answer)
+    except ValueError as error:
+        raise MachineError(f"{' '.join(command)} printed no JSON: {answer[:200]!r}") from error
+    return found
+
+
+def _need(filesystem: str) -> None:
+    make = _MAKE[filesystem][0]
+    if not shutil.which(make):
+        raise LackingError(f"{make} is not installed")
+    # The filesystem may be a module, or built in.
+    subprocess.run(["modprobe", "--quiet", filesystem], check=False)
+    if filesystem not in Path("/proc/filesystems").read_text().split():
+        raise LackingError(f"this kernel has no {filesystem}")
 
 
 @contextlib.contextmanager
@@ -86,8 +110,6 @@ def _made(filesystem: str) -> Iterator[tuple[str, Path]]:
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
         undo.callback(_unmount, directory)
         _run(*_MAKE[filesystem], device)
-        if not _is_known(filesystem):
-            raise _CannotError(f"this kernel has no {filesystem}")
         yield device, directory
 
 
@@ -97,16 +119,12 @@ def _unmount(directory: Path) -> None:
         subprocess.run(["umount", "--lazy", str(directory)], check=False)
 
 
-def _is_known(filesystem: str) -> bool:
-    """Whether the kernel has the filesystem; its module is asked for."""
-    subprocess.run(["modprobe", "--quiet", filesystem], check=False)
-    return filesystem in Path("/proc/filesystems").read_text().split()
-
-
 def _run(*command: str) -> str:
-    if not shutil.which(command[0]):
-        raise _CannotError(f"{command[0]} is not installed")
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise MachineError(f"{command[0]} is not installed") from error
     if answer.returncode:
-        raise _CannotError(f"{' '.join(command)}: {answer.stderr.strip()}")
+        code = f"exit code {answer.returncode}"
+        raise MachineError(f"{' '.join(command)}: {code}: {answer.stderr.strip()}")
     return answer.stdout

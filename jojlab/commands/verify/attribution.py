@@ -61,12 +61,13 @@ def attribution(
       joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --host --json
 
-    Exit code 1 when a byte is of the wrong file, 4 when the owner of one is unknown.
+    Exit code 1 when a byte is of the wrong file, 3 when a self-test failed or none could be run, 4
+    when the owner of a byte is unknown.
     """
     from jojlab.device.emulated import EMULATED
-    from jojlab.errors import UseError
+    from jojlab.errors import MachineError, UseError
     from jojlab.guest.verification import FILESYSTEMS, STACKS
-    from jojlab.verify.host import verify_on_host
+    from jojlab.verify.host import LackingError, need_tracer, verify_on_host
     from jojlab.verify.lab import verify_in_lab
 
     chosen = list(dict.fromkeys(filesystem or FILESYSTEMS))
@@ -90,21 +91,25 @@ def attribution(
         raise UseError(f"--stack {stack}: no such stack", f"one of {', '.join(STACKS)}")
     verdicts: list[Verdict] = []
     skipped: dict[str, str] = {}
+    failed: dict[str, str] = {}
     if host:
+        need_tracer()
         for name in chosen:
-            found = verify_on_host(name)
-            if isinstance(found, str):
-                skipped[name] = found
-            else:
-                verdicts.append(found)
+            try:
+                verdicts.append(verify_on_host(name))
+            except LackingError as error:
+                skipped[name] = str(error)
+            except MachineError as error:
+                failed[name] = error.message
     else:
         verdicts = [verify_in_lab(name, device=device, **options) for name in chosen]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
-        print(json.dumps({"filesystems": rows, "skipped": skipped}, indent=1, ensure_ascii=False))
+        document = {"filesystems": rows, "skipped": skipped, "failed": failed}
+        print(json.dumps(document, indent=1, ensure_ascii=False))
     else:
-        _print(verdicts, skipped)
-    raise typer.Exit(_exit_code(verdicts))
+        _print(verdicts, skipped, failed)
+    raise typer.Exit(_exit_code(verdicts, failed))
 
 
 def _options(
@@ -121,15 +126,15 @@ def _options(
     return {name: value for name, value in given.items() if value}
 
 
-def _exit_code(verdicts: list[Verdict]) -> int:
-    if not verdicts:
-        return MACHINE_CANNOT
+def _exit_code(verdicts: list[Verdict], failed: dict[str, str]) -> int:
     if any(verdict.wrong for verdict in verdicts):
         return EXPECTATION_FAILED
+    if failed or not verdicts:
+        return MACHINE_CANNOT
     return INCOMPLETE if any(verdict.incomplete for verdict in verdicts) else FINE
 
 
-def _print(verdicts: list[Verdict], skipped: dict[str, str]) -> None:
+def _print(verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, str]) -> None:
     from jojlab.report.terminal.console import print_rows, terminal
     from jojlab.verify.verdict import COLUMNS
 
@@ -145,3 +150,5 @@ def _print(verdicts: list[Verdict], skipped: dict[str, str]) -> None:
             print(f"{verdict.filesystem}: {line}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
+    for name, reason in failed.items():
+        print(f"{name}: failed: {reason}")
