@@ -35,15 +35,17 @@ fn sparse(mut disk: impl Read, mut image: impl Write + Seek) -> io::Result<()> {
         if !length.is_multiple_of(BLOCK_BYTES) {
             return Err(io::Error::other("its length is no multiple of 4096 bytes"));
         }
-        let piece: Vec<&[u8]> = piece[..length].chunks(BLOCK_BYTES).collect();
-        for run in piece.chunk_by(|one, other| is_zero(one) == is_zero(other)) {
+        let piece: Vec<(bool, &[u8])> =
+            piece[..length].chunks(BLOCK_BYTES).map(|block| (is_zero(block), block)).collect();
+        for run in piece.chunk_by(|one, other| one.0 == other.0) {
             blocks += run.len() as u32;
-            if is_zero(run[0]) {
+            if run[0].0 {
                 hole += run.len() as u32;
                 continue;
             }
+            let content: Vec<&[u8]> = run.iter().map(|&(_, block)| block).collect();
             chunks += chunk(&mut image, DO_NOT_CARE, std::mem::take(&mut hole), &[])?;
-            chunks += chunk(&mut image, RAW, run.len() as u32, run)?;
+            chunks += chunk(&mut image, RAW, run.len() as u32, &content)?;
         }
         if length < PIECE_BLOCKS * BLOCK_BYTES {
             break;
@@ -66,8 +68,10 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
+/// Word by word: by bytes, this took three quarters of a self-test in a guest, whose processor is
+/// emulated (`time joj verify attribution --filesystem ext4` on an empty cache).
 fn is_zero(block: &[u8]) -> bool {
-    block.iter().all(|&byte| byte == 0)
+    block.chunks_exact(8).all(|word| word == [0; 8])
 }
 
 /// Writes one chunk, unless it is empty; gives how many were written.
