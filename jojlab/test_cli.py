@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 from jojlab.cli import app
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
+from tests.inside import joj
 
 WAL = "filesystem=ext4,journal_mode=wal"
 
@@ -17,15 +18,6 @@ WAL = "filesystem=ext4,journal_mode=wal"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return make_run(tmp_path_factory.mktemp("cli") / "run", seeds=[1, 2], transactions=12)
-
-
-def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jojlab", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_show_json_keeps_its_shape(run: RunFolder) -> None:
@@ -156,7 +148,8 @@ def test_help_has_examples(command: str) -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    answer = joj("--version")
+    command = [sys.executable, "-m", "jojlab", "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout == f"joj {metadata.version('jojlab')}\n"
 

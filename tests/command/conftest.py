@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.guest.cache import Cache
+from tests import inside
 
 CHECKOUT = Path(__file__).parents[2]
 JOJ = (sys.executable, "-m", "jojlab")
@@ -48,6 +49,11 @@ class Lab:
             text=True,
             check=False,
         )
+
+    def inside(self, *arguments: str | Path) -> Ended:
+        """Run joj to its end in this process, whose default cache the lab's is (conftest.py)."""
+        assert Cache.default().root == self.cache
+        return inside.joj(*arguments, folder=self.folder)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start joj in a process group of its own, as a shell does."""

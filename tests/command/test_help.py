@@ -11,7 +11,7 @@ NAMES = [name for name, _ in COMMANDS]
 
 
 def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
-    answer = lab.joj("--help")
+    answer = lab.inside("--help")
     assert answer.returncode == 0
     examples = answer.stdout.split("Examples:")[1]
     assert "joj run first-look" in examples
@@ -22,12 +22,12 @@ def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
 
 @pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["verify"]])
 def test_no_summary_is_cut(lab: Lab, group: list[str]) -> None:
-    commands = lab.joj(*group, "--help").stdout.split("Commands:")[1]
+    commands = lab.inside(*group, "--help").stdout.split("Commands:")[1]
     assert "..." not in commands
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_shows_examples(lab: Lab, name: str) -> None:
-    answer = lab.joj(name, "--help")
+    answer = lab.inside(name, "--help")
     assert answer.returncode == 0
     assert f"joj {name}" in answer.stdout.split("Examples:")[1]

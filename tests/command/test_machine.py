@@ -78,7 +78,7 @@ def test_output_that_cannot_be_written_is_told(lab: Lab, finished: Path) -> None
 
 
 def test_doctor_is_content(lab: Lab) -> None:
-    answer = lab.joj("doctor", "--json")
+    answer = lab.inside("doctor", "--json")
     document = json.loads(answer.stdout)
     names = [check["name"] for check in document["checks"]]
     assert names == ["packages", "rust", "qemu", "agent", "image", "cache", "disk", "memory"]

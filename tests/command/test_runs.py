@@ -13,24 +13,26 @@ from tests.command.conftest import CHECKOUT, SMALL, Lab
 
 def test_again_takes_the_next_folder_and_the_cache(lab: Lab) -> None:
     for number, folder in enumerate(("first-look", "first-look-2", "first-look-3")):
-        answer = lab.joj("run", "first-look", *SMALL)
+        answer = lab.inside("run", "first-look", *SMALL)
         assert answer.returncode == 0, answer.stderr
         assert f"runs/{folder}/report.html" in answer.stdout
         assert (lab.folder / "runs" / folder / "report.html").is_file()
         assert number == 0 or "1 capture (1 from the cache)" in answer.stderr
-    hashes = {lab.joj("show", run, "--hash").stdout for run in (lab.folder / "runs").iterdir()}
+    hashes = {lab.inside("show", run, "--hash").stdout for run in (lab.folder / "runs").iterdir()}
     assert len(hashes) == 1
-    assert lab.joj("diff", "runs/first-look", "runs/first-look-3").returncode == 0
+    assert lab.inside("diff", "runs/first-look", "runs/first-look-3").returncode == 0
 
 
 def test_diff_of_two_settings_names_the_field(lab: Lab, finished: Path) -> None:
-    changed = lab.joj("run", "first-look", *SMALL, "--set", "value_bytes=5000", "--out", "changed")
+    changed = lab.inside(
+        "run", "first-look", *SMALL, "--set", "value_bytes=5000", "--out", "changed"
+    )
     assert changed.returncode == 0, changed.stderr
-    answer = lab.joj("diff", finished, "changed")
+    answer = lab.inside("diff", finished, "changed")
     assert answer.returncode == 1
     assert "value_bytes: 100 → 5000" in answer.stdout
     assert "bytes_per_commit" in answer.stdout
-    document = json.loads(lab.joj("diff", finished, "changed", "--json").stdout)
+    document = json.loads(lab.inside("diff", finished, "changed", "--json").stdout)
     assert document["settings"] == {"case": {"value_bytes": {"old": 100, "new": 5000}}}
     figures = {change["figure"]: change for change in document["changes"]}
     change = figures["bytes_per_commit"]
@@ -39,7 +41,7 @@ def test_diff_of_two_settings_names_the_field(lab: Lab, finished: Path) -> None:
 
 def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -> None:
     options = ["--filesystem", "ext4", "--journal-mode", "wal", "--transactions", "7"]
-    answer = lab.joj("bill", *options, "--json")
+    answer = lab.inside("bill", *options, "--json")
     assert answer.returncode == 0, answer.stderr
     bill = json.loads(answer.stdout)
     assert bill["transactions"] == 7
@@ -49,7 +51,7 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
         assert row.keys() >= {"block_type", "file_kind", "file", "requests", "bytes", "cause"}
     # Every byte stands in one row, and the run of the same case has the same figures.
     assert sum(row["total_bytes"] for row in bill["rows"]) == bill["total"]["bytes"] > 0
-    run = json.loads(lab.joj("show", finished, "--json").stdout)["cases"][0]
+    run = json.loads(lab.inside("show", finished, "--json").stdout)["cases"][0]
     assert run["figures"]["bytes_per_commit"] == bill["per_commit"]["bytes"]
     assert run["figures"]["latency_ns_p50"] == bill["per_commit"]["latency_ns_p50"]
     assert list(lab.folder.iterdir()) == []  # it leaves no run folder
@@ -58,12 +60,12 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
 def test_what_one_filesystem_cannot_do_is_skipped_and_shown(lab: Lab) -> None:
     matrix = ["--set=filesystem=ext4,f2fs", "--set=batch_atomic_write=on"]
     asked = ["--set=journal_mode=truncate", "--set=transactions=7", "--set=seeds=1"]
-    ran = lab.joj("run", "first-look", *matrix, *asked)
-    shown = lab.joj("show", "runs/first-look")
+    ran = lab.inside("run", "first-look", *matrix, *asked)
+    shown = lab.inside("show", "runs/first-look")
     for answer in (ran, shown):
         assert answer.returncode == 0, answer.stderr
         assert "skipped ext4: ext4 has no batch atomic write" in answer.stdout
-    cases = json.loads(lab.joj("show", "runs/first-look", "--json").stdout)["cases"]
+    cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["skipped", "ok"]
     assert cases[0]["figures"] == {} and "batch atomic write" in cases[0]["reason"]
     assert "batch atomic write" in (lab.folder / "runs/first-look/report.html").read_text()
@@ -77,19 +79,19 @@ def test_a_full_device_fails_its_case_alone(lab: Lab) -> None:
     (lab.folder / "small.toml").write_text(profile)
     asked = ["--set=device=small.toml", "--set=value_bytes=100,100000", "--set=transactions=101"]
     only = ["--set=filesystem=ext4", "--set=journal_mode=wal", "--set=seeds=1"]
-    answer = lab.joj("run", "first-look", *asked, *only)
+    answer = lab.inside("run", "first-look", *asked, *only)
     assert answer.returncode == 3
     assert "100000, seed 1 failed: " in answer.stderr and "full" in answer.stderr
     assert "1 capture (0 from the cache), 1 failed" in answer.stderr
-    cases = json.loads(lab.joj("show", "runs/first-look", "--json").stdout)["cases"]
+    cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "failed"]
     assert cases[0]["figures"]["transactions"] == 101
     assert "full" in cases[1]["reason"]
-    assert lab.joj("show", "runs/first-look").returncode == 4
+    assert lab.inside("show", "runs/first-look").returncode == 4
 
 
 def test_a_case_that_takes_too_long_is_ended(lab: Lab) -> None:
-    answer = lab.joj("run", "first-look", *SMALL, "--set=transactions=100003", "--timeout", "1")
+    answer = lab.inside("run", "first-look", *SMALL, "--set=transactions=100003", "--timeout", "1")
     assert answer.returncode == 3
     assert "the guest did not finish within 1 s" in answer.stdout
     assert lab.guests() == []
@@ -117,7 +119,7 @@ def test_a_damaged_table_is_named_by_every_reader(lab: Lab, finished: Path, dama
         ["query", "damaged", "SELECT count(*) FROM page_runs"],
         ["query", "damaged", "SELECT count(*) FROM requests"],
     ):
-        answer = lab.joj(*arguments)
+        answer = lab.inside(*arguments)
         assert answer.returncode == 4, arguments
         assert str(damaged.relative_to(lab.folder)) in answer.stderr
         assert "remedy:" in answer.stderr and answer.stdout == ""

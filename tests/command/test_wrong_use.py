@@ -37,7 +37,7 @@ QUESTION = 'question = "What?"\n'
     ],
 )
 def test_it_is_refused_with_the_way_out(lab: Lab, arguments: list[str], words: str) -> None:
-    answer = lab.joj(*arguments)
+    answer = lab.inside(*arguments)
     assert answer.returncode == 2
     assert words in answer.stderr
     assert answer.stdout == ""
@@ -56,20 +56,20 @@ def test_it_is_refused_with_the_way_out(lab: Lab, arguments: list[str], words: s
 )
 def test_an_experiment_file_is_refused_by_its_name(lab: Lab, text: str, words: str) -> None:
     (lab.folder / "mine.toml").write_text(text)
-    answer = lab.joj("run", "mine.toml")
+    answer = lab.inside("run", "mine.toml")
     assert answer.returncode == 2
     assert words in answer.stderr and "mine.toml" in answer.stderr
 
 
 def test_what_the_filesystem_cannot_do_is_refused_alone(lab: Lab) -> None:
-    answer = lab.joj("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
+    answer = lab.inside("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
     assert answer.returncode == 2
     assert "ext4 has no batch atomic write" in answer.stderr
 
 
 def test_a_run_is_never_written_over(lab: Lab, finished: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
-    answer = lab.joj("run", "first-look", *SMALL, "--out", finished)
+    answer = lab.inside("run", "first-look", *SMALL, "--out", finished)
     assert answer.returncode == 2
     assert f"{finished}: a run is already there" in answer.stderr
     assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
@@ -79,7 +79,7 @@ def test_a_folder_of_other_things_is_left_alone(lab: Lab) -> None:
     mine = lab.folder / "mine"
     mine.mkdir()
     (mine / "experiment.toml").write_text(QUESTION)
-    answer = lab.joj("run", "first-look", *SMALL, "--out", mine)
+    answer = lab.inside("run", "first-look", *SMALL, "--out", mine)
     assert answer.returncode == 2
     assert "something else is already there" in answer.stderr
     assert [path.name for path in mine.iterdir()] == ["experiment.toml"]
