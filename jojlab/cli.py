@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from importlib import metadata
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -34,7 +36,7 @@ from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
-from jojlab.errors import FINE, INTERRUPTED, MACHINE_CANNOT, JojError
+from jojlab.errors import FINE, MACHINE_CANNOT, Asked, JojError, Signalled, signal_of
 from jojlab.field_options import GroupedCommand
 from jojlab.printable import printable
 
@@ -121,6 +123,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -135,9 +138,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except JojError as error:
             print(f"joj: {printable(str(error))}", file=sys.stderr)
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            print("joj: interrupted", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt as error:
+            ended = Signalled(signal_of(error))
+            print(f"joj: {ended}", file=sys.stderr)
+            raise typer.Exit(ended.exit_code) from None
         except BrokenPipeError:
             _forget_output()
             raise typer.Exit(BROKEN_PIPE) from None
@@ -155,6 +159,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(MACHINE_CANNOT) from None
 
     return run
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    """Raise what a signal asks for, once: what is cleaned up is cleaned up to the end."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise Asked(number)
 
 
 def _forget_output() -> None:
@@ -202,6 +213,9 @@ app.add_typer(_device, name="device")
 
 
 def main() -> NoReturn:
-    """Run `joj`."""
+    """Run `joj`; SIGTERM and SIGHUP end it as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup(1) has it
+            signal.signal(number, _end)
     app()
     sys.exit(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signal import SIGINT
+from signal import SIGINT, Signals
 
 # Exit codes, as scripts may rely on them (README, "Exit codes").
 FINE = 0
@@ -52,8 +52,30 @@ class Interrupted(JojError):
 
 
 class Signalled(Interrupted):
-    """A signal asked to end, of the keyboard or another's."""
+    """A signal asked to end, of the keyboard or another's; `rest` says what became of the work."""
+
+    def __init__(self, number: int, rest: str = "", remedy: str = "") -> None:
+        how = "interrupted" if number == SIGINT else f"ended by {signal_name(number)}"
+        super().__init__(f"{how}; {rest}" if rest else how, remedy)
+        self.exit_code = 128 + number  # as a shell reports it
+
+
+class Asked(KeyboardInterrupt):
+    """A signal asked to end, as Ctrl-C does: what handles that handles this."""
 
     def __init__(self, number: int) -> None:
-        super().__init__("interrupted" if number == SIGINT else f"ended by signal {number}")
-        self.exit_code = 128 + number  # as a shell reports it
+        super().__init__(signal_name(number))
+        self.number = number
+
+
+def signal_of(error: KeyboardInterrupt) -> int:
+    """Return the number of the signal behind it."""
+    return error.number if isinstance(error, Asked) else int(SIGINT)
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as SIGTERM."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"

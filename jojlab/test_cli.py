@@ -1,4 +1,5 @@
 import json
+import signal
 import subprocess
 import sys
 from importlib import metadata
@@ -145,6 +146,42 @@ def test_help_has_examples(command: str) -> None:
     answer = joj(command, "--help")
     assert answer.returncode == 0
     assert f"joj {command} " in answer.stdout.split("Examples:")[1]
+
+
+@pytest.mark.parametrize(
+    "command", [["-h"], ["run", "-h"], ["bench", "-h"], ["device", "show", "-h"]]
+)
+def test_h_is_help(command: list[str]) -> None:
+    answer = CliRunner().invoke(app, command)
+    assert answer.exit_code == 0 and "Usage: " in answer.stdout and "-h, --help" in answer.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_joj_is_told(number: signal.Signals) -> None:
+    code = """
+import os, signal, sys
+number = int(sys.argv.pop())
+from jojlab import cli
+cli.COMMANDS = ()
+@cli.app.command("waits")
+@cli.guarded
+def waits() -> None:
+    try:
+        print("waits", flush=True)
+        signal.pause()
+    finally:
+        os.kill(os.getpid(), number)  # another one, while it cleans up
+        print("cleaned up", flush=True)
+cli.main()
+"""
+    command = [sys.executable, "-c", code, "waits", str(int(number))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as joj_:
+        assert joj_.stdout and joj_.stdout.readline() == "waits\n"
+        joj_.send_signal(number)
+        out, err = joj_.communicate()
+    assert (joj_.returncode, out) == (128 + number, "cleaned up\n")
+    assert err == f"joj: ended by {number.name}\n"
 
 
 def test_the_version_is_that_of_the_package() -> None:

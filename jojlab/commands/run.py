@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT, Interrupted, MachineError
+from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT, MachineError, Signalled, signal_of
 
 if TYPE_CHECKING:
     from jojlab.trace.capture import Capture
@@ -52,6 +52,7 @@ def run(
 
     Exit code 3 when a case failed, 4 when events were lost or bytes have no owner.
     """
+    from jojlab.experiment.estimate import guests, in_words
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import find, read
     from jojlab.guest.cache import Cache
@@ -63,15 +64,16 @@ def run(
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
     lab = Laboratory.of(asked, cache, profiles, options)
     folder = out or free_folder(Path("runs") / asked.name)
+    if words := in_words(guests(asked, lab), lab.options.jobs):
+        typer.echo(words, err=True)
     try:
         with shown(asked.question, steps) as watcher:
             made = execute(asked, lab, folder, watcher)
-    except KeyboardInterrupt:
-        how = " without --no-cache" if no_cache else ""
-        elsewhere = f", with another --out than {out}" if out else ""
-        raise Interrupted(
-            f"interrupted; what was finished is kept: joj show {folder}",
-            f"the same command{how} goes on from there{elsewhere}",
+    except KeyboardInterrupt as error:
+        raise Signalled(
+            signal_of(error),
+            f"what was finished is kept: joj show {folder}",
+            "the same command goes on from there",
         ) from None
     raise typer.Exit(show_run(folder, as_json=as_json, checked=made.checked))
 

@@ -207,6 +207,8 @@ def _read_toml(path: Path, name: str, devices: Path) -> dict[str, Any]:
         raise UseError(f"{path}: {error.strerror}", "make the file readable") from error
     except ValueError as error:  # TOML's and UTF-8's errors are among them
         raise UseError(f"{path}: {error}", "correct the file at that place") from error
+    except RecursionError as error:
+        raise UseError(f"{path}: nested too deep", "write it as devices/*.toml are") from error
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

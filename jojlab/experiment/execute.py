@@ -109,7 +109,8 @@ class Laboratory:
 
 
 def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher) -> RunFolder:
-    """Run every case of a planned experiment into the new run folder `out`.
+    """Run every case of a planned experiment into the run folder `out`: a new one, or one of the
+    very same run that was cut short, whose captures are kept.
 
     Failed cases do not raise: they are marked in the run folder. Raises MachineError when the run
     folder cannot be written, and KeyboardInterrupt once the guests are gone.
@@ -125,10 +126,10 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
         fingerprint=fingerprint,
         experiment_toml=experiment.text,
     )
-    todo = _todo(experiment, lab)
+    asked = [left for same in todo(experiment, lab) if (left := _left(run, same))]
 
     def again(number: int, why: str) -> None:
-        case, seed = todo[number][0]
+        case, seed = asked[number][0]
         watcher.again(Step(case.case_id, seed, failure=why))
 
     with (
@@ -139,15 +140,15 @@ def execute(experiment: Experiment, lab: Laboratory, out: Path, watcher: Watcher
         for case in experiment.cases:
             if case.skip:
                 run.mark(case.case_id, "skipped", case.skip)
-        tasks = [functools.partial(_run, lab, *same[0], work, watcher) for same in todo]
+        tasks = [functools.partial(_run, lab, *same[0], work, watcher) for same in asked]
         with contextlib.closing(tried(pool, enumerate(tasks), again)) as done:
             for number, future in done:
-                for case, seed in todo[number]:
+                for case, seed in asked[number]:
                     watcher.finished(_finish(run, case, seed, future))
     return run
 
 
-def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]]]:
+def todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]]]:
     """Return what is to be run: cases and seeds, those together that are the same to the guest.
 
     Every case has its first seed before any has its second: by the clock on the wall cases that
@@ -162,6 +163,15 @@ def _todo(experiment: Experiment, lab: Laboratory) -> list[list[tuple[Case, int]
             same = found.setdefault((record, shift_of(case, lab.profiles)), [])
             same.append((case, seed))
     return list(found.values())
+
+
+def _left(run: RunFolder, same: list[tuple[Case, int]]) -> list[tuple[Case, int]]:
+    """Return those that the run folder does not have yet."""
+    return [
+        (case, seed)
+        for case, seed in same
+        if all(capture.seed != seed for capture in run.case(case.case_id).captures)
+    ]
 
 
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,8 @@ DROPPED = {
 }
 # Fields of which a case has one.
 ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
+# Fields whose values have commas of their own: --set gives them one value.
+WITH_COMMAS = ("mkfs_options", "mount_options")
 MAX_SEEDS = 1000
 MAX_CASES = 10_000
 
@@ -164,7 +167,8 @@ def _with_own_cases(asked: Experiment) -> Experiment:
     return replace(asked, own=frozenset(map(_identity, cases)))
 
 
-def _load(path: Path) -> Experiment:
+def _load(path: Path, part_of: str = "") -> Experiment:
+    """Read one file; `part_of` is where a [[part]] names it, which may have no parts itself."""
     where = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -173,9 +177,16 @@ def _load(path: Path) -> Experiment:
         raise UseError(
             f"{where}: cannot be read: {error.strerror}", "name a readable file"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # TOML's and UTF-8's errors, and numbers of thousands of digits
         raise UseError(f"{where}: not TOML: {error}", "docs/experiments.md has the form") from error
+    except RecursionError as error:
+        raise UseError(
+            f"{where}: not TOML: tables or lists are nested too deep",
+            "docs/experiments.md has the form",
+        ) from error
     name = path.parent.name if path.name == "experiment.toml" else path.stem
+    if part_of and "part" in document:
+        raise UseError(f"{part_of}: {name} has parts itself", "name those instead")
     return parse(document, name, text, where)
 
 
@@ -236,9 +247,7 @@ def _parts(document: Mapping[str, Any], where: str) -> list[Experiment]:
             path = find(entry["experiment"])
         except UseError as error:
             raise UseError(f"{place}: {error.message}", error.remedy) from error
-        part = _load(path)
-        if part.parts:
-            raise UseError(f"{place}: {part.name} has parts itself", "name those instead")
+        part = _load(path, place)
         if part.name in parts:
             raise UseError(f"{place}: {part.name} is named twice", "name each part once")
         parts[part.name] = part
@@ -318,8 +327,8 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
             raise UseError(f"--set {setting}: no value", "--set KEY=VALUE")
         where = f"--set {setting}"
         if name in ("seed", "seeds"):
-            if not text.isdigit():
-                raise UseError(f"{where}: {name} must be a whole number", "digits only")
+            if not re.fullmatch("[0-9]{1,30}", text):
+                raise UseError(f"{where}: {name} must be a whole number", "30 digits at most")
             first, count = (int(text), len(seeds)) if name == "seed" else (seeds[0], int(text))
             seeds = _seeds(first, count, where)
             continue
@@ -331,8 +340,7 @@ def apply(experiment: Experiment, settings: Sequence[str]) -> Experiment:
         if other := ALTERNATIVES.get(name):
             fixed.pop(other, None)
             matrix.pop(other, None)
-        # A list of mount options has commas of its own.
-        texts = [text] if name == "mount_options" else text.split(",")
+        texts = [text] if name in WITH_COMMAS else text.split(",")
         values = tuple(known.parse(part, where) for part in texts)
         if len(set(values)) < len(values):
             raise UseError(f"{where}: a value is named twice", "name each value once")

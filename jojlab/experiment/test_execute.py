@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.errors import MachineError, UseError
+from jojlab.experiment.estimate import guests, in_words
 from jojlab.experiment.execute import Laboratory, Options, Step, case_json, execute, plan
 from jojlab.experiment.read import Experiment
 from jojlab.guest.cache import Cache
@@ -99,6 +100,15 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 
 
+def test_how_long_it_takes_is_told_before(bench: Bench) -> None:
+    assert guests(bench.asked, bench.lab) == 4
+    bench.known(0, 1)
+    assert guests(bench.asked, bench.lab) == 3
+    assert in_words(3, 1) == ""
+    assert in_words(100, 2).startswith("100 guests to run, 2 at a time: some 5 min, by 6 s")
+    assert "2 at a time: some 8 h" in in_words(10_000, 2)
+
+
 def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
     bench.known(0, 1)
     bench.known(1, 1)
@@ -144,6 +154,35 @@ def test_an_interrupted_run_can_be_read(bench: Bench) -> None:
     assert sum(len(case.captures) for case in run.cases) == 1
     assert len(list(run.captures())) == 1
     assert list((bench.lab.cache.root / "work").iterdir()) == []
+
+
+def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Bench) -> None:
+    for number in (0, 1):
+        for seed in SEEDS:
+            bench.known(number, seed)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(Heard(interrupted=True))
+    (_, _, kept), *_ = RunFolder.open(bench.folder / "run").captures()
+    # What a killed run had moved into place, and not told of.
+    left = kept.folder.with_name("seed-2")
+    left.mkdir()
+    (left / "requests.parquet").write_bytes(b"half")
+    inode = kept.folder.stat().st_ino
+    heard = Heard()
+    run = bench.run(heard)
+    assert [case.status for case in run.cases] == ["ok", "ok"]
+    assert len(heard.steps) == 3 and kept.folder.stat().st_ino == inode
+    with pytest.raises(UseError, match="a run is already there"):
+        bench.run(Heard())
+
+
+def test_another_run_that_was_cut_short_is_left_alone(bench: Bench) -> None:
+    bench.known(0, 1)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(Heard(interrupted=True))
+    bench.asked = replace(bench.asked, question="Why?")
+    with pytest.raises(UseError, match="another run is already there"):
+        bench.run(Heard())
 
 
 def test_a_run_folder_that_cannot_be_written_is_told(bench: Bench) -> None:

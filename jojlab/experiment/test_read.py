@@ -257,6 +257,28 @@ def test_connections_that_share_delete_from_rows_enough_for_each() -> None:
     assert (shared["initial_rows"], own["initial_rows"]) == (20, 5)
 
 
+def test_what_is_too_deep_or_too_long_is_refused(tmp_path: Path) -> None:
+    deep = "x = " + "[" * 5000 + "]" * 5000
+    assert "asked.toml: not TOML: tables or lists are nested too deep" in refused(tmp_path, deep)
+    digits = "9" * 5000
+    assert "asked.toml: not TOML" in refused(tmp_path, GOOD.replace("seed = 7", f"seed = {digits}"))
+    for setting in (f"seed={digits}", f"seeds={digits}", "seed=²", f"transactions={digits}"):
+        assert "must be a whole number" in refused(tmp_path, GOOD, setting)
+
+
+def test_a_part_that_names_itself_is_refused(tmp_path: Path) -> None:
+    text = f'question = "What?"\n[[part]]\nexperiment = "{tmp_path}/asked.toml"\n'
+    said = refused(tmp_path, text)
+    assert "[[part]] number 1: asked has parts itself" in said and "name those instead" in said
+
+
+def test_options_of_mkfs_and_mount_keep_their_commas(tmp_path: Path) -> None:
+    settings = ("mkfs_options=-O a,b", "mount_options=noatime,nobarrier")
+    asked = read(write(tmp_path, GOOD), settings)
+    assert {case.settings["mkfs_options"] for case in asked.cases} == {"-O a,b"}
+    assert {case.settings["mount_options"] for case in asked.cases} == {"noatime,nobarrier"}
+
+
 def test_an_unknown_experiment_offers_the_nearest() -> None:
     with pytest.raises(UseError, match="did you mean 'first-look'"):
         find("first-lok")

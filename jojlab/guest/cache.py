@@ -126,6 +126,10 @@ class Cache:
         self.drop("results", key)
         return None
 
+    def has(self, key: str) -> bool:
+        """Whether there are results of a case; they are not checked."""
+        return (self.root / "results" / key).is_dir()
+
     def store(self, key: str, files: Mapping[str, bytes]) -> None:
         """Keeps the results of a case under its content hash."""
 

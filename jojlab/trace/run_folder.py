@@ -80,14 +80,14 @@ class RunFolder:
     ) -> RunFolder:
         """Make a new run of `cases`, (case_id, case) in the experiment's order, all pending.
 
+        The very same run that was cut short is taken up again, with the captures that it has.
         Raises UseError when something else is in `path`, MachineError when it cannot be written.
         """
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            what = "a run" if (path / "run.json").exists() else "something else"
-            raise UseError(f"{path}: {what} is already there", "name a new folder with --out")
         entries = [CaseEntry(case_id, dict(case)) for case_id, case in cases]
         run = cls(path, dict(experiment), list(seeds), entries, dict(fingerprint))
         run._check_case_ids()
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            return run._taken_up()
         try:
             (path / "captures").mkdir(parents=True, exist_ok=True)
             (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
@@ -95,6 +95,30 @@ class RunFolder:
             raise _cannot_write(path, error) from error
         run.save()
         return run
+
+    def _taken_up(self) -> RunFolder:
+        """Return the run that is there already if it is this one, cut short; else a UseError."""
+        if not (self.path / "run.json").exists():
+            what = "something else is already there"
+            raise UseError(f"{self.path}: {what}", "name a new folder with --out")
+        there = RunFolder.open(self.path)
+        if not any(entry.status == "pending" for entry in there.cases):
+            what = "a run is already there"
+            raise UseError(f"{self.path}: {what}", "name a new folder with --out")
+        if there._asked() != self._asked():
+            what = "another run is already there, or this one as of another image or machine"
+            raise UseError(f"{self.path}: {what}", "name a new folder with --out")
+        for entry in there.cases:
+            for capture in entry.captures:
+                there._inside(capture.folder)
+            if entry.status == "failed":
+                entry.status, entry.reason = "pending", ""
+        return there
+
+    def _asked(self) -> object:
+        """Return what makes this run another one than others, as JSON has it."""
+        cases = [(entry.case_id, entry.case) for entry in self.cases]
+        return json.loads(json.dumps([self.experiment, self.seeds, cases, self.fingerprint]))
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -150,6 +174,8 @@ class RunFolder:
         partial = self.path / folder.with_name(f".seed-{seed}.partial")
         try:
             shutil.rmtree(partial, ignore_errors=True)
+            # A run that was killed may have come so far and not have told so in run.json.
+            shutil.rmtree(self._inside(folder.as_posix()), ignore_errors=True)
             partial.mkdir(parents=True)
             for table in TABLES:
                 source = tables / f"{table}.parquet"

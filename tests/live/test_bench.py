@@ -87,4 +87,4 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
 def test_a_directory_of_others_is_refused(bench: Bench) -> None:
     bench.directory.chmod(0o500)
     answer = bench.run("sqlite", bench.directory)
-    assert answer.returncode == 2 and "no directory can be made in it" in answer.stderr
+    assert answer.returncode == 3 and "no directory can be made in it" in answer.stderr

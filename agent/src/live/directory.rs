@@ -47,14 +47,10 @@ impl PrivateDirectory {
         let (starting, name) =
             (format!("{STARTING}{random:016x}"), format!("{PREFIX}{random:016x}"));
         rustix::fs::mkdirat(&parent_file, &starting, Mode::RWXU).map_err(|errno| {
-            let error = io::Error::from(errno);
-            match errno {
-                Errno::ACCESS | Errno::PERM | Errno::ROFS => {
-                    anyhow::Error::from(wrong(&format!("no directory can be made in it: {error}")))
-                }
-                _ => anyhow::Error::from(error)
-                    .context(format!("{}: no directory can be made in it", parent.display())),
-            }
+            anyhow::Error::from(io::Error::from(errno)).context(format!(
+                "{}: no directory can be made in it; name another directory",
+                parent.display()
+            ))
         })?;
         made();
         let path = path.join(&name);

@@ -9,7 +9,14 @@ import time
 from collections.abc import Iterator
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column
 
 from jojlab.experiment.execute import Step
@@ -47,6 +54,7 @@ class Shown:
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             TextColumn(
                 "{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")
             ),
