@@ -9,6 +9,7 @@ from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
 from jojlab.analysis.figures.latency import PERCENTILES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.report.words import hazards
 
 Row = dict[str, Any]
 
@@ -17,10 +18,11 @@ assert list(PERCENTILE_NAMES) == list(PERCENTILES)  # both are shown in one orde
 
 
 def throughput_rows(summary: RunSummary) -> list[Row]:
-    """Return one row per measured case."""
-    return [
+    """Return one row per measured case, and one that says why there is none for every other."""
+    return absent_rows(summary) + [
         {
             "case": case.label,
+            "risk": hazards.short(case.hazards),
             "tps": case.figures.median["throughput_tps"],
             "low": case.figures.spread["throughput_tps"][0],
             "high": case.figures.spread["throughput_tps"][1],
@@ -30,11 +32,26 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
     ]
 
 
-def latency_rows(summary: RunSummary) -> list[Row]:
-    """Return one row per measured case and percentile."""
+def absent_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per case without figures: what became of it, and why."""
     return [
+        {"case": case.label, "absent": case.status, "reason": case.reason}
+        for case in summary.cases
+        if not case.figures.seeds
+    ]
+
+
+def names(summary: RunSummary) -> list[str]:
+    """Return the names of all cases in the experiment's order."""
+    return [case.label for case in summary.cases]
+
+
+def latency_rows(summary: RunSummary) -> list[Row]:
+    """Return one row per measured case and percentile, and those of absent_rows."""
+    return absent_rows(summary) + [
         {
             "case": case.label,
+            "risk": hazards.short(case.hazards),
             "percentile": shown,
             "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
         }
@@ -54,6 +71,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
         rows += [
             {
                 "case": case.label,
+                "risk": hazards.short(case.hazards),
                 "begin_ms": found.begin_ns / 1e6,
                 "end_ms": found.end_ns / 1e6,
                 "share": found.count / whole,
@@ -71,10 +89,11 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
 
 
 def bill_rows(summary: RunSummary) -> list[Row]:
-    """Return one row per case, part and class of its bill."""
-    return [
+    """Return one row per case, part and class of its bill, and those of absent_rows."""
+    return absent_rows(summary) + [
         {
             "case": case.label,
+            "risk": hazards.short(case.hazards),
             "part": share.part,
             "class": share.name,
             "kib": share.bytes / 1024,

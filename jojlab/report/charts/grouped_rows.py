@@ -7,16 +7,20 @@ from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
-from jojlab.report.words import text
+from jojlab.report.words import hazards, text
 
 Row = dict[str, Any]
 
+# The keys of a chart that name an axis, and the column of what stands there.
+_AXES = {"groups": "group", "bars": "bar", "panels": "panel"}
+
 
 def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]:
-    """Return a row per measured case that the chart shows: group, bar, panel, value, low, high.
+    """Return a row per case that the chart shows: group, bar, panel, value, low, high, risk.
 
     `stated` is what was printed of that case alone, where something was. All are in the unit of
-    text.axis_unit.
+    text.axis_unit. A case without a value has `absent` instead, which says why; so has a place that
+    no case of the experiment is for.
     """
     figure = str(asked["figure"])
     _, per_unit = text.axis_unit(figure)
@@ -27,26 +31,41 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
         for point in found.points
     }
     found = []
-    for case in summary.measured:
+    for case in summary.cases:
         if case.case_id not in part.labels or not _shown(asked.get("case", {}), part, case):
             continue
-        if figure not in case.figures.median:  # a live run without a tracer has fewer
-            continue
         label = part.labels[case.case_id]
+        place: Row = {"case": label} | {
+            key: _coordinate(part, case, str(asked.get(axis, ""))) for axis, key in _AXES.items()
+        }
+        if figure not in case.figures.median:  # a live run without a tracer has fewer
+            status = "not counted" if case.figures.seeds else f"{case.status}: {case.reason}"
+            found.append({**place, "absent": status})
+            continue
         low, high = case.figures.spread[figure]
         found.append(
             {
-                "case": label,
-                "group": _coordinate(part, case, str(asked["groups"])),
-                "bar": _coordinate(part, case, str(asked.get("bars", ""))),
-                "panel": _coordinate(part, case, str(asked.get("panels", ""))),
+                **place,
+                "risk": hazards.short(case.hazards),
                 "value": case.figures.median[figure] / per_unit,
                 "low": low / per_unit,
                 "high": high / per_unit,
                 "stated": stated.get(label),
             }
         )
-    return found
+    return found + _not_asked(found) if any("value" in row for row in found) else []
+
+
+def _not_asked(rows: list[Row]) -> list[Row]:
+    """Return a row for every place in a panel that no case of the experiment is for."""
+    there = {(row["panel"], row["group"], row["bar"]) for row in rows}
+    bars = dict.fromkeys(row["bar"] for row in rows)
+    return [
+        {"case": "", "panel": panel, "group": group, "bar": bar, "absent": "not in the experiment"}
+        for panel, group in dict.fromkeys((row["panel"], row["group"]) for row in rows)
+        for bar in bars
+        if (panel, group, bar) not in there
+    ]
 
 
 def _coordinate(part: Part, case: CaseSummary, axis: str) -> str:

@@ -26,7 +26,7 @@ def histograms(rows: Rows, axis: str) -> Spec:
     names = list(dict.fromkeys(row["percentile"] for row in rows if "percentile" in row))[::-1]
     cases = list(dict.fromkeys(row["case"] for row in rows))
     picture = {
-        "layer": [_bins(axis), _percentiles(names, axis)],
+        "layer": [_bins(axis), _hatched_bins(axis), _percentiles(names, axis)],
         "width": _WIDTH,
         "height": _HEIGHT,
     }
@@ -45,7 +45,7 @@ def histograms(rows: Rows, axis: str) -> Spec:
 
 def _time(field: str, axis: str) -> Spec:
     return {
-        "axis": {"format": "~g", "tickCount": 6},
+        "axis": {"format": ",~r", "tickCount": 6},
         "field": field,
         "scale": {"nice": False, "type": "log"},
         "title": axis,
@@ -77,6 +77,15 @@ def _bins(axis: str) -> Spec:
             "y2": {"datum": 0},
         },
     }
+
+
+def _hatched_bins(axis: str) -> Spec:
+    """The bins of cases that put something at risk, to lie over them."""
+    bins = _bins(axis)
+    bins["transform"] = [*bins["transform"], {"filter": "datum.risk"}]
+    bins["mark"] = {"type": "rect", "color": vega.HATCH, "tooltip": False}
+    del bins["encoding"]["tooltip"]
+    return bins
 
 
 def _percentiles(names: list[str], axis: str) -> Spec:

@@ -7,8 +7,9 @@ CSS, so that one chart serves light, dark and print.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -36,6 +37,11 @@ NUMBERS = {
     "end_ms",
 }  # fmt: skip
 WIDTH = 760
+# Over the colour of a bar whose case puts something at risk: a pattern of the page (page/html.py).
+HATCH = "url(#hatch)"
+ABSENT_COLOUR = "#8C8C8C"
+# On an axis from zero a bar this many times shorter than the longest can no longer be read.
+MOST_TIMES = 20
 CONFIG: dict[str, Any] = {
     "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
     "axis": {
@@ -53,6 +59,29 @@ def named(data: Datasets, rows: Rows) -> alt.NamedData:
     name = next((name for name, known in data.items() if known is rows), f"rows{len(data)}")
     data[name] = rows
     return alt.NamedData(name=name)
+
+
+class Axis(NamedTuple):
+    """The scale of an axis, where its bars begin, and what its title ends with."""
+
+    scale: dict[str, Any]
+    base: float
+    suffix: str
+
+
+def bar_axis(values: Iterable[float]) -> Axis:
+    """Return an axis from zero; a logarithmic one, from below the least, where that hides some."""
+    seen = [value for value in values if value > 0] or [1.0]
+    low, high = min(seen), max(seen)
+    if high <= low * MOST_TIMES:
+        return Axis({"domain": [0, high], "nice": True}, 0, "")
+    base = 10.0 ** math.floor(math.log10(low * 0.8))
+    return Axis({"type": "log", "domain": [base, high], "nice": False}, base, " (log)")
+
+
+def hatched(bars: alt.Chart, **mark: Any) -> alt.Chart:
+    """Return the bars whose case has a `risk`, as hatching to lie over them; `mark` is theirs."""
+    return bars.transform_filter("datum.risk").mark_bar(color=HATCH, tooltip=False, **mark)
 
 
 def legend(title: str) -> alt.Legend:

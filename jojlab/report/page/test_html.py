@@ -1,9 +1,15 @@
+import base64
+import hashlib
 import json
 import re
 from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import vl_convert
 
@@ -11,6 +17,8 @@ from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.errors import MachineError
 from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.schema import TABLES
 from tests.captures import make_run
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -132,6 +140,112 @@ def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
     assert '<td class="n">30 rows/s</td><td class="n">–</td><td class="n">–</td>' in shown
     assert "<td>WAL writes less</td><td>reproduced</td>" in shown
     assert '<td class="n">not available</td>' in shown
+
+
+class Elements(HTMLParser):
+    """Collects the elements, attributes and scripts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.scripts: list[str] = []
+        self.addresses: list[str] = []
+        self._in_script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+        self._in_script = tag == "script" and ("type", "module") in attrs
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.scripts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+
+HOSTILE = (
+    """x"'><img src=//e.org onerror=alert(1)></p></section></script><script>alert(2)</script>"""
+)
+
+
+def with_hostile(value: Any) -> Any:
+    """Return what was read from JSON with every text of it made hostile; keys are the schema's."""
+    if isinstance(value, dict):
+        return {key: with_hostile(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_hostile(part) for part in value]
+    return value + HOSTILE if isinstance(value, str) else value
+
+
+def hostile_run(folder: Path, *, composed: bool) -> RunFolder:
+    """Make a run in which every text that a run folder may hold is hostile."""
+    run = make_run(folder, seeds=[1], transactions=3)
+    for table in TABLES:
+        for path in folder.rglob(f"{table}.parquet"):
+            rows = pq.read_table(path)
+            for place, column in enumerate(rows.schema):
+                free = column.name in ("path", "submitter_comm", "asker_comm", "block_subtype")
+                if free and column.type == pa.string():
+                    bad = [v and v + HOSTILE for v in rows.column(place).to_pylist()]
+                    rows = rows.set_column(place, column, pa.array(bad, pa.string()))
+            if table == "manifest":
+                pairs = zip(*(rows.column(c).to_pylist() for c in ("key", "value")), strict=True)
+                bad = [
+                    json.dumps(
+                        with_hostile(json.loads(value))
+                        if key == "configuration"
+                        else json.loads(value)
+                    )
+                    for key, value in pairs
+                ]
+                place = rows.schema.get_field_index("value")
+                rows = rows.set_column(place, rows.schema.field(place), pa.array(bad, pa.string()))
+            pq.write_table(rows, path)
+    for entry in run.cases:
+        entry.case["device"] = HOSTILE
+        entry.reason = HOSTILE
+    case_ids = [entry.case_id for entry in run.cases]
+    variants = [
+        {"name": HOSTILE, "note": HOSTILE, "unsafe": HOSTILE, "fields": {}, "cases": case_ids[:1]}
+    ]
+    published = [
+        {"case": {"journal_mode": "truncate"}, "figure": "bytes_per_commit", "value": 72,
+         "unit": HOSTILE, "source": HOSTILE, "place": HOSTILE, "says": HOSTILE, "note": HOSTILE,
+         "explanation": HOSTILE}
+    ]  # fmt: skip
+    charts = [{"title": HOSTILE, "figure": "bytes_per_commit", "groups": "device"}]
+    part = {"name": HOSTILE, "question": HOSTILE, "notes": [HOSTILE], "variants": variants,
+            "published": published, "charts": charts, "settings": {HOSTILE: HOSTILE}}  # fmt: skip
+    record = {**part, "parts": [{**part, "cases": case_ids}]} if composed else part
+    return replace(run, experiment=record, fingerprint={HOSTILE: HOSTILE})
+
+
+@pytest.mark.parametrize("composed", [False, True])
+def test_no_text_of_a_run_folder_becomes_part_of_the_page(tmp_path: Path, composed: bool) -> None:
+    good, bad = Elements(), Elements()
+    good.feed(report_html(summarise(make_run(tmp_path / "good", seeds=[1], transactions=3)), "r"))
+    page = report_html(summarise(hostile_run(tmp_path / "bad", composed=composed)), HOSTILE)
+    bad.feed(page)
+    assert composed or f"/test.db{escape(HOSTILE)}" in page
+    assert HOSTILE[:3] not in page.replace("&#x27;", "") and "alert(2)&lt;/script" in page
+    assert bad.tags <= good.tags | {"ul", "li", "strong"}
+    assert bad.attributes <= good.attributes | {"role"}
+    assert all(address.startswith("#") for address in bad.addresses)
+    assert len(bad.scripts) == len(good.scripts) == 1
+
+
+def test_the_policy_lets_run_only_the_pages_own_script(page: str) -> None:
+    found = Elements()
+    found.feed(page)
+    digest = base64.b64encode(hashlib.sha256(found.scripts[0].encode()).digest()).decode()
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["script-src"] == f"'sha256-{digest}'"
+    assert rules["default-src"] == "'none'" and rules["base-uri"] == "'none'"
 
 
 def test_names_cannot_end_the_script(tmp_path: Path) -> None:

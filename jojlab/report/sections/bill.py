@@ -21,22 +21,24 @@ from jojlab.report.sections.elements import (
     section,
     table,
 )
-from jojlab.report.sections.overview import name_of
+from jojlab.report.sections.overview import at_risk, name_of
 from jojlab.report.words import hazards, reasons, text
 from jojlab.report.words.overview import case_title
 
 
 def bill(summary: RunSummary, run: str, specs: Specs) -> str:
     """What one commit costs by class, then every case's bill in full."""
-    rows = chart_rows.bill_rows(summary)
-    specs["bytes-chart"] = by_case.bill(rows, "kib", "KiB for one commit")
-    specs["requests-chart"] = by_case.bill(rows, "requests", "requests and flushes for one commit")
+    rows, cases = chart_rows.bill_rows(summary), chart_rows.names(summary)
+    specs["bytes-chart"] = by_case.bill(rows, cases, "kib", "KiB for one commit")
+    specs["requests-chart"] = by_case.bill(
+        rows, cases, "requests", "requests and flushes for one commit"
+    )
     return section(
         "bill",
         "The bill of one commit",
         paragraph(
             "Every byte stands in one class. Faded, and behind a + in the table: deferred to "
-            "checkpoints and to the sync at the end.",
+            "checkpoints and to the sync at the end." + at_risk(summary),
             "soft",
         ),
         chart("bytes-chart", "Stacked bars of bytes for one commit by class"),

@@ -73,18 +73,26 @@ def published(part: Part) -> str:
 
 def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
     found = []
-    stated = False
+    drawn: list[grouped_rows.Row] = []
     for place, asked in enumerate(part.charts):
         rows = grouped_rows.rows(part, summary, asked)
         if not rows:
             continue
         name = f"{anchor(part)}-{place}"
-        specs[name] = grouped.grouped(rows, str(asked["figure"]))
+        axes = grouped.Axes(*(str(asked.get(key, "")) for key in grouped.Axes._fields))
+        specs[name] = grouped.grouped(rows, str(asked["figure"]), axes)
         found += [f"<h3>{escape(str(asked['title']))}</h3>", chart(name, asked["title"])]
-        stated |= any(row["stated"] is not None for row in rows)
-    if stated:
-        found.append(paragraph("A black diamond is the value that was printed.", "soft"))
-    return found
+        drawn += rows
+    notes = [
+        words
+        for words, is_drawn in (
+            ("A diamond is the value that was printed.", any(r.get("stated") for r in drawn)),
+            ("Hatched: at risk, by the settings.", any(r.get("risk") for r in drawn)),
+            ("×: no value; point at it to see why.", any("absent" in r for r in drawn)),
+        )
+        if is_drawn
+    ]
+    return [*found, paragraph(" ".join(notes), "soft")] if notes else found
 
 
 def _statements(part: Part) -> list[str]:

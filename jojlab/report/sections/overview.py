@@ -74,6 +74,13 @@ def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     return case.label, "; ".join(filter(None, marks)), "risk"
 
 
+def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
+    """Return what a chart's note says of the cases that are marked so; nothing where none is."""
+    if not any(case.hazards for case in summary.measured):
+        return ""
+    return f" {style}: at risk, as the table says below the name."
+
+
 def with_spread(case: CaseSummary, figure: str) -> Cell:
     """Return a figure of a case, and below it the smallest and largest of its seeds."""
     if figure not in case.figures.median:

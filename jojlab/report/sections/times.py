@@ -14,7 +14,7 @@ from jojlab.report.sections.elements import (
     section,
     table,
 )
-from jojlab.report.sections.overview import name_of, with_spread
+from jojlab.report.sections.overview import at_risk, name_of, with_spread
 from jojlab.report.words import text, transaction
 from jojlab.report.words.overview import case_title
 
@@ -23,12 +23,14 @@ _FEW = 12  # cases whose histograms stand open one below the other
 
 def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
     """Transactions per second by case."""
-    specs["throughput-chart"] = by_case.throughput(chart_rows.throughput_rows(summary))
+    specs["throughput-chart"] = by_case.throughput(
+        chart_rows.throughput_rows(summary), chart_rows.names(summary), "transactions per second"
+    )
     columns = {
         "throughput_tps": "transactions/s",
         "sync_calls_per_commit": "sync calls/commit",
     }
-    note = "The orange line is the range over the seeds."
+    note = "The orange line is the range over the seeds." + at_risk(summary)
     if _checkpoints(summary):
         columns = {
             "throughput_tps": "transactions/s without checkpoints",
@@ -69,7 +71,9 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
     axis = f"milliseconds {transaction.latency(summary.measured)} (log)"
     sql = transaction.has_commit(summary.measured)
     if many:
-        specs["latency-chart"] = by_case.latency(chart_rows.latency_rows(summary), axis)
+        specs["latency-chart"] = by_case.latency(
+            chart_rows.latency_rows(summary), chart_rows.names(summary), axis
+        )
     specs["histogram-chart"] = latency_chart.histograms(chart_rows.histogram_rows(summary), axis)
     histogram = chart("histogram-chart", "Histograms of latency by case on a logarithmic axis")
     names = chart_rows.PERCENTILE_NAMES
@@ -91,6 +95,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
             "sixteenth of them. Lines: exact percentiles by nearest rank, each a value that was "
             "measured; the median of the seeds, of which the table has the smallest and largest. "
             "Where lines fall together, the lowest percentile is the one in sight."
+            + at_risk(summary, "Dashed, in the histograms hatched")
             + (
                 " What an app waits for a checkpoint counts: it is added to the transaction that "
                 "made it due, that at the end to the last one."

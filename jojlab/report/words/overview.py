@@ -32,8 +32,8 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
     they are.
     """
     if any(case.figures.median.get("checkpoints") for case in summary.measured):
-        titles = {"throughput_tps": "tps without checkpoints"}
-        titles["throughput_with_checkpoints_tps"] = "with"
+        titles = {"throughput_tps": "transactions/s without checkpoints"}
+        titles["throughput_with_checkpoints_tps"] = "with checkpoints"
         left_out = ""
     else:
         titles, left_out = {}, "throughput_with_checkpoints_tps"
