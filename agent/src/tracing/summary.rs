@@ -106,7 +106,7 @@ impl Summary {
         let lines = self.sorted();
         for (line, sum) in lines.iter().take(LINES_SHOWN) {
             let Line { operation, block_type, subtype, file_kind, path } = line;
-            let Sum { runs, bytes } = sum;
+            let (Sum { runs, bytes }, path) = (sum, printable(path));
             put(format!(
                 "{operation:9} {block_type:12} {subtype:17} {file_kind:10} {runs:6} {bytes:12}  \
                  {path}"
@@ -171,6 +171,16 @@ impl Summary {
     }
 }
 
+/// A path for a terminal: whoever names a file could else command it (as jojlab/printable.py).
+fn printable(path: &str) -> String {
+    let shown = |c: char| match u32::from(c) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
+        0x7f..0xa0 => '\u{fffd}',
+        _ => c,
+    };
+    path.chars().map(shown).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +216,14 @@ mod tests {
         assert_eq!((summary.requests, summary.own_requests, summary.own_bytes), (2, 1, 4096));
         let text = summary.text(3, &Gaps::default());
         assert!(text.contains("(the tracer's own)") && text.contains("3 events lost"), "{text}");
+    }
+
+    #[test]
+    fn the_name_of_a_file_commands_no_terminal() {
+        let mut summary = Summary::default();
+        summary.line(["write", "data", "", "other", "/a\x1b]0;x\x07\n\u{9b}é"], Sum::default());
+        let text = summary.text(0, &Gaps::default());
+        assert!(text.contains("/a␛]0;x␇␊\u{fffd}é"), "{text}");
     }
 
     #[test]
