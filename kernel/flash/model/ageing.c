@@ -96,11 +96,8 @@ void flash_ageing_end(struct flash_model *model, flash_u64 now_ns)
 
 	model->statistics = model->before_ageing;
 	model->mapping.changed = 0;
-	for (i = 0; i < model->geometry.dies; i++) {
-		struct flash_die *die = &model->dies[i];
-
-		die->free_ns = die->begin_ns = die->program_end_ns = now_ns;
-	}
+	for (i = 0; i < model->geometry.dies; i++)
+		flash_die_rest(&model->dies[i], now_ns);
 	for (i = 0; i < model->config.channels; i++)
 		model->channel_used_ns[i] = now_ns;
 	for (i = 0; i < model->geometry.rows; i++)

@@ -9,6 +9,7 @@
  *   garbage_collection.c   freeing rows of erase blocks, and wear levelling
  *   rows.c                 the rows: free, open, full; how worn
  *   nand.c                 dies and channels
+ *   die.c                  what one die does and is to do
  *   geometry.c             how many of each there are
  *   ageing.c               a device that has been in use
  *

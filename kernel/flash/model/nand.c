@@ -17,30 +17,13 @@ static flash_u64 transfer(struct flash_model *model, flash_u32 die, flash_u32 le
 	return flash_max(*used_ns, ready_ns + duration_ns);
 }
 
-static flash_u64 longest_operation_ns(const struct flash_model *model)
+/* Answers when the operation begins. */
+static flash_u64 append(struct flash_model *model, struct flash_die *die, flash_u64 duration_ns,
+			flash_u64 now_ns)
 {
-	return flash_max(flash_max(model->config.program_ns, model->config.erase_ns),
-			 model->config.mapping_program_ns);
-}
-
-/* Puts a read before what the die has not begun: what runs at now_ns ends first. */
-static flash_u64 overtake(struct flash_model *model, struct flash_die *die, flash_u64 now_ns)
-{
-	flash_u64 duration_ns = model->config.page_read_ns, begin_ns;
-
-	begin_ns = flash_min(die->begin_ns, now_ns + longest_operation_ns(model));
-	if (die->program_slots && die->program_end_ns > begin_ns)
-		die->program_end_ns += duration_ns;
-	die->begin_ns += duration_ns;
-	die->free_ns += duration_ns;
-	return begin_ns + duration_ns;
-}
-
-static flash_u64 append(struct flash_die *die, flash_u64 duration_ns, flash_u64 now_ns)
-{
-	die->begin_ns = flash_max(die->free_ns, now_ns);
-	die->free_ns = die->begin_ns + duration_ns;
-	return die->free_ns;
+	/* Every later command begins after the controller has taken this one. */
+	flash_die_forget(die, model->controller_free_ns);
+	return flash_die_append(die, duration_ns, now_ns);
 }
 
 flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, flash_u32 slot,
@@ -48,26 +31,29 @@ flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, fla
 {
 	flash_u32 number = flash_die_of(&model->geometry, slot);
 	struct flash_die *die = &model->dies[number];
-	flash_u64 read_ns;
+	flash_u64 duration_ns = model->config.page_read_ns, read_ns;
 
 	model->statistics.page_reads[cause]++;
-	model->statistics.nand_ns[cause] += model->config.page_read_ns;
-	if (cause == FLASH_FOR_HOST && die->begin_ns > now_ns)
-		read_ns = overtake(model, die, now_ns);
+	model->statistics.nand_ns[cause] += duration_ns;
+	if (cause == FLASH_FOR_HOST)
+		read_ns = flash_die_read(die, duration_ns, now_ns);
 	else
-		read_ns = append(die, model->config.page_read_ns, now_ns);
+		read_ns = append(model, die, duration_ns, now_ns) + duration_ns;
 	return transfer(model, number, length_bytes, now_ns, read_ns);
 }
 
 flash_u64 flash_nand_program(struct flash_model *model, enum flash_cause cause, flash_u32 die,
 			     flash_u64 duration_ns, flash_u64 now_ns)
 {
-	flash_u64 ready_ns = transfer(model, die, model->config.program_unit_bytes, now_ns, now_ns);
+	/* What may begin late takes its share of the channel now: nothing early waits for it. */
+	flash_u64 asked_ns = flash_min(now_ns, model->controller_free_ns);
+	flash_u64 ready_ns = transfer(model, die, model->config.program_unit_bytes, asked_ns,
+				      now_ns);
 
 	model->statistics.programs[cause]++;
 	model->statistics.nand_write_bytes += model->config.program_unit_bytes;
 	model->statistics.nand_ns[cause] += duration_ns;
-	return append(&model->dies[die], duration_ns, ready_ns);
+	return append(model, &model->dies[die], duration_ns, ready_ns) + duration_ns;
 }
 
 flash_u64 flash_nand_erase_row(struct flash_model *model, enum flash_cause cause,
@@ -77,8 +63,8 @@ flash_u64 flash_nand_erase_row(struct flash_model *model, enum flash_cause cause
 	flash_u32 die;
 
 	for (die = 0; die < model->geometry.dies; die++) {
-		append(&model->dies[die], model->config.erase_ns, now_ns);
-		first_ns = flash_min(first_ns, model->dies[die].begin_ns);
+		first_ns = flash_min(first_ns, append(model, &model->dies[die],
+						      model->config.erase_ns, now_ns));
 		model->statistics.erases[cause]++;
 		model->statistics.nand_ns[cause] += model->config.erase_ns;
 	}

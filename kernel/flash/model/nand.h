@@ -3,24 +3,18 @@
  * Dies and channels: when a page read, a program or an erase can begin, and when it ends.
  *
  * A die does one thing at a time and does not interrupt it. Reads for the host go before programs
- * and erases that have not begun. A channel carries one transfer at a time; its capacity is used
+ * and erases that have not begun (die.h). A channel carries one transfer at a time; its capacity is used
  * up in the order in which the work is given, so that a transfer which will be late does not hold
  * up one that could be early.
  */
 #ifndef FLASH_NAND_H
 #define FLASH_NAND_H
 
+#include "die.h"
 #include "geometry.h"
 #include "statistics.h"
 
 struct flash_model;
-
-struct flash_die {
-	flash_u64 free_ns;		/* when it has done all it was given */
-	flash_u64 begin_ns;		/* when the last of that begins */
-	flash_u64 program_end_ns;	/* of the last program out of the cache */
-	flash_u32 program_slots;	/* which that program frees in the cache; 0: none runs */
-};
 
 /* Reads the part of a unit that holds `length_bytes`; answers when they are in the controller. */
 flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, flash_u32 slot,

@@ -74,6 +74,32 @@ static void read_waits_for_the_program_that_runs_on_its_die(void)
 	      written_ns + 3000000 + 100 + 1000 + 20000 + 8 + 4096);
 }
 
+/*
+ * A flush has given each die four programs, and one of them the mapping's. What a read waits for is
+ * the program that runs, not the last that has not begun; reads wait for each other, and what they
+ * go before is put off.
+ */
+static void a_read_waits_for_none_of_the_programs_that_have_not_begun(void)
+{
+	struct flash_config config = plain_config();
+	flash_u64 first_ns, read_ns;
+
+	config.queue_depth = 8;
+	start(config);
+	fill(0, 4);
+	submit(FLASH_WRITE, 0, 65536, 65536, now_ns);
+	/* The first unit of each die is programmed as soon as it is there, the others behind it. */
+	first_ns = now_ns + 100 + 10 + 8192 + UNIT;
+	submit(FLASH_FLUSH, 0, 0, 0, now_ns + 100 + 10 + 65536);
+	read_ns = first_ns + 1500000;
+	CHECK(submit(FLASH_READ, 0, 0, 4096, read_ns - 1100), ==,
+	      first_ns + 2000000 + 20000 + 8 + 4096);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, read_ns - 1000), ==,
+	      first_ns + 2000000 + 40000 + 8 + 4096);
+	CHECK(submit(FLASH_READ, 0, 0, 4096, read_ns + 600000), ==,
+	      first_ns + 3040000 + 20000 + 8 + 4096);
+}
+
 static void less_than_a_unit_is_drained_after_the_delay(void)
 {
 	flash_u64 begun_ns;
@@ -188,6 +214,7 @@ int main(void)
 	RUN(flush_programs_on_all_dies_at_once);
 	RUN(flush_waits_for_the_program_that_runs);
 	RUN(read_waits_for_the_program_that_runs_on_its_die);
+	RUN(a_read_waits_for_none_of_the_programs_that_have_not_begun);
 	RUN(less_than_a_unit_is_drained_after_the_delay);
 	RUN(full_cache_makes_a_write_wait_for_a_program);
 	RUN(a_slot_written_again_takes_no_more_room);
