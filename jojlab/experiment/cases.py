@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 from jojlab.errors import UseError
 from jojlab.experiment.fields import BY_NAME, DEVICE_FIELDS, FIELDS, RECORDS, SQLITE, Value
-from jojlab.experiment.filesystems import MIB, impossible_filesystem
-
-# The smallest device each mkfs accepts (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2,
-# f2fs-tools 1.15, nilfs-tools 2.2 as tried), in bytes.
-SMALLEST_DEVICE_BYTES = {
-    "ext4": 8 * MIB,
-    "xfs": 300 * MIB,
-    "btrfs": 109 * MIB,
-    "nilfs2": 128 * MIB,
-    "f2fs": 64 * MIB,
-}
+from jojlab.experiment.filesystems import impossible_filesystem
 
 # What O_DIRECT transfers at least, on a device of 512-byte logical blocks (open(2), NOTES). Btrfs
 # and F2FS take less, but through the page cache (Linux 6.1, check_direct_IO() of Btrfs,
@@ -215,26 +205,6 @@ def _impossible_metadata(settings: Mapping[str, Value]) -> str:
     operation = settings["metadata_operation"]
     if settings["duration_ms"] and operation in ("unlink", "rename", "stat"):
         return f"{operation} needs its files made before: give transactions, not duration_ms"
-    return ""
-
-
-def refuse_small_device(settings: Mapping[str, Value], capacity_bytes: int) -> str:
-    """Say when filesystem or file do not fit on a device of `capacity_bytes`; empty if they do."""
-    filesystem = str(settings["filesystem"])
-    smallest = SMALLEST_DEVICE_BYTES[filesystem]
-    if capacity_bytes < smallest:
-        return (
-            f"{filesystem} needs a device of {smallest // MIB} MiB, "
-            f"{settings['device']} has {capacity_bytes // MIB} MiB"
-        )
-    # The rest is the filesystem's own, and what a log-structured one needs in order to clean.
-    file_bytes, threads = int(settings.get("file_bytes", 0)), int(settings.get("threads", 1))
-    if file_bytes * threads > capacity_bytes // 4 * 3:
-        of_each = f" for each of {threads} threads" if threads > 1 else ""
-        return (
-            f"file_bytes = {file_bytes}{of_each} is more than three quarters of "
-            f"{settings['device']}, which has {capacity_bytes} bytes"
-        )
     return ""
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import Profile
 from jojlab.errors import UseError
-from jojlab.experiment.cases import Case, refuse_small_device
+from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import NO_DEVICE, Value, device_values
-from jojlab.experiment.filesystems import refuse_small_journal
+from jojlab.experiment.fields.device import OWNERS
+from jojlab.experiment.filesystems import SMALLEST_JOURNAL_BYTES, refuse_small_journal
+from jojlab.experiment.room import contents_bytes, refuse_small_device
 
 
 def by_wall_clock(cases: Sequence[Case]) -> bool:
@@ -48,6 +50,14 @@ def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     if found := refuse_small_device(settings, modelled.model["capacity_bytes"]):
         return found
     return refuse_small_journal(settings, journals.model["capacity_bytes"]) if journals else ""
+
+
+def expected_bytes(settings: Mapping[str, Value], profiles: Mapping[str, Profile]) -> int:
+    """Return what the modelled devices of a case are expected to hold in the end, together."""
+    device, journal = (profile_of(settings, profiles, owner) for owner in OWNERS)
+    assert device
+    expected = contents_bytes(settings, device.model["capacity_bytes"])
+    return expected + (SMALLEST_JOURNAL_BYTES[str(settings["filesystem"])] if journal else 0)
 
 
 def profile_of(

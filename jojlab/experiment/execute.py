@@ -18,7 +18,7 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
 from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone
-from jojlab.experiment.devices import by_wall_clock, profile_of, refuse_devices
+from jojlab.experiment.devices import by_wall_clock, expected_bytes, profile_of, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.tries import failure, tried
@@ -58,7 +58,8 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: guests at a time, whether to use results of the cache, real seconds a case."""
+    """How to run: guests at a time, whether to use results of the cache, real seconds a case,
+    more for one whose guest needs more memory."""
 
     jobs: int = 1
     use_cache: bool = True
@@ -217,6 +218,7 @@ def _run(lab: Laboratory, case: Case, seed: int, work: Path, watcher: Watcher) -
             record,
             shift_of(case, lab.profiles),
             folder,
+            contents_bytes=expected_bytes(case.settings, lab.profiles),
             timeout_s=timeout_s,
             use_cached=lab.options.use_cache,
             on_progress=tell,

@@ -12,6 +12,7 @@ from jojlab.errors import JojError, UseError
 from jojlab.experiment import cases, filesystems
 from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
 from jojlab.experiment.read import EXPERIMENTS, find, read
+from jojlab.experiment.room import refuse_small_device
 
 GOOD = """
 question = "What?"
@@ -224,7 +225,7 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
             "lets no other connection share",
         ),
         ("record_bytes=0", "record_bytes cannot be 0"),
-        ("file_bytes=999999999", "file_bytes cannot be 999999999"),
+        ("file_bytes=9999999999", "file_bytes cannot be 9999999999"),
     ],
 )
 def test_what_files_cannot_do_is_refused(tmp_path: Path, settings: str, error: str) -> None:
@@ -233,8 +234,8 @@ def test_what_files_cannot_do_is_refused(tmp_path: Path, settings: str, error: s
 
 def test_a_file_larger_than_three_quarters_of_the_device_is_refused() -> None:
     settings = cases.complete({"workload": "file-write", "file_bytes": 100 << 20})
-    assert cases.refuse_small_device(settings, 134 << 20) == ""
-    assert "more than three quarters" in cases.refuse_small_device(settings, 133 << 20)
+    assert refuse_small_device(settings, 134 << 20) == ""
+    assert "more than three quarters" in refuse_small_device(settings, 133 << 20)
 
 
 def test_a_time_takes_the_place_of_a_number_of_transactions() -> None:

@@ -25,3 +25,7 @@ class GuestError(MachineError):
             lines.append("  the guest's console ended with:")
             lines += [f"    {line}" for line in self.console.splitlines()]
         return "\n".join(lines)
+
+
+class ContentsTooLarge(GuestError):
+    """What a case wrote did not fit in the memory of its guest."""

@@ -20,7 +20,8 @@ from jojlab.guest.cache import Cache
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.image.packages import dpkg_query, run_tool
 from jojlab.guest.image.ready import ROOT, agent_path, ready_image
-from jojlab.guest.qemu import HANDOUT_BYTES, MIB, Machine
+from jojlab.guest.memory import BESIDE_MIB, MIB, SIZES_MIB, available_bytes
+from jojlab.guest.qemu import HANDOUT_BYTES, Machine
 from jojlab.guest.snapshot import snapshot
 
 PACKAGES = ROOT / "setup" / "packages.txt"
@@ -30,7 +31,7 @@ CARGO_TOML = ROOT / "agent" / "Cargo.toml"
 FREE_DISK_BYTES = 2_000_000_000
 # A guest whose workload has filled its memory, and QEMU's own: translated code, the copy of the
 # snapshot, what is handed out.
-GUEST_BYTES = (Machine(0).memory_mib + 512) * MIB + 2 * HANDOUT_BYTES
+GUEST_BYTES = (SIZES_MIB[0] + BESIDE_MIB) * MIB + 2 * HANDOUT_BYTES
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,6 @@ def memory(free_bytes: int, jobs: int) -> str:
     if not fit:
         raise MachineError(detail, "end other programs, or add memory")
     return detail if fit >= jobs else f"{detail}: use joj run --jobs {fit} when cases write much"
-
-
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Return the memory that programs can get without swapping (proc(5), MemAvailable)."""
-    match = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
-    if match is None:
-        raise MachineError(f"{meminfo} has no MemAvailable", "use Linux 3.14 or newer")
-    return int(match[1]) * 1024
 
 
 def _installed(package: str) -> bool:

@@ -14,6 +14,8 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 
 _FOUND = "power_cuts.json"
+# Of so much the smallest guest holds a record of.
+_ORDINARY_BYTES = 200 << 20
 
 
 def cut_in_guest(
@@ -23,6 +25,7 @@ def cut_in_guest(
     cuts: int,
     icount_shift: int,
     *,
+    contents_bytes: int,
     timeout_s: float,
     use_cached: bool,
     on_progress: Callable[[str], None],
@@ -40,6 +43,8 @@ def cut_in_guest(
             record,
             icount_shift,
             folder,
+            # What there was before, all that was written since, and what a cut leaves.
+            contents_bytes=3 * contents_bytes if contents_bytes > _ORDINARY_BYTES else 0,
             timeout_s=timeout_s,
             use_cached=use_cached,
             on_progress=on_progress,

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import shlex
 import signal
 import socket
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from qemu.qmp import QMPClient, QMPError
 
-from jojlab.guest.errors import GuestError
+from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.image.packages import need_tool
 
 CONSOLE = "console.log"
@@ -25,6 +26,9 @@ _CONSOLE_LINES = 15
 _CONSOLE_TAIL_BYTES = 8192
 _STDERR = "qemu.log"
 _POLL_S = 0.005
+_ENDED = "the guest panicked, reset or ended before its results were out"
+# kernel/flash/flash_module.c
+_CONTENTS = re.compile(r"Kernel panic - not syncing: flash: (the contents .*)")
 # What QEMU does for us (load, save, copy) takes a second; on a machine in trouble, much more.
 _COMMAND_TIMEOUT_S = 120
 # The child asks to be killed when we die, then makes sure that we had not died before it asked.
@@ -77,7 +81,8 @@ class Guest:
                     return
                 if not event.done() and not gone.done():
                     raise self.error(f"the guest did not finish within {timeout_s:g} s", final=True)
-                raise self.error("the guest panicked, reset or ended before its results were out")
+                told = _tail(self._folder / CONSOLE)
+                raise panic_error(self.error(_ENDED), told)
             finally:
                 event.cancel()
                 gone.cancel()
@@ -93,7 +98,6 @@ class Guest:
         # The default limit is the speed of a network.
         await self.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
         # QEMU ends when its pipe has taken the last byte, cat only when the disk has.
-        partial = shlex.quote(f"{state}.partial")
         partial = shlex.quote(f"{state}.partial")
         whole = shlex.quote(str(state))
         await self.execute("migrate", uri=f"exec:cat > {partial} && mv {partial} {whole}")
@@ -177,6 +181,14 @@ async def start(
                 _alive.discard(process.pid)
             await asyncio.shield(process.wait())
             await guest.disconnect()
+
+
+def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:
+    """Return the error of a guest that ended, or that of a disk whose contents did not fit."""
+    for line in console:
+        if found := _CONTENTS.search(line):
+            return ContentsTooLarge(found[1], remedy="make the database or the files smaller")
+    return error
 
 
 def _kill_group(group: int) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
 from jojlab.guest.image.packages import need_tool
+from jojlab.guest.memory import MIB, SIZES_MIB
 
-MIB = 1 << 20
 HANDOUT_BYTES = 192 * MIB
 # QEMU's most is 10; a guest of 2^10 ns an instruction never gets beyond its kernel's timer tick.
 MOST_ICOUNT_SHIFT = 9
@@ -57,19 +57,23 @@ class Machine:
     """The guest's hardware: 2^icount_shift ns an instruction, and memory for it and the flash."""
 
     icount_shift: int
-    memory_mib: int = 1024
+    memory_mib: int = SIZES_MIB[0]
 
     def __post_init__(self) -> None:
-        """Refuses what QEMU would refuse, or what leaves no room below the 32-bit PCI hole."""
+        """Refuses what QEMU would refuse, and what no case has."""
         if not 0 <= self.icount_shift <= MOST_ICOUNT_SHIFT:
             raise ValueError(f"icount_shift {self.icount_shift} is not in 0..{MOST_ICOUNT_SHIFT}")
-        if not 128 <= self.memory_mib <= 2048:
-            raise ValueError(f"memory_mib {self.memory_mib} is not in 128..2048")
+        if not 128 <= self.memory_mib <= SIZES_MIB[-1]:
+            raise ValueError(f"memory_mib {self.memory_mib} is not in 128..{SIZES_MIB[-1]}")
 
     @property
     def handout_address(self) -> int:
-        """Where the memory for results begins: right above the guest's own."""
-        return self.memory_mib * MIB
+        """Where the memory for results begins: right above the guest's own.
+
+        The machine has memory up to 3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).
+        """
+        hole_mib = 0 if self.memory_mib + HANDOUT_BYTES // MIB <= 3072 else 1024
+        return (self.memory_mib + hole_mib) * MIB
 
 
 def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:

@@ -10,14 +10,21 @@ import json
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jojlab.errors import UseError
 from jojlab.guest import handout, qemu
 from jojlab.guest.cache import Cache, disk_errors
-from jojlab.guest.errors import GuestError
+from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.image.build import Image
+from jojlab.guest.memory import (
+    SIZES_MIB,
+    available_bytes,
+    memory_mib,
+    next_larger,
+    refuse_small_host,
+)
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.qemu import Machine
 from jojlab.guest.snapshot import snapshot
@@ -44,35 +51,61 @@ def run_case(
     icount_shift: int,
     out_dir: Path,
     *,
+    contents_bytes: int = 0,
     timeout_s: float = CASE_TIMEOUT_S,
     use_cached: bool = True,
     on_progress: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Runs the case and leaves its files in `out_dir`, which is made if need be.
 
-    `on_progress` hears "snapshot", "run" and "done" or "cached". May be called by several threads.
-    Raises UseError when the agent finds the case wrong, GuestError when the guest hangs, dies or
-    cannot run it, MachineError when this machine lacks something (the disk is full, a tool).
+    `contents_bytes` is what its disks are expected to hold in the end, of which the memory of the
+    guest depends; where it was too little, the case is run again with more. `timeout_s` is for the
+    smallest guest, and grows with its memory. `on_progress` hears "snapshot", "run" and "done" or
+    "cached". May be called by several threads.
+    Raises UseError when the agent finds the case wrong, or no guest is large enough; GuestError
+    when the guest hangs, dies or cannot run it; MachineError when this machine lacks something
+    (memory, a tool, room on the disk).
     """
     tell = on_progress or (lambda _stage: None)
-    machine = Machine(icount_shift)
+    machine = Machine(icount_shift, memory_mib(contents_bytes))
     case = canonical(case_json)
     key = result_key(image, machine, case)
     begun = time.monotonic()
     files = cache.lookup(key) if use_cached else None
     from_cache = files is not None
     if files is None:
-        tell("snapshot")
-        state = snapshot(cache, image, machine)
-        tell("run")
-        with cache.work_dir() as work:
-            (work / CASE_FILE).write_bytes(case)
-            files = asyncio.run(_run(image, machine, state, work, timeout_s))
+        files = _run_with_enough(cache, image, machine, case, timeout_s, tell)
         check_outcome(files.pop(OUTCOME, None))
         cache.store(key, files)
     write_files(files, out_dir)
     tell("cached" if from_cache else "done")
     return Outcome(key, tuple(sorted(files)), from_cache, time.monotonic() - begun)
+
+
+def _run_with_enough(
+    cache: Cache,
+    image: Image,
+    machine: Machine,
+    case: bytes,
+    timeout_s: float,
+    tell: Callable[[str], None],
+) -> dict[str, bytes]:
+    """Run the case in the first guest, from `machine` on, whose memory holds what it writes."""
+    while True:
+        refuse_small_host(machine.memory_mib, available_bytes())
+        tell("snapshot")
+        state = snapshot(cache, image, machine)
+        tell("run")
+        larger = next_larger(machine.memory_mib)
+        try:
+            with cache.work_dir() as work:
+                (work / CASE_FILE).write_bytes(case)
+                patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
+                return asyncio.run(_run(image, machine, state, work, patience_s))
+        except ContentsTooLarge:
+            if larger is None:
+                raise
+            machine = replace(machine, memory_mib=larger)
 
 
 def write_files(files: Mapping[str, bytes], out_dir: Path) -> None:

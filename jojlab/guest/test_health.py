@@ -12,7 +12,6 @@ from jojlab.guest import health
 from jojlab.guest.cache import Cache
 from jojlab.guest.health import (
     GUEST_BYTES,
-    available_bytes,
     checks,
     disk,
     memory,
@@ -21,6 +20,7 @@ from jojlab.guest.health import (
     usable,
 )
 from jojlab.guest.image.packages import package_version
+from jojlab.guest.memory import available_bytes
 
 
 def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from jojlab.device.emulated import CAPACITY_BYTES
 from jojlab.guest import handout, qemu
 from jojlab.guest.cache import Cache
 from jojlab.guest.image.build import Image
+from jojlab.guest.memory import MIB
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.runner import (
     CASE_FILE,
@@ -36,7 +37,7 @@ MEMORY_MIB = 1024
 # The check that timer interrupts come counts them in a stretch of time, and panics where there are
 # none: on a busy machine the emulated timer is late.
 COMMAND_LINE = f"{qemu.COMMON_COMMAND_LINE}no_timer_check joj.clock=wall"
-_HANDOUT_ADDRESS = MEMORY_MIB * qemu.MIB
+_HANDOUT_ADDRESS = MEMORY_MIB * MIB
 _DISK_FILE = "disk.raw"
 
 # By name of jojlab/device/emulated.py: the adapters and the disk.
@@ -83,7 +84,7 @@ def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
     return [
         *("-machine", "q35", "-accel", "tcg,thread=multi"),
         *("-cpu", "qemu64,+arat", "-smp", "2"),
-        *("-m", f"{MEMORY_MIB + qemu.HANDOUT_BYTES // qemu.MIB}M"),
+        *("-m", f"{MEMORY_MIB + qemu.HANDOUT_BYTES // MIB}M"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-device", "pvpanic", "-action", "panic=pause"),
         # A flush waits for nothing: this machine's own disk shall have no part in the times.

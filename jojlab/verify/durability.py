@@ -17,6 +17,7 @@ from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.device.emulated import EMULATED
 from jojlab.errors import JojError
 from jojlab.experiment.cases import Case
+from jojlab.experiment.devices import expected_bytes
 from jojlab.experiment.execute import Laboratory, Step, Watcher, case_json, shift_of
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.tries import failure, tried
@@ -137,6 +138,7 @@ def _cut(
         case_json(case, seed, lab.profiles),
         cuts,
         shift_of(case, lab.profiles),
+        contents_bytes=expected_bytes(case.settings, lab.profiles),
         timeout_s=lab.options.timeout_s,
         use_cached=lab.options.use_cache,
         on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),

@@ -27,6 +27,7 @@ struct flash {
 	struct flash_store store;
 	struct flash_record record;
 	struct flash_dispatch dispatch;
+	spinlock_t order;		/* model, copy and record of a request; no interrupt's */
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
 	struct flash_model model;
 	u64 in_flight;

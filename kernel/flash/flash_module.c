@@ -15,6 +15,7 @@
 #include <linux/delay.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/panic.h>
 #include <linux/vmalloc.h>
 
 #include "disk.h"
@@ -62,6 +63,16 @@ static bool flash_request(struct request *rq, struct flash_request *request)
 	}
 }
 
+/*
+ * The machine is there for this disk alone, and what would follow is a device that has failed: a
+ * filesystem that aborts its journal, and programs that try for ever.
+ */
+static void __noreturn flash_store_is_full(const struct flash *flash)
+{
+	panic("flash: the contents of %s need more than the %lu MiB of memory they may take\n",
+	      flash->disk->disk_name, flash->store.page_count >> (20 - PAGE_SHIFT));
+}
+
 static blk_status_t flash_copy(struct request *rq, bool write)
 {
 	struct flash *flash = rq->q->queuedata;
@@ -71,7 +82,7 @@ static blk_status_t flash_copy(struct request *rq, bool write)
 
 	rq_for_each_segment(segment, rq, iterator) {
 		if (flash_store_copy(&flash->store, &segment, offset_bytes, write))
-			return BLK_STS_IOERR;
+			flash_store_is_full(flash);
 		offset_bytes += segment.bv_len;
 	}
 	return BLK_STS_OK;
@@ -102,6 +113,8 @@ u64 flash_begin(struct flash_command *command)
 	unsigned long flags;
 	u64 issue_ns, completion_ns;
 
+	/* The record is in the order of issue, and so are the contents. */
+	spin_lock(&flash->order);
 	/* The service begins now: what the copy costs the processor runs beside it. */
 	spin_lock_irqsave(&flash->lock, flags);
 	issue_ns = ktime_get_ns();
@@ -111,6 +124,7 @@ u64 flash_begin(struct flash_command *command)
 	command->status = flash_move_data(rq, command->request.operation);
 	if (READ_ONCE(flash->record.running))
 		flash_record_add(&flash->record, rq, command, issue_ns, completion_ns);
+	spin_unlock(&flash->order);
 	return completion_ns;
 }
 
@@ -244,6 +258,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 	struct gendisk *disk;
 	int error;
 
+	spin_lock_init(&flash->order);
 	spin_lock_init(&flash->lock);
 	flash_store_init(&flash->store);
 	flash_record_init(&flash->record);

@@ -31,7 +31,7 @@ void flash_record_free(struct flash_record *record);
 int flash_record_begin(struct flash_record *record, struct flash_store *store);
 void flash_record_end(struct flash_record *record);
 
-/* Takes a request down, which is issued at issue_ns. */
+/* Takes a request down, which is issued at issue_ns; in that order, so under the disk's `order`. */
 void flash_record_add(struct flash_record *record, struct request *rq,
 		      const struct flash_command *command, u64 issue_ns, u64 completion_ns);
 

@@ -2,7 +2,7 @@
 /*
  * Keeps the contents of the flash device in memory. Reads and writes bio segments; allocates a
  * page when something other than zeroes is first written to it, frees it when it is discarded.
- * Takes three quarters of the memory at most: a write beyond fails, the machine lives.
+ * Takes three quarters of the memory at most; for a disk, a write beyond ends the machine.
  *
  * Called in process context only (queue_rq), so the lock leaves interrupts on. It is held for a
  * page at a time; flash_store_clone() takes none, as both stores are at rest.

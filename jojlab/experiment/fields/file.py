@@ -61,7 +61,7 @@ FILE_FIELDS: tuple[Field, ...] = (
         "the most it may grow to. The guest's memory holds the device, hence the limit",
         16 << 20,
         lowest=1,
-        highest=256 << 20,
+        highest=4 << 30,
         workloads=RECORDS,
     ),
     Field(

@@ -1,0 +1,75 @@
+"""The memory of a guest, and what becomes of a case that needs more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jojlab.errors import MachineError, UseError
+from jojlab.guest import memory, runner
+from jojlab.guest.cache import Cache
+from jojlab.guest.errors import ContentsTooLarge, GuestError
+from jojlab.guest.image.build import Image
+from jojlab.guest.memory import MIB
+from jojlab.guest.process import panic_error
+from jojlab.guest.qemu import Machine
+
+IMAGE = Image("f", Path("/vmlinux"), Path("/initramfs"), {})
+
+
+def test_the_size_is_a_function_of_what_is_written() -> None:
+    assert memory.memory_mib(0) == 1024
+    assert memory.memory_mib(700 * MIB) == 1024
+    assert memory.memory_mib(800 * MIB) == 2048
+    assert memory.memory_mib(11 << 30) == 16384
+    with pytest.raises(UseError, match="holds 12"):
+        memory.memory_mib(12 << 30)
+
+
+def test_a_machine_with_too_little_memory_refuses_all_but_the_smallest() -> None:
+    memory.refuse_small_host(1024, 0)
+    memory.refuse_small_host(2048, 2560 * MIB)
+    with pytest.raises(MachineError, match=r"2048 MiB of memory.*2\.7 GB.*has 2\.6 GB free"):
+        memory.refuse_small_host(2048, 2500 * MIB)
+
+
+def test_results_lie_beyond_the_hole_below_4_gib() -> None:
+    assert Machine(0, 2048).handout_address == 2048 * MIB
+    assert Machine(0, 4096).handout_address == (4096 + 1024) * MIB
+
+
+def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
+    line = "[ 9.1] Kernel panic - not syncing: flash: the contents of flash0 need more than 767 MiB"
+    ended = GuestError("it ended")
+    found = panic_error(ended, ["before", line])
+    assert isinstance(found, ContentsTooLarge) and "767 MiB" in found.message
+    assert panic_error(ended, ["Kernel panic - other"]) is ended
+
+
+def test_a_case_that_does_not_fit_is_run_with_more_memory_and_kept_under_the_same_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    async def run(_image: Image, machine: Machine, *_: Any) -> dict[str, bytes]:
+        tried.append(machine.memory_mib)
+        if machine.memory_mib < 4096:
+            raise ContentsTooLarge("the contents do not fit")
+        return {"outcome.json": b'{"status": "ok"}', "table": b"x"}
+
+    monkeypatch.setattr(runner, "_run", run)
+    monkeypatch.setattr(runner, "snapshot", lambda *_: tmp_path / "state")
+    monkeypatch.setattr(runner, "available_bytes", lambda: 1 << 40)
+    cache = Cache(tmp_path / "cache")
+
+    def again() -> runner.Outcome:
+        return runner.run_case(cache, IMAGE, b"{}", 0, tmp_path / "out", contents_bytes=MIB)
+
+    assert not again().from_cache and tried == [1024, 2048, 4096]
+    assert again().from_cache and tried == [1024, 2048, 4096]
+    monkeypatch.setattr(runner, "available_bytes", lambda: 0)
+    cache.empty()
+    with pytest.raises(MachineError, match="2048 MiB"):
+        again()
