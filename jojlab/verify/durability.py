@@ -91,8 +91,8 @@ class Durability:
 def unfit(case: Case) -> str:
     """Return why the power of a case cannot be cut; empty where it can."""
     settings = case.settings
-    if settings["workload"] == "replay":
-        return "workload replay: what it leaves is not known"
+    if str(settings["workload"]).startswith("replay-"):
+        return f"workload {settings['workload']}: what it leaves is not known"
     if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
         return f"workload {settings['workload']}: nothing is changed that could be lost"
     if settings.get("connections", 1) != 1:

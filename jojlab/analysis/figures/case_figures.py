@@ -49,8 +49,7 @@ FIGURES: dict[str, str] = {
     **NAND_FIGURES,
     "sync_calls_per_commit": "calls that sync a file or a directory",
     "busy_retries_per_commit": "waits for another connection's lock",
-    "cpu_user_ns_per_commit": "the agent's CPU time in user mode, of getrusage(2)",
-    "cpu_system_ns_per_commit": "the agent's CPU time in the kernel, of getrusage(2)",
+    "cpu_ns_per_commit": "the agent's CPU time, in user mode and in the kernel, of getrusage(2)",
     "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
     "voluntary_switches_per_commit": "times the agent gave the CPU up to wait",
     "involuntary_switches_per_commit": "times the agent lost the CPU",
@@ -83,8 +82,11 @@ _CLASSES = {
 
 # Source and name of the counter of phase commit behind a figure.
 _COUNTERS = {
-    ("process", "user_cpu_ns"): "cpu_user_ns_per_commit",
-    ("process", "system_cpu_ns"): "cpu_system_ns_per_commit",
+    # Their sum is exact, and no figure is made of either alone: the kernel divides what its
+    # scheduler counted by what its tick, every 4 ms, happened to meet (cputime_adjust() in
+    # kernel/sched/cputime.c).
+    ("process", "user_cpu_ns"): "cpu_ns_per_commit",
+    ("process", "system_cpu_ns"): "cpu_ns_per_commit",
     ("kernel", "iowait_ns"): "iowait_ns_per_commit",
     ("process", "voluntary_switches"): "voluntary_switches_per_commit",
     ("process", "involuntary_switches"): "involuntary_switches_per_commit",
@@ -98,7 +100,7 @@ _COUNTERS = {
 
 # What a counter tells, which one machine or device has and another has not: a capture has the
 # figures whose counters it holds, and a counter that is missing is no zero.
-COUNTED_FIGURES = (*_COUNTERS.values(), "dispatch_cpu_percent")
+COUNTED_FIGURES = (*dict.fromkeys(_COUNTERS.values()), "dispatch_cpu_percent")
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ def _counted(tables: RunTables) -> dict[tuple[str, int], dict[str, int]]:
     result: dict[tuple[str, int], dict[str, int]] = {}
     for row in rows_of(tables.counters.filter(tables.counters.phase == "commit")):
         if name := _COUNTERS.get((row["source"], row["name"])):
-            result.setdefault((row["case_id"], row["seed"]), {})[name] = row["value"]
+            sums = result.setdefault((row["case_id"], row["seed"]), {})
+            sums[name] = sums.get(name, 0) + row["value"]
     return result
 
 

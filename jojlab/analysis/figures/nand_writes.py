@@ -13,24 +13,28 @@ NAND_FIGURES: dict[str, str] = {
     "ftl_wa": "those / bytes written to the device; whole program units, their padding in it",
 }
 
+# Sources of counters (agent/src/case/observation.rs).
+_DEVICES = ("device", "journal-device")
+
 
 def nand_writes(
     tables: RunTables, transactions: dict[tuple[str, int], int | float]
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Return NAND_FIGURES by (case_id, seed), of captures on a modelled device alone.
 
-    `transactions`: measured transactions of the same captures. ftl_wa is 0 where nothing was
-    written.
+    `transactions`: measured transactions of the same captures. The device of an external journal is
+    one of two that are added up. ftl_wa is 0 where nothing was written.
     """
     counters = tables.counters
     wanted = counters.filter(
         (counters.phase == "all")
-        & (counters.source == "device")
+        & counters.source.isin(_DEVICES)
         & counters.name.isin(["nand_write_bytes", "write_bytes"])
     )
     counted: dict[tuple[str, int], dict[str, int]] = {}
     for row in rows_of(wanted):
-        counted.setdefault((row["case_id"], row["seed"]), {})[row["name"]] = row["value"]
+        sums = counted.setdefault((row["case_id"], row["seed"]), {})
+        sums[row["name"]] = sums.get(row["name"], 0) + row["value"]
     return {
         key: {
             "nand_bytes_per_commit": values["nand_write_bytes"] / transactions[key],
