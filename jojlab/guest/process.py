@@ -187,7 +187,9 @@ def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:
     """Return the error of a guest that ended, or that of a disk whose contents did not fit."""
     for line in console:
         if found := _CONTENTS.search(line):
-            return ContentsTooLarge(found[1], remedy="make the database or the files smaller")
+            return ContentsTooLarge(
+                found[1], remedy="make the database or the files smaller", final=True
+            )
     return error
 
 
