@@ -14,6 +14,9 @@ from jojlab.report.charts.vega import COLOURS, Datasets, Rows
 
 Spec = dict[str, Any]
 
+# The part of a commit's time after which labels stand before their bars, so that none is cut.
+_LATE = 0.6
+
 
 def commit(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
     """Return the chart.
@@ -28,7 +31,7 @@ def commit(rows: Rows, flushes: Rows, latency_ms: float) -> Spec:
         inside = [row for row in rows if row["lane"] == lane]
         x = _time(latency_ms, place == len(lanes) - 1)
         layers = _flush_layers(data, flushes, x, place == 0) if flushes else []
-        layers += _lane_layers(data, inside, x, lane)
+        layers += _lane_layers(data, inside, x, lane, latency_ms * _LATE)
         drawn.append({"layer": layers, "height": _lane_height(inside), "width": vega.WIDTH})
     return vega.finished({"vconcat": drawn, "spacing": 6}, data)
 
@@ -44,7 +47,7 @@ def _time(latency_ms: float, last: bool) -> Spec:
     }
 
 
-def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str) -> list[Spec]:
+def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str, late_ms: float) -> list[Spec]:
     y = {
         "axis": {
             "format": ",d",
@@ -78,16 +81,23 @@ def _lane_layers(data: Datasets, rows: Rows, x: Spec, lane: str) -> list[Spec]:
             "y": y,
         },
     }
-    labels = {
+    return [bars, _labels(source, y, "end_ms", late_ms), _labels(source, y, "begin_ms", late_ms)]
+
+
+def _labels(source: Spec, y: Spec, side: str, late_ms: float) -> Spec:
+    """What stands after a bar (`side` end_ms), or before it where that is late in the commit."""
+    late = side == "begin_ms"
+    align = {"align": "right", "dx": -4} if late else {"align": "left", "dx": 4}
+    return {
         "data": source,
-        "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 4, "fontSize": 10},
+        "transform": [{"filter": f"datum.end_ms {'>' if late else '<='} {late_ms}"}],
+        "mark": {"type": "text", "baseline": "middle", "fontSize": 10, **align},
         "encoding": {
             "text": {"field": "text", "type": "nominal"},
-            "x": {"field": "end_ms", "type": "quantitative"},
+            "x": {"field": side, "type": "quantitative"},
             "y": y,
         },
     }
-    return [bars, labels]
 
 
 def _flush_layers(data: Datasets, flushes: Rows, x: Spec, label: bool) -> list[Spec]:

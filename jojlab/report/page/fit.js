@@ -32,6 +32,21 @@ const fit = (() => {
     if (part.height) part.height = Math.round(part.height * 1.7);
   }
 
+  // Breaks the titles of axes that are longer than the chart.
+  function titles(spec, width) {
+    const most = Math.max(20, Math.floor((width - 60) / LETTER));
+    walk(spec, (part) => {
+      if (!part.field || typeof part.title !== "string" || part.title.length <= most) return;
+      const lines = [""];
+      for (const word of part.title.split(" ")) {
+        const longer = `${lines.at(-1)} ${word}`.trim();
+        if (longer.length > most) lines.push(word);
+        else lines[lines.length - 1] = longer;
+      }
+      part.title = lines;
+    });
+  }
+
   function legends(spec, width) {
     walk(spec, (part) => {
       if (part.legend?.columns) {
@@ -136,6 +151,7 @@ const fit = (() => {
   function fitted(spec, width) {
     const own = structuredClone(spec), narrow = width < NARROW;
     legends(own, width);
+    titles(own, width);
     const laid = JSON.stringify(own, (name, part) => name === "datasets" ? undefined : part);
     if (own.facet) histograms(own, width, narrow);
     else if (own.hconcat) (laid.includes('"xOffset"') ? grouped : halves)(own, width, narrow);
@@ -149,12 +165,16 @@ const fit = (() => {
   function declutter(place) {
     const svg = place.querySelector("svg");
     if (!svg) return;
-    const edge = svg.getBoundingClientRect().right, kept = [];
+    const whole = svg.getBoundingClientRect(), seen = place.getBoundingClientRect();
+    const left = Math.max(whole.left, seen.left), right = Math.min(whole.right, seen.right);
+    // Bars of requests; a word stands beside its own.
+    const bars = place.querySelectorAll(".mark-rule.role-mark line, .mark-rule.role-mark path");
+    const kept = [...bars].map((bar) => bar.getBoundingClientRect());
     for (const word of place.querySelectorAll(".mark-text.role-mark text")) {
       const box = word.getBoundingClientRect();
       const over = kept.some((other) => box.left < other.right && other.left < box.right
         && box.top < other.bottom - 2 && other.top < box.bottom - 2);
-      if (over || box.right > edge) word.style.visibility = "hidden";
+      if (over || box.right > right || box.left < left) word.style.visibility = "hidden";
       else if (box.width) kept.push(box);
     }
   }

@@ -168,8 +168,16 @@ def test_a_narrow_page_is_no_wider_than_its_window(tmp_path: Path) -> None:
         const widest = Math.max(...open.map((chart) => chart.getBoundingClientRect().right));
         const inside = widest <= document.body.getBoundingClientRect().right;
         const scrolls = document.documentElement.scrollWidth > innerWidth;
-        document.title = `${open.length > 3}|${inside}|${scrolls}`;
+        const cut = open.filter((chart) => chart.scrollWidth > chart.clientWidth + 1);
+        const seen = [...document.querySelectorAll("#commit .mark-text text")]
+          .filter((word) => word.style.visibility !== "hidden")
+          .map((word) => word.getBoundingClientRect()).filter((box) => box.width);
+        const over = seen.some((box, place) => seen.slice(0, place).some((other) =>
+          box.left < other.right && other.left < box.right
+          && box.top < other.bottom - 2 && other.top < box.bottom - 2));
+        document.title = `${open.length > 3}|${inside}|${scrolls}|${cut.map((c) => c.id)}|`
+          + `${seen.length > 4}|${over}`;
         document.body.textContent = "";
       }, 50);
     """
-    assert title_in_browser(tmp_path, page, script, columns=500) == "true|true|false"
+    assert title_in_browser(tmp_path, page, script, columns=500) == "true|true|false||true|false"

@@ -8,7 +8,7 @@ from typing import Any
 
 # The charts (Vega-Lite) or pictures of a page, by the name of their place.
 Specs = dict[str, dict[str, Any]]
-# A cell: its text, what stands small below it, and the style of that (CSS class).
+# A cell: its text, what stands small below it, line by line, and the style of that (CSS class).
 Cell = str | tuple[str, str] | tuple[str, str, str]
 
 
@@ -99,5 +99,6 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return escape(cell)
     text, small, *style = cell
-    mark = " ".join(["spread", *style])
-    return escape(text) + (f'<span class="{escape(mark)}">{escape(small)}</span>' if small else "")
+    mark = escape(" ".join(["spread", *style]))
+    lines = [f'<span class="{mark}">{escape(line)}</span>' for line in small.splitlines()]
+    return escape(text) + "".join(lines)

@@ -107,7 +107,11 @@ def _statements(part: Part) -> list[str]:
         ]
     if values:
         heads = ["statement", "case", "source", "theirs", "ours", "error"]
-        rows = [_value(each, point) for each in values for point in each.points]
+        rows = [
+            _value(each, point, is_first=place == 0)
+            for each in values
+            for place, point in enumerate(each.points)
+        ]
         found += [
             "<h3>Stated values</h3>",
             paragraph(LEGEND, "soft"),
@@ -123,19 +127,22 @@ def _bound(found: Statement) -> list[Cell]:
         words.verdict(found),
         (
             "; ".join(f"{words.compared(p)}: {words.ours(found, p)}" for p in failed),
-            found.explanation if found.missed else "",
+            f"Why: {found.explanation}" if found.missed and found.explanation else "",
         ),
         found.source,
     ]
 
 
-def _value(found: Statement, point: Point) -> list[Cell]:
+def _value(found: Statement, point: Point, *, is_first: bool) -> list[Cell]:
+    """Return a row of a statement; its first one has what there is to say of all."""
     mark = "anchor: fitted to this" if found.anchor else ""
     if found.status == "inferred":
         mark = "inferred, not printed"
-    explained = found.explanation if found.missed else ""
+    explained = f"Why ours differs: {found.explanation}" if found.missed else ""
+    explained = explained if found.explanation else ""
+    said = [found.note, explained] if is_first else []
     return [
-        (words.title(found), " ".join(filter(None, (found.note, explained)))),
+        (words.title(found), "\n".join(filter(None, said))),
         words.compared(point),
         found.source,
         (words.theirs(found), mark),
@@ -161,4 +168,6 @@ def _notes(part: Part) -> list[str]:
     parts = []
     if plain:
         parts += ["<h3>What the names mean</h3>", table(["name", ""], plain, words=2)]
-    return [*parts, *(paragraph(note) for note in part.notes)]
+    if part.notes:
+        parts += ["<h3>Notes</h3>", *(paragraph(note) for note in part.notes)]
+    return parts

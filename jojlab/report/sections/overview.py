@@ -71,7 +71,7 @@ def overview_table(summary: RunSummary) -> str:
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     """Return the first cell of a case's row: its name, and below it what must be known of it."""
     marks = [summary.partial(case), hazards.mark(case)]
-    return case.label, "; ".join(filter(None, marks)), "risk"
+    return case.label, "\n".join(filter(None, marks)), "risk"
 
 
 def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
