@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -6,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from jojlab.cli import app
 from jojlab.trace.run_folder import RunFolder
@@ -19,6 +20,11 @@ WAL = "filesystem=ext4,journal_mode=wal"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return make_run(tmp_path_factory.mktemp("cli") / "run", seeds=[1, 2], transactions=12)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOJ_CACHE", str(run.path.parent / "cache"))
 
 
 def test_show_json_keeps_its_shape(run: RunFolder) -> None:
@@ -48,6 +54,24 @@ print(sorted({"ibis", "duckdb", "altair", "pyarrow", "pandas"} & sys.modules.key
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_figures_that_are_kept_need_no_database(run: RunFolder, tmp_path: Path) -> None:
+    code = f"""
+import sys
+from jojlab.cli import app
+app(["show", {str(run.path)!r}], standalone_mode=False)
+print(sorted({{"ibis", "duckdb", "pyarrow"}} & sys.modules.keys()))
+"""
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+            env={**os.environ, "JOJ_CACHE": str(tmp_path)},
+        ).stdout.rpartition("[")
+        for _ in range(2)
+    ]  # fmt: skip
+    assert shown[0][0] == shown[1][0] and shown[1][2] == "]\n"
+    assert "ibis" in shown[0][2]
 
 
 def test_show_hash_is_one_line(run: RunFolder) -> None:
@@ -191,27 +215,21 @@ def test_the_version_is_that_of_the_package() -> None:
     assert answer.stdout == f"joj {metadata.version('jojlab')}\n"
 
 
-def in_process(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)])
-
-
 def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
-    shown = in_process("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit")
-    assert shown.exit_code == 0
+    shown = joj("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit")
+    assert shown.returncode == 0
     assert [line.split() for line in shown.stdout.splitlines()[1:3]] == [
         ["journal_mode:", "truncate", "wal"],
         ["68", "KiB", "28", "KiB"],
     ]
-    csv = in_process(
-        "show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit", "--csv"
-    )
+    csv = joj("show", run.path, "--by", "journal_mode", "--figure", "bytes_per_commit", "--csv")
     assert csv.stdout == (
         "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69632.0,28672.0\n"
     )
-    rows = in_process("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
+    rows = joj("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
     assert rows[0].startswith("case_id,status,seeds,filesystem,journal_mode,throughput_tps,")
     assert [row.split(",journal_mode=")[1][:3] for row in rows[1:]] == ["wal", "tru", "off"]
-    fastest = in_process("show", run.path, "--sort", "bytes_per_commit", "--json")
+    fastest = joj("show", run.path, "--sort", "bytes_per_commit", "--json")
     assert json.loads(fastest.stdout)["cases"][0]["case"]["journal_mode"] == "wal"
 
 
@@ -226,8 +244,8 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
     ],
 )
 def test_show_tells_wrong_use(run: RunFolder, options: list[str], words: str) -> None:
-    answer = in_process("show", run.path, *options)
-    assert answer.exit_code == 2 and words in answer.stderr
+    answer = joj("show", run.path, *options)
+    assert answer.returncode == 2 and words in answer.stderr
 
 
 def test_query_has_the_figures_of_each_capture(run: RunFolder) -> None:
@@ -235,16 +253,16 @@ def test_query_has_the_figures_of_each_capture(run: RunFolder) -> None:
         "SELECT case_id, seed, journal_mode, bytes_per_commit, ftl_wa, transactions FROM figures "
         "WHERE seed = 1"
     )
-    rows = json.loads(in_process("query", run.path, sql, "--json").stdout)
+    rows = json.loads(joj("query", run.path, sql, "--json").stdout)
     assert rows == [
         {"case_id": f"filesystem=ext4,journal_mode={mode}", "seed": 1, "journal_mode": mode,
          "bytes_per_commit": of_one, "ftl_wa": None, "transactions": 12}
         for mode, of_one in (("truncate", 69632), ("wal", 28672))
     ]  # fmt: skip
-    absent = in_process("query", run.path, "SELECT sum(ftl_wa) AS s FROM figures", "--json")
+    absent = joj("query", run.path, "SELECT sum(ftl_wa) AS s FROM figures", "--json")
     assert json.loads(absent.stdout) == [{"s": None}]
     joined = (
         "SELECT count(*) AS n FROM figures JOIN transactions USING (case_id, seed) "
         "WHERE phase = 'commit'"
     )
-    assert json.loads(in_process("query", run.path, joined, "--json").stdout) == [{"n": 48}]
+    assert json.loads(joj("query", run.path, joined, "--json").stdout) == [{"n": 48}]

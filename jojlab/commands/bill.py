@@ -68,11 +68,13 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
     from jojlab.errors import FINE, INCOMPLETE
+    from jojlab.guest.cache import Cache
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
     from jojlab.report.words.text import clocks
+    from jojlab.trace.kept import Kept
 
-    summary = summarise(run)
+    summary = summarise(run, kept=Kept(Cache.default().analyses))
     if as_json:
         risky = [hazard_json(hazard) for hazard in summary.cases[0].hazards]
         print(json.dumps({**bill_json(run), "hazards": risky}, indent=1, ensure_ascii=False))

@@ -29,12 +29,17 @@ def diff(
     """
     from jojlab.analysis.run.compare import compare, comparison_json
     from jojlab.analysis.run.summary import summarise
+    from jojlab.guest.cache import Cache
     from jojlab.report.terminal.comparison import print_comparison
     from jojlab.report.terminal.console import terminal
+    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
     old, new = RunFolder.open(run_a), RunFolder.open(run_b)
-    comparison = compare(summarise(old, figures_only=True), summarise(new, figures_only=True))
+    kept = Kept(Cache.default().analyses)
+    comparison = compare(
+        summarise(old, figures_only=True, kept=kept), summarise(new, figures_only=True, kept=kept)
+    )
     if as_json:
         print(json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False))
     else:

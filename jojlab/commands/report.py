@@ -27,10 +27,13 @@ def report(
     Exit code 4 when events were lost, bytes have no owner, or a case failed.
     """
     from jojlab.analysis.run.summary import summarise
+    from jojlab.guest.cache import Cache
     from jojlab.report.page.html import write_report
+    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
-    summary = summarise(RunFolder.open(run), with_traffic=True)
+    kept = Kept(Cache.default().analyses)
+    summary = summarise(RunFolder.open(run), with_traffic=True, kept=kept)
     path = out or run / "report.html"
     write_report(path, summary, str(run))
     print(path)

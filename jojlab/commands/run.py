@@ -105,14 +105,16 @@ def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | No
     import json
 
     from jojlab.analysis.run.summary import summarise, summary_json
+    from jojlab.guest.cache import Cache
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_summary
+    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
     run = RunFolder.open(folder)
     run.checked.update(checked or {})
-    summary = summarise(run, with_traffic=True)
+    summary = summarise(run, with_traffic=True, kept=Kept(Cache.default().analyses))
     report = folder / "report.html"
     write_report(report, summary, str(folder))
     if as_json:

@@ -65,6 +65,8 @@ def show(
         {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},
         {"--csv": as_csv, "--json": as_json},
     )
+    from jojlab.guest.cache import Cache
+    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
     folder = RunFolder.open(run)
@@ -86,7 +88,8 @@ def show(
 
     # What a list of cases does not show takes most of the time.
     listed = by or as_csv or as_json or (not case and len(folder.cases) > 1)
-    summary = summarise(folder, only=case, figures_only=bool(listed))
+    kept = Kept(Cache.default().analyses)
+    summary = summarise(folder, only=case, figures_only=bool(listed), kept=kept)
     if sort:
         summary = replace(summary, cases=tuple(by_figure(summary, sort)))
     captured = any(entry.seeds for entry in summary.cases)

@@ -22,7 +22,7 @@ from pathlib import Path
 from jojlab.errors import MachineError
 from jojlab.guest import in_use
 
-KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "vega")
+KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "analyses", "vega")
 INDEX = "index.json"
 
 
@@ -39,6 +39,11 @@ class Cache:
             return cls(Path(own).absolute())
         base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         return cls(Path(base).absolute() / "jojlab")
+
+    @property
+    def analyses(self) -> Path:
+        """Where figures of captures are kept (jojlab/trace/kept.py), if it can be made."""
+        return self.root / "analyses"
 
     def folder(self, kind: str) -> Path:
         """Where the entries of one of KINDS are; made when it is missing."""

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from jojlab.errors import DataError
+from jojlab.lazy import pa
 from jojlab.trace.checksums import check, read_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 from jojlab.trace.shapes import MANIFEST, check_shape
@@ -103,6 +101,8 @@ def _paths(folder: Path, table: str) -> list[Path]:
 
 
 def _read(path: Path, table: str) -> pa.Table:
+    import pyarrow.parquet as pq  # here, as figures that are kept need none of it
+
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             _check_columns(path, table, file.schema_arrow)

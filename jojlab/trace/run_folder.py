@@ -25,7 +25,6 @@ from typing import Any
 from jojlab.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.checksums import write_checksums
-from jojlab.trace.content_hash import capture_hash
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import RUN, check_shape
 
@@ -249,16 +248,23 @@ class RunFolder:
 
     def captures(self) -> Iterator[tuple[CaseEntry, int, Capture]]:
         """Open every recorded capture, in the order of the cases, then of the seeds."""
+        for entry, seed, folder in self.capture_folders():
+            checked = self.checked.get(folder.relative_to(self.path).as_posix())
+            yield entry, seed, checked or Capture.open(folder)
+
+    def capture_folders(self) -> Iterator[tuple[CaseEntry, int, Path]]:
+        """Return where every recorded capture is, in the order of the cases, then of the seeds."""
         for entry in self.cases:
             for capture in entry.captures:
-                inside = self._inside(capture.folder)
-                yield entry, capture.seed, self.checked.get(capture.folder) or Capture.open(inside)
+                yield entry, capture.seed, self._inside(capture.folder)
 
     def content_hash(self) -> str:
         """Return the sha256 over the tables of all captures, by case_id and seed.
 
         The order of the cases in the experiment, paths and times of the host have no part in it.
         """
+        from jojlab.trace.content_hash import capture_hash  # loads pyarrow and numpy
+
         digest = hashlib.sha256()
         read_anew = replace(self, checked={}).captures()
         for entry, seed, capture in sorted(read_anew, key=lambda item: (item[0].case_id, item[1])):

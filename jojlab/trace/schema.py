@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import pyarrow as pa
-
 from jojlab.errors import MachineError
+from jojlab.lazy import pa
 
 # The tables of one capture, in the order in which they are read, checked and hashed.
 TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifest")
@@ -17,7 +16,8 @@ TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifes
 SCHEMA_VERSION = 1
 
 _FOLDER = Path(__file__).resolve().parents[2] / "schema"
-_ARROW_TYPES = {"int64": pa.int64(), "string": pa.string(), "bool": pa.bool_()}
+# Name of a column's type -> of the function of pyarrow that makes it.
+_ARROW_TYPES = {"int64": "int64", "string": "string", "bool": "bool_"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,10 @@ class TableSchema:
     def arrow(self) -> pa.Schema:
         """Return the Arrow schema that a file of this table has."""
         return pa.schema(
-            [pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.nullable) for c in self.columns]
+            [
+                pa.field(c.name, getattr(pa, _ARROW_TYPES[c.type])(), nullable=c.nullable)
+                for c in self.columns
+            ]
         )
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import ibis
-
 from jojlab.analysis.commit.journal import AskersShare, HomeShare, askers_rows, home_rows
 from jojlab.analysis.commit.reasons import ReasonShare, reason_rows
 from jojlab.analysis.figures.latency import percentiles
@@ -21,6 +19,7 @@ from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.rows.measured import PARTS, commits
 from jojlab.analysis.rows.sums import requests_and_bytes
 from jojlab.errors import UseError
+from jojlab.lazy import ibis
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 

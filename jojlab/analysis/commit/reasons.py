@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import ibis
-
 from jojlab.analysis.rows.name_families import family
 from jojlab.analysis.rows.sums import requests_and_bytes
+from jojlab.lazy import ibis
 
 
 @dataclass(frozen=True)

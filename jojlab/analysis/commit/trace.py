@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import ibis
-
 from jojlab.analysis.rows.measured import CAPTURE, commits
 from jojlab.analysis.rows.owners import with_owner
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 _TRANSACTION = [*CAPTURE, "transaction_id"]

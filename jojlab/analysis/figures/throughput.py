@@ -11,9 +11,8 @@ import json
 import math
 from typing import Any
 
-import ibis
-
 from jojlab.analysis.rows.measured import CAPTURE, checkpoints, commits
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 

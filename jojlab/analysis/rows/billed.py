@@ -5,10 +5,9 @@ Beside pieces.py, what no page run accounts for is here a piece of its own, of b
 
 from __future__ import annotations
 
-import ibis
-
 from jojlab.analysis.rows.measured import CAPTURE, requests
 from jojlab.analysis.rows.owners import with_owner
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 

@@ -7,8 +7,7 @@ to be done later: checkpoints of the WAL, and what a sync at the end still wrote
 
 from __future__ import annotations
 
-import ibis
-
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 CAPTURE = ["case_id", "seed"]

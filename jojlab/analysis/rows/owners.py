@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ibis
-
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.name_families import family
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 

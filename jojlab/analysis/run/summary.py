@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jojlab.analysis.commit.bill import Bill, commit_bills
-from jojlab.analysis.commit.trace import CommitTrace, commit_traces
-from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
-from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
-from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.commit.bill import Bill
+from jojlab.analysis.commit.trace import CommitTrace
+from jojlab.analysis.figures.case_figures import CaseFigures
+from jojlab.analysis.figures.histogram import Bin
+from jojlab.analysis.rows.completeness import Completeness
+from jojlab.analysis.run.findings import Depth, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.analysis.study.parts import Part, evaluate, parts_of
 from jojlab.analysis.study.published import statements_json
-from jojlab.analysis.traffic.traffic import Traffic, traffic
+from jojlab.analysis.traffic.traffic import Traffic
+from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
 
 @dataclass(frozen=True)
@@ -97,31 +97,27 @@ class RunSummary:
 
 
 def summarise(
-    run: RunFolder, *, only: str = "", with_traffic: bool = False, figures_only: bool = False
+    run: RunFolder,
+    *,
+    only: str = "",
+    with_traffic: bool = False,
+    figures_only: bool = False,
+    kept: Kept | None = None,
 ) -> RunSummary:
     """Compute all figures, bills and traces of `run`, or of the one case that `only` names.
 
     A run without a capture has none. Its traffic takes longer, and is for reports, as are fine bins
-    of its latencies. With `figures_only` there are no bills, traces and bins.
+    of its latencies. With `figures_only` there are no bills, traces and bins. What
+    was computed before is taken from `kept`.
     """
     if only:
         run = replace(run, cases=[run.case(only)])
-    tables = open_tables(run) if any(entry.captures for entry in run.cases) else None
     parts = parts_of(run.experiment, run.cases)
     composed = bool(run.experiment.get("parts"))
-    figures = case_figures(tables) if tables else {}
-    missing = completeness(tables) if tables else {}
     # A run of several experiments has hundreds of cases; each has its bill by joj show --case.
-    detailed = (only or not composed) and not figures_only
-    bills = commit_bills(tables, missing) if tables and detailed else {}
-    traces = commit_traces(tables) if tables and detailed else {}
-    moved = traffic(tables) if tables and detailed and with_traffic else {}
-    bins_ns = FINE_NS if with_traffic else COARSE_NS
-    latencies = histograms(tables, bins_ns) if tables and detailed else {}
-    manifests = _manifests(tables) if tables else _Manifests()
-    for case_id, _ in untraced(tables) if tables else ():
-        bills.pop(case_id, None)
-        traces.pop(case_id, None)
+    detailed = bool(only or not composed) and not figures_only
+    what = Depth.TRAFFIC if detailed and with_traffic else Depth(detailed)
+    found = findings(run, what, kept)
     by_id = {entry.case_id: entry for entry in run.cases}
     cases = tuple(
         CaseSummary(
@@ -131,15 +127,15 @@ def summarise(
             entry.status,
             "the run ended before it" if entry.status == "pending" else entry.reason,
             tuple(capture.seed for capture in entry.captures),
-            figures.get(case_id, CaseFigures()),
-            missing.get(case_id, Completeness()),
-            bills.get(case_id),
-            traces.get(case_id),
-            manifests.configurations.get(case_id, {}),
-            manifests.operation_hashes.get(case_id, {}),
-            manifests.backgrounds.get(case_id, {}),
-            latencies.get(case_id, ()),
-            moved.get(case_id),
+            found.figures.get(case_id, CaseFigures()),
+            found.missing.get(case_id, Completeness()),
+            found.bills.get(case_id),
+            found.traces.get(case_id),
+            found.manifests.configurations.get(case_id, {}),
+            found.manifests.operation_hashes.get(case_id, {}),
+            found.manifests.backgrounds.get(case_id, {}),
+            found.latencies.get(case_id, ()),
+            found.moved.get(case_id),
             hazards(entry.case, part.unsafe(case_id)),
         )
         for part in parts
@@ -157,7 +153,7 @@ def summarise(
         tuple(run.seeds),
         cases,
         run.fingerprint,
-        tuple(sorted(manifests.clocks)),
+        tuple(sorted(found.manifests.clocks)),
         parts,
     )
 
@@ -190,33 +186,3 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
         "published": {part.name: statements_json(part.statements) for part in summary.parts},
         "fingerprint": dict(summary.fingerprint),
     }
-
-
-@dataclass
-class _Manifests:
-    """What the captures' manifests say: by case_id, where it is not of all."""
-
-    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
-    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
-    clocks: set[str] = field(default_factory=set)
-
-
-def _manifests(tables: RunTables) -> _Manifests:
-    """Read the configuration of the first seed of each case, and the rest of every seed."""
-    manifest = tables.manifest
-    keys = ["configuration", "clock", "operation_hash", "background"]
-    rows = manifest.filter(manifest.key.isin(keys))
-    found = _Manifests()
-    for row in rows_of(rows.order_by("case_id", "seed", "key")):
-        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
-        match row["key"]:
-            case "clock":
-                found.clocks.add(str(value))
-            case "operation_hash":
-                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
-            case "background":
-                found.backgrounds.setdefault(case_id, {})[seed] = value
-            case _ if isinstance(value, dict):
-                found.configurations.setdefault(case_id, value)
-    return found

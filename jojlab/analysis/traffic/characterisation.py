@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
-
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.pieces import pieces
 from jojlab.analysis.rows.sums import requests_and_bytes, sectors
 from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
+from jojlab.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 OPERATIONS = ("write", "read")

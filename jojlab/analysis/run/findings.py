@@ -1,0 +1,103 @@
+"""What do the tables of a run say? Every answer that a summary of it needs, by case.
+
+Reads the tables; computes nothing again that is kept from before.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jojlab.analysis.commit.bill import Bill, commit_bills
+from jojlab.analysis.commit.trace import CommitTrace, commit_traces
+from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
+from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.traffic.traffic import Traffic, traffic
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_tables import RunTables, open_tables, rows_of
+
+
+class Depth(enum.IntEnum):
+    """How much is asked: figures alone; bills, traces and bins too; traffic and fine bins too."""
+
+    FIGURES = 0
+    COMMITS = 1
+    TRAFFIC = 2
+
+
+@dataclass
+class Manifests:
+    """What the captures' manifests say: by case_id, where it is not of all."""
+
+    configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
+    backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    clocks: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answers, by case_id."""
+
+    figures: Mapping[str, CaseFigures] = field(default_factory=dict)
+    missing: Mapping[str, Completeness] = field(default_factory=dict)
+    bills: Mapping[str, Bill] = field(default_factory=dict)
+    traces: Mapping[str, CommitTrace] = field(default_factory=dict)
+    moved: Mapping[str, Traffic] = field(default_factory=dict)
+    latencies: Mapping[str, tuple[Bin, ...]] = field(default_factory=dict)
+    manifests: Manifests = field(default_factory=Manifests)
+
+
+def findings(run: RunFolder, depth: Depth, kept: Kept | None = None) -> Findings:
+    """Return what the captures of `run` say; nothing where it has none."""
+    if not any(entry.captures for entry in run.cases):
+        return Findings()
+    if kept is None:
+        return _compute(run, depth)
+    return kept.value(run, f"findings {depth.name}", Findings, lambda: _compute(run, depth))
+
+
+def _compute(run: RunFolder, depth: Depth) -> Findings:
+    tables = open_tables(run)
+    figures, missing, manifests = case_figures(tables), completeness(tables), _manifests(tables)
+    if depth == Depth.FIGURES:
+        return Findings(figures, missing, manifests=manifests)
+    bills, traces = commit_bills(tables, missing), commit_traces(tables)
+    for case_id, _ in untraced(tables):
+        bills.pop(case_id, None)
+        traces.pop(case_id, None)
+    deep = depth == Depth.TRAFFIC
+    return Findings(
+        figures,
+        missing,
+        bills,
+        traces,
+        traffic(tables) if deep else {},
+        histograms(tables, FINE_NS if deep else COARSE_NS),
+        manifests,
+    )
+
+
+def _manifests(tables: RunTables) -> Manifests:
+    """Read the configuration of the first seed of each case, and the rest of every seed."""
+    manifest = tables.manifest
+    keys = ["configuration", "clock", "operation_hash", "background"]
+    rows = manifest.filter(manifest.key.isin(keys))
+    found = Manifests()
+    for row in rows_of(rows.order_by("case_id", "seed", "key")):
+        case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
+        match row["key"]:
+            case "clock":
+                found.clocks.add(str(value))
+            case "operation_hash":
+                found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
+            case "background":
+                found.backgrounds.setdefault(case_id, {})[seed] = value
+            case _ if isinstance(value, dict):
+                found.configurations.setdefault(case_id, value)
+    return found

@@ -1,0 +1,129 @@
+"""What is kept of a run is what would be computed, and is used only while it is."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jojlab.analysis.run import findings as module
+from jojlab.analysis.run.findings import Depth, Findings, findings
+from jojlab.errors import DataError
+from jojlab.trace import kept as kept_module
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+from tests.captures import make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return make_run(tmp_path_factory.mktemp("kept") / "run", seeds=[1], transactions=2)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
+    """Every depth that was computed, and not taken as it was kept."""
+    found: list[Depth] = []
+    compute: Callable[[RunFolder, Depth], Findings] = module._compute
+
+    def counting(run: RunFolder, depth: Depth) -> Findings:
+        found.append(depth)
+        return compute(run, depth)
+
+    monkeypatch.setattr(module, "_compute", counting)
+    return found
+
+
+def entry_of(kept: Kept) -> Path:
+    (path,) = kept.folder.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_what_is_kept_is_what_was_computed(
+    run: RunFolder, asked: list[Depth], tmp_path: Path, depth: Depth
+) -> None:
+    kept = Kept(tmp_path / "kept")
+    made, again = findings(run, depth, kept), findings(run, depth, kept)
+    assert asked == [depth] and again == made and again is not made
+    assert made.figures and bool(made.bills) == (depth > 0) and bool(made.moved) == (depth > 1)
+
+
+def test_every_damage_of_an_entry_is_seen(
+    run: RunFolder, asked: list[Depth], tmp_path: Path
+) -> None:
+    kept = Kept(tmp_path / "kept")
+    made = findings(run, Depth.FIGURES, kept)
+    whole = entry_of(kept).read_bytes()
+    damaged = [b"", whole[:40], whole[:-1], whole + b"\0"]
+    for place in range(0, len(whole), len(whole) // 7):
+        damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for count, content in enumerate(damaged, 2):
+        entry_of(kept).write_bytes(content)
+        assert findings(run, Depth.FIGURES, kept) == made
+        assert len(asked) == count
+    assert entry_of(kept).read_bytes() == whole  # the last one was made good
+
+
+class Harm:
+    """A value that makes a file when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return (os.mkdir, (str(self.path),))
+
+
+def test_an_entry_calls_nothing(run: RunFolder, asked: list[Depth], tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "kept")
+    made = findings(run, Depth.FIGURES, kept)
+    path = entry_of(kept)
+    payload = pickle.dumps(Harm(tmp_path / "harm"))
+    path.write_bytes(kept_module._told(path.name, payload) + payload)
+    assert findings(run, Depth.FIGURES, kept) == made
+    assert len(asked) == 2 and not (tmp_path / "harm").exists()
+
+
+def test_another_program_or_capture_computes_anew(
+    run: RunFolder, asked: list[Depth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path / "kept")
+    findings(run, Depth.FIGURES, kept)
+    other = make_run(tmp_path / "other", seeds=[2], transactions=2)
+    findings(other, Depth.FIGURES, kept)
+    assert len(asked) == 2
+    copied = make_run(tmp_path / "copy", seeds=[1], transactions=2)
+    findings(copied, Depth.FIGURES, kept)  # the same captures at another place
+    assert len(asked) == 2
+    monkeypatch.setattr(kept_module, "_program", lambda: "another")
+    findings(run, Depth.FIGURES, kept)
+    assert len(asked) == 3
+
+
+def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    kept = Kept(tmp_path / "kept")
+    findings(run, Depth.FIGURES, kept)
+    run.checked.clear()
+    (_, _, folder), *_ = run.capture_folders()
+    table = folder / "requests.parquet"
+    content = table.read_bytes()
+    table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    with pytest.raises(DataError):
+        findings(run, Depth.FIGURES, kept)
+    table.unlink()
+    with pytest.raises(DataError):
+        findings(run, Depth.FIGURES, kept)
+
+
+def test_a_folder_that_cannot_be_written_costs_time_alone(
+    run: RunFolder, asked: list[Depth], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    kept = Kept(tmp_path / "file" / "kept")  # no right of root makes a folder there
+    assert findings(run, Depth.FIGURES, kept) == findings(run, Depth.FIGURES, kept)
+    assert len(asked) == 2

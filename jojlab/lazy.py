@@ -1,0 +1,31 @@
+"""Large libraries that are loaded when something of them is first used.
+
+Figures that are kept from before (jojlab/trace/kept.py) need neither Ibis nor Arrow, whose loading
+takes longer than all else that joj show does then.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["ibis", "pa"]
+
+if TYPE_CHECKING:
+    import ibis
+    import pyarrow as pa
+else:
+
+    class _Library:
+        """Stands for a library, and hands its names on; Python's own locks make it loaded once."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(importlib.import_module(self._name), name)
+            setattr(self, name, found)
+            return found
+
+    ibis = _Library("ibis")
+    pa = _Library("pyarrow")

@@ -1,0 +1,135 @@
+"""Keeps what was computed of captures, for as long as nothing has changed that it depends on.
+
+Captures never change, and most of the time of joj show is compiling and running the same queries
+over them. A value is kept under the hash of every file of the captures, of the source that computed
+it, and of the versions of the libraries. An entry that is damaged or cannot be read is not used;
+one that cannot be written is not kept, and nobody is told: it only saves time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jojlab.trace.run_folder import RunFolder
+
+Value = TypeVar("Value")
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = (("jojlab/analysis", "*.py"), ("jojlab/trace", "*.py"), ("schema", "*.toml"))
+_LIBRARIES = ("duckdb", "ibis-framework", "pyarrow", "sqlglot")
+_HASH_BYTES = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of kept values; the user's own, as what is in it is believed."""
+
+    folder: Path
+
+    def value(
+        self, run: RunFolder, what: str, kind: type[Value], compute: Callable[[], Value]
+    ) -> Value:
+        """Return `what` of the captures of `run`, of the class `kind`: as kept, or computed."""
+        key = _key(run, what)
+        if key is None:
+            return compute()
+        found = self._read(key)
+        if isinstance(found, kind):
+            return found
+        made = compute()
+        self._write(key, made)
+        return made
+
+    def _read(self, key: str) -> object:
+        """Return the entry; None when there is none that is whole."""
+        try:
+            content = (self.folder / key).read_bytes()
+        except OSError:
+            return None
+        told, payload = content[:_HASH_BYTES], content[_HASH_BYTES:]
+        if told != _told(key, payload):
+            return None
+        try:
+            return _Reader(io.BytesIO(payload)).load()
+        except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError,
+                TypeError, ValueError):  # fmt: skip
+            return None
+
+    def _write(self, key: str, value: object) -> None:
+        with contextlib.suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
+            payload = pickle.dumps(value, protocol=5)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self.folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(_told(key, payload) + payload)
+                os.replace(name, self.folder / key)
+            except OSError:
+                os.unlink(name)
+
+
+class _Reader(pickle.Unpickler):
+    """Makes dataclasses of the analyses, and what Python has of itself; calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("jojlab.analysis."):
+            found = super().find_class(module, name)
+            if isinstance(found, type) and dataclasses.is_dataclass(found):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no value that is kept")
+
+
+def _told(key: str, payload: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + payload).digest()
+
+
+def _key(run: RunFolder, what: str) -> str | None:
+    """Return the hash of everything that the value depends on; None when a file cannot be read."""
+    digest = hashlib.sha256(f"{what}\n{_program()}\n".encode())
+    try:
+        for entry, seed, folder in run.capture_folders():
+            digest.update(f"{len(entry.case_id)} {entry.case_id} {seed}\n".encode())
+            for path, content in _files(folder):
+                digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    """Return the hash of what computes: its source, the libraries, and Python."""
+    digest = hashlib.sha256(sys.version.encode())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
+    for folder, pattern in _SOURCES:
+        for path in sorted((_ROOT / folder).rglob(pattern)):
+            if not path.name.startswith("test_"):
+                digest.update(f"{path.relative_to(_ROOT)} {_hash(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Return every file of a capture with its hash; OSError when there is no such folder."""
+    os.stat(folder)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path, _hash(path)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
