@@ -1,5 +1,6 @@
 //! Errors that carry whose fault it is to the command's exit code.
 
+use crate::messages::say;
 use crate::workload::WorkloadError;
 
 /// The exit code of a wrong use.
@@ -32,6 +33,6 @@ pub fn text(error: &anyhow::Error) -> String {
 
 /// Tells the user of an error; gives the exit code that it deserves.
 pub fn tell(error: &anyhow::Error) -> u8 {
-    eprintln!("joj-agent: {}", text(error));
+    say(format_args!("joj-agent: {}", text(error)));
     if is_wrong_use(error) { WRONG_USE } else { MACHINE_CANNOT }
 }

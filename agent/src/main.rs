@@ -15,6 +15,7 @@ mod errors;
 mod filesystem;
 mod guest;
 mod live;
+mod messages;
 mod parent;
 mod power_cut;
 mod syscall;

@@ -86,7 +86,7 @@ fn check(capture: &Value) {
         if request["operation"] == "flush" {
             // On a slow machine the filesystem also commits by itself, every few seconds.
             let submitter = request["submitter_comm"].as_str().unwrap();
-            let by_itself = ["jbd2/", "kworker/", "xfsaild/", "btrfs-transacti"];
+            let by_itself = ["jbd2/", "kworker/", "xfsaild/", "btrfs-transacti", "ext4lazyinit"];
             let is_asked = request["asker_call"].is_string();
             assert!(is_asked || by_itself.iter().any(|n| submitter.starts_with(n)), "{request}");
             asked += usize::from(is_asked);

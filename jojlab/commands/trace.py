@@ -44,7 +44,7 @@ def trace(
 ) -> None:
     """Trace a real disk, and tell whose every byte was.
 
-    Needs root and a kernel with BTF (Linux 5.15 or newer). All that the disks are sent is seen,
+    Needs root and a kernel with BTF (Linux 5.17 or newer). All that the disks are sent is seen,
     whoever sends it. The command runs as who you are, in the current folder. Ctrl-C ends the
     tracing and keeps what was seen; so does a kill, but for the last seconds.
 

@@ -1,9 +1,9 @@
 """Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
 
 Reads TABLE.parquet for every table of schema/, and what a live tracing wrote of it before as it
-went: the segments TABLE/000000.parquet and so on. Every file must be what its checksum says, where
-there are checksums, and have exactly the schema's columns and types, with no null where the schema
-allows none.
+went: the segments TABLE/000000.parquet and so on, and the parts TABLE/now-000000.parquet of files.
+Every file must be what its checksum says, where there are checksums, and have exactly the schema's
+columns and types, with no null where the schema allows none.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _paths(folder: Path, table: str) -> list[Path]:
     whole = folder / f"{table}.parquet"
     if not whole.is_file():
         raise DataError(f"{whole}: missing table", _REMEDY)
-    return [*sorted((folder / table).glob("[0-9]*.parquet")), whole]
+    segments = (folder / table).glob("*.parquet")
+    # By number, whose digits are six or more.
+    return [*sorted(segments, key=lambda path: (len(path.name), path.name)), whole]
 
 
 def _read(path: Path, table: str) -> pa.Table:

@@ -126,7 +126,8 @@ def test_segments_of_a_live_tracing_are_one_table_in_order(folder: Path) -> None
     requests = whole.read("requests")
     (folder / "requests").mkdir()
     pq.write_table(requests.slice(0, 10), folder / "requests" / "000000.parquet")
-    pq.write_table(requests.slice(10, 8), folder / "requests" / "000002.parquet")
+    pq.write_table(requests.slice(10, 4), folder / "requests" / "999999.parquet")
+    pq.write_table(requests.slice(14, 4), folder / "requests" / "1000000.parquet")
     (folder / "requests" / "000003.partial").write_bytes(b"cut short by a kill")
     pq.write_table(requests.slice(18), folder / "requests.parquet")
     segmented = Capture.open(folder)
@@ -134,10 +135,11 @@ def test_segments_of_a_live_tracing_are_one_table_in_order(folder: Path) -> None
     assert segmented.read("requests") == requests
     assert [path.name for path in segmented.paths("requests")] == [
         "000000.parquet",
-        "000002.parquet",
+        "999999.parquet",
+        "1000000.parquet",
         "requests.parquet",
     ]
-    truncated = folder / "requests" / "000002.parquet"
+    truncated = folder / "requests" / "999999.parquet"
     truncated.write_bytes(truncated.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"000002\.parquet: damaged or cut short"):
+    with pytest.raises(DataError, match=r"999999\.parquet: damaged or cut short"):
         Capture.open(folder)

@@ -29,6 +29,7 @@
 #include "paths.bpf.h"
 #include "page_runs.bpf.h"
 #include "btrfs.bpf.h"
+#include "abi.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
 #include "uring.bpf.h"
@@ -200,23 +201,27 @@ static __always_inline void end_unmounting(void)
 	if (!control.unmounting || control.unmounting != (__u32)bpf_get_current_pid_tgid())
 		return;
 	control.unmounting = 0;
-	send_sync(RECORD_SYNC_END, CALL_UMOUNT2, 0, 0);
+	send_sync(RECORD_SYNC_END, CALL_UMOUNT2, 0, 0, 0);
 }
 
 SEC("tp_btf/sys_enter")
-int BPF_PROG(call_entered, struct pt_regs *registers, long call)
+int BPF_PROG(call_entered, struct pt_regs *registers, long number)
 {
 	__u64 file = 0, inode = 0;
 	__u32 role, flags = 0;
+	struct call call;
 
 	if (!control.enabled)
 		return 0;
 	end_unmounting();
+	if (!may_have_role(number))
+		return 0;
+	call = call_of(current_task(), number);
 	role = role_of(call, registers);
 	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)))
 		return 0;
 	if (role & ROLE_FILE) {
-		file = file_of_descriptor(registers->di);
+		file = file_of_descriptor(ARGUMENT_1(call, registers));
 		inode = traced_inode(file);
 		if (!inode)
 			return 0;
@@ -230,14 +235,15 @@ int BPF_PROG(call_entered, struct pt_regs *registers, long call)
 	} else if (!(role & ROLE_WAITS)) {
 		return 0;
 	}
-	if (call == CALL_UMOUNT2)
+	if (call.number == CALL_UMOUNT2)
 		control.unmounting = bpf_get_current_pid_tgid();
-	send_sync(RECORD_SYNC_BEGIN, call, inode, flags);
+	send_sync(RECORD_SYNC_BEGIN, call.number, inode, flags, 0);
 	return 0;
 }
 
 /* The file that a call has just opened, and may have made or emptied. */
-static __always_inline void note_opened(long call, const struct pt_regs *registers, __u64 file)
+static __always_inline void note_opened(struct call call, const struct pt_regs *registers,
+					__u64 file)
 {
 	__u64 inode = traced_inode(file);
 	__u32 flags = 0, changes = 0;
@@ -246,10 +252,12 @@ static __always_inline void note_opened(long call, const struct pt_regs *registe
 		return;
 	if (READ(file, file, f_mode) & FMODE_CREATED)
 		changes |= CHANGE_CREATED;
-	else if (call == CALL_CREAT)
+	else if (call.number == CALL_CREAT)
 		changes |= CHANGE_SHRANK;
-	else if (call == CALL_OPEN || call == CALL_OPENAT)
-		flags = call == CALL_OPEN ? registers->si : registers->dx;
+	else if (call.number == CALL_OPEN)
+		flags = ARGUMENT_2(call, registers);
+	else if (call.number == CALL_OPENAT)
+		flags = ARGUMENT_3(call, registers);
 	if (flags & O_TRUNC)
 		changes |= CHANGE_SHRANK;
 	if (changes)
@@ -261,24 +269,26 @@ static __always_inline void note_opened(long call, const struct pt_regs *registe
 SEC("tp_btf/sys_exit")
 int BPF_PROG(call_left, struct pt_regs *registers, long result)
 {
-	long call = registers->orig_ax;
 	__u64 file = 0, inode = 0;
+	struct call call;
 	__u32 role;
 
-	if (!control.enabled)
+	if (!control.enabled || !may_have_role(registers->orig_ax))
 		return 0;
+	call = call_of(current_task(), registers->orig_ax);
 	role = role_of(call, registers);
 	if (role & ROLE_OPENS && result >= 0)
 		note_opened(call, registers, file_of_descriptor(result));
 	if (role & ROLE_NAMES && !result) {
-		if (call == CALL_RENAME || call == CALL_RENAMEAT || call == CALL_RENAMEAT2)
+		if (call.number == CALL_RENAME || call.number == CALL_RENAMEAT ||
+		    call.number == CALL_RENAMEAT2)
 			__sync_fetch_and_add(&control.renames, 1);
 		send_names(call, registers);
 	}
-	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call == CALL_UMOUNT2)
+	if (!(role & (ROLE_WAITS | ROLE_WRITES | ROLE_CHANGES)) || call.number == CALL_UMOUNT2)
 		return 0;
 	if (role & ROLE_FILE) {
-		file = file_of_descriptor(registers->di);
+		file = file_of_descriptor(ARGUMENT_1(call, registers));
 		inode = traced_inode(file);
 		if (!inode)
 			return 0;
@@ -288,6 +298,6 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 	if (role & ROLE_WAITS ||
 	    (role & ROLE_WRITES &&
 	     call_flags(call, registers, file) & (CALL_DSYNC | CALL_SYNC_ALL)))
-		send_sync(RECORD_SYNC_END, call, 0, 0);
+		send_sync(RECORD_SYNC_END, call.number, 0, 0, 0);
 	return 0;
 }

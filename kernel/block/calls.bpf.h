@@ -2,7 +2,6 @@
 /*
  * System calls: which ones wait for the device, which ones change an inode or a name, and which
  * file the current one is about. Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
- * Not seen: calls of 32-bit programs, and an fsync that io_uring does.
  */
 #ifndef JOJ_CALLS_BPF_H
 #define JOJ_CALLS_BPF_H
@@ -33,8 +32,6 @@ enum role {
 	ROLE_OPENS = 16,	/* it gives a file, which it may have made */
 	ROLE_NAMES = 32,	/* it changes names of files */
 };
-
-#define CALLS_LIMIT 512
 
 static const __u8 roles[CALLS_LIMIT] = {
 	[0 /* read */] = ROLE_FILE,
@@ -84,6 +81,8 @@ enum {
 	CALL_OPEN = 2,
 	CALL_IOCTL = 16,
 	CALL_MSYNC = 26,
+	CALL_FSYNC = 74,
+	CALL_FDATASYNC = 75,
 	CALL_RENAME = 82,
 	CALL_CREAT = 85,
 	CALL_LINK = 86,
@@ -96,6 +95,7 @@ enum {
 	CALL_RENAMEAT = 264,
 	CALL_LINKAT = 265,
 	CALL_SYMLINKAT = 266,
+	CALL_SYNC_FILE_RANGE = 277,
 	CALL_RENAMEAT2 = 316,
 	CALL_PWRITEV2 = 328,
 };
@@ -103,16 +103,27 @@ enum {
 /* F2FS_IOC_COMMIT_ATOMIC_WRITE: SQLite's batch atomic write, which ends like an fsync. */
 #define F2FS_COMMIT_ATOMIC_WRITE 0xf502
 
-static __always_inline __u32 role_of(long call, const struct pt_regs *registers)
+/* A call of this number has a role, to 64-bit programs or to others: most have none to either. */
+static __always_inline bool may_have_role(__u64 number)
 {
-	__u32 place = call, role;
+	__u32 place = number;
 
-	if ((unsigned long)call >= CALLS_LIMIT)
+	if (number >= CALLS_LIMIT)
+		return number & X32_CALL;
+	asm volatile("" : "+r"(place));
+	return roles[place & (CALLS_LIMIT - 1)] || natives[place & (CALLS_LIMIT - 1)];
+}
+
+static __always_inline __u32 role_of(struct call call, const struct pt_regs *registers)
+{
+	__u32 place = call.number, role;
+
+	if (call.number >= CALLS_LIMIT)
 		return 0;
-	/* The verifier of 6.1 forgets the check when the number goes to the stack and back. */
+	/* As in native_of(). */
 	asm volatile("" : "+r"(place));
 	role = roles[place & (CALLS_LIMIT - 1)];
-	if (call == CALL_IOCTL && registers->si != F2FS_COMMIT_ATOMIC_WRITE)
+	if (call.number == CALL_IOCTL && ARGUMENT_2(call, registers) != F2FS_COMMIT_ATOMIC_WRITE)
 		role &= ~ROLE_WAITS;
 	return role;
 }
@@ -144,7 +155,8 @@ static __always_inline __u64 file_of_descriptor(__u64 descriptor)
 }
 
 /* How a call on FILE treats the device: enum call_flag. */
-static __always_inline __u32 call_flags(long call, const struct pt_regs *registers, __u64 file)
+static __always_inline __u32 call_flags(struct call call, const struct pt_regs *registers,
+					__u64 file)
 {
 	__u32 open_flags = READ(file, file, f_flags), flags = 0;
 	__u64 superblock = READ(inode, READ(file, file, f_inode), i_sb);
@@ -153,9 +165,9 @@ static __always_inline __u32 call_flags(long call, const struct pt_regs *registe
 		flags |= CALL_DIRECT;
 	if (open_flags & O_DSYNC)
 		flags |= open_flags & O_SYNC ? CALL_SYNC_ALL : CALL_DSYNC;
-	if (call == CALL_PWRITEV2 && registers->r9 & RWF_DSYNC)
+	if (call.number == CALL_PWRITEV2 && ARGUMENT_6(call, registers) & RWF_DSYNC)
 		flags |= CALL_DSYNC;
-	if (call == CALL_PWRITEV2 && registers->r9 & RWF_SYNC)
+	if (call.number == CALL_PWRITEV2 && ARGUMENT_6(call, registers) & RWF_SYNC)
 		flags |= CALL_SYNC_ALL;
 	if (READ(super_block, superblock, s_flags) & SB_SYNCHRONOUS)
 		flags |= CALL_SYNC_ALL;
@@ -166,6 +178,7 @@ static __always_inline __u32 call_flags(long call, const struct pt_regs *registe
 static __always_inline __u64 describe_call(struct bio_record *record, struct task_struct *task)
 {
 	struct pt_regs *registers;
+	struct call call;
 	__u64 file;
 
 	record->call = NO_CALL;
@@ -176,18 +189,23 @@ static __always_inline __u64 describe_call(struct bio_record *record, struct tas
 	if (task->flags & PF_IO_WORKER)
 		return 0;
 	registers = (void *)bpf_task_pt_regs((void *)task);
-	record->call = registers->orig_ax;
-	if (!(role_of(record->call, registers) & ROLE_FILE))
+	call = call_of(task, registers->orig_ax);
+	record->call = call.number;
+	if (!(role_of(call, registers) & ROLE_FILE))
 		return 0;
-	file = file_of_descriptor(registers->di);
+	file = file_of_descriptor(ARGUMENT_1(call, registers));
 	if (!file)
 		return 0;
-	record->call_flags = call_flags(record->call, registers, file);
+	record->call_flags = call_flags(call, registers, file);
 	return READ(file, file, f_inode);
 }
 
-/* INODE is that of the file the call is about; 0 where it names none, or the call ends. */
-static __always_inline void send_sync(__u32 kind, long call, __u64 inode, __u32 flags)
+/*
+ * INODE is that of the file the call is about; 0 where it names none, or the call ends. REQUEST is
+ * that of io_uring that does what CALL does.
+ */
+static __always_inline void send_sync(__u32 kind, __u32 call, __u64 inode, __u32 flags,
+				      __u64 request)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
 	struct sync_record record = {
@@ -197,6 +215,7 @@ static __always_inline void send_sync(__u32 kind, long call, __u64 inode, __u32 
 		.pid = ids >> 32,
 		.tid = ids,
 		.flags = flags,
+		.request = request,
 	};
 
 	if (inode) {

@@ -2,7 +2,8 @@
 /*
  * Every difference between the kernels that one object serves (6.1 to 6.18), told apart by what
  * the running kernel's BTF has and never by version number. Tried on 6.1 and on 6.18; what is said
- * of versions between them is from reading, and not tried.
+ * of versions between them is from reading, and not tried. Where several ways are known, the last
+ * one is not asked for: a kernel that has none of them refuses the programs, and says the field.
  */
 #ifndef JOJ_COMPAT_BPF_H
 #define JOJ_COMPAT_BPF_H
@@ -25,14 +26,14 @@ struct page___typed {
 	unsigned int page_type;
 } __attribute__((preserve_access_index));
 
-/* The order of a large folio is in the low byte of its first tail page's flags (6.18) ... */
-struct folio___order_in_flags {
-	unsigned long _flags_1;
-} __attribute__((preserve_access_index));
-
-/* ... or has a field of its own (6.1). */
+/* The order of a large folio has a field of its own (6.1) ... */
 struct folio___order_field {
 	unsigned char _folio_order;
+} __attribute__((preserve_access_index));
+
+/* ... or is in the low byte of its first tail page's flags (6.6 on), which 6.1 has too. */
+struct folio___order_in_flags {
+	unsigned long _flags_1;
 } __attribute__((preserve_access_index));
 
 /* An extent buffer has pages[] (6.1) or folios[] (6.18). */
@@ -64,9 +65,13 @@ struct timespec64 {
 	long tv_nsec;
 } __attribute__((preserve_access_index));
 
-/* The time of modification is a timespec64 (6.1) or two fields (6.18). */
+/* The time of modification is a timespec64 (6.1), one of another name (6.7), two fields (6.11). */
 struct inode___timespec {
 	struct timespec64 i_mtime;
+} __attribute__((preserve_access_index));
+
+struct inode___renamed_timespec {
+	struct timespec64 __i_mtime;
 } __attribute__((preserve_access_index));
 
 struct inode___split_time {
@@ -88,11 +93,9 @@ static __always_inline __u32 folio_order(__u64 folio)
 {
 	if (!(page_flags(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
 		return 0;
-	if (bpf_core_field_exists(((struct folio___order_in_flags *)0)->_flags_1))
-		return READ(folio___order_in_flags, folio, _flags_1) & 0xff;
 	if (bpf_core_field_exists(((struct folio___order_field *)0)->_folio_order))
 		return READ(folio___order_field, folio, _folio_order);
-	return 0;
+	return READ(folio___order_in_flags, folio, _flags_1) & 0xff;
 }
 
 /*
@@ -109,7 +112,7 @@ static __always_inline bool is_slab(__u64 folio)
 	return false;
 }
 
-/* The first page of a Btrfs extent buffer. */
+/* The first page of a Btrfs extent buffer; 0 where Btrfs is a module that is not loaded. */
 static __always_inline __u64 extent_buffer_page(__u64 buffer)
 {
 	if (bpf_core_field_exists(((struct extent_buffer___folios *)0)->folios))
@@ -125,10 +128,11 @@ static __always_inline __u64 modification_time(__u64 inode)
 	if (bpf_core_field_exists(((struct inode___split_time *)0)->i_mtime_nsec))
 		return READ(inode___split_time, inode, i_mtime_sec) * 1000000000 +
 		       READ(inode___split_time, inode, i_mtime_nsec);
-	if (bpf_core_field_exists(((struct inode___timespec *)0)->i_mtime))
-		return READ(inode___timespec, inode, i_mtime.tv_sec) * 1000000000 +
-		       READ(inode___timespec, inode, i_mtime.tv_nsec);
-	return 0;
+	if (bpf_core_field_exists(((struct inode___renamed_timespec *)0)->__i_mtime))
+		return READ(inode___renamed_timespec, inode, __i_mtime.tv_sec) * 1000000000 +
+		       READ(inode___renamed_timespec, inode, __i_mtime.tv_nsec);
+	return READ(inode___timespec, inode, i_mtime.tv_sec) * 1000000000 +
+	       READ(inode___timespec, inode, i_mtime.tv_nsec);
 }
 
 #endif

@@ -33,6 +33,7 @@ enum call_flag {
 };
 
 #define NO_CALL 0xffffffffU	/* the submitter is a kernel thread */
+#define OF_32_BITS 0x40000000U	/* a call's number is that of 32-bit programs: see abi.bpf.h */
 
 struct bio_record {
 	__u32 kind;
@@ -94,6 +95,7 @@ struct run_record {
 enum path_flag {
 	PATH_NAMELESS = 1,	/* no dentry is left (or there never was one) */
 	PATH_TRUNCATED = 2,	/* the names did not fit */
+	PATH_FIRST = 4,		/* nothing was known of the file, or not any more */
 };
 
 struct path_record {
@@ -123,6 +125,7 @@ struct sync_record {
 	__u32 tid;
 	char comm[16];
 	__u32 flags;			/* enum call_flag */
+	__u64 request;			/* of io_uring; 0 of a call, one of which a thread is in */
 };
 
 /* What is different about an inode since user space was told last. */
@@ -155,13 +158,15 @@ enum name_flag {
 	NAME_EXCHANGE = 4,		/* RENAME_EXCHANGE of renameat2 */
 	NAME_OVER = 8,			/* no name: io_uring is done with the request */
 	NAME_FAILED = 16,		/* likewise, and it was refused */
+	NAME_ELSEWHERE = 32,		/* the directory is on no disk that is traced */
+	NAME_MOUNT_ROOT = 64,		/* the caller's root is that of its mount */
 };
 
 struct name_record {
 	__u32 kind;
 	__u32 call;
 	__u64 time_ns;
-	__u64 inode;			/* of the directory it is relative to; or 0 */
+	__u64 inode;			/* of the directory it is relative to, or the root */
 	__u32 generation;
 	__u32 filesystem;
 	__u32 pid;
@@ -169,6 +174,10 @@ struct name_record {
 	__u32 flags;			/* enum name_flag */
 	__u32 name_bytes;
 	__u64 request;			/* of io_uring: NAME_OVER is to come; 0 of a call, over */
+	/* What an absolute path means to the caller: user space compares it with its own. */
+	__u64 root_inode;
+	__u32 root_mount;		/* mnt_id of the mount that its root is in */
+	__u32 mount_namespace;		/* as in /proc/PID/ns/mnt */
 	/* the path as the call was given it follows, ended by NUL */
 };
 
@@ -253,10 +262,10 @@ struct ring {
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
-_Static_assert(sizeof(struct sync_record) == 64, "sync_record is decoded as 64 bytes");
+_Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 bytes");
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
-_Static_assert(sizeof(struct name_record) == 56, "name_record is decoded as 56 bytes");
+_Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
 _Static_assert(sizeof(struct control) == 224, "control is written as 224 bytes");
 _Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
 

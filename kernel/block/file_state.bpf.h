@@ -27,9 +27,13 @@ struct file_state {
 	__u32 named, padding;
 };
 
+/*
+ * Of more files than these the ones that were not met for longest are forgotten. What changed about
+ * such a file until it is met again is not told; user space sees by PATH_FIRST that it happened.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 65536);
 	__type(key, struct file_key);
 	__type(value, struct file_state);
 } known_files SEC(".maps");

@@ -11,6 +11,11 @@
 
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+	unsigned long bx, cx, bp;	/* arguments of 32-bit programs */
+};
+
+struct thread_info {
+	__u32 status;
 };
 
 struct hlist_node {
@@ -104,20 +109,44 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct vfsmount mnt;
+	int mnt_id;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
 struct path {
+	struct vfsmount *mnt;
 	struct dentry *dentry;
 };
 
 struct fs_struct {
-	struct path pwd;
+	struct path root, pwd;
 };
 
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	int pid, tgid;
 	char comm[16];
 	struct files_struct *files;
 	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
 };
 
 struct page {
@@ -219,12 +248,17 @@ struct io_cmd_data {
 
 struct io_cqe {
 	__s32 res;
+	int fd;
 };
 
 struct io_kiocb {
 	__u8 opcode;
 	__u64 flags;
 	struct io_cqe cqe;
+};
+
+struct io_sync {
+	int flags;
 };
 
 struct io_rename {

@@ -3,6 +3,9 @@
  * Calls that change names of files, as the calls were given them: the kernel resolves a path on
  * its stack, where no tracepoint shows it, so user space matches it with the files it knows. Read
  * when the call is over: the kernel has just read the same bytes, so that they are in memory.
+ *
+ * A path means what it does under the caller's root and mounts, which may be others than those of
+ * user space (chroot(2), unshare(2)): what tells is sent with it.
  */
 #ifndef JOJ_NAMES_BPF_H
 #define JOJ_NAMES_BPF_H
@@ -33,6 +36,39 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 	}
 	file = file_of_descriptor(descriptor);
 	return file ? READ(file, file, f_inode) : 0;
+}
+
+/* Says in RECORD what root and which mounts the caller has; gives the inode of the root. */
+static __always_inline __u64 describe_root(struct name_record *record)
+{
+	struct task_struct *task = current_task();
+	__u64 mounts = READ(nsproxy, task->nsproxy, mnt_ns);
+	__u64 root = READ(fs_struct, task->fs, root.dentry);
+	__u64 mount = READ(fs_struct, task->fs, root.mnt), inode;
+
+	if (!root || !mount || !mounts)
+		return 0;
+	inode = READ(dentry, root, d_inode);
+	record->root_inode = READ(inode, inode, i_ino);
+	record->mount_namespace = READ(mnt_namespace, mounts, ns.inum);
+	if (READ(vfsmount, mount, mnt_root) == root)
+		record->flags |= NAME_MOUNT_ROOT;
+	mount -= bpf_core_field_offset(struct mount, mnt);
+	record->root_mount = READ(mount, mount, mnt_id);
+	return inode;
+}
+
+/* The directory that a path begins in. */
+static __always_inline void describe_directory(struct name_record *record, __u64 inode)
+{
+	__u64 superblock = READ(inode, inode, i_sb);
+
+	record->inode = READ(inode, inode, i_ino);
+	record->generation = READ(inode, inode, i_generation);
+	record->filesystem = READ(super_block, superblock, s_dev);
+	if (!may_be_traced(superblock))
+		record->flags |= NAME_ELSEWHERE;
+	note_file(inode, record->time_ns, NOTE_NAME);
 }
 
 /*
@@ -66,54 +102,53 @@ __noinline int send_name(__u32 call, int descriptor, __u64 path, __u32 flags, __
 		size = bpf_probe_read_kernel_str(scratch->name, PATH_BYTES, (void *)path);
 	else
 		size = bpf_probe_read_user_str(scratch->name, PATH_BYTES, (void *)path);
+	inode = describe_root(record);
 	if (size <= 0 || size >= PATH_BYTES) {
 		record->flags |= NAME_TRUNCATED;
-		size = 0;
+		inode = size = 0;
 	} else if (scratch->name[0] != '/') {
 		inode = inode_of_directory(descriptor);
-		if (inode) {
-			record->inode = READ(inode, inode, i_ino);
-			record->generation = READ(inode, inode, i_generation);
-			record->filesystem = READ(super_block, READ(inode, inode, i_sb), s_dev);
-			note_file(inode, record->time_ns, NOTE_NAME);
-		}
 	}
+	if (inode)
+		describe_directory(record, inode);
 	record->name_bytes = size;
 	send_long(record, sizeof(*record) + (size & (PATH_BYTES - 1)), &control.lost_changes);
 	scratch->busy = 0;
 	return 0;
 }
 
-static __always_inline void send_names(long call, const struct pt_regs *registers)
+static __always_inline void send_names(struct call call, const struct pt_regs *registers)
 {
-	__u32 exchange = 0;
+	__u64 first = ARGUMENT_1(call, registers), second = ARGUMENT_2(call, registers);
+	__u64 third = ARGUMENT_3(call, registers), fourth = ARGUMENT_4(call, registers);
+	__u32 number = call.number, exchange = 0;
 
-	if (call == CALL_RENAMEAT2 && registers->r8 & RENAME_EXCHANGE)
+	if (number == CALL_RENAMEAT2 && ARGUMENT_5(call, registers) & RENAME_EXCHANGE)
 		exchange = NAME_EXCHANGE;
-	switch (call) {
+	switch (number) {
 	case CALL_RENAME:
 	case CALL_LINK:
-		send_name(call, AT_FDCWD, registers->di, 0, 0);
-		send_name(call, AT_FDCWD, registers->si, NAME_SECOND, 0);
+		send_name(number, AT_FDCWD, first, 0, 0);
+		send_name(number, AT_FDCWD, second, NAME_SECOND, 0);
 		break;
 	case CALL_RENAMEAT:
 	case CALL_RENAMEAT2:
 	case CALL_LINKAT:
-		send_name(call, registers->di, registers->si, 0, 0);
-		send_name(call, registers->dx, registers->r10, NAME_SECOND | exchange, 0);
+		send_name(number, first, second, 0, 0);
+		send_name(number, third, fourth, NAME_SECOND | exchange, 0);
 		break;
 	case CALL_SYMLINK:
-		send_name(call, AT_FDCWD, registers->si, 0, 0);
+		send_name(number, AT_FDCWD, second, 0, 0);
 		break;
 	case CALL_SYMLINKAT:
-		send_name(call, registers->si, registers->dx, 0, 0);
+		send_name(number, second, third, 0, 0);
 		break;
 	default:
 		/* The calls named ...at, which take a directory, came late to the table. */
-		if (call < CALL_OPENAT)
-			send_name(call, AT_FDCWD, registers->di, 0, 0);
+		if (number < CALL_OPENAT)
+			send_name(number, AT_FDCWD, first, 0, 0);
 		else
-			send_name(call, registers->di, registers->si, 0, 0);
+			send_name(number, first, second, 0, 0);
 	}
 }
 

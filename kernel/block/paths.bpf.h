@@ -146,7 +146,7 @@ static __always_inline void note_name(struct path_scratch *scratch, struct file_
 	record->generation = scratch->key.generation;
 	record->mode = READ(inode, inode, i_mode);
 	record->links = links;
-	record->flags = dentry ? 0 : PATH_NAMELESS;
+	record->flags = (dentry ? 0 : PATH_NAMELESS) | (state->named ? 0 : PATH_FIRST);
 	record->size_bytes = READ(inode, inode, i_size);
 	record->disk = disk_of_filesystem(READ(inode, inode, i_sb));
 	if (!send_path(scratch, dentry))

@@ -3,7 +3,8 @@
  * Names that are changed through io_uring, which is no system call of their own, and below which no
  * tracepoint is shared with those. io_uring tells when it has taken a request, by when its names
  * are in the kernel's memory, and when the request is complete, by when they are freed: user space
- * puts the two together by the request's address.
+ * puts the two together by the request's address. So it does with the syncs of io_uring, which a
+ * thread of its own makes while the caller does what it likes.
  *
  * Two tracepoints for the first, as it was renamed in 6.4 (io_uring_submit_sqe before); user space
  * loads the one that there is. Before 6.0 the names were in other structures: not followed.
@@ -11,10 +12,14 @@
 #ifndef JOJ_URING_BPF_H
 #define JOJ_URING_BPF_H
 
+#define REQ_F_FIXED_FILE 1	/* its file is one of those that the ring has, by a number */
 #define REQ_F_CQE_SKIP 64	/* no word of it if it goes well */
 
 /* include/uapi/linux/io_uring.h */
+#define IORING_FSYNC_DATASYNC 1
 enum {
+	IORING_OP_FSYNC = 3,
+	IORING_OP_SYNC_FILE_RANGE = 8,
 	IORING_OP_RENAMEAT = 35,
 	IORING_OP_UNLINKAT = 36,
 	IORING_OP_MKDIRAT = 37,
@@ -41,6 +46,37 @@ static __always_inline __u32 same_call(__u64 request)
 	default:
 		return 0;
 	}
+}
+
+/* Likewise for what waits for the device. */
+static __always_inline __u32 same_sync(__u64 request)
+{
+	if (!request || !bpf_core_type_exists(struct io_cmd_data))
+		return 0;
+	switch (READ(io_kiocb, request, opcode)) {
+	case IORING_OP_FSYNC:
+		return READ(io_sync, request, flags) & IORING_FSYNC_DATASYNC ? CALL_FDATASYNC :
+									       CALL_FSYNC;
+	case IORING_OP_SYNC_FILE_RANGE:
+		return CALL_SYNC_FILE_RANGE;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * A sync was asked for; its file is not looked up yet. One without a word at its end, or of a file
+ * that the ring knows by a number, has no asker.
+ */
+static __always_inline void begin_uring_sync(__u32 call, __u64 request)
+{
+	__u64 inode;
+
+	if (READ(io_kiocb, request, flags) & (REQ_F_FIXED_FILE | REQ_F_CQE_SKIP))
+		return;
+	inode = traced_inode(file_of_descriptor(READ(io_kiocb, request, cqe.fd)));
+	if (inode)
+		send_sync(RECORD_SYNC_BEGIN, call, inode, 0, request);
 }
 
 #define NAME_OF(type, request, field) READ(filename, READ(type, request, field), name)
@@ -88,6 +124,11 @@ static __always_inline void take_uring_request(const unsigned long long *argumen
 		return;
 	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
 	bpf_probe_read_kernel(&request, sizeof(request), arguments);
+	call = same_sync(request);
+	if (call) {
+		begin_uring_sync(call, request);
+		return;
+	}
 	call = same_call(request);
 	if (!call)
 		return;
@@ -119,6 +160,11 @@ int BPF_PROG(uring_completed, void *ring, void *request)
 
 	if (!control.enabled)
 		return 0;
+	record.call = same_sync((__u64)request);
+	if (record.call) {
+		send_sync(RECORD_SYNC_END, record.call, 0, 0, (__u64)request);
+		return 0;
+	}
 	record.call = same_call((__u64)request);
 	if (!record.call)
 		return 0;

@@ -15,6 +15,7 @@ use super::records::kernel::BLOCK_DEVICE_MAGIC;
 use super::records::{Bio, Record, Run};
 use super::requests::gaps::Gaps;
 use super::requests::{Disk, Joiner};
+use super::surroundings::Surroundings;
 use crate::trace::rows;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
@@ -65,36 +66,35 @@ pub struct Assembler {
     orphans: u64,
     /// By device: the disk or a partition of it.
     layouts: BTreeMap<u32, Layout>,
-    read_layout: fn(u32) -> Layout,
+    surroundings: Surroundings,
     files: Files,
-    read_mounts: fn() -> String,
     causes: Causes,
     joiner: Joiner,
 }
 
 impl Assembler {
-    /// Begins with disks by number. `read_layout` is asked for each device once, and
-    /// again when a filesystem appears; so is `read_mounts`, for /proc/self/mountinfo.
-    /// `settled_ns`: see Joiner::new.
+    /// Begins with disks by number. `surroundings` are asked for the layout of each device once,
+    /// and again when a filesystem appears; so for the mounts. `settled_ns`: see Joiner::new.
     pub fn new(
         disks: &BTreeMap<u32, Disk>,
-        read_layout: fn(u32) -> Layout,
-        read_mounts: fn() -> String,
+        surroundings: Surroundings,
         kinds: Rc<FileKinds>,
         settled_ns: u64,
     ) -> Self {
-        let mut causes = Causes::new(disks.keys().copied().collect());
-        causes.set_mounts(&read_mounts());
         Assembler {
             pending: BTreeMap::new(),
             orphans: 0,
             layouts: BTreeMap::new(),
-            read_layout,
+            surroundings,
             files: Files::with_kinds(kinds),
-            read_mounts,
-            causes,
+            causes: Causes::new(disks.keys().copied().collect(), surroundings),
             joiner: Joiner::new(disks.clone(), settled_ns),
         }
+    }
+
+    /// Something was mounted or unmounted.
+    pub fn read_mounts(&mut self) {
+        self.causes.read_mounts();
     }
 
     /// Takes one record, in the order of the ring.
@@ -119,11 +119,11 @@ impl Assembler {
             Record::Change(change) => self.causes.change(&change),
             Record::Name(name) => {
                 let time_ns = name.time_ns;
-                for (key, path) in self.causes.name(name) {
-                    self.files.see_rename(key, &path, time_ns);
+                for effect in self.causes.name(name) {
+                    self.files.see_effect(&effect, time_ns);
                 }
             }
-            Record::SyncEnd(sync) => self.causes.end(sync.tid),
+            Record::SyncEnd(sync) => self.causes.end(&sync),
             Record::Issue(request) => self.joiner.issue(&request),
             Record::Complete(request) => self.joiner.complete(&request),
             Record::BioEnd(end) => self.joiner.end_bio(&end),
@@ -148,7 +148,8 @@ impl Assembler {
         }
         let runs = fill_gaps(runs, bio.serial, bio.length_bytes);
         let device = bio.partition_device;
-        let layout = self.layouts.entry(device).or_insert_with(|| (self.read_layout)(device));
+        let layout =
+            self.layouts.entry(device).or_insert_with(|| (self.surroundings.read_layout)(device));
         let classify = |run: Run| {
             let class = classify(&bio, &run, symbols, layout);
             (run, class)
@@ -167,7 +168,7 @@ impl Assembler {
         if self.causes.learn(filesystem) {
             self.files.see_filesystem(filesystem);
             self.layouts.clear();
-            self.causes.set_mounts(&(self.read_mounts)());
+            self.causes.read_mounts();
         }
     }
 
@@ -215,7 +216,12 @@ impl Assembler {
 
     /// What was seen and not tied up, so far.
     pub fn gaps(&self) -> Gaps {
-        self.joiner.gaps()
+        Gaps {
+            unmatched_names: self.causes.unmatched_names(),
+            dropped_changes: self.causes.dropped_changes(),
+            forgotten_files: self.files.forgotten(),
+            ..self.joiner.gaps()
+        }
     }
 
     /// Runs whose bio was lost, so far.
@@ -229,7 +235,7 @@ impl Assembler {
         let left: usize = self.pending.values().map(Vec::len).sum();
         let lost_events = lost_events + self.orphans + left as u64;
         let files = self.files.rows();
-        Capture { requests, page_runs, files, lost_events, gaps: self.joiner.gaps() }
+        Capture { requests, page_runs, files, lost_events, gaps: self.gaps() }
     }
 }
 

@@ -16,7 +16,7 @@ fn assembler(settled_ns: u64) -> Assembler {
     let flash = Disk { name: "flash0".to_owned(), takes_bios: false };
     let mapped = Disk { name: "dm-0".to_owned(), takes_bios: true };
     let disks = BTreeMap::from([(DISK, flash), (MAPPED, mapped)]);
-    Assembler::new(&disks, |_| Layout::default(), String::new, Rc::default(), settled_ns)
+    Assembler::new(&disks, Surroundings::nothing(), Rc::default(), settled_ns)
 }
 
 fn capture(records: Vec<Record>) -> Capture {
@@ -373,4 +373,17 @@ fn a_bio_that_fails_before_it_is_a_request_is_not_waited_for() {
     assert_eq!(capture.requests.len(), 1);
     assert_eq!(capture.files[capture.requests[0].file_id.unwrap() as usize].inode, 13);
     assert_eq!(capture.gaps, Gaps { failed_requests: 1, ..Gaps::default() });
+}
+
+#[test]
+fn bios_of_a_request_are_counted_beyond_where_the_kernel_stops() {
+    for (bios, counted, told) in [(1500, 1024, 1500), (1024, 1024, 1024), (2, 3, 3)] {
+        let mut records: Vec<Record> = Vec::new();
+        for serial in 0..bios {
+            records.extend([run(serial, 0, 4096, 12), bio(serial, 8 * serial, 4096, WRITE, 9)]);
+        }
+        let whole = request(1, 0, 4096 * bios as u32, WRITE, 5000);
+        records.push(Record::Issue(Request { bio_count: counted, ..whole }));
+        assert_eq!(capture(records).requests[0].bio_count, told);
+    }
 }

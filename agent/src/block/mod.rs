@@ -2,9 +2,10 @@
 //! collects its records, and makes the rows of requests, page_runs and files of them.
 //!
 //! Each room builds on those before it: program (loads it, empties its ring) -> records (what it
-//! sends) -> files (their names and kinds) -> classify (a page run's block type) -> causes (the
-//! call that is served, and why) -> requests (bios joined to requests). capture brings them
-//! together, and tracer runs it all.
+//! sends) -> files (their names and kinds) -> classify (a page run's block type) -> surroundings
+//! (what the machine is asked: mounts, tables on a device) -> causes (the call that is served, and
+//! why) -> requests (bios joined to requests). capture brings them together, and tracer runs it
+//! all.
 
 mod capture;
 mod causes;
@@ -13,6 +14,7 @@ mod files;
 mod program;
 mod records;
 mod requests;
+mod surroundings;
 mod tracer;
 
 pub use capture::{Capture, Finished};

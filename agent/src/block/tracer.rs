@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
-use super::classify::layout::Layout;
 use super::files::Files;
 use super::files::file_kind::FileKinds;
 use super::program::symbols::{Symbols, SymbolsError};
@@ -20,6 +19,7 @@ use super::program::{Program, ProgramError};
 use super::records::decode::DecodeError;
 use super::requests::Disk;
 use super::requests::gaps::Gaps;
+use super::surroundings::{MountWatch, Surroundings, device_name};
 use crate::device::{iostats, layers::Layer, number};
 use crate::trace::rows;
 
@@ -64,6 +64,7 @@ pub struct Tracer {
     kinds: Rc<FileKinds>,
     /// Of the tracing under way.
     assembler: Option<Assembler>,
+    mounts: Option<MountWatch>,
     given_up: bool,
     /// Records lost up to the last `finish`.
     lost_before: u64,
@@ -90,6 +91,7 @@ impl Tracer {
             modules,
             kinds: Rc::default(),
             assembler: None,
+            mounts: None,
             given_up: false,
             lost_before: 0,
             skipped_before: 0,
@@ -126,8 +128,8 @@ impl Tracer {
             disks.iter().map(known).collect::<Result<_, TracerError>>()?;
         self.notice_modules()?;
         let kinds = self.kinds.clone();
-        let assembler = Assembler::new(&known, read_layout, read_mounts, kinds, settled_ns);
-        self.assembler = Some(assembler);
+        self.mounts = MountWatch::new();
+        self.assembler = Some(Assembler::new(&known, Surroundings::here(), kinds, settled_ns));
         self.skipped_before = self.program.skipped_runs()?;
         self.skipped_end = None;
         self.program.switch_on(disks)?;
@@ -182,6 +184,9 @@ impl Tracer {
         self.drain();
         let bytes = self.program.take();
         let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
+            assembler.read_mounts();
+        }
         for record in capture::decode_all(&bytes) {
             assembler.feed(record?, &self.symbols);
         }
@@ -212,14 +217,19 @@ impl Tracer {
         (finished, gone)
     }
 
+    /// More files are kept than should be: it is time to `take`.
+    pub fn is_crowded(&mut self) -> bool {
+        self.files().is_some_and(|files| files.kept() > FILES_KEPT)
+    }
+
     /// What is still under way will not be waited for: the next `take` takes everything.
     pub fn give_up(&mut self) {
         self.given_up = true;
     }
 
     /// The files of the tables that are in memory.
-    pub fn files(&mut self) -> Option<&Files> {
-        self.assembler.as_mut().map(|assembler| &*assembler.files())
+    pub fn files(&mut self) -> Option<&mut Files> {
+        self.assembler.as_mut().map(Assembler::files)
     }
 
     /// Events lost, and other gaps, of the tracing under way so far.
@@ -312,31 +322,42 @@ fn now_ns() -> u64 {
 
 /// Empty in a kernel without modules.
 fn loaded_modules() -> String {
-    fs::read_to_string("/proc/modules").unwrap_or_default()
+    names_and_addresses(&fs::read_to_string("/proc/modules").unwrap_or_default())
 }
 
-/// The kernel's name of a disk, as in /sys/block.
-fn disk_name(disk: u32) -> Result<String, TracerError> {
-    let path = format!("/sys/dev/block/{}", number::text(disk));
-    let link = fs::read_link(&path).map_err(|source| TracerError::Disk { path, source })?;
-    Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
+/// Of /proc/modules what tells of a module that came, went or is ready now. Its other fields change
+/// with every mount: who uses a module, and how many do.
+fn names_and_addresses(modules: &str) -> String {
+    let fields = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let field = |place: usize| fields.get(place).copied().unwrap_or_default();
+        format!("{} {} {}\n", field(0), field(4), field(5))
+    };
+    modules.lines().map(fields).collect()
 }
 
 /// The disk's name, and whether its driver takes bios.
 fn known_disk(disk: u32) -> Result<Disk, TracerError> {
-    let name = disk_name(disk)?;
     let folder = format!("/sys/dev/block/{}", number::text(disk));
+    let name =
+        device_name(disk).map_err(|source| TracerError::Disk { path: folder.clone(), source })?;
     Ok(Disk { name, takes_bios: Layer::new(Path::new(&folder)).takes_bios() })
 }
 
-/// Layout of the filesystem on a device. Subtypes of metadata are all it is for: a device that
-/// cannot be read, because it is gone, has none.
-fn read_layout(device: u32) -> Layout {
-    let open = |device| fs::File::open(format!("/dev/{}", disk_name(device).ok()?)).ok();
-    open(device).and_then(|file| Layout::read(&file).ok()).unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Where what is mounted, for this process.
-fn read_mounts() -> String {
-    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+    #[test]
+    fn a_mount_is_no_new_module_and_one_that_is_ready_now_is() {
+        let told = |text: &str| names_and_addresses(text);
+        let xfs = "xfs 2445312 1 - Live 0xffffffffc0a00000\nlibcrc32c 12288 1 xfs, Live 0x0\n";
+        let used =
+            "xfs 2445312 2 - Live 0xffffffffc0a00000\nlibcrc32c 12288 2 xfs,btrfs, Live 0x0\n";
+        assert_eq!(told(xfs), told(used));
+        for other in ["Live 0xffffffffc0b00000", "Loading 0xffffffffc0a00000"] {
+            assert_ne!(told(xfs), told(&xfs.replace("Live 0xffffffffc0a00000", other)));
+        }
+        assert_ne!(told(xfs), told(&xfs.replace("xfs 2445312", "f2fs 2445312")));
+    }
 }

@@ -11,6 +11,7 @@ use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
 use crate::live::run::{LiveCase, run as run_case};
 use crate::live::supervise::{Ended, Supervisor};
+use crate::messages::say;
 use crate::parent;
 
 /// More than any case has.
@@ -48,7 +49,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let directory = PrivateDirectory::create(&arguments.directory)?;
     for left in directory.leftovers().unwrap_or_default() {
         let left = left.display();
-        eprintln!("joj-agent: {left}: left by a run that was killed; remove it with: rm -r {left}");
+        say(format_args!(
+            "joj-agent: {left}: left by a run that was killed; remove it with: rm -r {left}"
+        ));
     }
     let ended = supervisor.run(|| match run_case(&case, &directory, &arguments.output) {
         Ok(()) => 0,
@@ -59,11 +62,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Ended::Exited(0) => return Ok(()),
         Ended::Exited(code) => code,
         Ended::Interrupted(signal) => {
-            eprintln!("joj-agent: interrupted by signal {signal}; what was written is removed");
+            say(format_args!(
+                "joj-agent: interrupted by signal {signal}; what was written is removed"
+            ));
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
         Ended::Died(signal) => {
-            eprintln!("joj-agent: the workload died of signal {signal}{}", why(signal));
+            say(format_args!("joj-agent: the workload died of signal {signal}{}", why(signal)));
             MACHINE_CANNOT
         }
     };

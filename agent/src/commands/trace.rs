@@ -15,6 +15,7 @@ use crate::device::disks::{self, Disks};
 use crate::device::layers::Layer;
 use crate::device::number;
 use crate::errors::WrongUse;
+use crate::messages::{print, say};
 use crate::parent;
 use crate::tracing::output::Output;
 use crate::tracing::summary::Summary;
@@ -95,13 +96,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     };
     for unknown in &disks.unknown_types {
-        eprintln!(
+        say(format_args!(
             "joj-agent: {unknown}: a filesystem whose metadata the tracer does not know; \
              what it cannot tell will be of type unknown"
-        );
+        ));
     }
     for note in disks.layers.iter().filter_map(Layer::note) {
-        eprintln!("joj-agent: {note}");
+        say(format_args!("joj-agent: {note}"));
     }
     let kinds = arguments.file_kinds.as_deref().map(FileKinds::read).transpose();
     let kinds = kinds.map_err(|error| WrongUse(error.to_string()))?;
@@ -151,7 +152,7 @@ impl Session {
                 _ => LONG.min(pause * 2),
             };
             let kept = tracer.digest()?;
-            if kept >= ROUND_REQUESTS || round.elapsed() >= ROUND {
+            if kept >= ROUND_REQUESTS || tracer.is_crowded() || round.elapsed() >= ROUND {
                 tracer.notice_modules()?;
                 self.write(tracer)?;
                 round = Instant::now();
@@ -164,12 +165,8 @@ impl Session {
         let (mut rows, gone) = tracer.take();
         let Some(files) = tracer.files() else { return Ok(()) };
         self.summary.add(&rows, files, own_pid());
-        match &mut self.output {
-            Some(output) if !rows.requests.is_empty() || !gone.is_empty() => {
-                output.add(&mut rows, &gone, &files.rows())
-            }
-            _ => Ok(()),
-        }
+        let Some(output) = &mut self.output else { return Ok(()) };
+        output.add(&mut rows, &gone, &files.take_changed())
     }
 
     /// Writes what is left, and says why the tables are incomplete; not at all if nothing is.
@@ -203,15 +200,15 @@ impl Session {
         if as_json {
             let mut json = self.summary.json(lost_events, &gaps);
             json["incomplete_reasons"] = json!(reasons);
-            println!("{json}");
+            print(json)?;
             return Ok(());
         }
-        eprint!("{}", self.summary.text(lost_events, &gaps));
+        say(self.summary.text(lost_events, &gaps).trim_end());
         for reason in reasons {
-            eprintln!("incomplete: {reason}");
+            say(format_args!("incomplete: {reason}"));
         }
         if let Some(output) = &self.output {
-            eprintln!("tables in {}", output.directory().display());
+            say(format_args!("tables in {}", output.directory().display()));
         }
         Ok(())
     }
@@ -249,11 +246,11 @@ fn open(folder: &Path, arguments: &Arguments, disks: &Disks) -> anyhow::Result<O
     let output = Output::create(folder, facts)?;
     let own = Disks::of_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
-        eprintln!(
+        say(format_args!(
             "joj-agent: {}: on a traced disk; what the tracer writes there is traced too, and \
              counted apart",
             folder.display()
-        );
+        ));
     }
     Ok(output)
 }

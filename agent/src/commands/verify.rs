@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crate::block::Tracer;
 use crate::filesystem::{Kind, mount::Mounted};
+use crate::messages::print;
 use crate::verify;
 
 /// The bytes that the known writes make are a few MiB.
@@ -44,6 +45,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // The module of the filesystem may have come with the mount.
     tracer.notice_modules()?;
     let verdict = verify::run(mounted, std::slice::from_ref(device), &mut tracer)?;
-    println!("{}", serde_json::to_string(&verdict)?);
+    print(serde_json::to_string(&verdict)?)?;
     Ok(ExitCode::SUCCESS)
 }

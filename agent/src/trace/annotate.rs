@@ -27,7 +27,7 @@ pub fn annotate(requests: &mut [Request], timeline: &Timeline, transactions: &[T
 
 /// The thread that an io_uring's worker works for: the kernel names it so (`io_wq_worker()` in
 /// io_uring/io-wq.c).
-fn ring_owner(comm: &str) -> Option<i64> {
+pub fn ring_owner(comm: &str) -> Option<i64> {
     comm.strip_prefix("iou-wrk-")?.parse().ok()
 }
 

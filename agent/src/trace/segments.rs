@@ -2,7 +2,8 @@
 //! all, so that whatever ends the writer leaves a readable table of what came before.
 //!
 //!     DIRECTORY/TABLE/000000.parquet ...   rows in order, segment by segment
-//!     DIRECTORY/TABLE.parquet              a table written whole, or what of it may still change
+//!     DIRECTORY/TABLE/now-000000.parquet   rows that may still change, some at a time
+//!     DIRECTORY/TABLE.parquet              a table written whole
 
 use std::fs::{self, File as OutputFile};
 use std::path::{Path, PathBuf};
@@ -34,10 +35,22 @@ impl Segments {
         if rows.is_empty() {
             return Ok(());
         }
+        write_durably(&self.folder_of::<Row>()?.join(format!("{:06}.parquet", self.next)), rows)
+    }
+
+    /// Writes a part of a table, in the place of what was there of that part.
+    ///
+    /// # Errors
+    /// With the file's name, when it cannot be written.
+    pub fn replace_part<Row: Table>(&self, part: i64, rows: &[Row]) -> Result<(), WriteError> {
+        write_durably(&self.folder_of::<Row>()?.join(format!("now-{part:06}.parquet")), rows)
+    }
+
+    fn folder_of<Row: Table>(&self) -> Result<PathBuf, WriteError> {
         let folder = self.directory.join(Row::NAME);
         let cannot = |source| WriteError::File { path: folder.clone(), source };
         fs::create_dir_all(&folder).map_err(cannot)?;
-        write_durably(&folder.join(format!("{:06}.parquet", self.next)), rows)
+        Ok(folder)
     }
 
     /// Writes a table whole, in the place of what was there of it.
@@ -85,9 +98,11 @@ mod tests {
         segments.append(&rows).unwrap();
         segments.replace(&rows).unwrap();
         segments.replace(&rows).unwrap();
+        segments.replace_part(3, &rows).unwrap();
+        segments.replace_part(3, &rows).unwrap();
         assert_eq!(names(directory.path()), ["page_runs", "page_runs.parquet"]);
         let written = names(&directory.path().join("page_runs"));
-        assert_eq!(written, ["000000.parquet", "000002.parquet"]);
+        assert_eq!(written, ["000000.parquet", "000002.parquet", "now-000003.parquet"]);
     }
 
     #[test]

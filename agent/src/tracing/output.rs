@@ -57,8 +57,9 @@ impl Output {
         let _ = fs::remove_dir_all(&self.directory);
     }
 
-    /// Adds a round of rows: `gone` are files that are heard of no more, `files` the others.
-    /// Requests come last, so that what they refer to is there.
+    /// Adds a round of rows: `gone` are files that are heard of no more, `changed` the parts of the
+    /// table of the others that are not as they were. Requests come last, so that what they refer
+    /// to is there.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -66,14 +67,16 @@ impl Output {
         &mut self,
         rows: &mut Finished,
         gone: &[File],
-        files: &[File],
+        changed: &[(i64, Vec<File>)],
     ) -> anyhow::Result<()> {
         for request in &mut rows.requests {
             request.phase = PHASE.to_owned();
         }
         self.segments.append(&rows.page_runs)?;
         self.segments.append(gone)?;
-        self.segments.replace(files)?;
+        for (part, files) in changed {
+            self.segments.replace_part(*part, files)?;
+        }
         self.segments.append(&rows.requests)?;
         self.segments.begin_round();
         Ok(())
@@ -90,6 +93,9 @@ impl Output {
             ("unattributed_bytes", json!(gaps.unattributed_bytes)),
             ("edge_requests", json!(gaps.edge_requests)),
             ("untimed_requests", json!(gaps.untimed_requests)),
+            ("unmatched_names", json!(gaps.unmatched_names)),
+            ("dropped_changes", json!(gaps.dropped_changes)),
+            ("forgotten_files", json!(gaps.forgotten_files)),
             ("incomplete", json!(!reasons.is_empty())),
             ("incomplete_reasons", json!(reasons)),
         ];

@@ -137,6 +137,7 @@ impl Summary {
             let count = gaps.edge_requests;
             put(format!("{count} requests queued before the begin or after the end: left out"));
         }
+        gaps.notes().into_iter().for_each(put);
         text
     }
 
@@ -167,6 +168,9 @@ impl Summary {
             "untimed_requests": gaps.untimed_requests,
             "failed_requests": gaps.failed_requests,
             "edge_requests": gaps.edge_requests,
+            "unmatched_names": gaps.unmatched_names,
+            "dropped_changes": gaps.dropped_changes,
+            "forgotten_files": gaps.forgotten_files,
         })
     }
 }

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::errors::WrongUse;
+use crate::messages::say;
 
 /// The last signal that asked us to end; 0 for none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -108,7 +109,7 @@ impl Until {
                 return Ok(End::Command(status));
             }
             if begin.elapsed() >= GRACE {
-                eprintln!("joj-agent: the command goes on (process {})", child.id());
+                say(format_args!("joj-agent: the command goes on (process {})", child.id()));
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -45,7 +45,7 @@ fn lacking(filesystem: &str) -> Option<String> {
 
 /// Says that the tests of this program leave something out; fails where tests/skips.toml must list
 /// that, and does not (CONTRIBUTING.md, "Skips").
-fn skipped(reason: &str) {
+pub fn skipped(reason: &str) {
     let program = format!("agent/tests/{}.rs", env!("CARGO_CRATE_NAME"));
     let is = |name: &str, values: &[&str]| {
         std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))

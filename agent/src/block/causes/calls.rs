@@ -1,13 +1,23 @@
 //! Names of system calls by their numbers on x86_64 (arch/x86/entry/syscalls/syscall_64.tbl): those
 //! in which block I/O is submitted.
 
-use crate::block::records::{CALL_DSYNC, CALL_SYNC_ALL};
+use crate::block::records::{CALL_DSYNC, CALL_SYNC_ALL, OF_32_BITS};
 use crate::trace::rows::Word;
 
 /// The call that unmounts, whose I/O comes when it is over.
 pub const UMOUNT2: u32 = 166;
 /// The call that names an address instead of a file.
 pub const MSYNC: u32 = 26;
+/// Calls that are given names.
+pub const TRUNCATE: u32 = 76;
+pub const RENAME: u32 = 82;
+pub const RMDIR: u32 = 84;
+pub const LINK: u32 = 86;
+pub const UNLINK: u32 = 87;
+pub const UNLINKAT: u32 = 263;
+pub const RENAMEAT: u32 = 264;
+pub const LINKAT: u32 = 265;
+pub const RENAMEAT2: u32 = 316;
 
 /// What a sync call is, in the words of schema/requests.toml (asker_call). `flags` are those of a
 /// write that waits.
@@ -96,6 +106,9 @@ pub fn name(number: u32) -> Word {
         332 => "statx",
         426 => "io_uring_enter",
         437 => "openat2",
+        _ if number & OF_32_BITS != 0 => {
+            return format!("32-bit call {}", number & !OF_32_BITS).into();
+        }
         _ => return format!("call {number}").into(),
     };
     name.into()
@@ -112,5 +125,6 @@ mod tests {
         assert_eq!(sync_name(75, CALL_SYNC_ALL), "fdatasync");
         assert_eq!(name(18), "pwrite64");
         assert_eq!(name(499), "call 499");
+        assert_eq!(name(OF_32_BITS | 162), "32-bit call 162");
     }
 }

@@ -28,7 +28,7 @@ fn journal_block(block_type: u8, time_ns: u64, device: u32) -> (Bio, Vec<(Run, C
 }
 
 fn causes() -> Causes {
-    let mut causes = Causes::new(BTreeSet::from([DISK, LOG_DISK]));
+    let mut causes = Causes::new(BTreeSet::from([DISK, LOG_DISK]), Surroundings::nothing());
     causes.learn(DISK);
     let path = Path { filesystem: DISK, inode: 12, path: "/a".into(), ..Path::default() };
     causes.see_path(&path);
@@ -52,7 +52,7 @@ fn a_journal_s_commit_carries_the_changes_and_serves_the_caller() {
         assert_eq!(cause.asker.as_ref().unwrap().tid, 5);
         assert_eq!(reason(&cause), "a: created, grew");
     }
-    causes.end(5);
+    causes.end(&fsync(5, 12));
     let (bio, runs) = journal_block(1, 40, DISK);
     let cause = causes.of(&bio, &runs);
     assert!(cause.asker.is_none());

@@ -2,6 +2,7 @@
 //! those that no commit has taken yet, and says of a bio of a filesystem's journal or metadata
 //! which of them made it necessary.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -35,6 +36,10 @@ const WORDS: [(u32, &str); 11] = [
 /// More changed files than these are only counted.
 const FILES_NAMED: usize = 8;
 
+/// Changes that are kept of a filesystem until a commit takes them. One without a journal has none
+/// that would.
+const CHANGES_KEPT: usize = 16_384;
+
 /// What was changed: a file, or of one that was never seen its last name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Changed {
@@ -49,6 +54,8 @@ pub struct Reason {
     files: BTreeMap<Changed, u32>,
     /// Files beyond those.
     others: usize,
+    /// Changes that were not kept.
+    dropped: u64,
 }
 
 impl Reason {
@@ -75,6 +82,7 @@ impl Reason {
         for reason in reasons {
             reason.files.iter().for_each(|(changed, bits)| all.add(changed, *bits));
             all.others = all.others.max(reason.others);
+            all.dropped = all.dropped.max(reason.dropped);
         }
         Some(all.text(name))
     }
@@ -96,6 +104,9 @@ impl Reason {
         parts.sort();
         if self.others > 0 {
             parts.push(format!("{} more files", self.others));
+        }
+        if self.dropped > 0 {
+            parts.push(format!("{} more changes", self.dropped));
         }
         match parts.is_empty() {
             true => "unknown".to_owned(),
@@ -146,6 +157,9 @@ struct Group {
 struct Pending {
     /// When each change was first told, by file and bit.
     changes: BTreeMap<(Changed, u32), u64>,
+    /// How many came when there was no room for more, and when the last of them.
+    dropped: u64,
+    dropped_ns: u64,
     newest_ns: u64,
     /// By the number of the call it is for.
     groups: BTreeMap<Option<u64>, Group>,
@@ -157,6 +171,7 @@ struct Pending {
 #[derive(Debug, Default)]
 pub struct Changes {
     filesystems: BTreeMap<u32, Pending>,
+    dropped: u64,
 }
 
 impl Changes {
@@ -165,8 +180,22 @@ impl Changes {
         let pending = self.filesystems.entry(filesystem).or_default();
         pending.newest_ns = time_ns;
         for bit in (0..32).map(|place| 1 << place).filter(|bit| bits & bit != 0) {
-            pending.changes.entry((changed.clone(), bit)).or_insert(time_ns);
+            let is_full = pending.changes.len() >= CHANGES_KEPT;
+            match pending.changes.entry((changed.clone(), bit)) {
+                Entry::Vacant(_) if is_full => {
+                    pending.dropped += 1;
+                    pending.dropped_ns = time_ns;
+                    self.dropped += 1;
+                }
+                entry => _ = entry.or_insert(time_ns),
+            }
         }
+    }
+
+    /// Changes that came when too many waited for a commit: the reasons of commits since then give
+    /// their number, not their files.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Why a bio of the filesystem's journal or metadata is written, for the call of that number.
@@ -215,6 +244,9 @@ impl Pending {
                 reason.add(changed, *bit);
             }
         }
+        if scope == Scope::All {
+            reason.dropped = self.dropped;
+        }
         reason
     }
 
@@ -227,84 +259,12 @@ impl Pending {
         self.changes.retain(|(changed, _), time_ns| {
             *time_ns > group.opened_ns || !group.scopes.iter().any(|scope| scope.holds(changed))
         });
+        if group.scopes.contains(&Scope::All) && self.dropped_ns <= group.opened_ns {
+            self.dropped = 0;
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const EXT4: u32 = 7;
-
-    fn file(inode: u64) -> Changed {
-        Changed::File(Key { filesystem: EXT4, inode, generation: 0 })
-    }
-
-    fn text(reason: &Reason) -> String {
-        let names = ["/", "/a.db", "/dir/a.db-journal"];
-        reason.text(|key| names.get(key.inode as usize).copied().unwrap_or_default())
-    }
-
-    #[test]
-    fn a_commit_carries_what_came_before_it_and_takes_it_away() {
-        let mut changes = Changes::default();
-        changes.add(EXT4, &file(2), CREATED | 2 | LINKS, 10);
-        changes.add(EXT4, &file(1), 64, 20);
-        let reason = |changes: &mut Changes, call, time_ns, is_last| {
-            text(&changes.reason(EXT4, Scope::All, Some(call), time_ns, is_last))
-        };
-        let both = "a.db-journal: created, grew; a.db: times";
-        assert_eq!(reason(&mut changes, 1, 30, false), both);
-        // What comes while the commit is being written is the next one's.
-        changes.add(EXT4, &file(2), 4, 35);
-        assert_eq!(reason(&mut changes, 1, 40, true), both);
-        assert_eq!(reason(&mut changes, 2, 50, true), "a.db-journal: shrank");
-        assert_eq!(reason(&mut changes, 3, 60, true), "unknown");
-    }
-
-    #[test]
-    fn a_commit_for_a_call_ends_with_it_and_another_call_sees_the_same_until_then() {
-        let mut changes = Changes::default();
-        changes.add(EXT4, &file(1), 2, 10);
-        for call in [1, 2, 1] {
-            let reason = changes.reason(EXT4, Scope::Inode(1), Some(call), 20, false);
-            assert_eq!(text(&reason), "a.db: grew");
-        }
-        changes.end_call(1);
-        let after = changes.reason(EXT4, Scope::Inode(1), Some(3), 30, false);
-        assert_eq!(text(&after), "unknown");
-    }
-
-    #[test]
-    fn one_file_s_node_takes_that_file_s_changes_only() {
-        let mut changes = Changes::default();
-        changes.add(EXT4, &file(1), 2, 10);
-        changes.add(EXT4, &file(2), 2, 10);
-        changes.add(EXT4, &Changed::Named("x".into()), UNLINKED, 10);
-        changes.reason(EXT4, Scope::Inode(1), Some(1), 20, true);
-        let rest = changes.reason(EXT4, Scope::All, Some(2), 30, true);
-        assert_eq!(text(&rest), "a.db-journal: grew; x: unlinked");
-    }
-
-    #[test]
-    fn a_log_written_for_nobody_goes_on_until_something_is_new() {
-        let mut changes = Changes::default();
-        let log = |changes: &mut Changes, time_ns| {
-            text(&changes.reason(EXT4, Scope::All, None, time_ns, false))
-        };
-        changes.add(EXT4, &file(1), 2, 10);
-        assert_eq!(log(&mut changes, 20), "a.db: grew");
-        assert_eq!(log(&mut changes, 30), "a.db: grew");
-        changes.add(EXT4, &file(2), 4, 40);
-        assert_eq!(log(&mut changes, 50), "a.db-journal: shrank");
-    }
-
-    #[test]
-    fn many_files_are_counted() {
-        let mut changes = Changes::default();
-        (0..12).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
-        let all = changes.reason(EXT4, Scope::All, None, 20, false);
-        assert!(text(&all).starts_with("/: times; a file: times; "), "{}", text(&all));
-        assert!(text(&all).ends_with("a.db-journal: times; a.db: times; 4 more files"));
-    }
-}
+#[path = "changes_test.rs"]
+mod tests;

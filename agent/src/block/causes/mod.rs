@@ -12,12 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::block::classify::{BlockType, Class, Owner};
-use crate::block::files::Key;
+use crate::block::files::{Effect, Key};
 use crate::block::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
 };
 use crate::block::records::{Bio, Change, Name, Path, Run, Sync};
+use crate::block::surroundings::Surroundings;
+use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
 use changes::{Changed, Changes, Reason, Scope};
+use mounts::{Mounts, Place};
 use names::Names;
 use sync_calls::{Asker, SyncCalls};
 use uring_names::UringNames;
@@ -40,25 +43,38 @@ pub struct Causes {
     changes: Changes,
     names: Names,
     submitted: UringNames,
+    disks: BTreeSet<u32>,
     /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
     behind: BTreeMap<u32, u32>,
 }
 
 impl Causes {
     /// Nothing is going on. `disks` are the numbers of the traced disks.
-    pub fn new(disks: BTreeSet<u32>) -> Self {
+    pub fn new(disks: BTreeSet<u32>, surroundings: Surroundings) -> Self {
+        let mounts = Mounts::new(surroundings, disks.clone());
         Causes {
-            calls: SyncCalls::new(disks),
+            calls: SyncCalls::new(disks.clone()),
             changes: Changes::default(),
-            names: Names::default(),
+            names: Names::new(mounts, (surroundings.own_root)()),
             submitted: UringNames::default(),
+            disks,
             behind: BTreeMap::new(),
         }
     }
 
-    /// Takes the mounts from the text of /proc/self/mountinfo.
-    pub fn set_mounts(&mut self, mountinfo: &str) {
-        self.names.set_mounts(mountinfo);
+    /// Something was mounted or unmounted.
+    pub fn read_mounts(&mut self) {
+        self.names.read_mounts();
+    }
+
+    /// Names that were changed and could not be followed: see `Names::unmatched`.
+    pub fn unmatched_names(&self) -> u64 {
+        self.names.unmatched()
+    }
+
+    /// Changes whose files no reason names: see `Changes::dropped`.
+    pub fn dropped_changes(&self) -> u64 {
+        self.changes.dropped()
     }
 
     /// A filesystem (s_dev) is on a traced disk; true if that is news.
@@ -76,9 +92,9 @@ impl Causes {
         self.calls.begin(sync);
     }
 
-    /// The call that a thread was in ended.
-    pub fn end(&mut self, tid: u32) {
-        if let Some(number) = self.calls.end(tid) {
+    /// A call that waits ended.
+    pub fn end(&mut self, sync: &Sync) {
+        if let Some(number) = self.calls.end(sync) {
             self.changes.end_call(number);
         }
     }
@@ -91,39 +107,53 @@ impl Causes {
     /// A file was changed.
     pub fn change(&mut self, change: &Change) {
         let Change { filesystem, inode, generation, .. } = *change;
-        let file = Changed::File(Key { filesystem, inode, generation });
-        self.changes.add(filesystem, &file, change.changes, change.time_ns);
+        // One that the kernel's side met on the way to a name may be on any disk.
+        if change.disk == 0 || self.disks.contains(&change.disk) {
+            let file = Changed::File(Key { filesystem, inode, generation });
+            self.changes.add(filesystem, &file, change.changes, change.time_ns);
+        }
     }
 
-    /// A call changed a name; gives the files that were renamed, and their paths of now.
-    pub fn name(&mut self, name: Name) -> Vec<(Key, String)> {
-        let mut renamed = Vec::new();
+    /// A call changed a name; gives what became of the files that are known.
+    pub fn name(&mut self, name: Name) -> Vec<Effect> {
+        let mut effects = Vec::new();
         for name in self.submitted.settle(name) {
-            self.note_name(&name);
-            if matches!(name.call, 82 | 264 | 316) {
-                renamed.extend(self.names.rename(&name));
+            let calls = &self.calls;
+            let place = self.names.place(&name, |filesystem| calls.is_known(filesystem));
+            if let Some(place) = &place {
+                self.note_name(&name, place);
+            }
+            match (name.call, place) {
+                (RENAME | RENAMEAT | RENAMEAT2, place) => {
+                    effects.extend(self.names.rename(&name, place));
+                }
+                (LINK | LINKAT, place) => effects.extend(self.names.link(&name, place)),
+                (RMDIR | UNLINK | UNLINKAT, Some(place)) => {
+                    effects.extend(self.names.unlink(&place));
+                }
+                _ => {}
             }
         }
-        renamed
+        effects
     }
 
-    fn note_name(&mut self, name: &Name) {
-        let Some((filesystem, changed)) = self.names.find(name) else { return };
+    fn note_name(&mut self, name: &Name, place: &Place) {
+        let changed = self.names.find(place);
         let bits = match name.call {
-            // truncate: the one that changes no name.
-            76 => changes::SHRANK,
-            82 | 264 | 316 if name.second => changes::REPLACED,
-            82 | 264 | 316 => changes::RENAMED,
-            86 | 265 if name.second => changes::CREATED,
-            86 | 265 => changes::LINKED,
-            84 | 87 | 263 => changes::UNLINKED,
+            // The one that changes no name.
+            TRUNCATE => changes::SHRANK,
+            RENAME | RENAMEAT | RENAMEAT2 if name.second => changes::REPLACED,
+            RENAME | RENAMEAT | RENAMEAT2 => changes::RENAMED,
+            LINK | LINKAT if name.second => changes::CREATED,
+            LINK | LINKAT => changes::LINKED,
+            RMDIR | UNLINK | UNLINKAT => changes::UNLINKED,
             _ => changes::CREATED,
         };
         if bits == changes::REPLACED && matches!(changed, Changed::Named(_)) {
             // Nothing had that name before.
             return;
         }
-        self.changes.add(filesystem, &changed, bits, name.time_ns);
+        self.changes.add(place.0, &changed, bits, name.time_ns);
     }
 
     /// Why the bio is there.

@@ -2,7 +2,9 @@
 //! /proc/self/mountinfo; where the text of a path is not enough, follows the symbolic links in it,
 //! as they are by now.
 
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::block::surroundings::{Followed, Surroundings};
 
 /// Where a filesystem is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,17 +19,41 @@ struct Mount {
 pub type Place = (u32, String);
 
 /// The mounts, as this process sees them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Mounts {
+    surroundings: Surroundings,
+    disks: BTreeSet<u32>,
     mounts: Vec<Mount>,
+    /// Filesystems without a device number of their own that may be on a traced disk: of Btrfs.
+    on_several: BTreeSet<u32>,
     /// A folder as it was written, and without symbolic links: calls come in rows on one folder.
-    followed: Option<(String, String)>,
+    followed: Option<(String, Followed)>,
+    /// By device: whether it is on a traced disk.
+    asked: BTreeMap<u32, bool>,
 }
 
 impl Mounts {
-    /// Takes the mounts from the text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
-    pub fn set(&mut self, mountinfo: &str) {
-        self.mounts = mountinfo.lines().filter_map(mount).collect();
+    /// Those of now. `disks` are the traced ones.
+    pub fn new(surroundings: Surroundings, disks: BTreeSet<u32>) -> Self {
+        let (mounts, asked) = (Vec::new(), BTreeMap::new());
+        let on_several = BTreeSet::new();
+        let mut all = Mounts { surroundings, disks, mounts, on_several, followed: None, asked };
+        all.read();
+        all
+    }
+
+    /// Reads them again.
+    pub fn read(&mut self) {
+        let text = (self.surroundings.read_mounts)();
+        let lines = text.lines().filter_map(|line| Some((mount(line)?, filesystem_type(line))));
+        (self.mounts, self.on_several) = (Vec::new(), BTreeSet::new());
+        for (mount, filesystem_type) in lines {
+            if filesystem_type == "btrfs" {
+                self.on_several.insert(mount.filesystem);
+            }
+            self.mounts.push(mount);
+        }
+        self.asked.clear();
         self.forget_links();
     }
 
@@ -36,47 +62,90 @@ impl Mounts {
         self.followed = None;
     }
 
+    /// A filesystem can be on a traced disk, as far as is known here.
+    pub fn may_be_traced(&mut self, filesystem: u32) -> bool {
+        let Mounts { surroundings, disks, asked, .. } = self;
+        self.on_several.contains(&filesystem)
+            || *asked
+                .entry(filesystem)
+                .or_insert_with(|| disks.contains(&(surroundings.disk_of)(filesystem)))
+    }
+
     /// The place of an absolute path, by its text.
     pub fn place(&self, path: &str) -> Option<Place> {
-        let path = normal(path);
+        self.place_below(&normal(path), "")
+    }
+
+    /// By the mounts whose points are longer than `above`; the empty text is above all.
+    fn place_below(&self, path: &str, above: &str) -> Option<Place> {
         let below = |mount: &&Mount| {
-            let rest = path.strip_prefix(&mount.point);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let is_deeper = above.is_empty() || mount.point.len() > above.len();
+            is_deeper && is_within(path, &mount.point)
         };
         // Of mounts on one point the last one hides the others.
         let mount = self.mounts.iter().filter(below).max_by_key(|mount| mount.point.len())?;
         Some((mount.filesystem, format!("{}{}", mount.root, &path[mount.point.len()..])))
     }
 
+    /// The place of a relative path, by its text, from a folder that a process is in. None where
+    /// the folder is seen at several points and a mount lies below one of them: which one the
+    /// process means is not known.
+    pub fn place_from(&self, folder: &Place, path: &str) -> Option<Place> {
+        let by_text = (folder.0, normal(&format!("{}/{path}", folder.1)));
+        let points = self.all_absolute(folder);
+        let crossing = |point: &String| {
+            let path = normal(&format!("{point}/{path}"));
+            self.place_below(&path, if point.is_empty() { "/" } else { point })
+        };
+        let mut crossings = points.iter().filter_map(crossing);
+        match (crossings.next(), points.len()) {
+            (None, _) => Some(by_text),
+            (Some(place), 1) => Some(place),
+            _ => None,
+        }
+    }
+
     /// The place of an absolute path, as a call on a name finds it: symbolic links are followed in
-    /// its folders, not in its last part. None where there is no such folder any more.
+    /// its folders, not in its last part. By its text where its folder is gone; None where it
+    /// cannot be told.
     pub fn place_followed(&mut self, path: &str) -> Option<Place> {
         let (folder, last) = path.trim_end_matches('/').rsplit_once('/')?;
         if matches!(last, "" | "." | "..") {
             return None;
         }
         let known = self.followed.as_ref().filter(|(written, _)| written == folder);
-        let real = match known {
-            Some((_, real)) => real.clone(),
+        let followed = match known {
+            Some((_, followed)) => followed.clone(),
             None => {
-                let real = fs::canonicalize(format!("{folder}/")).ok()?.to_str()?.to_owned();
-                self.followed = Some((folder.to_owned(), real.clone()));
-                real
+                let followed = (self.surroundings.follow)(&format!("{folder}/"));
+                self.followed = Some((folder.to_owned(), followed.clone()));
+                followed
             }
         };
-        self.place(&format!("{real}/{last}"))
+        match followed {
+            Followed::To(real) => self.place(&format!("{real}/{last}")),
+            Followed::Gone => self.place(path),
+            Followed::Unknown => None,
+        }
     }
 
     /// An absolute path that leads to a place.
-    pub fn absolute(&self, (filesystem, path): &Place) -> Option<String> {
-        let shows = |mount: &&Mount| {
-            let rest = path.strip_prefix(&mount.root);
-            mount.filesystem == *filesystem
-                && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let mount = self.mounts.iter().rfind(shows)?;
-        Some(format!("{}{}", mount.point, &path[mount.root.len()..]))
+    pub fn absolute(&self, place: &Place) -> Option<String> {
+        self.all_absolute(place).pop()
     }
+
+    fn all_absolute(&self, (filesystem, path): &Place) -> Vec<String> {
+        let path = path.trim_end_matches('/');
+        let shows =
+            |mount: &&Mount| mount.filesystem == *filesystem && is_within(path, &mount.root);
+        let at = |mount: &Mount| format!("{}{}", mount.point, &path[mount.root.len()..]);
+        self.mounts.iter().filter(shows).map(at).collect()
+    }
+}
+
+/// A path is a folder, or below it; neither ends in a slash.
+fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Without ".", ".." and doubled slashes.
@@ -101,6 +170,12 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { filesystem, root: place(fields.next()?), point: place(fields.next()?) })
 }
 
+/// The field after the separator.
+fn filesystem_type(line: &str) -> &str {
+    let after = line.split_once(" - ").map(|(_, after)| after);
+    after.and_then(|after| after.split(' ').next()).unwrap_or_default()
+}
+
 /// Space, tab, newline and backslash stand there as three octal digits behind a backslash.
 fn unescape(field: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
@@ -111,34 +186,69 @@ fn unescape(field: &str) -> String {
 mod tests {
     use super::*;
 
+    const ROOT: u32 = 8 << 20 | 1;
+    const SUB: u32 = 8 << 20 | 2;
+    const BTRFS: u32 = 40;
+    const TMPFS: u32 = 41;
+
+    fn mounts() -> Mounts {
+        let read_mounts = || {
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw
+2 1 8:2 /sub /mnt/a\\040b rw - xfs /dev/sda2 rw
+3 1 0:40 / /mnt/btrfs rw shared:1 - btrfs /dev/sdb rw
+4 2 0:41 / /mnt/a\\040b/c/over rw - tmpfs none rw
+damaged line"
+                .to_owned()
+        };
+        // Where the folder "link" of any folder leads.
+        let follow = |folder: &str| match folder {
+            "/gone/" => Followed::Gone,
+            "/net/" => Followed::Unknown,
+            _ => Followed::To(folder.replace("link", "real/deep")),
+        };
+        let disk_of = |device: u32| if device >> 20 == 8 { 8 << 20 } else { device };
+        let own = Surroundings { read_mounts, follow, disk_of, ..Surroundings::nothing() };
+        Mounts::new(own, BTreeSet::from([8 << 20]))
+    }
+
     #[test]
     fn a_place_and_its_path_lead_to_each_other() {
-        let mut mounts = Mounts::default();
-        mounts.set("1 0 8:1 / / rw\n2 1 8:2 /sub /mnt/a\\040b rw\ndamaged line");
-        let (root, sub) = (8 << 20 | 1, 8 << 20 | 2);
-        for (path, place) in [("/home/x", (root, "/home/x")), ("/mnt/a b/c", (sub, "/sub/c"))] {
+        let mounts = mounts();
+        for (path, place) in [("/home/x", (ROOT, "/home/x")), ("/mnt/a b/c", (SUB, "/sub/c"))] {
             let place = (place.0, place.1.to_owned());
             assert_eq!(mounts.place(path), Some(place.clone()));
             assert_eq!(mounts.absolute(&place).as_deref(), Some(path));
         }
-        assert_eq!(mounts.place("/mnt//a b/./c/../d"), Some((sub, "/sub/d".to_owned())));
-        assert_eq!(mounts.absolute(&(sub, "/subtle".to_owned())), None);
+        assert_eq!(mounts.place("/mnt//a b/./c/../d"), Some((SUB, "/sub/d".to_owned())));
+        assert_eq!(mounts.absolute(&(SUB, "/subtle".to_owned())), None);
+    }
+
+    #[test]
+    fn a_relative_path_may_cross_a_mount() {
+        let mounts = mounts();
+        let place =
+            |folder: (u32, &str), path| mounts.place_from(&(folder.0, folder.1.into()), path);
+        assert_eq!(place((SUB, "/sub"), "c/x"), Some((SUB, "/sub/c/x".to_owned())));
+        assert_eq!(place((SUB, "/sub"), "c/over/x"), Some((TMPFS, "/x".to_owned())));
+        assert_eq!(place((ROOT, "/"), "mnt/a b/x"), Some((SUB, "/sub/x".to_owned())));
+        assert_eq!(place((ROOT, "/"), "mnt/x"), Some((ROOT, "/mnt/x".to_owned())));
+        assert_eq!(place((99, "/nowhere"), "c/x"), Some((99, "/nowhere/c/x".to_owned())));
+    }
+
+    #[test]
+    fn a_filesystem_is_traced_by_its_disk_and_one_of_several_may_be() {
+        let mut mounts = mounts();
+        let known = [ROOT, SUB, BTRFS, TMPFS].map(|filesystem| mounts.may_be_traced(filesystem));
+        assert_eq!(known, [true, true, true, false]);
     }
 
     #[test]
     fn links_are_followed_in_the_folders_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = fs::canonicalize(folder.path()).unwrap().display().to_string();
-        fs::create_dir_all(format!("{top}/real/deep")).unwrap();
-        std::os::unix::fs::symlink("real/deep", format!("{top}/link")).unwrap();
-        std::os::unix::fs::symlink("x", format!("{top}/real/deep/last")).unwrap();
-        let mut mounts = Mounts::default();
-        mounts.set(&format!("1 0 8:1 / {top} rw"));
-        let mut place = |path: &str| mounts.place_followed(&format!("{top}/{path}"));
-        assert_eq!(place("link/x"), Some((8 << 20 | 1, "/real/deep/x".to_owned())));
-        assert_eq!(place("link/last"), Some((8 << 20 | 1, "/real/deep/last".to_owned())));
-        // The parent of where the link leads, not of the link.
-        assert_eq!(place("link/../y"), Some((8 << 20 | 1, "/real/y".to_owned())));
-        assert_eq!((place("gone/x"), place("link/..")), (None, None));
+        let mut mounts = mounts();
+        let mut place = |path: &str| mounts.place_followed(path);
+        assert_eq!(place("/link/x"), Some((ROOT, "/real/deep/x".to_owned())));
+        assert_eq!(place("/mnt/a b/y/link"), Some((SUB, "/sub/y/link".to_owned())));
+        assert_eq!(place("/gone/x"), Some((ROOT, "/gone/x".to_owned())));
+        assert_eq!((place("/"), place("/link/.."), place("/net/x")), (None, None, None));
     }
 }

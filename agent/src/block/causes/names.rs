@@ -1,33 +1,72 @@
 //! Which file a path is, as a call was given it. Reads the paths of files as the kernel told of
 //! them and the table of mounts. A path is matched by its text; one whose folder is not known by
 //! its text is looked up, in case there is a symbolic link in it.
+//!
+//! A path is what it is to the process that gave it. What depends on another root directory or on
+//! mounts that are not this process's is not matched, and counted: a file of the same path here
+//! would be taken for it.
 
 use std::collections::BTreeMap;
 
 use super::changes::Changed;
 use super::mounts::{Mounts, Place, normal};
-use crate::block::files::{Key, path_key};
-use crate::block::records::{Name, Path};
+use crate::block::files::{Effect, Key, path_key};
+use crate::block::records::{Name, Path, Root};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
 /// full, so that the memory has a bound.
 const PATHS_KEPT: usize = 32_768;
 
+/// Calls whose second name is waited for; far more than can be under way.
+const CALLS_KEPT: usize = 65_536;
+
 /// The paths of files, and the mounts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
     mounts: Mounts,
+    own_root: Root,
     paths: BTreeMap<Place, Key>,
     older_paths: BTreeMap<Place, Key>,
     directories: BTreeMap<Key, String>,
-    /// By thread: the old place of the rename whose second name is to come.
-    renaming: BTreeMap<u32, Place>,
+    older_directories: BTreeMap<Key, String>,
+    /// By thread: the first place of a call whose second name is to come.
+    first_places: BTreeMap<u32, Place>,
+    unmatched: u64,
+}
+
+/// A place that a name leads to, or why there is none.
+enum Found {
+    Place(Place),
+    /// It is about no traced disk.
+    Elsewhere,
+    /// It depends on what is not known here.
+    Unknown,
 }
 
 impl Names {
-    /// Takes the mounts from the text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
-    pub fn set_mounts(&mut self, mountinfo: &str) {
-        self.mounts.set(mountinfo);
+    /// No path is known. `own_root` is this process's.
+    pub fn new(mounts: Mounts, own_root: Root) -> Self {
+        Names {
+            mounts,
+            own_root,
+            paths: BTreeMap::new(),
+            older_paths: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            older_directories: BTreeMap::new(),
+            first_places: BTreeMap::new(),
+            unmatched: 0,
+        }
+    }
+
+    /// Something was mounted or unmounted.
+    pub fn read_mounts(&mut self) {
+        self.mounts.read();
+    }
+
+    /// Names that depend on a root directory or on mounts that are not known here, or whose folder
+    /// is not known: what they changed was not followed.
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
     /// The kernel told a file's path.
@@ -35,55 +74,98 @@ impl Names {
         if path.path.is_empty() {
             return;
         }
-        if self.paths.len() >= PATHS_KEPT {
-            self.older_paths = std::mem::take(&mut self.paths);
-            self.directories.clear();
-        }
         let key = path_key(path);
-        self.paths.insert((path.filesystem, path.path.clone()), key);
+        self.know(key, (path.filesystem, path.path.clone()));
         self.directories.insert(key, path.path.clone());
     }
 
-    /// The filesystem a name is on, and the file or, if none of that path was seen, its last part.
-    /// None where the place is not known.
-    pub fn find(&mut self, name: &Name) -> Option<(u32, Changed)> {
-        let place = self.place(name)?;
-        let last = || place.1.rsplit('/').next().unwrap_or_default().to_owned();
-        let changed = self.key(&place).map_or_else(|| Changed::Named(last()), Changed::File);
-        Some((place.0, changed))
+    fn know(&mut self, key: Key, place: Place) {
+        // A path whose file is ever another has one place, and many directories.
+        if self.paths.len().max(self.directories.len()) >= PATHS_KEPT {
+            self.older_paths = std::mem::take(&mut self.paths);
+            self.older_directories = std::mem::take(&mut self.directories);
+        }
+        self.paths.insert(place, key);
     }
 
-    /// Takes the two names of a rename one after the other; after the second it gives the files
-    /// that have another path now, of those that are known: the file, what is below it if it is a
-    /// directory, and the other one of an exchange. The kernel tells the new name itself only when
-    /// a file is met again.
-    pub fn rename(&mut self, name: &Name) -> Vec<(Key, String)> {
-        let place = self.place(name);
-        if !name.second {
-            self.renaming.remove(&name.tid);
-            self.renaming.extend(place.map(|place| (name.tid, place)));
-            return Vec::new();
+    /// The place of a name, on a filesystem that may be on a traced disk (`is_known`: it is). None
+    /// where it is none of those, or is not known, which is counted.
+    pub fn place(&mut self, name: &Name, is_known: impl Fn(u32) -> bool) -> Option<Place> {
+        match self.find_place(name) {
+            Found::Place(place) => {
+                let here = is_known(place.0) || self.mounts.may_be_traced(place.0);
+                here.then_some(place)
+            }
+            Found::Elsewhere => None,
+            Found::Unknown => {
+                self.unmatched += 1;
+                None
+            }
         }
-        let (Some(old), Some(new)) = (self.renaming.remove(&name.tid), place) else {
-            return Vec::new();
-        };
+    }
+
+    /// The file at a place or, if none of that path was seen, the path's last part.
+    pub fn find(&self, place: &Place) -> Changed {
+        let last = || place.1.rsplit('/').next().unwrap_or_default().to_owned();
+        self.key(place).map_or_else(|| Changed::Named(last()), Changed::File)
+    }
+
+    /// Takes the two names of a rename one after the other; after the second it gives what became
+    /// of the files that are known: the file, what is below it if it is a directory, and the other
+    /// one of an exchange or the one that was replaced. The kernel tells the new name itself only
+    /// when a file is met again.
+    pub fn rename(&mut self, name: &Name, place: Option<Place>) -> Vec<Effect> {
+        let Some((old, new)) = self.pair(name, place) else { return Vec::new() };
         self.mounts.forget_links();
         if old.0 != new.0 || old == new {
             return Vec::new();
         }
         let moved = self.take(&old);
         let replaced = self.take(&new);
-        let mut renamed = self.put(moved, &old.1, &new);
+        let mut effects = self.put(moved, &old.1, &new);
         if name.exchanges {
-            renamed.extend(self.put(replaced, &new.1, &old));
+            effects.extend(self.put(replaced, &new.1, &old));
+        } else {
+            let at_new = replaced.into_iter().filter(|(path, _)| *path == new.1);
+            effects.extend(at_new.map(|(_, key)| Effect::Unlinked(key)));
         }
-        renamed
+        effects
+    }
+
+    /// Takes the two names of a link likewise.
+    pub fn link(&mut self, name: &Name, place: Option<Place>) -> Vec<Effect> {
+        let Some((old, new)) = self.pair(name, place) else { return Vec::new() };
+        let Some(key) = self.key(&old) else { return Vec::new() };
+        self.know(key, new);
+        vec![Effect::Linked(key)]
+    }
+
+    /// The name is gone.
+    pub fn unlink(&mut self, place: &Place) -> Vec<Effect> {
+        self.mounts.forget_links();
+        let gone = self.take(place);
+        let own = gone.into_iter().filter(|(path, _)| *path == place.1);
+        own.map(|(_, key)| Effect::Unlinked(key)).collect()
+    }
+
+    /// The first place of the call whose second one this is.
+    fn pair(&mut self, name: &Name, place: Option<Place>) -> Option<(Place, Place)> {
+        let first = self.first_places.remove(&name.tid);
+        if name.second {
+            return Some((first?, place?));
+        }
+        if self.first_places.len() >= CALLS_KEPT {
+            // Of calls whose second names were lost.
+            self.first_places.clear();
+        }
+        self.first_places.extend(place.map(|place| (name.tid, place)));
+        None
     }
 
     /// Removes what is known at a place and below it.
     fn take(&mut self, place: &Place) -> Vec<(String, Key)> {
         let below = (place.0, format!("{}/", place.1));
-        let mut taken = Vec::new();
+        let mut taken = BTreeMap::new();
         for paths in [&mut self.older_paths, &mut self.paths] {
             let inside = paths.range(below.clone()..).map(|(known, _)| known);
             let inside = inside.take_while(|(filesystem, path)| {
@@ -91,21 +173,28 @@ impl Names {
             });
             let mut found: Vec<Place> = inside.cloned().collect();
             found.push(place.clone());
-            taken.extend(found.into_iter().filter_map(|it| Some((paths.remove(&it)?, it.1))));
+            // What was told last is in the newer ones.
+            taken.extend(
+                found.into_iter().filter_map(|it| Some((it.1.clone(), paths.remove(&it)?))),
+            );
         }
-        taken.into_iter().map(|(key, path)| (path, key)).collect()
+        let mut taken: Vec<(String, Key)> = taken.into_iter().collect();
+        taken.sort_by_key(|(path, _)| *path == place.1);
+        taken
     }
 
     /// Enters what was taken at one path again at a place; gives files with their paths of now.
-    fn put(&mut self, taken: Vec<(String, Key)>, from: &str, to: &Place) -> Vec<(Key, String)> {
+    fn put(&mut self, taken: Vec<(String, Key)>, from: &str, to: &Place) -> Vec<Effect> {
         let mut renamed = Vec::new();
         for (path, key) in taken {
             let path = format!("{}{}", to.1, &path[from.len()..]);
-            self.paths.insert((to.0, path.clone()), key);
-            if let Some(known) = self.directories.get_mut(&key) {
-                known.clone_from(&path);
+            self.know(key, (to.0, path.clone()));
+            for directories in [&mut self.older_directories, &mut self.directories] {
+                if let Some(known) = directories.get_mut(&key) {
+                    known.clone_from(&path);
+                }
             }
-            renamed.push((key, path));
+            renamed.push(Effect::Path(key, path));
         }
         renamed
     }
@@ -114,178 +203,65 @@ impl Names {
         self.paths.get(place).or_else(|| self.older_paths.get(place)).copied()
     }
 
-    fn place(&mut self, name: &Name) -> Option<Place> {
-        if name.name.is_empty() {
-            return None;
+    fn find_place(&mut self, name: &Name) -> Found {
+        let is_absolute = name.name.starts_with('/');
+        let is_own_root = name.root == self.own_root;
+        if is_absolute && is_own_root {
+            let Some(by_text) = self.mounts.place(&name.name) else { return Found::Unknown };
+            return match self.is_sure(&name.name, &by_text) {
+                true => Found::Place(by_text),
+                false => self.followed(&name.name),
+            };
         }
-        let folder = if name.name.starts_with('/') { None } else { Some(self.folder_of(name)?) };
-        let by_text = match &folder {
-            None => self.mounts.place(&name.name)?,
-            Some((filesystem, path)) => (*filesystem, normal(&format!("{path}/{}", name.name))),
-        };
-        if self.is_sure(&name.name, folder.is_some(), &by_text) {
-            return Some(by_text);
+        let written = name.name.trim_start_matches('/');
+        let is_bare = !matches!(written, "" | "." | "..") && !written.contains('/');
+        if is_bare && name.elsewhere {
+            return Found::Elsewhere;
         }
-        let absolute = match &folder {
-            None => Some(name.name.clone()),
-            Some(folder) => {
-                self.mounts.absolute(folder).map(|path| format!("{path}/{}", name.name))
-            }
-        };
-        absolute.and_then(|path| self.mounts.place_followed(&path)).or(Some(by_text))
+        let Some(folder) = self.folder_of(name) else { return Found::Unknown };
+        if is_bare {
+            // In a folder that the kernel told of: neither links nor mounts are on the way.
+            return Found::Place((folder.0, normal(&format!("{}/{written}", folder.1))));
+        }
+        if written.is_empty() || name.root.namespace != self.own_root.namespace {
+            return Found::Unknown;
+        }
+        let Some(by_text) = self.mounts.place_from(&folder, written) else { return Found::Unknown };
+        if self.is_sure(written, &by_text) {
+            return Found::Place(by_text);
+        }
+        match self.mounts.absolute(&folder) {
+            // A link may lead from the root on.
+            Some(folder) if is_own_root => self.followed(&format!("{folder}/{written}")),
+            _ => Found::Unknown,
+        }
     }
 
-    /// Whether there can be no symbolic link in a path: it is a bare name in a folder, or the file
-    /// or its folder is known by that path. What is above a link is not above where it leads.
-    fn is_sure(&self, written: &str, is_relative: bool, by_text: &Place) -> bool {
+    fn followed(&mut self, path: &str) -> Found {
+        self.mounts.place_followed(path).map_or(Found::Unknown, Found::Place)
+    }
+
+    /// Whether there can be no symbolic link in a path: the file or its folder is known by that
+    /// path. What is above a link is not above where it leads.
+    fn is_sure(&self, written: &str, by_text: &Place) -> bool {
         if written.split('/').any(|part| part == "..") {
             return false;
         }
         let (above, _) = by_text.1.rsplit_once('/').unwrap_or_default();
         let above = if above.is_empty() { "/" } else { above };
         let is_known = |path: &str| self.key(&(by_text.0, path.to_owned())).is_some();
-        (is_relative && !written.contains('/')) || is_known(&by_text.1) || is_known(above)
+        is_known(&by_text.1) || is_known(above)
     }
 
-    /// The directory that a relative name begins in.
+    /// The directory that a path begins in.
     fn folder_of(&self, name: &Name) -> Option<Place> {
         let key =
             Key { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
-        Some((name.filesystem, self.directories.get(&key)?.clone()))
+        let path = self.directories.get(&key).or_else(|| self.older_directories.get(&key))?;
+        Some((name.filesystem, path.clone()))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FLASH: u32 = 259 << 20;
-    const MOUNTS: &str = "21 1 0:20 / / rw - rootfs none rw
-35 21 259:0 / /mnt/flash rw,noatime shared:1 - ext4 /dev/flash0 rw
-36 21 259:1 /sub /mnt/with\\040space rw - btrfs /dev/flash1 rw
-damaged line";
-
-    fn names() -> Names {
-        let mut names = Names::default();
-        names.set_mounts(MOUNTS);
-        for (inode, path) in [(2, "/"), (12, "/main.db-journal"), (13, "/dir"), (14, "/dir/x")] {
-            let path = Path { filesystem: FLASH, inode, path: path.into(), ..Path::default() };
-            names.see_path(&path);
-        }
-        names
-    }
-
-    fn find(directory: u64, name: &str) -> Option<(u32, Changed)> {
-        let filesystem = if directory > 0 { FLASH } else { 0 };
-        let given = Name { inode: directory, filesystem, name: name.into(), ..Name::default() };
-        names().find(&given)
-    }
-
-    fn file(inode: u64) -> Option<(u32, Changed)> {
-        let key = Key { filesystem: FLASH, inode, generation: 0 };
-        Some((FLASH, Changed::File(key)))
-    }
-
-    #[test]
-    fn an_absolute_path_is_found_by_its_mount() {
-        assert_eq!(find(0, "/mnt/flash/main.db-journal"), file(12));
-        assert_eq!(find(0, "/mnt/flash//dir/./y/../x"), file(14));
-        let elsewhere = Some((20, Changed::Named("main.db-journal".into())));
-        assert_eq!(find(0, "/tmp/main.db-journal"), elsewhere);
-        assert_eq!(find(0, "/mnt/flashy/x"), Some((20, Changed::Named("x".into()))));
-        let below = Some((FLASH + 1, Changed::Named("z".into())));
-        assert_eq!(find(0, "/mnt/with space/z"), below);
-    }
-
-    #[test]
-    fn a_relative_path_is_found_by_its_directory() {
-        assert_eq!(find(2, "main.db-journal"), file(12));
-        assert_eq!(find(13, "x"), file(14));
-        assert_eq!(find(13, "../main.db-journal"), file(12));
-        assert_eq!(find(13, "new"), Some((FLASH, Changed::Named("new".into()))));
-        assert_eq!(find(99, "x"), None);
-        assert_eq!(find(2, ""), None);
-    }
-
-    #[test]
-    fn a_rename_is_followed_by_its_two_names() {
-        let mut names = names();
-        let given = |tid, inode, second, name: &str| Name {
-            tid,
-            inode,
-            second,
-            filesystem: FLASH,
-            name: name.into(),
-            ..Name::default()
-        };
-        let key = Key { filesystem: FLASH, inode: 14, generation: 0 };
-        assert_eq!(names.rename(&given(1, 13, false, "x")), []);
-        assert_eq!(names.rename(&given(2, 2, true, "of another thread")), []);
-        assert_eq!(names.rename(&given(1, 2, true, "y")), [(key, "/y".to_owned())]);
-        assert_eq!(names.find(&given(1, 2, false, "y")), file(14));
-        let nothing = Some((FLASH, Changed::Named("x".into())));
-        assert_eq!(names.find(&given(1, 13, false, "x")), nothing);
-        assert_eq!(names.rename(&given(1, 2, false, "never seen")), []);
-        assert_eq!(names.rename(&given(1, 2, true, "z")), []);
-    }
-
-    fn renamed(names: &mut Names, from: &str, to: &str, exchanges: bool) -> Vec<(u64, String)> {
-        let given = |name: &str, second| Name {
-            inode: 2,
-            filesystem: FLASH,
-            name: name.into(),
-            second,
-            exchanges,
-            ..Name::default()
-        };
-        assert_eq!(names.rename(&given(from, false)), []);
-        let found = names.rename(&given(to, true));
-        found.into_iter().map(|(key, path)| (key.inode, path)).collect()
-    }
-
-    #[test]
-    fn what_is_below_a_renamed_directory_moves_with_it() {
-        let mut names = names();
-        let beside = Path { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..Path::default() };
-        names.see_path(&beside);
-        let moved = [(14, "/new/x".to_owned()), (13, "/new".to_owned())];
-        assert_eq!(renamed(&mut names, "dir", "new", false), moved);
-        assert_eq!(renamed(&mut names, "new/x", "x", false), [(14, "/x".to_owned())]);
-        assert_eq!(renamed(&mut names, "dirt", "new/y", false), [(15, "/new/y".to_owned())]);
-    }
-
-    #[test]
-    fn an_exchange_gives_each_the_name_of_the_other_and_a_rename_over_takes_one_away() {
-        let mut names = names();
-        let swapped = [(12, "/dir/x".to_owned()), (14, "/main.db-journal".to_owned())];
-        assert_eq!(renamed(&mut names, "main.db-journal", "dir/x", true), swapped);
-        assert_eq!(renamed(&mut names, "dir/x", "main.db-journal", false).len(), 1);
-        assert_eq!(renamed(&mut names, "main.db-journal", "z", false), [(12, "/z".to_owned())]);
-    }
-
-    #[test]
-    fn a_name_behind_a_symbolic_link_is_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = std::fs::canonicalize(folder.path()).unwrap().display().to_string();
-        std::fs::create_dir(format!("{top}/dir")).unwrap();
-        std::os::unix::fs::symlink("dir", format!("{top}/link")).unwrap();
-        let mut names = names();
-        names.set_mounts(&format!("35 21 259:0 / {top} rw"));
-        for (directory, name) in [(2, "link/x".to_owned()), (0, format!("{top}/link/x"))] {
-            let filesystem = if directory > 0 { FLASH } else { 0 };
-            let given = Name { inode: directory, filesystem, name, ..Name::default() };
-            assert_eq!(names.find(&given), file(14));
-        }
-    }
-
-    #[test]
-    fn the_memory_has_a_bound() {
-        let mut names = names();
-        for inode in 0..3 * PATHS_KEPT as u64 {
-            let path = Path { inode, path: format!("/{inode}"), ..Path::default() };
-            names.see_path(&path);
-        }
-        assert!(names.paths.len() + names.older_paths.len() <= 2 * PATHS_KEPT);
-        assert!(names.directories.len() <= PATHS_KEPT);
-    }
-}
+#[path = "names_test.rs"]
+mod tests;

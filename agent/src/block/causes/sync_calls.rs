@@ -13,6 +13,10 @@ use crate::block::classify::{BlockType, Class};
 use crate::block::files::{Key, run_key, sync_key};
 use crate::block::records::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
 use crate::block::records::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
+use crate::trace::annotate::ring_owner;
+
+/// Calls and requests that are followed at once; no machine has as many threads that wait.
+const MOST: usize = 65_536;
 
 /// The call a bio serves.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +49,8 @@ struct Call {
 /// The calls that are going on.
 #[derive(Debug)]
 pub struct SyncCalls {
-    /// By thread.
-    active: BTreeMap<u32, Call>,
+    /// By what does them: see `doer`.
+    active: BTreeMap<u64, Call>,
     begun: u64,
     disks: BTreeSet<u32>,
     /// s_dev of the filesystems that are known to be on the disks.
@@ -72,7 +76,11 @@ impl SyncCalls {
     /// A call began. Whether it is on a traced disk may come out only later (Btrfs has no device
     /// of its own).
     pub fn begin(&mut self, sync: Sync) {
-        self.active.insert(sync.tid, Call { number: self.begun, sync, served: false });
+        if self.active.len() >= MOST {
+            // Requests whose ends were lost.
+            self.active.retain(|_, call| call.sync.request == 0);
+        }
+        self.active.insert(doer(&sync), Call { number: self.begun, sync, served: false });
         self.begun += 1;
     }
 
@@ -83,9 +91,9 @@ impl SyncCalls {
             || self.filesystems.contains(&sync.filesystem)
     }
 
-    /// The call that a thread was in, if any, ended; its number.
-    pub fn end(&mut self, tid: u32) -> Option<u64> {
-        self.active.remove(&tid).map(|call| call.number)
+    /// The call that a thread was in, or the request, ended; its number if it was seen to begin.
+    pub fn end(&mut self, sync: &Sync) -> Option<u64> {
+        self.active.remove(&doer(sync)).map(|call| call.number)
     }
 
     /// A commit of the filesystem is finished: it was for the calls that are going on.
@@ -133,8 +141,12 @@ impl SyncCalls {
             .filter(|call| self.is_here(&call.sync) && about(&call.sync))
             .collect();
         // umount names no filesystem here: one of those that do is likelier.
+        // What a worker of io_uring sends is for one of its ring's requests.
+        let of_ring =
+            |sync: &Sync| sync.request != 0 && ring_owner(&bio.comm) == Some(i64::from(sync.tid));
         let rank = |call: &Call| {
-            (!of_file(&call.sync), call.served, call.sync.call == UMOUNT2, call.number)
+            let is_likelier = (!of_file(&call.sync), !of_ring(&call.sync), call.served);
+            (is_likelier, call.sync.call == UMOUNT2, call.number)
         };
         let call = calls.iter().min_by_key(|call| rank(call))?;
         let certain = of_file(&call.sync);
@@ -144,10 +156,11 @@ impl SyncCalls {
     }
 
     fn own(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
-        if !self.active.get(&bio.tid).is_some_and(|own| self.is_here(&own.sync)) {
+        let thread = u64::from(bio.tid);
+        if !self.active.get(&thread).is_some_and(|own| self.is_here(&own.sync)) {
             return None;
         }
-        let own = self.active.get_mut(&bio.tid)?;
+        let own = self.active.get_mut(&thread)?;
         if own.sync.call == MSYNC
             && own.sync.inode == 0
             && let Some(key) = file_of(runs)
@@ -159,6 +172,11 @@ impl SyncCalls {
         }
         Some(asker(own, 1))
     }
+}
+
+/// A thread's number, or the address of a request of io_uring, which is in the kernel's half.
+fn doer(sync: &Sync) -> u64 {
+    if sync.request != 0 { sync.request } else { u64::from(sync.tid) }
 }
 
 /// The file whose data the runs are.

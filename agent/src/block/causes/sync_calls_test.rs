@@ -47,9 +47,9 @@ fn then_whose_file_it_is_then_who_began_first() {
     };
     assert_eq!(asker(&mut calls, 12), Some((2, 1)));
     assert_eq!(asker(&mut calls, 99), Some((5, 2)));
-    assert_eq!(calls.end(5), Some(0));
+    assert_eq!(calls.end(&call(5, 74, 0, DISK)), Some(0));
     assert_eq!(asker(&mut calls, 99), Some((2, 1)));
-    calls.end(2);
+    calls.end(&call(2, 74, 0, DISK));
     assert_eq!(asker(&mut calls, 99), None);
 }
 
@@ -73,7 +73,7 @@ fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
     let asker = calls.asker(&write_by(77), &run_of(99), DISK).unwrap();
     assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
     assert_eq!(asker.file, Some(Key { filesystem: DISK, inode: 11, generation: 0 }));
-    calls.end(3);
+    calls.end(&call(3, 74, 0, DISK));
     assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK), None);
 }
 
@@ -128,4 +128,38 @@ fn what_msync_writes_tells_its_file() {
     assert_eq!(calls.asker(&write_by(1), &run_of(12), DISK).unwrap().file.unwrap().inode, 12);
     // And so for what others write for it then.
     assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().file.unwrap().inode, 12);
+}
+
+#[test]
+fn a_request_of_io_uring_asks_beside_the_calls_of_its_thread() {
+    let mut calls = calls();
+    let request = |address, inode| Sync { request: address, ..call(5, 74, inode, DISK) };
+    let addresses = [0xffff_8880_0000_1000, 0xffff_8880_0000_2000];
+    calls.begin(call(3, 74, 11, DISK));
+    calls.begin(request(addresses[0], 12));
+    calls.begin(request(addresses[1], 13));
+    // The thread goes on, and waits for something else.
+    calls.begin(call(5, 74, 14, DISK));
+    let asker = |calls: &mut SyncCalls, comm: &str, inode| {
+        let bio = Bio { comm: comm.to_owned(), ..write_by(77) };
+        let asker = calls.asker(&bio, &run_of(inode), DISK);
+        asker.map(|asker| (asker.tid, asker.file.unwrap().inode))
+    };
+    assert_eq!(asker(&mut calls, "iou-wrk-5", 13), Some((5, 13)));
+    assert_eq!(asker(&mut calls, "iou-wrk-5", 99), Some((5, 12)));
+    assert_eq!(asker(&mut calls, "jbd2", 99), Some((3, 11)));
+    let ends = [request(addresses[0], 0), call(5, 74, 0, DISK), request(addresses[1], 0)];
+    assert_eq!(ends.map(|end| calls.end(&end)), [Some(1), Some(3), Some(2)]);
+    assert_eq!(calls.end(&request(addresses[0], 0)), None);
+}
+
+#[test]
+fn requests_whose_ends_are_lost_are_forgotten_and_calls_are_not() {
+    let mut calls = calls();
+    calls.begin(call(3, 74, 11, DISK));
+    for number in 0..2 * MOST as u64 {
+        calls.begin(Sync { request: 1 << 63 | number, ..call(5, 74, 12, DISK) });
+    }
+    assert!(calls.active.len() <= MOST);
+    assert_eq!(calls.end(&call(3, 74, 0, DISK)), Some(0));
 }

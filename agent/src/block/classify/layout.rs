@@ -98,12 +98,14 @@ fn f2fs(superblock: &[u8]) -> Layout {
 fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
     let block_bytes = 1024u64 << u32_at(superblock, 24).min(6);
     let first_block = u64::from(u32_at(superblock, 20));
-    let blocks = u64::from(u32_at(superblock, 4));
     let blocks_per_group = u64::from(u32_at(superblock, 32)).max(1);
     let inodes_per_group = u64::from(u32_at(superblock, 40));
     let inode_bytes = u64::from(u16_at(superblock, 88)).max(128);
     let features = u32_at(superblock, 96);
     let wide = features & SIXTY_FOUR_BIT != 0;
+    // s_blocks_count_hi, and s_blocks_count_lo.
+    let high_blocks = if wide { u64::from(u32_at(superblock, 336)) } else { 0 };
+    let blocks = high_blocks << 32 | u64::from(u32_at(superblock, 4));
     let descriptor_bytes = if wide { usize::from(u16_at(superblock, 254)).max(64) } else { 32 };
 
     let mut layout = Layout::default();
@@ -204,6 +206,23 @@ mod tests {
         assert_eq!(layout.inodes(12 * 4096), Some(Inodes { first: 1, bytes_each: 256 }));
         assert_eq!(layout.inodes(13 * 4096), Some(Inodes { first: 17, bytes_each: 256 }));
         assert_eq!((layout.inodes(11 * 4096), layout.inodes(14 * 4096)), (None, None));
+    }
+
+    #[test]
+    fn ext4_of_more_than_16_tib_has_as_many_groups_as_its_whole_count_says() {
+        let mut image = vec![0; 16384];
+        // A block more than 2^32, and groups so large that there are two.
+        for (offset, value) in [(4, 1), (24, 2), (32, 1 << 31), (40, 32), (88, 256), (336, 1)] {
+            put(&mut image, 1024 + offset, value);
+        }
+        put(&mut image, 1024 + 56, EXT4_MAGIC);
+        put(&mut image, 1024 + 96, SIXTY_FOUR_BIT);
+        for (group, block) in [(0, 10), (1, 20), (2, 30)] {
+            put(&mut image, 4096 + 64 * group + 8, block);
+        }
+        let layout = Layout::read(&Image(image)).unwrap();
+        let firsts = [10, 20, 30].map(|block| layout.inodes(block * 4096).map(|it| it.first));
+        assert_eq!(firsts, [Some(1), Some(33), Some(65)]);
     }
 
     #[test]

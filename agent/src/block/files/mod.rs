@@ -29,6 +29,23 @@ pub struct Key {
     pub generation: u32,
 }
 
+/// What a call that changed names did to a file that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// It has this path now.
+    Path(Key, String),
+    /// One name less.
+    Unlinked(Key),
+    /// One more.
+    Linked(Key),
+}
+
+/// Rows of files with consecutive numbers, which are written together.
+pub const PART_ROWS: i64 = 4096;
+
+/// Names that are kept of a file: the first one and the last of the others.
+const NAMES_KEPT: usize = 64;
+
 #[derive(Debug, Default)]
 struct Story {
     /// file_id of the tables; none yet for a file that is only heard of.
@@ -37,16 +54,32 @@ struct Story {
     synced: bool,
     paths: Vec<Named>,
     directory: bool,
+    /// Names that it has, by what the kernel told last and calls did since.
+    links: u32,
     unlinked: bool,
     first_seen_ns: u64,
     last_seen_ns: u64,
     size_bytes: u64,
 }
 
+impl Story {
+    fn set_links(&mut self, links: u32) {
+        self.links = links;
+        self.unlinked = links == 0;
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Named {
     path: String,
     from_ns: u64,
+    /// Names between the one before and this that are not kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// All files heard of; those of the tables are numbered in order of first sight.
@@ -59,6 +92,9 @@ pub struct Files {
     /// Every path seen of a rollback journal or a WAL, which tells that another is a database.
     companions: BTreeSet<String>,
     kinds: Rc<FileKinds>,
+    forgotten: u64,
+    /// Numbers of the parts, of `PART_ROWS` each, that changed since `take_changed`.
+    changed: BTreeSet<i64>,
 }
 
 impl Files {
@@ -69,18 +105,28 @@ impl Files {
 
     /// The kernel told the file's name, links and size.
     pub fn see_path(&mut self, path: &Path) {
+        let is_known = self.stories.get(&path_key(path)).is_some_and(|it| !it.paths.is_empty());
+        self.forgotten += u64::from(path.first && is_known);
         let story = self.story(path_key(path), path.time_ns);
         story.directory = path.mode & MODE_TYPE == MODE_DIRECTORY;
-        story.unlinked = path.links == 0;
+        story.set_links(path.links);
         story.size_bytes = path.size_bytes;
+        self.note_change(path_key(path));
         self.see_name(path_key(path), &path.path, path.time_ns);
     }
 
-    /// A call gave the file, if it was heard of, this path.
-    pub fn see_rename(&mut self, key: Key, path: &str, time_ns: u64) {
-        if let Some(story) = self.stories.get_mut(&key) {
-            story.last_seen_ns = story.last_seen_ns.max(time_ns);
-            self.see_name(key, path, time_ns);
+    /// A call changed a name of the file, if it was heard of.
+    pub fn see_effect(&mut self, effect: &Effect, time_ns: u64) {
+        let (Effect::Path(key, _) | Effect::Unlinked(key) | Effect::Linked(key)) = effect;
+        self.note_change(*key);
+        let Some(story) = self.stories.get_mut(key) else { return };
+        story.last_seen_ns = story.last_seen_ns.max(time_ns);
+        match effect {
+            Effect::Path(key, path) => self.see_name(*key, path, time_ns),
+            // A directory has one name, and one link more for each that is in it.
+            Effect::Unlinked(_) if story.directory => story.set_links(0),
+            Effect::Unlinked(_) => story.set_links(story.links.saturating_sub(1)),
+            Effect::Linked(_) => story.set_links(story.links + 1),
         }
     }
 
@@ -88,9 +134,14 @@ impl Files {
         let Some(story) = self.stories.get_mut(&key) else { return };
         let known = story.paths.last().map(|named| named.path.as_str());
         if !path.is_empty() && known != Some(path) {
-            story.paths.push(Named { path: path.to_owned(), from_ns });
-            if self.kinds.is_companion(path) {
-                self.companions.insert(path.to_owned());
+            story.paths.push(Named { path: path.to_owned(), from_ns, left_out: 0 });
+            if story.paths.len() > NAMES_KEPT {
+                let left_out = story.paths.remove(1).left_out + 1;
+                story.paths[1].left_out += left_out;
+            }
+            if self.kinds.is_companion(path) && self.companions.insert(path.to_owned()) {
+                // It tells the kind of another, wherever that is.
+                self.changed.extend(self.keys.keys().map(|number| number / PART_ROWS));
             }
         }
     }
@@ -99,9 +150,10 @@ impl Files {
     pub fn see_run(&mut self, run: &Run, time_ns: u64) {
         let story = self.story(run_key(run), time_ns);
         story.directory = run.mode & MODE_TYPE == MODE_DIRECTORY;
-        story.unlinked = run.links == 0;
+        story.set_links(run.links);
         story.size_bytes = run.size_bytes;
         self.number(run_key(run));
+        self.note_change(run_key(run));
     }
 
     /// A sync call named the file: it is one of the tables if its filesystem is traced.
@@ -110,6 +162,7 @@ impl Files {
         if traced {
             self.number(sync_key(sync));
         }
+        self.note_change(sync_key(sync));
     }
 
     /// A filesystem turned out to be on a traced disk: so are the files synced on it.
@@ -154,6 +207,11 @@ impl Files {
         self.stories.get(&key).map_or("", last_path)
     }
 
+    /// Files whose names the kernel's side told as if they were new, and were not.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Files that are kept, in the tables or not.
     pub fn kept(&self) -> usize {
         self.stories.len()
@@ -163,6 +221,18 @@ impl Files {
     pub fn rows(&self) -> Vec<rows::File> {
         let row = |(number, key)| row(number, key, &self.stories[key], self);
         self.keys.iter().map(row).collect()
+    }
+
+    /// The parts of the table, by number, in which a row is another than when this was asked last:
+    /// all rows of each, which may be none any more.
+    pub fn take_changed(&mut self) -> Vec<(i64, Vec<rows::File>)> {
+        let changed = std::mem::take(&mut self.changed);
+        let part = |part: i64| {
+            let numbers = part * PART_ROWS..(part + 1) * PART_ROWS;
+            let row = |(number, key)| row(number, key, &self.stories[key], self);
+            (part, self.keys.range(numbers).map(row).collect())
+        };
+        changed.into_iter().map(part).collect()
     }
 
     /// Forgets the half that was not heard of for longest; gives the rows of those in the tables.
@@ -181,14 +251,13 @@ impl Files {
             if let Some(number) = self.stories[&key].number {
                 rows.push(row(&number, &key, &self.stories[&key], self));
                 self.keys.remove(&number);
+                self.changed.insert(number / PART_ROWS);
             }
             self.stories.remove(&key);
         }
         rows.sort_by_key(|row| row.file_id);
-        let named = |path: &String| self.stories.values().any(|story| last_path(story) == path);
-        if self.companions.len() > self.stories.len() {
-            self.companions = self.companions.iter().filter(|path| named(path)).cloned().collect();
-        }
+        let named: BTreeSet<&str> = self.stories.values().map(last_path).collect();
+        self.companions.retain(|path| named.contains(path.as_str()));
         rows
     }
 
@@ -199,11 +268,17 @@ impl Files {
         }
     }
 
+    fn note_change(&mut self, key: Key) {
+        let number = self.stories.get(&key).and_then(|story| story.number);
+        self.changed.extend(number.map(|number| number / PART_ROWS));
+    }
+
     fn number(&mut self, key: Key) {
         let Some(story) = self.stories.get_mut(&key) else { return };
         if story.number.is_none() {
             story.number = Some(self.next_number);
             self.keys.insert(self.next_number, key);
+            self.changed.insert(self.next_number / PART_ROWS);
             self.next_number += 1;
         }
     }
@@ -252,88 +327,5 @@ fn row(number: &i64, key: &Key, story: &Story, files: &Files) -> rows::File {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A file of the tables, told by its path.
-    fn see(files: &mut Files, path: &Path) {
-        files.see_path(path);
-        files.number(path_key(path));
-    }
-
-    fn path(inode: u64, generation: u32, time_ns: u64, name: &str) -> Path {
-        let path = name.to_owned();
-        let known = Path { filesystem: 7, mode: 0o100644, links: 1, ..Path::default() };
-        Path { inode, generation, time_ns, path, ..known }
-    }
-
-    #[test]
-    fn an_inode_number_used_again_is_another_file() {
-        let mut files = Files::default();
-        see(&mut files, &path(20, 1, 100, "/a.db-journal"));
-        see(&mut files, &path(20, 2, 200, "/newfile"));
-        let rows = files.rows();
-        assert_eq!(rows.len(), 2);
-        assert_eq!(
-            (rows[0].path.as_str(), rows[0].file_kind.as_str()),
-            ("/a.db-journal", "db-journal")
-        );
-        assert_eq!((rows[1].path.as_str(), rows[1].file_kind.as_str()), ("/newfile", "other"));
-        assert_eq!(files.id_by_number(7, 20, 150), Some(0));
-        assert_eq!(files.id_by_number(7, 20, 250), Some(1));
-        assert_eq!(files.id_by_number(7, 20, 50), Some(0));
-        assert_eq!(files.id_by_number(8, 20, 50), None);
-    }
-
-    #[test]
-    fn a_rename_is_history_and_an_unlinked_file_keeps_its_name() {
-        let mut files = Files::default();
-        see(&mut files, &path(5, 0, 10, "/old"));
-        see(&mut files, &path(5, 0, 20, "/new"));
-        see(&mut files, &Path { links: 0, ..path(5, 0, 30, "/new") });
-        see(&mut files, &Path { links: 0, ..path(5, 0, 40, "") });
-        let row = &files.rows()[0];
-        assert_eq!(row.path, "/new");
-        assert!(row.unlinked);
-        assert_eq!((row.first_seen_ns, row.last_seen_ns), (10, 40));
-        let history = r#"[{"path":"/old","from_ns":10},{"path":"/new","from_ns":20}]"#;
-        assert_eq!(row.path_history, history);
-    }
-
-    #[test]
-    fn a_call_that_renames_is_history_too_but_makes_no_file() {
-        let mut files = Files::default();
-        see(&mut files, &path(5, 0, 10, "/a.dpkg-new"));
-        let key = path_key(&path(5, 0, 10, ""));
-        files.see_rename(key, "/a", 20);
-        files.see_rename(Key { inode: 6, ..key }, "/b", 30);
-        let rows = files.rows();
-        assert_eq!((rows.len(), rows[0].path.as_str(), rows[0].last_seen_ns), (1, "/a", 20));
-        assert!(rows[0].path_history.starts_with(r#"[{"path":"/a.dpkg-new","from_ns":10}"#));
-    }
-
-    #[test]
-    fn what_is_only_heard_of_is_in_no_table_until_its_filesystem_is() {
-        let mut files = Files::default();
-        files.see_path(&path(5, 0, 10, "/a"));
-        let sync = Sync { filesystem: 7, inode: 6, time_ns: 20, ..Sync::default() };
-        files.see_sync(&sync, false);
-        assert_eq!(files.rows(), []);
-        files.see_filesystem(7);
-        assert_eq!(files.rows().iter().map(|row| row.inode).collect::<Vec<_>>(), [6]);
-    }
-
-    #[test]
-    fn the_files_heard_of_last_stay_and_the_others_become_rows() {
-        let mut files = Files::default();
-        (0..10).for_each(|inode| see(&mut files, &path(inode, 0, inode, "/x")));
-        see(&mut files, &path(0, 0, 100, "/again"));
-        let gone: Vec<i64> = files.let_go().iter().map(|row| row.inode).collect();
-        assert_eq!(gone, [1, 2, 3, 4, 5]);
-        assert_eq!(files.kept(), 5);
-        assert_eq!(files.path(0), "/again");
-        see(&mut files, &path(1, 0, 101, "/back"));
-        assert_eq!(files.rows().last().map(|row| row.file_id), Some(10));
-        assert_eq!(Files::default().let_go(), []);
-    }
-}
+#[path = "files_test.rs"]
+mod tests;

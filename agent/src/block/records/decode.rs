@@ -2,16 +2,16 @@
 //! ring, produces typed records; what is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
-use crate::block::records::{Bio, Change, Name, Outcome, Path, Record, Request, Run, Sync};
+use crate::block::records::{Bio, Change, Name, Outcome, Path, Record, Request, Root, Run, Sync};
 
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 136;
 const RUN_BYTES: usize = 88;
 const PATH_BYTES: usize = 56;
-const SYNC_BYTES: usize = 64;
+const SYNC_BYTES: usize = 72;
 const REQUEST_BYTES: usize = 56;
 const CHANGE_BYTES: usize = 48;
-const NAME_BYTES: usize = 56;
+const NAME_BYTES: usize = 72;
 
 const NO_CALL: u32 = u32::MAX;
 
@@ -20,9 +20,12 @@ const NAME_SECOND: u32 = 2;
 const NAME_EXCHANGE: u32 = 4;
 const NAME_OVER: u32 = 8;
 const NAME_FAILED: u32 = 16;
+const NAME_ELSEWHERE: u32 = 32;
+const NAME_MOUNT_ROOT: u32 = 64;
 
 const PATH_NAMELESS: u32 = 1;
 const PATH_TRUNCATED: u32 = 2;
+const PATH_FIRST: u32 = 4;
 
 /// Why bytes are no record.
 #[derive(Debug, thiserror::Error, PartialEq)]
@@ -150,6 +153,7 @@ fn decode_path(mut fields: Fields) -> Result<Path, DecodeError> {
         let (actual, expected) = (PATH_BYTES + names.len(), PATH_BYTES + names_bytes);
         return Err(DecodeError::Short { kind: 3, actual, expected });
     }
+    path.first = flags & PATH_FIRST != 0;
     if flags & PATH_NAMELESS == 0 {
         path.path = join_names(&names[..names_bytes], flags & PATH_TRUNCATED != 0);
     }
@@ -168,6 +172,7 @@ fn decode_sync(mut fields: Fields) -> Sync {
         tid: fields.u32(),
         comm: fields.text(16),
         flags: fields.u32(),
+        request: fields.u64(),
     }
 }
 
@@ -203,8 +208,12 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
         NAME_OVER => Some(Outcome::Done),
         _ => Some(Outcome::Failed),
     };
+    name.elsewhere = flags & NAME_ELSEWHERE != 0;
     let name_bytes = fields.u32() as usize;
     name.request = fields.u64();
+    let inode = fields.u64();
+    let (mount, namespace) = (fields.u32(), fields.u32());
+    name.root = Root { namespace, mount, inode, of_mount: flags & NAME_MOUNT_ROOT != 0 };
     let rest = fields.rest();
     if rest.len() < name_bytes {
         let (actual, expected) = (NAME_BYTES + rest.len(), NAME_BYTES + name_bytes);

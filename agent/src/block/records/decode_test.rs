@@ -125,12 +125,18 @@ fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
     for (offset, value) in fields {
         record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
     }
+    record[40] |= 64 + 32;
+    for (offset, value) in [(56, 256u32), (64, 29), (68, 0xf000_0000)] {
+        record[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    }
     record.extend_from_slice(b"a/b.c\0");
     let Ok(Record::Name(name)) = decode(&record) else { panic!("not a name") };
     assert_eq!((name.call, name.time_ns, name.inode), (87, 1000, 42));
     assert_eq!((name.generation, name.filesystem, name.pid, name.tid), (5, 7, 11, 12));
     assert_eq!((name.second, name.name.as_str()), (true, "a/b.c"));
     assert_eq!((name.request, name.outcome), (0xabc, None));
+    let root = Root { namespace: 0xf000_0000, mount: 29, inode: 256, of_mount: true };
+    assert_eq!((name.root, name.elsewhere), (root, true));
     for (flags, outcome) in [(8, Outcome::Done), (24, Outcome::Failed)] {
         let mut over = bytes(9, NAME_BYTES, &[(48, 0xabc)]);
         over[40] = flags;

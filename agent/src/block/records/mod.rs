@@ -17,6 +17,10 @@ pub const CALL_DIRECT: u32 = 1;
 pub const CALL_DSYNC: u32 = 2;
 pub const CALL_SYNC_ALL: u32 = 4;
 
+/// In the number of a call: it is one of 32-bit programs, and no other is known for it
+/// (kernel/block/abi.bpf.h).
+pub const OF_32_BITS: u32 = 1 << 30;
+
 /// One record, by its kind. What each field means, and its unit, stands in event.h under the same
 /// name.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +95,8 @@ pub struct Path {
     pub links: u32,
     pub size_bytes: u64,
     pub disk: u32,
+    /// The kernel's side knew nothing of the file, or not any more.
+    pub first: bool,
     /// From the filesystem's root, which is "/"; empty where no name is left.
     pub path: String,
 }
@@ -108,6 +114,8 @@ pub struct Sync {
     pub tid: u32,
     pub comm: String,
     pub flags: u32,
+    /// Of io_uring: by its address, until it is over. 0 of a call, of which a thread is in one.
+    pub request: u64,
 }
 
 /// struct change_record.
@@ -129,12 +137,16 @@ pub struct Change {
 pub struct Name {
     pub call: u32,
     pub time_ns: u64,
-    /// Of the directory that the name is relative to; 0 for an absolute one.
+    /// Of the directory that the name is relative to, which of an absolute one is the root.
     pub inode: u64,
     pub generation: u32,
     pub filesystem: u32,
+    /// That directory is on no disk that is traced.
+    pub elsewhere: bool,
     pub pid: u32,
     pub tid: u32,
+    /// What an absolute path means to the caller.
+    pub root: Root,
     /// The new name of a rename or link.
     pub second: bool,
     /// The two files of a rename change places.
@@ -144,6 +156,19 @@ pub struct Name {
     pub outcome: Option<Outcome>,
     /// As the call was given it; empty where it could not be read.
     pub name: String,
+}
+
+/// The root directory of a process, and which mounts it sees. Two that are equal have the same
+/// absolute paths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Root {
+    /// Number of the mount namespace, as in /proc/PID/ns/mnt (mount_namespaces(7)).
+    pub namespace: u32,
+    /// mnt_id of the mount that the root directory is in.
+    pub mount: u32,
+    pub inode: u64,
+    /// It is the root of that mount: subvolumes of Btrfs have inode numbers of their own.
+    pub of_mount: bool,
 }
 
 /// How a request of io_uring for names ended.

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::block::capture::{Assembler, Capture};
-use crate::block::classify::layout::Layout;
 use crate::block::program::symbols::Symbols;
 use crate::block::requests::Disk;
+use crate::block::surroundings::Surroundings;
 
 /// Runs the world to its end: first as chance has it, then as it comes.
 fn run(kind: Kind, to_come: Vec<Write>, choices: &[u8]) -> World {
@@ -29,8 +29,7 @@ fn run(kind: Kind, to_come: Vec<Write>, choices: &[u8]) -> World {
 fn capture(world: &World) -> Capture {
     let disk = Disk { name: "nvme0n1".to_owned(), takes_bios: false };
     let disks = BTreeMap::from([(DISK, disk)]);
-    let mut assembler =
-        Assembler::new(&disks, |_| Layout::default(), String::new, Rc::default(), 0);
+    let mut assembler = Assembler::new(&disks, Surroundings::nothing(), Rc::default(), 0);
     let symbols = Symbols::default();
     world.records.iter().for_each(|record| assembler.feed(record.clone(), &symbols));
     assembler.finish(0)

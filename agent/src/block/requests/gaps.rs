@@ -20,6 +20,16 @@ pub struct Gaps {
     pub skipped_runs: u64,
     /// Requests of bios queued before the tracing began or after it ended: no part of it.
     pub edge_requests: u64,
+    /// Below: what is missing of names and reasons alone. No byte has another owner for it, so it
+    /// makes no tables incomplete.
+    ///
+    /// Changed names that were not followed: they depend on a root directory or on mounts that are
+    /// not known.
+    pub unmatched_names: u64,
+    /// Changes to files beyond those that are kept until a commit takes them.
+    pub dropped_changes: u64,
+    /// Files that the kernel's side forgot and met again: what changed in between is in no reason.
+    pub forgotten_files: u64,
 }
 
 impl Gaps {
@@ -29,7 +39,25 @@ impl Gaps {
         (count > 0).then(|| format!("{count} requests are complete at a time that was not seen"))
     }
 
-    /// Why the tables are incomplete; none where nothing is missing but times.
+    /// What is missing of names and reasons; none where nothing is.
+    pub fn notes(&self) -> Vec<String> {
+        let counts = [
+            (
+                self.unmatched_names,
+                "changed names were not followed: of processes with another root directory or \
+                 other mounts, or of folders that are not known",
+            ),
+            (self.dropped_changes, "changes to files are in reasons by their number alone"),
+            (
+                self.forgotten_files,
+                "files were forgotten and met again: what changed in between is in no reason",
+            ),
+        ];
+        told(&counts)
+    }
+
+    /// Why the tables are incomplete; none where nothing is missing but times,
+    /// names and reasons.
     pub fn reasons(&self, lost_events: u64) -> Vec<String> {
         let counts = [
             (lost_events, "events of the tracer were lost"),
@@ -43,7 +71,11 @@ impl Gaps {
             (self.incomplete_requests, "requests were never seen to complete"),
             (self.failed_requests, "requests were refused by the device"),
         ];
-        let missing = counts.into_iter().filter(|(count, _)| *count > 0);
-        missing.map(|(count, what)| format!("{count} {what}")).collect()
+        told(&counts)
     }
+}
+
+fn told(counts: &[(u64, &str)]) -> Vec<String> {
+    let missing = counts.iter().filter(|(count, _)| *count > 0);
+    missing.map(|(count, what)| format!("{count} {what}")).collect()
 }

@@ -20,6 +20,9 @@ use crate::trace::rows;
 /// The operation, and the block type, of what carries no bytes.
 pub const FLUSH: &str = "flush";
 
+/// MERGED_BIOS_LIMIT of kernel/block/requests.bpf.h.
+const BIOS_COUNTED: u32 = 1024;
+
 /// A bio with its runs, and why it is there.
 pub struct QueuedBio {
     pub bio: Bio,
@@ -97,7 +100,7 @@ pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         preflush: has(FLAG_PREFLUSH) || any(FLAG_PREFLUSH),
         readahead: has(FLAG_READAHEAD),
         idle: has(FLAG_IDLE),
-        bio_count: i64::from(request.bio_count),
+        bio_count: bio_count(request, bios.len()),
         submitter_pid: i64::from(first.pid),
         submitter_tid: i64::from(first.tid),
         submitter_comm: first.comm.clone(),
@@ -110,6 +113,15 @@ pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
         askers: asker.and_then(|asker| asker.all.clone()),
         ..rows::Request::default()
+    }
+}
+
+/// Of a request's own list of bios. The kernel's side stops counting at a limit; those that were
+/// tied to the request are as many then, or fewer where bios were split before they were merged.
+fn bio_count(request: &Request, tied: usize) -> i64 {
+    match request.bio_count {
+        BIOS_COUNTED => i64::from(BIOS_COUNTED).max(tied as i64),
+        counted => i64::from(counted),
     }
 }
 

@@ -1,0 +1,96 @@
+//! What commits carry, of hand-made changes.
+
+use super::*;
+
+const EXT4: u32 = 7;
+
+fn file(inode: u64) -> Changed {
+    Changed::File(Key { filesystem: EXT4, inode, generation: 0 })
+}
+
+fn text(reason: &Reason) -> String {
+    let names = ["/", "/a.db", "/dir/a.db-journal"];
+    reason.text(|key| names.get(key.inode as usize).copied().unwrap_or_default())
+}
+
+#[test]
+fn a_commit_carries_what_came_before_it_and_takes_it_away() {
+    let mut changes = Changes::default();
+    changes.add(EXT4, &file(2), CREATED | 2 | LINKS, 10);
+    changes.add(EXT4, &file(1), 64, 20);
+    let reason = |changes: &mut Changes, call, time_ns, is_last| {
+        text(&changes.reason(EXT4, Scope::All, Some(call), time_ns, is_last))
+    };
+    let both = "a.db-journal: created, grew; a.db: times";
+    assert_eq!(reason(&mut changes, 1, 30, false), both);
+    // What comes while the commit is being written is the next one's.
+    changes.add(EXT4, &file(2), 4, 35);
+    assert_eq!(reason(&mut changes, 1, 40, true), both);
+    assert_eq!(reason(&mut changes, 2, 50, true), "a.db-journal: shrank");
+    assert_eq!(reason(&mut changes, 3, 60, true), "unknown");
+}
+
+#[test]
+fn a_commit_for_a_call_ends_with_it_and_another_call_sees_the_same_until_then() {
+    let mut changes = Changes::default();
+    changes.add(EXT4, &file(1), 2, 10);
+    for call in [1, 2, 1] {
+        let reason = changes.reason(EXT4, Scope::Inode(1), Some(call), 20, false);
+        assert_eq!(text(&reason), "a.db: grew");
+    }
+    changes.end_call(1);
+    let after = changes.reason(EXT4, Scope::Inode(1), Some(3), 30, false);
+    assert_eq!(text(&after), "unknown");
+}
+
+#[test]
+fn one_file_s_node_takes_that_file_s_changes_only() {
+    let mut changes = Changes::default();
+    changes.add(EXT4, &file(1), 2, 10);
+    changes.add(EXT4, &file(2), 2, 10);
+    changes.add(EXT4, &Changed::Named("x".into()), UNLINKED, 10);
+    changes.reason(EXT4, Scope::Inode(1), Some(1), 20, true);
+    let rest = changes.reason(EXT4, Scope::All, Some(2), 30, true);
+    assert_eq!(text(&rest), "a.db-journal: grew; x: unlinked");
+}
+
+#[test]
+fn a_log_written_for_nobody_goes_on_until_something_is_new() {
+    let mut changes = Changes::default();
+    let log = |changes: &mut Changes, time_ns| {
+        text(&changes.reason(EXT4, Scope::All, None, time_ns, false))
+    };
+    changes.add(EXT4, &file(1), 2, 10);
+    assert_eq!(log(&mut changes, 20), "a.db: grew");
+    assert_eq!(log(&mut changes, 30), "a.db: grew");
+    changes.add(EXT4, &file(2), 4, 40);
+    assert_eq!(log(&mut changes, 50), "a.db-journal: shrank");
+}
+
+#[test]
+fn many_files_are_counted() {
+    let mut changes = Changes::default();
+    (0..12).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
+    let all = changes.reason(EXT4, Scope::All, None, 20, false);
+    assert!(text(&all).starts_with("/: times; a file: times; "), "{}", text(&all));
+    assert!(text(&all).ends_with("a.db-journal: times; a.db: times; 4 more files"));
+}
+
+#[test]
+fn the_memory_has_a_bound_and_what_does_not_fit_is_counted_once() {
+    let mut changes = Changes::default();
+    let more = 1000;
+    (0..CHANGES_KEPT as u64 + more).for_each(|inode| changes.add(EXT4, &file(inode), 64, 10));
+    // One that is waiting already needs no more room.
+    changes.add(EXT4, &file(1), 64, 11);
+    assert_eq!(changes.filesystems[&EXT4].changes.len(), CHANGES_KEPT);
+    assert_eq!(changes.dropped(), more);
+    let mut reason = |time_ns| {
+        let reason = changes.reason(EXT4, Scope::All, Some(time_ns), time_ns, true);
+        text(&reason)
+    };
+    let all = reason(20);
+    let others = CHANGES_KEPT - FILES_NAMED;
+    assert!(all.ends_with(&format!("{others} more files; {more} more changes")), "{all}");
+    assert_eq!(reason(30), "unknown");
+}

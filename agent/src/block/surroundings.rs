@@ -1,0 +1,205 @@
+//! What a tracing asks of the machine it runs on, beside what the kernel's side tells: where what
+//! is mounted, what its own paths mean, where a symbolic link leads, which tables a device has.
+//! Functions in a struct, so that tests trace a machine that is not there.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+
+use super::classify::layout::Layout;
+use super::records::Root;
+use crate::device::number;
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    To(String),
+    /// There is no such folder any more.
+    Gone,
+    /// It cannot be told without waiting.
+    Unknown,
+}
+
+/// The questions.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// Layout of the filesystem on a device.
+    pub read_layout: fn(u32) -> Layout,
+    /// The text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+    pub read_mounts: fn() -> String,
+    /// What absolute paths mean to this process.
+    pub own_root: fn() -> Root,
+    /// Where a folder is without symbolic links.
+    pub follow: fn(&str) -> Followed,
+    /// The whole disk that a device is, or is a partition of.
+    pub disk_of: fn(u32) -> u32,
+}
+
+impl Surroundings {
+    /// This machine's answers.
+    pub fn here() -> Self {
+        Surroundings { read_layout, read_mounts, own_root, follow, disk_of }
+    }
+
+    /// Nothing is mounted, and every device is a whole disk.
+    #[cfg(test)]
+    pub fn nothing() -> Self {
+        Surroundings {
+            read_layout: |_| Layout::default(),
+            read_mounts: String::new,
+            own_root: Root::default,
+            follow: |_| Followed::Unknown,
+            disk_of: |device| device,
+        }
+    }
+}
+
+/// The kernel's name of a disk or a partition, as in /sys/class/block.
+///
+/// # Errors
+/// If there is no device of that number.
+pub fn device_name(device: u32) -> std::io::Result<String> {
+    let link = fs::read_link(format!("/sys/dev/block/{}", number::text(device)))?;
+    Ok(link.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// Subtypes of metadata are all it is for: a device that cannot be read, because it is gone, has
+/// none.
+fn read_layout(device: u32) -> Layout {
+    let open = |device| fs::File::open(format!("/dev/{}", device_name(device).ok()?)).ok();
+    open(device).and_then(|file| Layout::read(&file).ok()).unwrap_or_default()
+}
+
+fn read_mounts() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+}
+
+/// All zero, which is nobody's, where the system does not tell.
+fn own_root() -> Root {
+    let (flags, mask) = (AtFlags::empty(), StatxFlags::INO | StatxFlags::MNT_ID);
+    let namespace = fs::metadata("/proc/self/ns/mnt").map(|file| file.ino() as u32);
+    let (Ok(root), Ok(namespace)) = (rustix::fs::statx(CWD, "/", flags, mask), namespace) else {
+        return Root::default();
+    };
+    let of_mount = root.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    Root { namespace, mount: root.stx_mnt_id as u32, inode: root.stx_ino, of_mount }
+}
+
+/// By what is in memory alone (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
+/// a network filesystem that does not answer must not hold up whoever empties the ring. The process
+/// whose path it is has just gone that way, so that it is in memory.
+fn follow(folder: &str) -> Followed {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Ok(file) => path_of(&file).map_or(Followed::Gone, Followed::To),
+        Err(Errno::NOENT | Errno::NOTDIR) => Followed::Gone,
+        Err(_) => Followed::Unknown,
+    }
+}
+
+/// None where it was removed in between.
+fn path_of(file: &impl AsRawFd) -> Option<String> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let path = path.to_str()?;
+    (path.starts_with('/') && !path.ends_with(" (deleted)")).then(|| path.to_owned())
+}
+
+/// Tells when something is mounted or unmounted.
+pub struct MountWatch {
+    file: fs::File,
+}
+
+impl MountWatch {
+    /// From now on; None where the system does not tell.
+    pub fn new() -> Option<Self> {
+        Some(MountWatch { file: fs::File::open("/proc/self/mountinfo").ok()? })
+    }
+
+    /// Since the last time that this was asked (proc_pid_mounts(5)).
+    pub fn is_changed(&self) -> bool {
+        let mut sets = [PollFd::new(&self.file, PollFlags::PRI)];
+        poll(&mut sets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
+fn disk_of(device: u32) -> u32 {
+    let folder = format!("/sys/dev/block/{}", number::text(device));
+    if fs::metadata(format!("{folder}/partition")).is_err() {
+        return device;
+    }
+    let above = fs::read_to_string(format!("{folder}/../dev")).ok();
+    above.and_then(|text| number::parse(text.trim())).unwrap_or(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use rustix::mount::{MountFlags, UnmountFlags};
+    use rustix::thread::UnshareFlags;
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_followed_by_what_is_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap().display().to_string();
+        fs::create_dir_all(format!("{top}/real/deep")).unwrap();
+        std::os::unix::fs::symlink("real/deep", format!("{top}/link")).unwrap();
+        // As the caller did: the way is in memory then, and the link's time is not due.
+        fs::metadata(format!("{top}/link/.")).unwrap();
+        fs::metadata(format!("{top}/gone")).unwrap_err();
+        let to = |path: &str| Followed::To(format!("{top}/{path}"));
+        assert_eq!(follow(&format!("{top}/link/")), to("real/deep"));
+        assert_eq!(follow(&format!("{top}/link/..")), to("real"));
+        assert_eq!(follow(&format!("{top}/gone/")), Followed::Gone);
+    }
+
+    #[test]
+    fn own_root_and_disks_are_told() {
+        let root = own_root();
+        assert!(root.namespace > 0 && root.inode > 0 && root.mount > 0, "{root:?}");
+        assert_eq!(disk_of(u32::MAX), u32::MAX);
+    }
+
+    /// FUSE without a server stands for a network that does not answer: whoever looks a name up
+    /// there waits for ever.
+    #[test]
+    fn a_filesystem_that_does_not_answer_holds_nobody_up_and_a_mount_is_noticed() {
+        if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/fuse").exists() {
+            eprintln!("skipped: needs root and /dev/fuse, to mount");
+            return;
+        }
+        let (sender, receiver) = mpsc::channel();
+        // A thread of its own, whose mounts nobody else sees.
+        std::thread::spawn(move || {
+            let folder = tempfile::tempdir().unwrap();
+            // SAFETY: no descriptors are unshared, which is what others could rely on.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS | UnshareFlags::NEWNS) }
+                .unwrap();
+            let flags = rustix::mount::MountPropagationFlags::REC
+                | rustix::mount::MountPropagationFlags::PRIVATE;
+            rustix::mount::mount_change("/", flags).unwrap();
+            // Of this thread; /proc/self is the first thread's.
+            let watch = MountWatch { file: fs::File::open("/proc/thread-self/mountinfo").unwrap() };
+            let before = watch.is_changed();
+            let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").unwrap();
+            let options =
+                format!("fd={},rootmode=40000,user_id=0,group_id=0\0", device.as_raw_fd());
+            let options = std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).unwrap();
+            rustix::mount::mount("none", folder.path(), "fuse", MountFlags::empty(), options)
+                .unwrap();
+            let changed = [before, watch.is_changed(), watch.is_changed()];
+            let followed = follow(&format!("{}/x/", folder.path().display()));
+            rustix::mount::unmount(folder.path(), UnmountFlags::DETACH).unwrap();
+            sender.send((changed, followed)).unwrap();
+        });
+        let told = receiver.recv_timeout(Duration::from_secs(60)).expect("nobody waits");
+        assert_eq!(told, ([false, true, false], Followed::Unknown));
+    }
+}
