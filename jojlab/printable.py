@@ -6,6 +6,8 @@ direction (Unicode, UAX #9) show a line in another order than it has.
 
 from __future__ import annotations
 
+from typing import TextIO
+
 _KEPT = "\n\t"
 # Control characters have pictures of their own at U+2400; those of 8 bits and of direction none.
 _SHOWN = {
@@ -15,6 +17,18 @@ _SHOWN = {
     **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
                     0xFFFD),
 }  # fmt: skip
+
+
+class Shown:
+    """Where CSV is written to: a terminal gets it printable, a file gets what is there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+
+    def write(self, text: str) -> int:
+        """Write, and return how many characters."""
+        return self._stream.write(printable(text) if self._is_terminal else text)
 
 
 def printable(text: str) -> str:

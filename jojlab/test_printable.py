@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import csv
 import io
 
-from jojlab.printable import printable
+import pytest
+
+from jojlab.printable import Shown, printable
 from jojlab.report.terminal.console import QuietConsole, print_rows
 
 
@@ -11,6 +14,16 @@ def test_commands_to_a_terminal_are_shown_and_not_sent() -> None:
         "a␛]52;c;eA==␇b\ufffd2J␡\ufffdc␍"
     )
     assert printable("ein Satz,\n\t日本 – “x”\n") == "ein Satz,\n\t日本 – “x”\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_gets_csv_printable_and_a_file_what_is_there(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    csv.writer(Shown(stream), lineterminator="\n").writerow(["a\x1b[2J", "b"])
+    assert stream.getvalue() == ("a␛[2J,b\n" if terminal else "a\x1b[2J,b\n")
 
 
 def test_no_console_sends_them() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.errors import UseError
-from jojlab.printable import printable
+from jojlab.printable import Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,11 +53,9 @@ def query(
     elif as_csv:
         import csv
 
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        rows = [list(answer.column_names), *_rows(answer)]
-        # A file gets what is there.
-        shown = _shown if sys.stdout.isatty() else lambda value: value
-        writer.writerows([shown(value) for value in row] for row in rows)
+        writer = csv.writer(Shown(sys.stdout), lineterminator="\n")
+        writer.writerow(answer.column_names)
+        writer.writerows(_rows(answer))
     else:
         _print_table(answer)
 
@@ -76,10 +74,6 @@ def _print_table(answer: pa.Table) -> None:
     from jojlab.report.terminal.console import print_rows, terminal
 
     print_rows(terminal(), answer.column_names, _rows(answer))
-
-
-def _shown(value: object) -> object:
-    return printable(value) if isinstance(value, str) else value
 
 
 def _rows(answer: pa.Table) -> list[list[object]]:

@@ -59,6 +59,7 @@ def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench)
     [
         (("sqlite", "/nowhere/at/all"), "/nowhere/at/all: No such file"),
         (("sqlite", "/proc"), "no directory can be made"),
+        (("sqlite", "/sys"), "no directory can be made"),
         (("sqlite", "HERE", "--workload=file-write"), "one of: sqlite-insert"),
         (("sqlite", "HERE", "--page-size-bytes=1000"), "page_size"),
         (("sqlite", "HERE", "--databases=11"), "allowed: 1 to 10"),

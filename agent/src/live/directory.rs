@@ -243,6 +243,10 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(path) && text.contains(reason), "{text}");
         }
+        // One that may not be written is this machine's matter, not a wrong word.
+        let error = PrivateDirectory::create(Path::new("/sys")).err().unwrap();
+        assert!(!error.is::<WrongUse>());
+        assert!(error.to_string().contains("/sys: no directory can be made in it"), "{error}");
     }
 
     #[test]
