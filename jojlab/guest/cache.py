@@ -126,7 +126,9 @@ class Cache:
                 files = {name: (folder / name).read_bytes() for name, _ in index.items()}
                 if all(_sha256(content) == index[name] for name, content in files.items()):
                     return files
-            except (ValueError, TypeError, AttributeError, FileNotFoundError, IsADirectoryError):
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                pass
+            except (FileNotFoundError, IsADirectoryError):
                 pass
         self.drop("results", key)
         return None

@@ -18,7 +18,7 @@ FILES = {"requests.parquet": b"\x00PAR1", "manifest.json": b"{}"}
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
+def own(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
@@ -28,30 +28,32 @@ def test_default_place_follows_the_environment() -> None:
     assert Cache.default({}).root == Path.home() / ".cache/jojlab"
 
 
-def test_what_is_stored_is_found(cache: Cache) -> None:
-    assert cache.lookup("key") is None
-    cache.store("key", FILES)
-    cache.store("key", FILES)
-    assert cache.lookup("key") == FILES
-    assert cache.lookup("other") is None
+def test_what_is_stored_is_found(own: Cache) -> None:
+    assert own.lookup("key") is None
+    own.store("key", FILES)
+    own.store("key", FILES)
+    assert own.lookup("key") == FILES
+    assert own.lookup("other") is None
 
 
 @pytest.mark.parametrize("name", [*FILES, "index.json"])
-@pytest.mark.parametrize("damage", [b"", b"\xff", b"[]", b"null", b'{"manifest.json": 1}', None])
-def test_a_damaged_entry_is_dropped(cache: Cache, name: str, damage: bytes | None) -> None:
-    cache.store("key", FILES)
-    path = cache.root / "results/key" / name
+@pytest.mark.parametrize(
+    "damage", [b"", b"\xff", b"[" * 100_000, b"null", b'{"manifest.json": 1}', None]
+)
+def test_a_damaged_entry_is_dropped(own: Cache, name: str, damage: bytes | None) -> None:
+    own.store("key", FILES)
+    path = own.root / "results/key" / name
     if damage is None:
         path.unlink()
     else:
         path.write_bytes(damage)
-    assert cache.lookup("key") is None
-    assert not (cache.root / "results/key").exists()
-    cache.store("key", FILES)
-    assert cache.lookup("key") == FILES
+    assert own.lookup("key") is None
+    assert not (own.root / "results/key").exists()
+    own.store("key", FILES)
+    assert own.lookup("key") == FILES
 
 
-def test_an_entry_is_built_once_however_many_ask(cache: Cache) -> None:
+def test_an_entry_is_built_once_however_many_ask(own: Cache) -> None:
     builds: list[Path] = []
     barrier = threading.Barrier(8)
 
@@ -61,7 +63,7 @@ def test_an_entry_is_built_once_however_many_ask(cache: Cache) -> None:
 
     def ask() -> None:
         barrier.wait()
-        assert (cache.entry("images", "key", build) / "part").read_text() == "whole"
+        assert (own.entry("images", "key", build) / "part").read_text() == "whole"
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -71,62 +73,62 @@ def test_an_entry_is_built_once_however_many_ask(cache: Cache) -> None:
     assert len(builds) == 1
 
 
-def test_a_build_that_fails_leaves_nothing(cache: Cache) -> None:
+def test_a_build_that_fails_leaves_nothing(own: Cache) -> None:
     def build(folder: Path) -> None:
         (folder / "half").write_text("")
         raise ValueError
 
     with pytest.raises(ValueError):
-        cache.entry("images", "key", build)
-    assert list((cache.root / "images").iterdir()) == []
-    assert list((cache.root / "work").iterdir()) == []
+        own.entry("images", "key", build)
+    assert list((own.root / "images").iterdir()) == []
+    assert list((own.root / "work").iterdir()) == []
 
 
-def test_work_of_the_dead_is_removed_and_of_the_living_is_kept(cache: Cache) -> None:
-    left = cache.folder("work") / "left"
+def test_work_of_the_dead_is_removed_and_of_the_living_is_kept(own: Cache) -> None:
+    left = own.folder("work") / "left"
     left.mkdir()
-    held = cache.folder("work") / "held"
+    held = own.folder("work") / "held"
     held.mkdir()
     descriptor = os.open(held, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with cache.work_dir() as work, cache.work_dir() as other:
+    with own.work_dir() as work, own.work_dir() as other:
         assert work.exists() and other.exists() and held.exists() and not left.exists()
     os.close(descriptor)
-    with cache.work_dir() as last:
+    with own.work_dir() as last:
         assert list(last.parent.iterdir()) == [last]
 
 
-def test_sizes_count_what_empty_removes(cache: Cache) -> None:
-    cache.store("key", {"table": bytes(range(256)) * 256})
-    assert cache.sizes()["results"] >= 65536
-    cache.empty()
-    assert set(cache.sizes().values()) == {0}
-    assert cache.lookup("key") is None
+def test_sizes_count_what_empty_removes(own: Cache) -> None:
+    own.store("key", {"table": bytes(range(256)) * 256})
+    assert own.sizes()["results"] >= 65536
+    own.empty()
+    assert set(own.sizes().values()) == {0}
+    assert own.lookup("key") is None
 
 
-def test_emptying_leaves_what_is_in_use(cache: Cache) -> None:
+def test_emptying_leaves_what_is_in_use(own: Cache) -> None:
     def build(folder: Path) -> None:
         (folder / "state").write_text("whole")
 
-    used = cache.entry("snapshots", "key", build)
-    cache.store("key", FILES)
-    with in_use.held(cache.root / "results/key") as there:
+    used = own.entry("snapshots", "key", build)
+    own.store("key", FILES)
+    with in_use.held(own.root / "results/key") as there:
         assert there
-        assert set(cache.empty()) == {used, cache.root / "results/key"}
-        assert cache.lookup("key") == FILES
-    assert cache.empty() == [used]
+        assert set(own.empty()) == {used, own.root / "results/key"}
+        assert own.lookup("key") == FILES
+    assert own.empty() == [used]
     assert (used / "state").read_text() == "whole"
     # A damaged one is dropped whoever uses it, and the new one is held as well.
-    cache.drop("snapshots", "key")
-    assert cache.entry("snapshots", "key", build) == used
-    assert cache.empty() == [used]
+    own.drop("snapshots", "key")
+    assert own.entry("snapshots", "key", build) == used
+    assert own.empty() == [used]
 
 
-def test_what_is_gone_is_not_in_use(cache: Cache, tmp_path: Path) -> None:
+def test_what_is_gone_is_not_in_use(own: Cache, tmp_path: Path) -> None:
     with in_use.unused(tmp_path / "gone") as free, in_use.held(tmp_path / "gone") as there:
         assert not free and not there
-    (cache.folder("work") / "file").write_text("stray")
-    with cache.work_dir() as work:  # its owner removes one at the moment when another looks
+    (own.folder("work") / "file").write_text("stray")
+    with own.work_dir() as work:  # its owner removes one at the moment when another looks
         assert list(work.parent.iterdir()) == [work]
 
 

@@ -127,7 +127,7 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
     for row in content.to_pylist():
         try:
             manifest[row["key"]] = json.loads(row["value"])
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"{path}: key {row['key']}: not JSON: {error}", _REMEDY) from error
     for key in ("schema_version", "seed", "clock", "lost_events", "unattributed_bytes"):
         if key not in manifest:

@@ -102,6 +102,7 @@ def test_another_schema_version_is_refused(folder: Path) -> None:
         ("lost_events", '"2"', "lost_events is not a whole number"),
         ("incomplete_reasons", '"lost"', "incomplete_reasons is no list"),
         ("clock", "{}", "clock is not text"),
+        ("clock", "[" * 100_000, "key clock: not JSON"),
     ],
 )
 def test_a_manifest_of_wrong_types_is_refused(
