@@ -119,7 +119,7 @@ def bill(rows: Rows, cases: list[str], field: str, title: str) -> dict[str, Any]
 
 
 def _panel_title(place: int) -> str:
-    return "the longest" if place == 0 else "shorter ones, on an axis of their own"
+    return "the longest bars" if place == 0 else "shorter bars, on an axis of their own"
 
 
 def _of_like_length(rows: Rows, cases: list[str], field: str) -> list[list[str]]:

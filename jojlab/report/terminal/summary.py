@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from rich.console import Console
 from rich.markup import escape
 
@@ -15,6 +17,8 @@ from jojlab.report.words.overview import case_title, overview_columns
 
 # Of a run that was cut short early, thousands may be; they differ in their names alone.
 _MOST_PENDING = 10
+
+_TITLE = 16  # letters of a column's title in one line
 
 
 def print_summary(console: Console, summary: RunSummary) -> None:
@@ -37,7 +41,11 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 def _print_overview(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
     risky = any(case.hazards for case in summary.measured)
-    titles = [*((title, "right") for title, _ in columns), *([("at risk", "left")] * risky)]
+    # A long title stands in lines, so that the table is no wider than its numbers need.
+    titles = [
+        *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
+        *([("at risk", "left")] * risky),
+    ]
     table = new_table((case_title(summary), "left"), *titles)
     for case in summary.cases:
         if case.status == "pending" and not case.figures.seeds:
