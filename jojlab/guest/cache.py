@@ -102,7 +102,7 @@ class Cache:
             made.mkdir()
             build(made)
             try:
-                made.rename(final)
+                _move(made, final)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
@@ -110,7 +110,7 @@ class Cache:
     def drop(self, kind: str, key: str) -> None:
         """Removes an entry, whoever uses it; readers see it whole or not at all."""
         with self.work_dir() as work, contextlib.suppress(FileNotFoundError):
-            (self.folder(kind) / key).rename(work / "dropped")
+            _move(self.folder(kind) / key, work / "dropped")
 
     def lookup(self, key: str) -> dict[str, bytes] | None:
         """The stored results of a case, checked against their hashes; a damaged entry is dropped.
@@ -166,6 +166,9 @@ class Cache:
                     (self.root / kind).unlink(missing_ok=True)
                     continue
                 for path in sorted(self.folder(kind).iterdir()):
+                    if path.is_symlink():
+                        path.unlink(missing_ok=True)
+                        continue
                     with in_use.unused(path) as free:
                         if free:
                             path.rename(work / f"{kind}-{path.name}")
@@ -224,6 +227,25 @@ def _disk_bytes(path: Path) -> int:
         return path.lstat().st_blocks * 512
     except FileNotFoundError:  # dropped meanwhile
         return 0
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename a folder, also to or from a kind that is linked in from another filesystem.
+
+    There too it appears, and disappears, at once.
+    """
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with (
+            tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as beside_target,
+            tempfile.TemporaryDirectory(dir=source.parent, prefix=".") as beside_source,
+        ):
+            shutil.copytree(source, Path(beside_target) / "copy")
+            source.rename(Path(beside_source) / "moved")
+            (Path(beside_target) / "copy").rename(target)
 
 
 def _remove_unless_locked(path: Path) -> None:

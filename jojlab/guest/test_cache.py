@@ -124,6 +124,31 @@ def test_emptying_leaves_what_is_in_use(own: Cache) -> None:
     assert own.empty() == [used]
 
 
+def test_a_kind_may_be_linked_in_from_another_filesystem(
+    own: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    own.root.mkdir()
+    (own.root / "snapshots").symlink_to(elsewhere)
+    rename = Path.rename
+
+    def refuse(source: Path, target: Path) -> Path:  # as rename(2) between two mounts
+        if (elsewhere in source.resolve().parents) != (elsewhere in target.resolve().parents):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+    def build(folder: Path) -> None:
+        (folder / "state").write_text("whole")
+
+    assert (own.entry("snapshots", "key", build) / "state").read_text() == "whole"
+    assert [path.name for path in elsewhere.iterdir()] == ["key"]
+    own.drop("snapshots", "key")
+    assert list(elsewhere.iterdir()) == [] == list((own.root / "work").iterdir())
+
+
 def test_what_is_gone_is_not_in_use(own: Cache, tmp_path: Path) -> None:
     with in_use.unused(tmp_path / "gone") as free, in_use.held(tmp_path / "gone") as there:
         assert not free and not there
