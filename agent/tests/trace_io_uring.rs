@@ -1,5 +1,5 @@
-//! Names that are changed through io_uring, on the running kernel and real filesystems: what the
-//! tracer tells of the files afterwards. Needs what tests/support says. The workload is this very
+//! Names that are changed through io_uring, and files that are synced, on the running kernel and
+//! real filesystems: what the tracer tells of the files afterwards. Needs what tests/support says. The workload is this very
 //! program, run again for its ignored test.
 
 mod support;
@@ -73,6 +73,12 @@ fn workload() {
     write("kept");
     assert_eq!(rename(&mut ring, c"kept", c"nowhere/kept", 0), -libc::ENOENT);
 
+    // By no call: a worker of the ring does it.
+    let synced = File::create("synced").unwrap();
+    synced.write_all_at(&[1; 4096], 0).unwrap();
+    let sync = opcode::Fsync::new(types::Fd(synced.as_raw_fd()));
+    assert_eq!(submit(&mut ring, sync.flags(types::FsyncFlags::DATASYNC).build()), 0);
+
     write("gone");
     // A reason names eight files: those of before are carried by this one.
     sync_filesystem();
@@ -100,6 +106,10 @@ fn check(capture: &Value) {
     let kept = file(capture, "/kept")["path_history"].as_str().unwrap();
     assert!(!kept.contains("nowhere"), "{kept}");
     let requests = capture["requests"].as_array().unwrap();
+    let synced = &file(capture, "/synced")["file_id"];
+    let asked: Vec<&Value> = requests.iter().filter(|row| row["asker_file_id"] == *synced).collect();
+    assert!(asked.iter().any(|row| row["operation"] == "write"), "{asked:?}");
+    assert!(asked.iter().all(|row| row["asker_call"] == "fdatasync"), "{asked:?}");
     let reasons: Vec<&str> = requests.iter().filter_map(|row| row["reason"].as_str()).collect();
     for change in ["made: created", "linked: created", "pointing: created"] {
         assert!(reasons.iter().any(|reason| reason.contains(change)), "{change}: {reasons:?}");

@@ -95,6 +95,7 @@ pub struct Files {
     forgotten: u64,
     /// Numbers of the parts, of `PART_ROWS` each, that changed since `take_changed`.
     changed: BTreeSet<i64>,
+    all_changed: bool,
 }
 
 impl Files {
@@ -141,7 +142,7 @@ impl Files {
             }
             if self.kinds.is_companion(path) && self.companions.insert(path.to_owned()) {
                 // It tells the kind of another, wherever that is.
-                self.changed.extend(self.keys.keys().map(|number| number / PART_ROWS));
+                self.all_changed = true;
             }
         }
     }
@@ -226,7 +227,10 @@ impl Files {
     /// The parts of the table, by number, in which a row is another than when this was asked last:
     /// all rows of each, which may be none any more.
     pub fn take_changed(&mut self) -> Vec<(i64, Vec<rows::File>)> {
-        let changed = std::mem::take(&mut self.changed);
+        let mut changed = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.all_changed) {
+            changed.extend(self.keys.keys().map(|number| number / PART_ROWS));
+        }
         let part = |part: i64| {
             let numbers = part * PART_ROWS..(part + 1) * PART_ROWS;
             let row = |(number, key)| row(number, key, &self.stories[key], self);
