@@ -31,7 +31,7 @@ def test_what_was_finished_is_kept(lab: Lab) -> None:
     assert shown.returncode == 4
     cases = json.loads(shown.stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "ok", "pending"]
-    assert "pending 401: the run ended before it" in lab.joj("show", "runs/first-look").stdout
+    assert "pending transactions 401: the run ended before it" in lab.joj("show", "runs/first-look").stdout
 
     again = lab.joj(*ASKED)
     assert again.returncode == 0, again.stderr

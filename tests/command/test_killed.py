@@ -30,7 +30,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     # What it left can be read, and says that it is not whole.
     shown = lab.joj("show", "runs/first-look")
     assert shown.returncode == 4, shown.stderr
-    assert "pending 397: the run ended before it" in shown.stdout
+    assert "pending transactions 397: the run ended before it" in shown.stdout
 
     again = lab.joj(*ASKED)
     assert again.returncode == 0, again.stderr
