@@ -10,7 +10,7 @@ from tests.command.conftest import Lab, said_until
 
 # Two cases that end soon, and one that is running when the key is pressed.
 ASKED = (
-    "run", "first-look", "--jobs=1", "--set=transactions=11,13,401", "--set=seeds=1",
+    "run", "first-look", "--jobs=1", "--set=transactions=11,13,97", "--set=seeds=1",
     "--set=filesystem=ext4", "--set=journal_mode=truncate",
 )  # fmt: skip
 
@@ -31,12 +31,13 @@ def test_what_was_finished_is_kept(lab: Lab) -> None:
     assert shown.returncode == 4
     cases = json.loads(shown.stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "ok", "pending"]
-    assert "pending transactions 401: the run ended before it" in lab.joj("show", "runs/first-look").stdout
+    told = lab.inside("show", "runs/first-look").stdout
+    assert "pending transactions 97: the run ended before it" in told
 
     again = lab.joj(*ASKED)
     assert again.returncode == 0, again.stderr
     assert "3 captures (2 from the cache)" in again.stderr
     compared = lab.joj("diff", "runs/first-look", "runs/first-look-2")
     assert "0 figures changed" in compared.stdout
-    assert "only in the second run: 401" in compared.stdout
+    assert "only in the second run: 97" in compared.stdout
     assert compared.returncode == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 
+# Guests at once: what runs beside this process of the tests has the other processor.
+JOBS = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
 ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
 
 
 def run_experiment(
-    lab: Laboratory, out: Path, name: str, *settings: str, jobs: int = 2, use_cache: bool = True
+    lab: Laboratory, out: Path, name: str, *settings: str, jobs: int = JOBS, use_cache: bool = True
 ) -> RunFolder:
     """Run an experiment of ours, or of a file, with settings as words of --set; none may fail."""
     asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))

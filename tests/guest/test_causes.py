@@ -1,4 +1,6 @@
-"""Why the guest's filesystems write: which call each byte serves, and what a commit carries."""
+"""Why the guest's filesystems write: which call each byte serves (what a commit carries is in
+test_captures.py, whose run it shares).
+"""
 
 from __future__ import annotations
 
@@ -6,46 +8,7 @@ from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.experiment.execute import Laboratory
-from tests.guest.experiments import ALL_FILESYSTEMS, few_inserts, run_experiment
-
-# What one insert makes a filesystem commit: journal and metadata, by the file that is synced.
-# Where the reasons of commits differ, allocation came with the one or with the next.
-REASONS = {
-    ("ext4", "truncate"): {
-        "main.db-journal: grew, allocated",
-        "main.db-journal: shrank; main.db: times",
-    },
-    ("ext4", "wal"): {"main.db-wal: grew, allocated"},
-    ("xfs", "truncate"): {"main.db-journal: grew", "main.db-journal: shrank; main.db: times"},
-    ("xfs", "wal"): {"main.db-wal: grew"},
-    ("btrfs", "truncate"): {
-        "main.db-journal: grew",
-        "main.db-journal: allocated",
-        "main.db-journal: shrank",
-        "main.db: times",
-    },
-    ("btrfs", "wal"): {"main.db-wal: grew, allocated"},
-    ("f2fs", "wal"): {"main.db-wal: grew, allocated"},
-    ("nilfs2", "wal"): {"main.db-wal: grew, allocated"},
-}
-
-
-def test_a_commit_is_needed_for_what_sqlite_did(lab: Laboratory, tmp_path: Path) -> None:
-    run = run_experiment(
-        lab,
-        tmp_path / "run",
-        "journal-modes",
-        *("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13"),
-        *("journal_mode=delete,truncate,wal", ALL_FILESYSTEMS),
-    )
-    for (filesystem, journal_mode), wanted in REASONS.items():
-        reasons = bill_json(run, f"{filesystem}-{journal_mode}")["reasons"]
-        assert {row["reason"] for row in reasons} == wanted, (filesystem, journal_mode)
-    for filesystem in ("ext4", "xfs", "f2fs", "nilfs2"):
-        found = " ".join(row["reason"] for row in bill_json(run, f"{filesystem}-delete")["reasons"])
-        assert "main.db-journal: created, grew" in found, filesystem
-        assert "main.db-journal: unlinked" in found, filesystem
-
+from tests.guest.experiments import few_inserts, run_experiment
 
 WAYS = {
     "o_sync": "O_SYNC write",
