@@ -1,10 +1,11 @@
 # make run    everything installed and built, then the first experiment
+# make check  formats, lints, types and the tests of units: no guest, no root, under three minutes
 # make test   everything installed and built, then every test
 # make setup  that part alone; after it the command is .venv/bin/joj
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages test-packages agent image check test-agent test-flash \
+.PHONY: help run test setup packages test-packages agent image check lint test-agent test-flash \
 	test-python format requirements clean
 
 help: ## this list
@@ -41,9 +42,14 @@ ifeq ($(shell id -u),0)
 test test-agent test-python: export JOJ_SKIPS = listed
 endif
 
-test: test-packages setup check test-flash test-agent test-python ## every check and test
+test: test-packages setup lint test-flash test-agent test-python ## every check and test
 
-check: packages ## formatting, lints and types of the three zones and setup/
+# Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/tests.
+check: lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
+	cargo test --quiet --bins
+	.venv/bin/pytest -q -n 2 jojlab tests/tidy
+
+lint: packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench
