@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
-from jojlab.analysis.run.answer import MEANS, TimeShares, answer, time_shares
+from jojlab.analysis.run.answer import MEANS, TimeShares, _same_work, answer, time_shares
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import complete
@@ -47,6 +47,11 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
 def test_means_are_fields_of_cases() -> None:
     fields = set(complete({})) | set(complete({"workload": "file-write"}))
     assert fields >= MEANS
+
+
+def test_a_key_of_the_device_is_a_means_and_the_workload_none() -> None:
+    assert _same_work({"device.erase_ns": 1}, {"device.erase_ns": 2})
+    assert not _same_work({"value_bytes": 1}, {"value_bytes": 2})
 
 
 def test_what_risks_no_more_comes_before_what_does(tmp_path: Path) -> None:
