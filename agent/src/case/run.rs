@@ -65,13 +65,7 @@ pub fn run(
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let mut configuration = configuration(&workload, &mounted, &disks)?;
     configuration["clock_source"] = clock::source()?.into();
-    mounted.sync()?;
-    disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
-    if workload.needs_cold_cache() {
-        drop_caches()?;
-    }
-    let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
-    std::thread::sleep(Duration::from_nanos(delay_ns));
+    ready(&mounted, &disks, &workload, case.seed)?;
 
     let mut observation = Observation::start(&disks, tracer)?;
     let background = Background::start(settings.background, mounted.directory())?;
@@ -88,6 +82,27 @@ pub fn run(
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let about = About { case, clock, disks: &disks, configuration };
     write_tables(about, capture, &finished, &timeline, output)
+}
+
+/// What comes between a prepared workload and its run: everything is on the devices, these have
+/// their past, the caches are as the workload needs them, and the seed's delay is over.
+///
+/// # Errors
+/// If a step fails.
+pub fn ready(
+    mounted: &Mounted,
+    disks: &[Disk],
+    workload: &Workload,
+    seed: u64,
+) -> anyhow::Result<()> {
+    mounted.sync()?;
+    disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
+    if workload.needs_cold_cache() {
+        drop_caches()?;
+    }
+    let delay_ns = ChaCha8Rng::seed_from_u64(!seed).next_u64() % START_DELAY_NS;
+    std::thread::sleep(Duration::from_nanos(delay_ns));
+    Ok(())
 }
 
 /// Empties the page cache and the caches of inodes and names of what is clean; see

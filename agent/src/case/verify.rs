@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::Completion;
 use crate::block::Tracer;
@@ -51,8 +52,9 @@ struct Target {
 
 impl Verification {
     /// Reads the record; None where it is something else, such as a case.
-    pub fn parse(json: &[u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok()
+    pub fn parse(json: &[u8]) -> Option<Result<Self, serde_json::Error>> {
+        let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(json).ok()?;
+        keys.contains_key("verify").then(|| serde_json::from_slice(json))
     }
 
     /// Makes the device and the filesystem, and runs the self-test.
@@ -123,10 +125,19 @@ mod tests {
     #[test]
     fn a_case_is_no_verification() {
         let json = br#"{"verify": {"filesystem": "xfs", "device_model": {"capacity_bytes": 1}}}"#;
-        let target = Verification::parse(json).unwrap().verify;
+        let target = Verification::parse(json).unwrap().unwrap().verify;
         assert_eq!((target.filesystem, target.partition), (Kind::Xfs, false));
         assert_eq!(target.device_model.unwrap()["capacity_bytes"], 1);
         assert!(Verification::parse(br#"{"case": {}, "seed": 1, "device_model": {}}"#).is_none());
-        assert!(Verification::parse(br#"{"verify": {"filesystem": "zfs"}}"#).is_none());
+        assert!(Verification::parse(b"{").is_none());
+    }
+
+    #[test]
+    fn a_wrong_record_says_what_is_wrong_with_it() {
+        let told = |json| Verification::parse(json).unwrap().unwrap_err().to_string();
+        let json = br#"{"verify": {"filesystem": "zfs"}}"#;
+        assert!(told(json).contains("unknown variant `zfs`"));
+        let json = br#"{"verify": {"filesystem": "xfs", "partitions": true}}"#;
+        assert!(told(json).contains("unknown field `partitions`"));
     }
 }

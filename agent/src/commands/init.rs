@@ -61,6 +61,8 @@ pub fn run() -> anyhow::Result<()> {
 fn run_case(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
     if let Some(verification) = Verification::parse(json) {
+        let verification =
+            verification.map_err(|error| WrongUse(format!("the self-test's record: {error}")))?;
         return verification.run(module, tracer, results);
     }
     if let Some(cuts) = PowerCuts::parse(json) {

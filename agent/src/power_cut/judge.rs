@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::instants::{begun, returned};
+use super::of_this_machine;
 use crate::case::words;
 use crate::errors::text;
-use crate::filesystem::mount::Mounted;
+use crate::filesystem::{FilesystemError, mount::Mounted};
 use crate::trace::rows::Transaction;
 use crate::workload::sqlite::History;
 use crate::workload::{Finished, Survived};
@@ -50,15 +51,19 @@ pub enum Expected {
 impl Expected {
     /// Looks at what is there after a power cut at `cut_ns`: opens every database, which recovers
     /// it, and finds its place in the history; or reads every file.
+    ///
+    /// # Errors
+    /// Where this machine failed to look: that says nothing of what is there.
     pub fn judge(
         &self,
-        mounted: anyhow::Result<Mounted>,
+        mounted: Result<Mounted, FilesystemError>,
         transactions: &[Transaction],
         cut_ns: i64,
-    ) -> Verdict {
+    ) -> anyhow::Result<Verdict> {
         let mounted = match mounted {
             Ok(mounted) => mounted,
-            Err(error) => return Verdict::failed(Outcome::Unmountable, &error),
+            Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
+            Err(error) => return Ok(Verdict::failed(Outcome::Unmountable, &error.into())),
         };
         let verdict = match self {
             Self::Databases { paths, history } => {
@@ -76,12 +81,17 @@ impl Expected {
                 survived.map(of_files)
             }
         };
-        let verdict =
-            verdict.unwrap_or_else(|error| Verdict::failed(Outcome::Corrupt, &error.into()));
-        match mounted.unmount() {
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(error) if of_this_machine::looking(&error) => {
+                return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
+            }
+            Err(error) => Verdict::failed(Outcome::Corrupt, &error.into()),
+        };
+        Ok(match mounted.unmount() {
             Ok(()) => verdict,
             Err(error) => Verdict::failed(Outcome::Corrupt, &error.into()),
-        }
+        })
     }
 }
 

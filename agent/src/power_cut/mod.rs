@@ -3,10 +3,12 @@
 //! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
 //! Reads the record that the lab hands over; produces power_cuts.json in the output directory.
 //!
-//! instants -> the moments; judge -> what is found after each
+//! instants -> the moments; judge -> what is found after each;
+//! of_this_machine -> what is no finding, but a failure to look
 
 mod instants;
 mod judge;
+mod of_this_machine;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +17,11 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::case::{Case, MetadataOperation, WorkloadSettings};
+use crate::case::{Case, MetadataOperation, WorkloadSettings, run::ready};
 use crate::device::disk::Disk;
 use crate::device::flash;
 use crate::errors::WrongUse;
-use crate::filesystem::{make, mount::Mounted};
+use crate::filesystem::{FilesystemError, make, mount::Mounted};
 use crate::trace::rows::Transaction;
 use crate::workload::sqlite::History;
 use crate::workload::{Observer, Workload, background};
@@ -112,7 +114,8 @@ impl PowerCuts {
             let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
             let begun = instants::begun(&recorded.transactions, instant.cut_ns);
             let mounted = mount(case, &disks);
-            let verdict = recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns);
+            let verdict =
+                recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns)?;
             cuts.push(Cut { instant, acknowledged, begun, verdict });
         }
         let found = json!({
@@ -154,7 +157,7 @@ fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
     let mounted = mount(case, disks)?;
     let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
     let configuration = workload.configuration()?;
-    mounted.sync()?;
+    ready(&mounted, disks, &workload, case.seed)?;
     disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
     workload.run(&mut Unwatched)?;
     let finished = workload.close()?;
@@ -176,12 +179,12 @@ fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
     Ok(Recorded { transactions, operation_hash, configuration, expected, end_ns })
 }
 
-fn mount(case: &Case, disks: &[Disk]) -> anyhow::Result<Mounted> {
+fn mount(case: &Case, disks: &[Disk]) -> Result<Mounted, FilesystemError> {
     let settings = &case.case;
     let journal = disks.get(1).map(Disk::node);
     let place = Path::new(MOUNT_POINT);
     let node = disks[0].node();
-    Ok(Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)?)
+    Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)
 }
 
 /// Tries until nobody has the device open.

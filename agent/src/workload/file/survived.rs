@@ -2,6 +2,8 @@
 //! operations drawn again; tells which records are older than the last write that had returned.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::failed;
@@ -30,7 +32,9 @@ pub fn survived(
     (records, record_bytes): (u64, u64),
     (returned, begun): (u64, u64),
 ) -> Result<Survived, WorkloadError> {
-    let file = std::fs::read(path).map_err(failed("read back", path))?;
+    let read_back = failed("read back", path);
+    let mut file = File::open(path).map_err(&read_back)?;
+    let file_bytes = file.metadata().map_err(&read_back)?.len();
     let wrong = |what: String| Err(WorkloadError::Contents { path: path.to_owned(), what });
     let mut writers: BTreeMap<u64, Vec<u64>> =
         (0..records).map(|record| (record, vec![INITIAL])).collect();
@@ -40,20 +44,21 @@ pub fn survived(
         }
     }
     let most = writers.last_key_value().map_or(0, |(&record, _)| record + 1) * record_bytes;
-    if file.len() as u64 > most {
-        return wrong(format!("is {} bytes long where {most} are the most", file.len()));
+    if file_bytes > most {
+        return wrong(format!("is {file_bytes} bytes long where {most} are the most"));
     }
     let mut survived = Survived::default();
     let length = usize::try_from(record_bytes).unwrap_or(usize::MAX);
-    let mut wanted = vec![0; length];
+    let (mut wanted, mut found) = (vec![0; length], Vec::with_capacity(length));
     stream.fill(&mut wanted, INITIAL);
     for (record, writers) in writers {
         // Those before this one may not be there any more.
         let settled = writers.iter().rposition(|&it| it == INITIAL || it < returned);
         let (stale, fresh) = writers.split_at(settled.unwrap_or(0));
         let is_new = writers[0] != INITIAL;
-        let begin = file.len().min(usize::try_from(record * record_bytes).unwrap_or(usize::MAX));
-        let found = &file[begin..file.len().min(begin + length)];
+        file.seek(SeekFrom::Start(record * record_bytes)).map_err(&read_back)?;
+        found.clear();
+        file.by_ref().take(record_bytes).read_to_end(&mut found).map_err(&read_back)?;
         let mut is_stale = settled.is_some() && found.len() < length;
         for (found, wanted) in
             found.chunks(Stream::SECTOR_BYTES).zip(wanted.chunks(Stream::SECTOR_BYTES))
@@ -148,6 +153,16 @@ mod tests {
         let mut strange = new;
         strange[600] ^= 1;
         assert_eq!(found(&stream, 3, &strange, (4, 4)), None);
+    }
+
+    #[test]
+    fn a_file_larger_than_memory_is_read_a_record_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let stream = stream(Access::Sequential);
+        let error = survived(&path, &stream, (3, RECORD_BYTES), (0, 0)).unwrap_err();
+        assert!(error.to_string().ends_with("is 1099511627776 bytes long where 3090 are the most"));
     }
 
     #[test]
