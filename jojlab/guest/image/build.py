@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ MKFS_PACKAGES = {
     "mkfs.xfs": "xfsprogs",
 }
 _MKE2FS_CONF = Path("/etc/mke2fs.conf")
+_SHA256 = "SHA256"
 _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
 
@@ -83,7 +84,7 @@ def build_image(
     manifest = {
         "kernel_release": package.release,
         "kernel_package_version": package.version,
-        "kernel_sha256": (kernel / "vmlinux.sha256").read_text(),
+        "kernel_sha256": hashes(kernel)["vmlinux"],
         "initramfs_sha256": hashlib.sha256(initramfs).hexdigest(),
         "agent_sha256": sha256_file(agent),
         "modules_sha256": _hashes(parts),
@@ -107,7 +108,10 @@ def qemu_version() -> str:
 
 
 def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
-    """A folder with vmlinux, vmlinux.sha256 and modules/ (`roots` and what they need)."""
+    """A folder with vmlinux, modules/ (`roots` and what they need) and SHA256, their hashes.
+
+    Every file is hashed each time, and the folder made anew where one is not what it was.
+    """
 
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
@@ -115,14 +119,39 @@ def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -
             run_tool(command, f"unpack {package.package.name}")
             packed = work / "boot" / f"vmlinuz-{package.release}"
             (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
-            (folder / "vmlinux.sha256").write_text(sha256_file(folder / "vmlinux"))
             (folder / "modules").mkdir()
             modules.collect(work, package.release, folder / "modules", roots)
+            (folder / _SHA256).write_text(json.dumps(hashes(folder), indent=1))
 
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
-    parts = " ".join(roots + modules.STRIP + parameters)
+    parts = " ".join((*roots, *modules.STRIP, *parameters, _SHA256))
     wanted = hashlib.sha256(parts.encode()).hexdigest()[:8]
-    return cache.entry("kernels", f"{package.release}_{package.version}_{wanted}", build)
+    return sound_entry(cache, f"{package.release}_{package.version}_{wanted}", build)
+
+
+def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:
+    """The kernel's folder of this key, whose files are what their hashes beside them say."""
+    folder = cache.entry("kernels", key, build)
+    if not _sound(folder):
+        cache.drop("kernels", key)
+        folder = cache.entry("kernels", key, build)
+    return folder
+
+
+def _sound(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / _SHA256).read_bytes()) == hashes(folder))
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The hash of every file in a kernel's folder, by its path in there."""
+    return {
+        str(path.relative_to(folder)): sha256_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != _SHA256
+    }
 
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
