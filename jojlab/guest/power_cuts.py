@@ -25,7 +25,7 @@ def cut_in_guest(
     cuts: int,
     icount_shift: int,
     *,
-    contents_bytes: int,
+    contents_bytes: int = 0,
     timeout_s: float,
     use_cached: bool,
     on_progress: Callable[[str], None],
