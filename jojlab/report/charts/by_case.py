@@ -58,7 +58,8 @@ def latency(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
     names = list(dict.fromkeys(row["percentile"] for row in drawn))
     data: Datasets = {}
     y = _cases(cases)
-    base = alt.Chart(vega.named(data, drawn)).encode(y=y)
+    # Where points fall together, the lowest percentile is drawn last and the one in sight.
+    base = alt.Chart(vega.named(data, drawn[::-1])).encode(y=y)
     x = alt.X(
         "ms:Q",
         title=axis,

@@ -60,7 +60,7 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> str:
         "kinds",
         "What kind of I/O",
         paragraph(
-            "Everything after the warm-up, also what was deferred. Left by count, right by bytes. "
+            "Everything after the warm-up, also what was deferred; by count, and by bytes. "
             "Who waits: the request served a call such as fsync; or only its flag REQ_SYNC says "
             "that somebody waits; or nobody does. Sequential: it begins where the last request of "
             "the device ended.",
