@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
+from jojlab.experiment.devices import expected_bytes
 from jojlab.experiment.execute import Laboratory, case_json, shift_of, todo
 from jojlab.experiment.read import Experiment
-from jojlab.guest.qemu import Machine
-from jojlab.guest.runner import canonical, result_key
+from jojlab.guest.runner import is_cached
 
 # Of 200 transactions, on one core each of a quiet machine of 2 (joj run first-look --no-cache); an
 # experiment with longer cases takes longer.
@@ -37,6 +37,10 @@ def _is_cached(lab: Laboratory, case_and_seed: tuple[Case, int]) -> bool:
     case, seed = case_and_seed
     if not lab.options.use_cache or str(case.settings["device"]) in EMULATED:
         return False
-    record = canonical(case_json(case, seed, lab.profiles))
-    machine = Machine(shift_of(case, lab.profiles))
-    return lab.cache.has(result_key(lab.image, machine, record))
+    return is_cached(
+        lab.cache,
+        lab.image,
+        case_json(case, seed, lab.profiles),
+        shift_of(case, lab.profiles),
+        expected_bytes(case.settings, lab.profiles),
+    )

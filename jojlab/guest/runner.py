@@ -130,6 +130,14 @@ def result_key(image: Image, machine: Machine, case: bytes) -> str:
     return hashlib.sha256(f"{started}\0".encode() + case).hexdigest()
 
 
+def is_cached(
+    cache: Cache, image: Image, case_json: bytes, icount_shift: int, contents_bytes: int
+) -> bool:
+    """Whether run_case, given the same, has results in the cache; they are not looked at."""
+    machine = Machine(icount_shift, memory_mib(contents_bytes))
+    return cache.has(result_key(image, machine, canonical(case_json)))
+
+
 async def _run(
     image: Image, machine: Machine, state: Path, work: Path, timeout_s: float
 ) -> dict[str, bytes]:

@@ -68,6 +68,8 @@ def test_a_case_that_does_not_fit_is_run_with_more_memory_and_kept_under_the_sam
         return runner.run_case(cache, IMAGE, b"{}", 0, tmp_path / "out", contents_bytes=MIB)
 
     assert not again().from_cache and tried == [1024, 2048, 4096]
+    assert runner.is_cached(cache, IMAGE, b"{ }", 0, MIB)
+    assert not runner.is_cached(cache, IMAGE, b"{}", 0, 1 << 30)
     assert again().from_cache and tried == [1024, 2048, 4096]
     monkeypatch.setattr(runner, "available_bytes", lambda: 0)
     cache.empty()
