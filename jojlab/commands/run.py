@@ -34,7 +34,12 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Run folder; by default runs/NAME.")
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Real time a case may take.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Real time a case may take, for each GiB of memory that its guest has.",
+        ),
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:

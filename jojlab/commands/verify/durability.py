@@ -31,7 +31,12 @@ def durability(
         bool, typer.Option("--no-cache", help="Run every case, whatever the cache holds.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Real time a case may take.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Real time a case may take, for each GiB of memory that its guest has.",
+        ),
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
