@@ -107,7 +107,8 @@ fn check(capture: &Value) {
     assert!(!kept.contains("nowhere"), "{kept}");
     let requests = capture["requests"].as_array().unwrap();
     let synced = &file(capture, "/synced")["file_id"];
-    let asked: Vec<&Value> = requests.iter().filter(|row| row["asker_file_id"] == *synced).collect();
+    let asked: Vec<&Value> =
+        requests.iter().filter(|row| row["asker_file_id"] == *synced).collect();
     assert!(asked.iter().any(|row| row["operation"] == "write"), "{asked:?}");
     assert!(asked.iter().all(|row| row["asker_call"] == "fdatasync"), "{asked:?}");
     let reasons: Vec<&str> = requests.iter().filter_map(|row| row["reason"].as_str()).collect();
