@@ -227,7 +227,9 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
         "figure,journal_mode=truncate,journal_mode=wal\nbytes_per_commit,69632.0,28672.0\n"
     )
     rows = joj("show", run.path, "--sort", "-journal_mode", "--csv").stdout.splitlines()
-    assert rows[0].startswith("case_id,status,seeds,filesystem,journal_mode,throughput_tps,")
+    assert rows[0].startswith(
+        "case_id,status,seeds,at_risk,filesystem,journal_mode,throughput_tps,"
+    )
     assert [row.split(",journal_mode=")[1][:3] for row in rows[1:]] == ["wal", "tru", "off"]
     fastest = joj("show", run.path, "--sort", "bytes_per_commit", "--json")
     assert json.loads(fastest.stdout)["cases"][0]["case"]["journal_mode"] == "wal"

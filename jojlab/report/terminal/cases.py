@@ -14,11 +14,11 @@ from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.printable import Shown
 from jojlab.report.terminal.console import new_table
-from jojlab.report.words import text
+from jojlab.report.words import hazards, text
 
 
 def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
-    """Print one figure in its own unit; a case that lacks a seed is marked."""
+    """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
     console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure])}")
     # The field across stands before its values.
     heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
@@ -27,13 +27,19 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
         shown = [
             "–"
             if cell is None
-            else text.figure(found.figure, cell[0]) + (" *" if summary.partial(cell[1]) else "")
+            else text.figure(found.figure, cell[0])
+            + (" *" if summary.partial(cell[1]) else "")
+            + (" !" if cell[1].hazards else "")
             for cell in cells
         ]
         table.add_row(*(escape("–" if v is None else str(v)) for v in key), "", *shown)
     console.print(table)
     if any(summary.partial(cell[1]) for _, cells in found.rows for cell in cells if cell):
         console.print("[yellow]*[/yellow] not every seed was measured")
+    shown_cases = [cell[1] for _, cells in found.rows for cell in cells if cell]
+    for sentence, labels in hazards.by_sentence(shown_cases).items():
+        where = hazards.named(labels, len(shown_cases))
+        console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
 
 
 def write_pivot(stream: TextIO, found: Pivot) -> None:
@@ -45,16 +51,16 @@ def write_pivot(stream: TextIO, found: Pivot) -> None:
 
 
 def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
-    """Write a line a case as CSV: its fields, its seeds, and the medians of its figures."""
+    """Write a line a case as CSV: seeds, what is at risk, fields, and the medians of figures."""
     fields = list(dict.fromkeys(name for case in cases for name in case.case))
     figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
     # A few figures have the name of a field, such as transactions.
     heads = [f"case_{name}" if name in figures else name for name in fields]
     writer = csv.writer(Shown(stream), lineterminator="\n")
-    writer.writerow(["case_id", "status", "seeds", *heads, *figures])
+    writer.writerow(["case_id", "status", "seeds", "at_risk", *heads, *figures])
     for case in cases:
         writer.writerow(
-            [case.case_id, case.status, len(case.figures.seeds)]
+            [case.case_id, case.status, len(case.figures.seeds), hazards.short(case.hazards)]
             + [case.case.get(name, "") for name in fields]
             + [case.figures.median.get(name, "") for name in figures]
         )

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.run.compare import compare
+from jojlab.analysis.run.pivot import pivot
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.report.terminal.bill import print_bill
+from jojlab.report.terminal.cases import print_pivot
 from jojlab.report.terminal.comparison import print_comparison
 from jojlab.report.terminal.console import QuietConsole, print_rows, terminal
 from jojlab.report.terminal.summary import print_case, print_summary
@@ -114,3 +116,16 @@ def test_cases_that_were_not_reached_are_told_once_and_not_by_the_thousand(tmp_p
     assert len(told) == 11
     assert told[0].startswith("pending") and "the run ended before it" in told[0]
     assert told[-1] == "pending 20 more: joj show --json names them"
+
+
+def test_a_pivot_marks_what_is_at_risk(summary: RunSummary) -> None:
+    out, printed = console()
+    risky = hazards({"journal_mode": "wal", "synchronous": "normal"})
+    cases = tuple(
+        replace(case, hazards=risky if case.label == "wal" else ()) for case in summary.cases
+    )
+    whole = replace(summary, cases=cases)
+    print_pivot(out, pivot(whole, ["filesystem", "journal_mode"], "bytes_per_commit"), whole)
+    shown = lines(printed)
+    assert shown[2].split() == ["ext4", "68", "KiB", "28", "KiB", "!"]
+    assert shown[3].startswith("! at risk WAL with synchronous NORMAL") and "(wal)" in shown[3]
