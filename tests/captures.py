@@ -60,6 +60,7 @@ class CaptureBuilder:
         self.transaction_id: int | None = None
         self.lost_events = 0
         self.incomplete_reasons: list[str] = []
+        self.more_manifest: Row = {}
         self.phases: list[Row] = []
         self.unattributed_bytes = 0
 
@@ -215,6 +216,7 @@ class CaptureBuilder:
             "unattributed_bytes": self.unattributed_bytes,
             "incomplete": bool(self.lost_events or self.unattributed_bytes),
             "incomplete_reasons": self.incomplete_reasons,
+            **self.more_manifest,
             "operation_hash": "0" * 64,
         }
         self.tables["manifest"] = [

@@ -37,9 +37,18 @@ def trace(
     duration: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="Trace for so long at most.")
     ] = None,
+    totals: Annotated[
+        bool,
+        typer.Option(
+            "--totals", help="No rows: sums of bytes by type and file, added up in the kernel."
+        ),
+    ] = False,
     ring_mib: Annotated[
-        int, typer.Option(min=1, max=1024, help="Memory for events not read yet.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            min=1, max=1024, help="Memory for events not read yet; by default by the machine's."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
 ) -> None:
     """Trace a real disk, and tell whose every byte was.
@@ -55,6 +64,7 @@ def trace(
       joj trace --device /dev/sdb --duration 60
       joj trace --device /dev/mapper/vg-root -o runs/lvm -- sync
       joj trace --pid 4711 --json
+      joj trace --totals -- fio load.fio
       joj show runs/trace; joj query runs/trace "SELECT path, size_bytes FROM files"
 
     The exit code is the command's, or 4 when it is 0 and something of the trace is missing.
@@ -84,6 +94,7 @@ def trace(
     arguments = [str(agent), "trace", "--output", str(tables), "--parent", str(os.getpid())]
     for name, value in options.items():
         arguments += [name, str(value)] if value is not None else []
+    arguments += ["--totals"] if totals else []
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []
     code = _attend(arguments)

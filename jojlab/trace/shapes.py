@@ -70,6 +70,20 @@ MANIFEST: dict[str, Any] = {
     "incomplete": bool,
     "traced": bool,
     "incomplete_reasons": [str],
+    "untimed_requests": int,
+    "totals": {
+        "exact!": bool,
+        "bios_without_rows!": int,
+        "sums!": [
+            {
+                "device!": str,
+                "operation!": str,
+                "block_type!": str,
+                "bytes!": int,
+                "bytes_without_rows!": int,
+            }
+        ],
+    },
     "phases": [{"name!": str, "begin_ns!": int, "end_ns!": int}],
 }
 

@@ -27,6 +27,7 @@
 #include "control.bpf.h"
 #include "file_state.bpf.h"
 #include "paths.bpf.h"
+#include "totals.bpf.h"
 #include "page_runs.bpf.h"
 #include "btrfs.bpf.h"
 #include "abi.bpf.h"
@@ -175,6 +176,9 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	task = current_task();
 	describe_bio(&walk->bio, bio, disk, task);
 	call_inode = describe_call(&walk->bio, task);
+	walk->counted = control.totals_alone || !has_room_for_bio();
+	if (walk->counted)
+		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->left_bytes = walk->bio.length_bytes;
 	walk->offset_bytes = 0;
 	walk->open = walk->ownerless = false;
@@ -183,14 +187,21 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		describe_runs(walk, bio, call_inode);
 	else if (walk->left_bytes)
 		describe_whole(walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
+	if (walk->counted) {
+		__sync_fetch_and_add(&control.counted_bios, 1);
+		if (walk->open)
+			count_run(walk);
+		walk->busy = 0;
+		return 0;
+	}
 	if (walk->ownerless || operation > REQ_OP_WRITE ||
 	    (walk->open && walk->run.magic == BLOCK_DEVICE_MAGIC))
 		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->bio.has_run = walk->open;
 	if (walk->open)
-		send(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
+		send_of_bio(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
 	else
-		send(&walk->bio, sizeof(walk->bio), &control.lost_bios);
+		send_of_bio(&walk->bio, sizeof(walk->bio), &control.lost_bios);
 	walk->busy = 0;
 	return 0;
 }
@@ -211,7 +222,7 @@ int BPF_PROG(call_entered, struct pt_regs *registers, long number)
 	__u32 role, flags = 0;
 	struct call call;
 
-	if (!control.enabled)
+	if (!control.enabled || control.totals_alone)
 		return 0;
 	end_unmounting();
 	if (!may_have_role(number))
@@ -273,7 +284,7 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 	struct call call;
 	__u32 role;
 
-	if (!control.enabled || !may_have_role(registers->orig_ax))
+	if (!control.enabled || control.totals_alone || !may_have_role(registers->orig_ax))
 		return 0;
 	call = call_of(current_task(), registers->orig_ax);
 	role = role_of(call, registers);

@@ -198,6 +198,40 @@ struct request_record {
 	__u64 origin;
 };
 
+/*
+ * What the bytes of a bio are counted under that gets no record: the facts by which user space
+ * tells the block type of a run, as it does of a run_record's, and the file. The totals are so
+ * exact where rows are missing.
+ */
+struct total_key {
+	__u64 end_io;
+	__u64 buffer_end_io;
+	__u64 operations;		/* as in run_record */
+	__u64 inode;			/* ANY_FILE where there were too many */
+	__u64 detail;			/* the tree of Btrfs, or the area of F2FS' meta inode */
+	char holder[8];
+	char comm[16];			/* of ext4's thread that zeroes inode tables alone */
+	__u32 device;
+	__u32 partition_device;
+	__u32 operation;
+	__u32 run_flags;
+	__u32 magic;
+	__u32 filesystem;
+	__u32 generation;
+	__u32 mode;
+	__u8 journal_block_type;
+	__u8 kernel_thread;
+	__u8 padding[6];
+};
+
+#define ANY_FILE (~0ULL)
+#define F2FS_AREA_BITS 21	/* segments of 2 MiB: its areas begin at one */
+
+struct total {
+	__u64 runs;
+	__u64 bytes;
+};
+
 enum enabled {
 	DISABLED = 0,
 	ENABLED = 1,
@@ -241,12 +275,18 @@ struct control {
 	__u64 renames;
 	/* Likewise: runs that the kernel skipped, and another program took over. */
 	__u64 caught_runs;
+	/* Likewise: bios in the totals that have no record; runs that got no place there. */
+	__u64 counted_bios;
+	__u64 lost_totals;
+	/* Written by user space: no records but names of files, only totals. */
+	__u64 totals_alone;
 };
 
 /* Written by user space before the programs are loaded: the verifier knows them. */
 struct settings {
 	__u32 has_rdonly_cast;		/* what read.bpf.h may use */
 	__u32 ring_chunks;		/* a power of two */
+	__u64 kept_bytes;		/* of the ring, for bios that have begun to be told of */
 };
 
 /* The ring of ring.bpf.h; both ends have a cache line of their own, and its neighbour. */
@@ -266,7 +306,8 @@ _Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 b
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
-_Static_assert(sizeof(struct control) == 224, "control is written as 224 bytes");
+_Static_assert(sizeof(struct control) == 248, "control is written as 248 bytes");
+_Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
 _Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
 
 #endif

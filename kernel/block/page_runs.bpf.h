@@ -11,7 +11,6 @@
 #define PAGE_BYTES (1U << PAGE_SHIFT)
 #define PAGE_SIZE_OF_STRUCT bpf_core_type_size(struct page)
 
-#define F2FS_MAGIC 0xf2f52010
 #define BLOCK_DEVICE_MAGIC 0x62646576
 
 #define BTRFS_BTREE_INODE 1	/* BTRFS_BTREE_INODE_OBJECTID */
@@ -21,32 +20,6 @@
 #define BTRFS_OWNER_OFFSET 88	/* btrfs_header.owner */
 
 #define WALK_LIMIT (1 << 16)	/* steps; a bio of 4 GiB in folios of 64 KiB */
-
-/*
- * A bio on its way to user space: its record, the run that is open or was the last, which is sent
- * with it, and where the walk over its pages is. Per CPU and in a map: a program and all it calls
- * have 512 bytes of stack. What is in a map the verifier takes for unknown, and rightly here: that
- * of 6.1 follows a callback of bpf_loop through its first call only, and removes as dead what only
- * later calls would reach.
- */
-struct walk {
-	struct bio_record bio;
-	struct run_record run;
-	__u64 vectors;
-	__u32 index, done_bytes, left_bytes, offset_bytes;
-	__u64 fallback_inode;	/* file of pages without one: see fallback_flag */
-	__u32 fallback_flag;	/* RUN_FROM_CALL or RUN_COMPRESSED */
-	__u32 busy;
-	__u64 mapping;		/* of the open run */
-	bool open, ownerless;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct walk);
-} walks SEC(".maps");
 
 /* What decides whether a step continues the open run. */
 struct piece {
@@ -86,8 +59,10 @@ static __always_inline struct run_record *begin_run(struct walk *walk, __u32 fla
 {
 	struct run_record *run = &walk->run;
 
-	if (walk->open)
-		send(run, sizeof(*run), &control.lost_runs);
+	if (walk->open && walk->counted)
+		count_run(walk);
+	else if (walk->open)
+		send_of_bio(run, sizeof(*run), &control.lost_runs);
 	__builtin_memset(run, 0, sizeof(*run));
 	run->kind = RECORD_RUN;
 	run->serial = walk->bio.serial;

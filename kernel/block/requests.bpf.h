@@ -17,7 +17,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 	__u32 number, bio_count = 0;
 	__u64 time_ns, origin = 0;
 
-	if (!control.enabled || !disk)
+	if (!control.enabled || control.totals_alone || !disk)
 		return;
 	number = disk_number(disk);
 	if (!is_traced(number))
@@ -31,7 +31,7 @@ static __always_inline void send_request(struct request *request, __u32 kind, __
 		else
 			origin = request->start_time_ns;
 	}
-	record = reserve(sizeof(*record), &control.lost_requests);
+	record = reserve(sizeof(*record), settings.kept_bytes, &control.lost_requests);
 	if (!record)
 		return;
 	record->kind = kind;
@@ -52,9 +52,9 @@ struct question {
 };
 
 /*
- * Asked by user space of a request that was issued long ago: nobody holds it, so that the device was
- * done with it, though no program ran then. A kernel may refuse to run programs while a certain
- * process runs (docs/live-tracing.md).
+ * Asked by user space of a request that was issued long ago: nobody holds it, so that the device
+ * was done with it, though no program ran then. A kernel may refuse to run programs while a
+ * certain process runs (docs/live-tracing.md).
  */
 SEC("syscall")
 int request_is_free(struct question *question)
@@ -98,7 +98,7 @@ static __always_inline void send_bio_end(struct bio *bio)
 {
 	struct request_record record = { .kind = RECORD_BIO_END };
 
-	if (!control.enabled)
+	if (!control.enabled || control.totals_alone)
 		return;
 	record.device = disk_number(bio->bi_bdev->bd_disk);
 	if (!is_traced(record.device))

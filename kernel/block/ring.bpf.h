@@ -12,6 +12,9 @@
  * that begins there may run into the chunk's slack: none is ever in two pieces. A length of 0 is a
  * record that is not whole yet; user space leaves what it has read as zeros. Stores are seen in
  * their order on x86_64, the only one that calls.bpf.h knows.
+ *
+ * A part of the ring is kept for bios that are being told of: their runs and they themselves leave
+ * whole, or not at all, and are counted then (totals.bpf.h). All else is lost before that part is.
  */
 #ifndef JOJ_RING_BPF_H
 #define JOJ_RING_BPF_H
@@ -35,20 +38,27 @@ struct {
 
 _Static_assert(CHUNK_BYTES + CHUNK_SLACK_BYTES == 69888, "chunks are read every 69888 bytes");
 
-static __always_inline bool has_room(__u64 head, __u32 size)
+/* Room for SIZE bytes, and KEPT more. */
+static __always_inline bool has_room(__u64 head, __u32 size, __u64 kept)
 {
 	__u64 tail = *(volatile __u64 *)&ring.tail;
 
-	return head + size - tail <= (__u64)settings.ring_chunks << CHUNK_BITS;
+	return head + size + kept - tail <= (__u64)settings.ring_chunks << CHUNK_BITS;
+}
+
+/* A bio may begin to be told of. */
+static __always_inline bool has_room_for_bio(void)
+{
+	return has_room(*(volatile __u64 *)&ring.head, 0, settings.kept_bytes);
 }
 
 /* Somebody else got the place we had in mind. */
-__noinline __u64 claim_again(__u32 size)
+__noinline __u64 claim_again(__u32 size, __u64 kept)
 {
 	for (int count = 0; count < CLAIMS_LIMIT; count++) {
 		__u64 head = *(volatile __u64 *)&ring.head;
 
-		if (!has_room(head, size))
+		if (!has_room(head, size, kept))
 			break;
 		if (__sync_val_compare_and_swap(&ring.head, head, head + size) == head)
 			return head;
@@ -56,17 +66,20 @@ __noinline __u64 claim_again(__u32 size)
 	return NO_ROOM;
 }
 
-/* Room for a record of SIZE bytes; it must be published. Counts in LOST that there is none. */
-static __always_inline void *reserve(__u32 size, __u64 *lost)
+/*
+ * Room for a record of SIZE bytes, with KEPT more left; it must be published. Counts in LOST that
+ * there is none.
+ */
+static __always_inline void *reserve(__u32 size, __u64 kept, __u64 *lost)
 {
 	__u32 need = sizeof(word) + ((size + 7) & ~7U), chunk;
 	__u64 head = *(volatile __u64 *)&ring.head, claimed = head;
 	char *begin = NULL;
 
-	if (!has_room(head, need))
+	if (!has_room(head, need, kept))
 		claimed = NO_ROOM;
 	else if (__sync_val_compare_and_swap(&ring.head, head, head + need) != head)
-		claimed = claim_again(need);
+		claimed = claim_again(need, kept);
 	if (claimed != NO_ROOM) {
 		chunk = claimed >> CHUNK_BITS & (settings.ring_chunks - 1);
 		begin = bpf_map_lookup_elem(&records, &chunk);
@@ -85,10 +98,9 @@ static __always_inline void publish(void *record, __u32 size)
 	((volatile word *)record)[-1] = size;
 }
 
-/* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
-static __always_inline void send(const void *record, __u32 size, __u64 *lost)
+static __always_inline void send_keeping(const void *record, __u32 size, __u64 kept, __u64 *lost)
 {
-	word *to = reserve(size, lost);
+	word *to = reserve(size, kept, lost);
 
 	if (!to)
 		return;
@@ -98,10 +110,22 @@ static __always_inline void send(const void *record, __u32 size, __u64 *lost)
 	publish(to, size);
 }
 
+/* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
+static __always_inline void send(const void *record, __u32 size, __u64 *lost)
+{
+	send_keeping(record, size, settings.kept_bytes, lost);
+}
+
+/* Likewise, of a bio that has_room_for_bio() was asked for: it may use what is kept. */
+static __always_inline void send_of_bio(const void *record, __u32 size, __u64 *lost)
+{
+	send_keeping(record, size, 0, lost);
+}
+
 /* Sends a record of any size up to CHUNK_SLACK_BYTES less its length. */
 static __always_inline bool send_long(const void *record, __u32 size, __u64 *lost)
 {
-	void *to = reserve(size, lost);
+	void *to = reserve(size, settings.kept_bytes, lost);
 
 	if (!to)
 		return false;

@@ -120,7 +120,7 @@ static __always_inline void take_uring_request(const unsigned long long *argumen
 	__u64 request = 0;
 	__u32 call;
 
-	if (!control.enabled)
+	if (!control.enabled || control.totals_alone)
 		return;
 	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
 	bpf_probe_read_kernel(&request, sizeof(request), arguments);
@@ -158,7 +158,7 @@ int BPF_PROG(uring_completed, void *ring, void *request)
 {
 	struct name_record record = { .kind = RECORD_NAME, .flags = NAME_OVER };
 
-	if (!control.enabled)
+	if (!control.enabled || control.totals_alone)
 		return 0;
 	record.call = same_sync((__u64)request);
 	if (record.call) {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -89,3 +90,66 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     written = [row for row in read(tables).requests if row["operation"] == "write"]
     assert 1000 < len(written) < 8000
     assert os.path.exists(disk)
+    # The bytes of all are there: those without rows were added up in the kernel.
+    totals = json.loads(kept["totals"])
+    assert totals == found["totals"] and totals["exact"]
+    (sum_of_all,) = totals["sums"]
+    data = sum(row["length_bytes"] for row in written if row["block_type"] == "data")
+    without = sum_of_all.pop("bytes_without_rows")
+    name = Path(disk).name
+    assert sum_of_all == {
+        "device": name, "operation": "write", "block_type": "data", "bytes": 8000 * 4096
+    }  # fmt: skip
+    assert data <= 8000 * 4096 - without and without >= 1000 * 4096
+    assert without == sum(line["bytes"] for line in totals["without_rows"])
+
+
+def test_totals_alone_are_those_that_rows_add_up_to(bench: Bench) -> None:
+    """The same writes, once with rows and once without: by operation, type, kind and file."""
+    bench.make("mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK")
+    work = """
+import os
+for name in ("rows.db", "rows.db-journal", "note"):
+    with open(name, "wb") as file:
+        file.write(b"x" * 40960); file.flush(); os.fsync(file.fileno())
+"""
+
+    def traced(name: str, *options: str) -> dict[str, Any]:
+        command = [bench.agent, "trace", "--directory", bench.directory, "--json", *options]
+        output = ("--output", bench.folder / name)
+        program = ("--", sys.executable, "-c", work)
+        answer = subprocess.run(
+            [*command, *output, *program],
+            cwd=bench.directory,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return dict(json.loads(answer.stdout))
+
+    found = traced("totals", "--totals")
+    assert found["requests"] == 0 and found["lost_events"] == 0 and found["rows"] == []
+    totals = found["totals"]
+    assert totals["exact"]
+    data = {
+        (line["file"], line["file_kind"]): line["bytes"]
+        for line in totals["without_rows"]
+        if (line["operation"], line["block_type"]) == ("write", "data")
+    }
+    assert data == {
+        ("/rows.db", "db"): 40960,
+        ("/rows.db-journal", "db-journal"): 40960,
+        ("/note", "other"): 40960,
+    }
+    # Each fsync commits to ext4's journal: a descriptor, a commit block and some copies.
+    types = {(row["operation"], row["block_type"]): row for row in totals["sums"]}
+    assert types["write", "fs-journal"]["bytes"] >= 3 * 3 * 4096
+    assert all(row["bytes"] == row["bytes_without_rows"] for row in totals["sums"])
+    assert "unknown" not in {row["block_type"] for row in totals["sums"]}
+    # With rows: the sums are those of the rows.
+    found = traced("rows")
+    assert found["totals"]["exact"] and found["totals"]["without_rows"] == []
+    for row in found["totals"]["sums"]:
+        key = ("operation", "block_type")
+        lines = [line for line in found["rows"] if all(line[k] == row[k] for k in key)]
+        assert row["bytes"] == sum(line["bytes"] for line in lines) and lines

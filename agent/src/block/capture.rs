@@ -10,12 +10,14 @@ use super::classify::{Class, Owner, classify};
 use super::files::Files;
 use super::files::file_kind::FileKinds;
 use super::program::symbols::Symbols;
+use super::records::counted::Counted;
 use super::records::decode::{DecodeError, decode};
 use super::records::kernel::BLOCK_DEVICE_MAGIC;
 use super::records::{Bio, Record, Run};
 use super::requests::gaps::Gaps;
 use super::requests::{Disk, Joiner};
 use super::surroundings::Surroundings;
+use super::totals::{Sums, Totals};
 use crate::trace::rows;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
@@ -70,6 +72,7 @@ pub struct Assembler {
     files: Files,
     causes: Causes,
     joiner: Joiner,
+    sums: Sums,
 }
 
 impl Assembler {
@@ -89,6 +92,7 @@ impl Assembler {
             files: Files::with_kinds(kinds),
             causes: Causes::new(disks.keys().copied().collect(), surroundings),
             joiner: Joiner::new(disks.clone(), settled_ns),
+            sums: Sums::default(),
         }
     }
 
@@ -158,8 +162,25 @@ impl Assembler {
         for (run, _) in runs.iter().filter(|(_, class)| class.owner == Owner::Inode) {
             self.files.see_run(run, bio.time_ns);
         }
+        for (run, class) in &runs {
+            self.sums.add(&bio, class, run.length_bytes);
+        }
         let cause = self.causes.of(&bio, &runs);
         self.joiner.queue(bio, runs, cause);
+    }
+
+    /// The sums of all bios, those among them that were counted without records.
+    pub fn totals(&mut self, counted: &[Counted], symbols: &Symbols) -> Totals {
+        for each in counted {
+            let device = each.bio.partition_device;
+            let layout = self
+                .layouts
+                .entry(device)
+                .or_insert_with(|| (self.surroundings.read_layout)(device));
+            let class = classify(&each.bio, &each.run, symbols, layout);
+            self.sums.add_counted(each, &class, &self.files);
+        }
+        self.sums.totals(|device| self.joiner.name_of(device))
     }
 
     /// A filesystem is on a traced disk. What is new may have been made just now, so that the

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::block::{FileKinds, Tracer};
+use crate::block::{FileKinds, Totals, Tracer};
 use crate::device::disks::{self, Disks};
 use crate::device::layers::Layer;
 use crate::device::number;
@@ -18,7 +18,9 @@ use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
 use crate::tracing::output::Output;
+use crate::tracing::room::Room;
 use crate::tracing::summary::Summary;
+use crate::tracing::totals;
 use crate::tracing::until::{End, Until};
 
 /// Something is missing from the tables, though the command went well.
@@ -28,13 +30,13 @@ const INCOMPLETE: u8 = 4;
 const ROUND_REQUESTS: usize = 16_384;
 const ROUND: Duration = Duration::from_secs(10);
 
-/// How long records may wait in the ring: long when nothing comes, short when it fills.
-const SHORT: Duration = Duration::from_millis(2);
+/// How long records may wait to be looked at: longer when nothing comes. Where much waits, it is
+/// done at once.
 const USUAL: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_millis(100);
-const FILLING: f64 = 0.1;
+const MUCH_BYTES: usize = 8 << 20;
 
-/// Of our own process, as nice(1) counts: ahead of whoever computes.
+/// Of the thread that makes rows when it is late, as nice(1) counts: ahead of whoever computes.
 const PRIORITY: i32 = -15;
 
 /// The command line of `trace`.
@@ -62,9 +64,13 @@ pub struct Arguments {
     /// End, and keep what was seen, when the process of this number ends, which started this one
     #[arg(long)]
     parent: Option<i32>,
-    /// Size of the ring buffer in MiB, a power of two
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    ring_mib: u32,
+    /// Size of the ring buffer in MiB, a power of two [default: what suits the machine]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    ring_mib: Option<u32>,
+    /// Keep no rows, but add bytes up in the kernel, by file: for more than a machine can keep up
+    /// with
+    #[arg(long)]
+    totals: bool,
     /// Print what was seen as JSON on standard output
     #[arg(long)]
     json: bool,
@@ -109,21 +115,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let numbers: Vec<u32> = disks.numbers.iter().copied().collect();
     let lives: BTreeMap<u32, Option<String>> =
         numbers.iter().map(|&disk| (disk, disks::life(disk))).collect();
-    let mut tracer = Tracer::load((arguments.ring_mib << 20).next_power_of_two())?;
+    let room = Room::here(arguments.ring_mib);
+    let mut tracer = Tracer::load(room.ring)?;
     kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
     let mut until = Until::new(arguments.pid, arguments.duration)?;
     arguments.parent.map(parent::end_with).transpose()?;
     let output = arguments.output.as_ref().map(|folder| open(folder, arguments, &disks));
-    let mut session = Session { output: output.transpose()?, summary: Summary::default() };
-    let begun = tracer.start_live(&numbers).map_err(Into::into);
+    let output = output.transpose()?;
+    let (summary, totals) = (Summary::default(), Totals::default());
+    let mut session = Session { output, summary, totals, room, hurries: false };
+    let begun = tracer.start_live(&numbers, room.backlog, arguments.totals).map_err(Into::into);
     if let Err(error) = begun.and_then(|()| until.run(&arguments.command)) {
         session.output.into_iter().for_each(Output::abandon);
         return Err(error);
     }
-    // After the command has started, which keeps its own. Whoever reads the ring too late loses
-    // events, and a busy machine is where that happens; nothing is lost if we may not.
-    let _ = rustix::process::setpriority_process(None, PRIORITY);
     let end = session.watch(&mut tracer, &mut until)?;
+    session.catch_up(&mut tracer)?;
     tracer.rest()?;
     let reasons = session.finish(&mut tracer, &lives)?;
     session.print(arguments.json, &mut tracer, &reasons)?;
@@ -134,10 +141,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 struct Session {
     output: Option<Output>,
     summary: Summary,
+    totals: Totals,
+    room: Room,
+    /// Making rows goes before other work of the machine.
+    hurries: bool,
 }
 
 impl Session {
-    /// Empties the ring until the end comes.
+    /// Makes rows of what comes until the end does.
     fn watch(&mut self, tracer: &mut Tracer, until: &mut Until) -> anyhow::Result<End> {
         let mut round = Instant::now();
         let mut pause = USUAL;
@@ -145,19 +156,42 @@ impl Session {
             if let Some(end) = until.wait(pause)? {
                 return Ok(end);
             }
-            let fill = tracer.fill();
-            pause = match fill {
-                fill if fill > FILLING => SHORT,
-                fill if fill > 0.0 => USUAL,
-                _ => LONG.min(pause * 2),
-            };
+            let backlog = tracer.backlog_bytes();
+            self.hurry(backlog);
             let kept = tracer.digest()?;
+            pause = match tracer.backlog_bytes() {
+                MUCH_BYTES.. => Duration::ZERO,
+                _ if backlog > 0 => USUAL,
+                _ => LONG.min(pause.max(USUAL) * 2),
+            };
             if kept >= ROUND_REQUESTS || tracer.is_crowded() || round.elapsed() >= ROUND {
                 tracer.notice_modules()?;
                 self.write(tracer)?;
                 round = Instant::now();
             }
         }
+    }
+
+    /// The machine's own work goes first, until so much waits for us that it may be lost.
+    fn hurry(&mut self, backlog: usize) {
+        let limit = self.room.backlog / if self.hurries { 16 } else { 4 };
+        if self.hurries != (backlog > limit) {
+            self.hurries = !self.hurries;
+            // Of this thread (setpriority(2), NOTES); it goes on as it is if it may not.
+            let priority = if self.hurries { PRIORITY } else { 0 };
+            let _ = rustix::process::setpriority_process(None, priority);
+        }
+    }
+
+    /// Makes rows of what waits, before the last of it is waited for.
+    fn catch_up(&mut self, tracer: &mut Tracer) -> anyhow::Result<()> {
+        tracer.end();
+        while tracer.backlog_bytes() > MUCH_BYTES {
+            if tracer.digest()? >= ROUND_REQUESTS {
+                self.write(tracer)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the rows that are finished, and writes them.
@@ -180,6 +214,7 @@ impl Session {
         self.write(tracer)?;
         let (lost_events, gaps) = tracer.missing()?;
         let mut reasons = gaps.reasons(lost_events);
+        self.totals = tracer.totals()?;
         for (disk, life) in lives.iter().filter(|(disk, life)| disks::life(**disk) != **life) {
             let what = if life.is_some() { "went away or became another" } else { "had no size" };
             reasons.push(format!("disk {} {what} while it was traced", number::text(*disk)));
@@ -188,6 +223,7 @@ impl Session {
             let (own_requests, own_bytes) = (self.summary.own_requests, self.summary.own_bytes);
             output.note("own_requests", json!(own_requests));
             output.note("own_bytes", json!(own_bytes));
+            output.note("totals", json!(self.totals));
             output.manifest(lost_events, &gaps, &reasons)?;
         }
         Ok(reasons)
@@ -200,10 +236,14 @@ impl Session {
         if as_json {
             let mut json = self.summary.json(lost_events, &gaps);
             json["incomplete_reasons"] = json!(reasons);
+            json["totals"] = json!(self.totals);
             print(json)?;
             return Ok(());
         }
         say(self.summary.text(lost_events, &gaps).trim_end());
+        if let Some(text) = totals::text(&self.totals) {
+            say(text.trim_end());
+        }
         for reason in reasons {
             say(format_args!("incomplete: {reason}"));
         }

@@ -176,7 +176,7 @@ impl Summary {
 }
 
 /// A path for a terminal: whoever names a file could else command it (as jojlab/printable.py).
-fn printable(path: &str) -> String {
+pub fn printable(path: &str) -> String {
     let shown = |c: char| match u32::from(c) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
         0x7f..0xa0 => '\u{fffd}',

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jojlab.trace.run_tables import RunTables, rows_of
 
@@ -16,6 +18,8 @@ class Completeness:
     unattributed_bytes: int = 0
     # In the words of the agent, which also compares the trace with the device's own counters.
     reasons: tuple[str, ...] = ()
+    # What is told of complete captures too: times that were not seen, bytes that have no rows.
+    notes: tuple[str, ...] = ()
 
     @property
     def incomplete(self) -> bool:
@@ -31,14 +35,20 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
     """
     counts: dict[str, dict[str, int]] = {}
     reasons: dict[str, dict[str, None]] = {}
+    notes: dict[str, list[str]] = {}
     names = ("lost_events", "unattributed_bytes")
-    keys = [*names, "incomplete_reasons"]
+    keys = [*names, "incomplete_reasons", "untimed_requests", "totals"]
     manifest = tables.manifest.filter(tables.manifest.key.isin(keys))
     rows = manifest.select("case_id", "seed", "key", "value").order_by("case_id", "seed", "key")
     for row in rows_of(rows):
         value = json.loads(row["value"])
         if row["key"] == "incomplete_reasons":
             reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
+        elif row["key"] == "untimed_requests":
+            words = f"{value} requests are complete at a time that was not seen"
+            notes.setdefault(row["case_id"], []).extend([words] if value else [])
+        elif row["key"] == "totals":
+            notes.setdefault(row["case_id"], []).extend(_without_rows(value))
         else:
             count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
             count[row["key"]] += int(value)
@@ -48,9 +58,22 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
             count["lost_events"],
             max(count["unattributed_bytes"], shown.get(case_id, 0)),
             tuple(reasons.get(case_id, ())),
+            tuple(notes.get(case_id, ())),
         )
         for case_id, count in counts.items()
     }
+
+
+def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the sums of a live tracing are (docs/live-tracing.md), where rows are missing."""
+    if bios := totals["bios_without_rows"]:
+        known = "exact" if totals["exact"] else "the least that they can be"
+        yield f"{bios} bios have no rows in requests and page_runs; the sums of all are {known}:"
+        for each in totals["sums"]:
+            yield (
+                f"{each['device']} {each['operation']} {each['block_type']}: {each['bytes']} "
+                f"bytes, {each['bytes_without_rows']} of them without rows"
+            )
 
 
 def _unknown_bytes(tables: RunTables) -> dict[str, int]:

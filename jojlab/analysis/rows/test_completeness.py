@@ -38,6 +38,24 @@ def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     assert missing.incomplete and missing.reasons == (reason,)
 
 
+def test_what_has_no_rows_or_no_time_is_told_and_lacks_nothing(tmp_path: Path) -> None:
+    case = {"journal_mode": "wal"}
+    run = RunFolder.create(
+        tmp_path / "run", experiment={}, seeds=[1], cases=[("a", case)], fingerprint={}
+    )
+    builder = wal_capture(case, 1, transactions=2)
+    total = {"device": "sda", "operation": "write", "block_type": "data"}
+    sums = [{**total, "bytes": 8192, "bytes_without_rows": 4096}]
+    totals = {"exact": True, "bios_without_rows": 1, "sums": sums}
+    builder.more_manifest = {"untimed_requests": 3, "totals": totals}
+    run.add_capture("a", 1, builder.write(tmp_path / "made"))
+    missing = completeness(open_tables(run))["a"]
+    assert not missing.incomplete
+    assert missing.notes[0].startswith("1 bios have no rows") and "exact" in missing.notes[0]
+    assert missing.notes[1] == "sda write data: 8192 bytes, 4096 of them without rows"
+    assert missing.notes[2].startswith("3 requests are complete at a time")
+
+
 def test_a_failed_case_is_unfinished_a_skipped_one_is_not(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     assert summarise(run).unfinished == ()

@@ -177,6 +177,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "lost_events": case.missing.lost_events,
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
+                "notes": list(case.missing.notes),
                 "hazards": [hazard_json(each) for each in case.hazards],
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),

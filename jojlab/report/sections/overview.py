@@ -30,11 +30,13 @@ def warnings(summary: RunSummary) -> str:
         failed[_MOST_FAILED:] = [
             f"and {more} more: under How it was measured, Cases without figures"
         ]
+    notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (
         banner("bad", "Incomplete: these numbers lack something", lost)
         + banner("bad", "Cases without an answer", failed)
         + banner("bad", "Cases that lack a seed: their medians are of the others", lacking)
+        + banner("warn", "Not all that was traced has rows and times", notes)
         + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
     )
 

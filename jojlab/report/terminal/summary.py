@@ -91,6 +91,8 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
             )
             for reason in missing.reasons:
                 console.print(f"           {escape(reason)}")
+        for note in missing.notes:
+            console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
         if case.status not in ("ok", "pending"):
             console.print(
                 f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"

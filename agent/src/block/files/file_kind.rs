@@ -12,7 +12,7 @@ use super::glob::Glob;
 pub const NONE: &str = "none";
 /// The kind of a directory, which its name does not tell.
 pub const DIRECTORY: &str = "directory";
-const OTHER: &str = "other";
+pub const OTHER: &str = "other";
 /// Of a request whose page runs differ.
 const MIXED: &str = "mixed";
 

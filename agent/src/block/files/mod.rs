@@ -203,6 +203,12 @@ impl Files {
         self.keys.get(&number).and_then(|key| self.stories.get(key)).map_or("", last_path)
     }
 
+    /// Kind and path of any file heard of, as last known.
+    pub fn kind_and_path(&self, key: Key) -> (&'static str, &str) {
+        let story = self.stories.get(&key);
+        story.map_or((file_kind::OTHER, ""), |story| (self.kind_of(story), last_path(story)))
+    }
+
     /// The path of any file heard of, as last known.
     pub fn path_of(&self, key: Key) -> &str {
         self.stories.get(&key).map_or("", last_path)

@@ -1,20 +1,23 @@
 //! The BPF object behind safe calls: load, attach, the mapped control block, the ring.
 //! The only file that talks to libbpf.
 
+mod drain;
+mod object;
 mod ring;
 pub mod symbols;
+pub mod totals;
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null_mut};
 
 use libbpf_sys as bpf;
 
+use drain::Drain;
+use object::{Link, Object, check, failed};
 use ring::{CHUNK_BYTES, Ends, Ring};
 use symbols::Symbols;
-
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
 
 /// Why the programs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,14 +32,6 @@ pub enum ProgramError {
 
 /// How the names end of programs that take over where another was skipped (within.bpf.h).
 const TAKES_OVER: &[u8] = b"_within";
-
-/// Programs for a tracepoint that not every kernel has, each with the function that says that it is
-/// there (DECLARE_TRACE of include/linux/tracepoint.h).
-const OPTIONAL: [(&CStr, &str); 3] = [
-    (c"uring_submitted", "__traceiter_io_uring_submit_req"),
-    (c"uring_submitted_before", "__traceiter_io_uring_submit_sqe"),
-    (c"uring_completed", "__traceiter_io_uring_complete"),
-];
 
 /// enum enabled of event.h.
 const OFF: u32 = 0;
@@ -75,26 +70,31 @@ struct Control {
     session: u64,
     renames: u64,
     caught_runs: u64,
+    counted_bios: u64,
+    lost_totals: u64,
+    totals_alone: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 224);
+const _: () = assert!(size_of::<Control>() == 248);
+
+/// Of the ring, for each processor: what the runs of a bio may need, and the bio.
+const KEPT_BYTES: u64 = 32 << 10;
 
 /// struct settings of kernel/block/event.h: what the verifier knows.
 #[repr(C)]
 struct Settings {
     has_rdonly_cast: u32,
     ring_chunks: u32,
+    kept_bytes: u64,
 }
 
 /// The loaded and attached programs.
 pub struct Program {
     // Dropped in this order: what refers to the object before the object.
     _links: Vec<Link>,
-    ring: Ring,
+    drain: Drain,
     control: NonNull<Control>,
     object: Object,
-    /// What the ring gave: (length u32, record) one after the other.
-    collected: Vec<u8>,
 }
 
 impl Program {
@@ -114,7 +114,11 @@ impl Program {
         // SAFETY: `records` is a map of the open object, which is not loaded yet.
         check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_chunks) })?;
         let has_rdonly_cast = symbols.address("bpf_rdonly_cast") != 0;
-        let settings = Settings { has_rdonly_cast: has_rdonly_cast.into(), ring_chunks };
+        // SAFETY: no argument; a count, or a negative error.
+        let processors = unsafe { bpf::libbpf_num_possible_cpus() }.max(1) as u64;
+        let kept_bytes = (processors * KEPT_BYTES).min(u64::from(ring_bytes) / 4);
+        let has_rdonly_cast = has_rdonly_cast.into();
+        let settings = Settings { has_rdonly_cast, ring_chunks, kept_bytes };
         let place = object.value(c".rodata.settings", size_of::<Settings>())?;
         // SAFETY: the section holds just the struct settings, and is writable until loaded.
         unsafe { place.cast().write(settings) };
@@ -128,17 +132,15 @@ impl Program {
         let ring = Ring::map(records, ends, ring_chunks)
             .map_err(|source| failed("map the ring of", source))?;
         let links = object.attach()?;
-        let collected = Vec::new();
-        let mut program = Program { _links: links, ring, control, object, collected };
+        let mut program = Program { _links: links, drain: Drain::new(ring), control, object };
         program.set_addresses(symbols);
         Ok(program)
     }
 
-    /// Records that did not fit in the ring since the programs were loaded.
+    /// Records that did not fit in the ring since the programs were loaded; where totals alone are
+    /// asked for, bios need none.
     pub fn lost_records(&self) -> u64 {
-        // SAFETY: the map stays mapped while the object lives; the programs may change counters
-        // meanwhile, so the read is volatile.
-        let control = unsafe { self.control.as_ptr().read_volatile() };
+        let control = self.control();
         let lost = [
             control.lost_bios,
             control.lost_runs,
@@ -146,8 +148,26 @@ impl Program {
             control.lost_syncs,
             control.lost_requests,
             control.lost_changes,
+            if control.totals_alone == 0 { control.counted_bios } else { 0 },
         ];
         lost.iter().sum()
+    }
+
+    /// Bios that are in the totals and have no record, since the programs were loaded.
+    pub fn counted_bios(&self) -> u64 {
+        self.control().counted_bios
+    }
+
+    /// Bios, and runs of bios, that are neither in a record nor in the totals.
+    pub fn untold_runs(&self) -> u64 {
+        let control = self.control();
+        control.lost_bios + control.lost_runs + control.lost_totals
+    }
+
+    fn control(&self) -> Control {
+        // SAFETY: the map stays mapped while the object lives; the programs may change counters
+        // meanwhile, so the read is volatile.
+        unsafe { self.control.as_ptr().read_volatile() }
     }
 
     /// Times since the load that the kernel did not run a program because the program was running
@@ -163,9 +183,7 @@ impl Program {
             // SAFETY: the object is loaded; a null program asks for the first.
             program = unsafe { bpf::bpf_object__next_program(self.object.0.as_ptr(), program) };
             if program.is_null() {
-                // SAFETY: as in lost_records.
-                let control = unsafe { self.control.as_ptr().read_volatile() };
-                return Ok(sum.saturating_sub(control.caught_runs));
+                return Ok(sum.saturating_sub(self.control().caught_runs));
             }
             // SAFETY: `program` is of this object, whose names end in NUL.
             let name = unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) };
@@ -207,11 +225,12 @@ impl Program {
         result == 0 && options.retval == 1
     }
 
-    /// Traces these disks (major << 20 | minor) from now on.
+    /// Traces these disks (major << 20 | minor) from now on; with totals alone, no bio has records.
     ///
     /// # Errors
     /// If there are more than `DISKS_LIMIT`.
-    pub fn switch_on(&mut self, disks: &[u32]) -> Result<(), ProgramError> {
+    pub fn switch_on(&mut self, disks: &[u32], totals_alone: bool) -> Result<(), ProgramError> {
+        self.forget_totals()?;
         let control = self.control.as_ptr();
         let mut places = [0; DISKS_LIMIT];
         let first = places.get_mut(..disks.len()).ok_or(ProgramError::Disks(disks.len()))?;
@@ -221,6 +240,7 @@ impl Program {
         unsafe {
             (&raw mut (*control).disks).write_volatile(places);
             (&raw mut (*control).unmounting).write_volatile(0);
+            (&raw mut (*control).totals_alone).write_volatile(totals_alone.into());
             let session = &raw mut (*control).session;
             session.write_volatile(session.read_volatile() + 1);
             (&raw mut (*control).enabled).write_volatile(ON);
@@ -267,118 +287,29 @@ impl Program {
 
     /// Bytes waiting in the ring.
     pub fn waiting_bytes(&self) -> usize {
-        self.ring.waiting_bytes()
+        self.drain.waiting_bytes()
     }
 
     /// Moves what waits in the ring to memory of ours.
     pub fn collect(&mut self) {
-        self.ring.read(&mut self.collected);
+        self.drain.collect();
     }
 
-    /// Gives what was collected, and begins anew.
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.collected)
-    }
-}
-
-struct Object(NonNull<bpf::bpf_object>);
-
-impl Object {
-    fn open() -> Result<Self, ProgramError> {
-        let bytes = OBJECT.as_ptr().cast();
-        // SAFETY: OBJECT is a valid byte range that outlives the call, which copies it.
-        let object = unsafe { bpf::bpf_object__open_mem(bytes, OBJECT.len() as _, null()) };
-        NonNull::new(object).map(Object).ok_or_else(|| last_error("open"))
+    /// A piece of what was collected, the oldest.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        self.drain.take()
     }
 
-    fn map(&self, name: &CStr) -> Result<*mut bpf::bpf_map, ProgramError> {
-        // SAFETY: the object is open and the name ends in NUL.
-        let map = unsafe { bpf::bpf_object__find_map_by_name(self.0.as_ptr(), name.as_ptr()) };
-        NonNull::new(map).map(NonNull::as_ptr).ok_or_else(|| last_error("find a map of"))
+    /// Bytes collected and not taken.
+    pub fn collected_bytes(&self) -> usize {
+        self.drain.read_bytes()
     }
 
-    /// The memory of a section of global variables, of at least `size` bytes.
-    fn value(&self, section: &CStr, size: usize) -> Result<NonNull<c_void>, ProgramError> {
-        let map = self.map(section)?;
-        let mut actual = 0;
-        // SAFETY: `map` is of this object.
-        let value = unsafe { bpf::bpf_map__initial_value(map, &mut actual) };
-        match NonNull::new(value) {
-            Some(value) if actual as usize >= size => Ok(value),
-            _ => Err(last_error("map the variables of")),
-        }
+    /// Has a thread of its own collect, unless so many bytes are not taken.
+    ///
+    /// # Errors
+    /// If none can be started.
+    pub fn collect_by_itself(&mut self, limit_bytes: usize) -> Result<(), ProgramError> {
+        self.drain.start(limit_bytes).map_err(|source| failed("read the ring of", source))
     }
-
-    /// Does not load the programs whose tracepoint this kernel has not.
-    fn leave_out(&self, symbols: &Symbols) -> Result<(), ProgramError> {
-        for (name, tracepoint) in OPTIONAL {
-            // SAFETY: the object is open, and the name ends in NUL.
-            let program =
-                unsafe { bpf::bpf_object__find_program_by_name(self.0.as_ptr(), name.as_ptr()) };
-            let program = NonNull::new(program).ok_or_else(|| last_error("find a program of"))?;
-            let is_there = symbols.address(tracepoint) != 0;
-            // SAFETY: `program` is of this object, which is not loaded yet.
-            let result = unsafe { bpf::bpf_program__set_autoload(program.as_ptr(), is_there) };
-            check("choose the programs of", result)?;
-        }
-        Ok(())
-    }
-
-    fn attach(&self) -> Result<Vec<Link>, ProgramError> {
-        let mut links = Vec::new();
-        let mut program = null_mut();
-        loop {
-            // SAFETY: the object is loaded; a null program asks for the first.
-            program = unsafe { bpf::bpf_object__next_program(self.0.as_ptr(), program) };
-            if program.is_null() {
-                return Ok(links);
-            }
-            // SAFETY: `program` is of this object.
-            let (is_loaded, kind) =
-                unsafe { (bpf::bpf_program__autoload(program), bpf::bpf_program__type(program)) };
-            // One that is asked has nothing to be attached to.
-            if !is_loaded || kind == bpf::BPF_PROG_TYPE_SYSCALL {
-                continue;
-            }
-            // SAFETY: `program` is of this loaded object.
-            let link = unsafe { bpf::bpf_program__attach(program) };
-            links.push(Link(NonNull::new(link).ok_or_else(|| last_error("attach"))?));
-        }
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers to the object any more: it is the last field dropped.
-        unsafe { bpf::bpf_object__close(self.0.as_ptr()) }
-    }
-}
-
-struct Link(NonNull<bpf::bpf_link>);
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        // SAFETY: the link is ours and dropped once. It can only fail to detach what is gone.
-        unsafe { bpf::bpf_link__destroy(self.0.as_ptr()) };
-    }
-}
-
-fn check(step: &'static str, result: c_int) -> Result<(), ProgramError> {
-    if result >= 0 {
-        return Ok(());
-    }
-    Err(failed(step, io::Error::from_raw_os_error(-result)))
-}
-
-fn last_error(step: &'static str) -> ProgramError {
-    failed(step, io::Error::last_os_error())
-}
-
-fn failed(step: &'static str, source: io::Error) -> ProgramError {
-    let remedy = match source.kind() {
-        io::ErrorKind::PermissionDenied => "run as root (CAP_BPF and CAP_PERFMON are needed)",
-        io::ErrorKind::NotFound => "the kernel needs BTF: /sys/kernel/btf/vmlinux",
-        _ => "libbpf's messages above say what the kernel refused",
-    };
-    ProgramError::Step { step, source, remedy }
 }

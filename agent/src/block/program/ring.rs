@@ -71,12 +71,13 @@ impl Ring {
         head.load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Relaxed)) as usize
     }
 
-    /// Appends (length u32, record) of every record that is whole by now, in their order.
-    pub fn read(&mut self, into: &mut Vec<u8>) {
+    /// Appends (length u32, record) of every record that is whole by now, in their order, up to
+    /// about `limit_bytes` at a time.
+    pub fn read(&mut self, into: &mut Vec<u8>, limit_bytes: usize) {
         let head = self.ends().head.load(Ordering::Acquire);
         let mut tail = self.ends().tail.load(Ordering::Relaxed);
         let mut given_back = tail;
-        while tail < head {
+        while tail < head && into.len() < limit_bytes {
             let place = self.place(tail);
             // SAFETY: positions are multiples of 8, so that the length is in the chunk, and
             // aligned. The program that writes it does so last of all.
@@ -112,6 +113,9 @@ impl Ring {
         unsafe { self.chunks.add(chunk as usize * CHUNK_STRIDE + offset as usize) }
     }
 }
+
+// SAFETY: what it points to is mapped for the whole process, and it is the only one to read there.
+unsafe impl Send for Ring {}
 
 impl Drop for Ring {
     fn drop(&mut self) {
@@ -185,11 +189,11 @@ mod tests {
         let (first, second) = (writer.reserve(48).unwrap(), writer.reserve(8).unwrap());
         Writer::publish(second, &[2; 8]);
         let mut bytes = Vec::new();
-        writer.ring.read(&mut bytes);
+        writer.ring.read(&mut bytes, usize::MAX);
         assert!(bytes.is_empty());
         assert_eq!(writer.ring.waiting_bytes(), 56 + 16);
         Writer::publish(first, &[1; 48]);
-        writer.ring.read(&mut bytes);
+        writer.ring.read(&mut bytes, usize::MAX);
         assert_eq!(split(&bytes), [vec![1; 48], vec![2; 8]]);
         assert_eq!(writer.ring.waiting_bytes(), 0);
     }
@@ -204,7 +208,7 @@ mod tests {
         }
         assert_eq!(count, CHUNK_BYTES as usize / 4008);
         let mut bytes = Vec::new();
-        writer.ring.read(&mut bytes);
+        writer.ring.read(&mut bytes, usize::MAX);
         assert_eq!(split(&bytes).len(), count);
         assert!(writer.reserve(4000).is_some());
     }
@@ -225,10 +229,10 @@ mod tests {
                     sent.push(record);
                 }
                 if read == 0 {
-                    writer.ring.read(&mut bytes);
+                    writer.ring.read(&mut bytes, usize::MAX);
                 }
             }
-            writer.ring.read(&mut bytes);
+            writer.ring.read(&mut bytes, usize::MAX);
             prop_assert_eq!(split(&bytes), sent);
         }
     }

@@ -1,5 +1,6 @@
 //! The records of the attribution program (kernel/block/event.h), typed.
 
+pub mod counted;
 pub mod decode;
 mod fields;
 pub mod kernel;

@@ -25,6 +25,7 @@ use drafts::{Draft, DraftRun};
 use flush_askers::FlushAskers;
 use gaps::Gaps;
 use pieces::{Part, Piece, Pieces};
+pub use queued_bio::operation_name;
 use queued_bio::{FLUSH, QueuedBio};
 
 /// A disk that is traced.
@@ -209,9 +210,14 @@ impl Joiner {
     fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
         rows::Request {
             request_id: self.first_id + self.drafts.len() as i64,
-            device: self.disks.get(&request.device).map(|it| it.name.clone()).unwrap_or_default(),
+            device: self.name_of(request.device),
             ..queued_bio::row(request, bios)
         }
+    }
+
+    /// The kernel's name of a disk that is traced.
+    pub fn name_of(&self, device: u32) -> String {
+        self.disks.get(&device).map(|disk| disk.name.clone()).unwrap_or_default()
     }
 
     /// A request that may be of a bio queued before the tracing began, or after it ended.

@@ -126,7 +126,7 @@ fn bio_count(request: &Request, tied: usize) -> i64 {
 }
 
 /// As schema/requests.toml spells it.
-fn operation_name(operation: u32) -> &'static str {
+pub fn operation_name(operation: u32) -> &'static str {
     match operation {
         OPERATION_READ => "read",
         OPERATION_WRITE => "write",

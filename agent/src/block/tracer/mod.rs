@@ -5,22 +5,25 @@
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.
 
+mod unseen;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
 use super::files::Files;
 use super::files::file_kind::FileKinds;
 use super::program::symbols::{Symbols, SymbolsError};
 use super::program::{Program, ProgramError};
+use super::records::counted::Counted;
 use super::records::decode::DecodeError;
 use super::requests::Disk;
 use super::requests::gaps::Gaps;
 use super::surroundings::{MountWatch, Surroundings, device_name};
-use crate::device::{iostats, layers::Layer, number};
+use super::totals::Totals;
+use crate::device::{layers::Layer, number};
 use crate::trace::rows;
 
 /// Why a disk cannot be traced.
@@ -36,9 +39,6 @@ pub enum TracerError {
     Disk { path: String, source: std::io::Error },
 }
 
-/// What is still queued when a tracing ends, or not yet complete, is waited for this long.
-const REST: Duration = Duration::from_secs(2);
-
 /// Requests issued this soon after the begin may be of bios queued before it.
 const SETTLED_NS: u64 = 2_000_000_000;
 
@@ -48,8 +48,8 @@ const LATE_NS: u64 = 60_000_000_000;
 /// A request that takes so long is asked about, as often as that.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
-/// What is not complete after this part of `REST` is asked about too.
-const ASKED: Duration = Duration::from_millis(50);
+/// Pieces of records, a MiB each, that `digest` ties up at a time: some 20,000 requests.
+const PIECES: usize = 8;
 
 /// Files that are kept in memory: some 60 MB.
 const FILES_KEPT: usize = 131_072;
@@ -73,6 +73,10 @@ pub struct Tracer {
     skipped_end: Option<u64>,
     /// When requests that take long were asked about.
     asked_ns: u64,
+    totals_alone: bool,
+    /// Bios counted, and runs that were not, up to the last `start`.
+    counted_before: u64,
+    untold_before: u64,
 }
 
 impl Tracer {
@@ -97,6 +101,9 @@ impl Tracer {
             skipped_before: 0,
             skipped_end: None,
             asked_ns: 0,
+            totals_alone: false,
+            counted_before: 0,
+            untold_before: 0,
         })
     }
 
@@ -114,11 +121,19 @@ impl Tracer {
         self.kinds = Rc::new(kinds);
     }
 
-    /// Begins to trace disks that others use.
+    /// Begins to trace disks that others use. The ring is emptied by a thread of its own, unless
+    /// more than `backlog_bytes` wait for `digest`. With `totals_alone`, there will be no rows.
     ///
     /// # Errors
-    /// As `start`.
-    pub fn start_live(&mut self, disks: &[u32]) -> Result<(), TracerError> {
+    /// As `start`, and if there can be no thread.
+    pub fn start_live(
+        &mut self,
+        disks: &[u32],
+        backlog_bytes: usize,
+        totals_alone: bool,
+    ) -> Result<(), TracerError> {
+        self.program.collect_by_itself(backlog_bytes)?;
+        self.totals_alone = totals_alone;
         self.start_at(disks, now_ns() + SETTLED_NS)
     }
 
@@ -132,7 +147,9 @@ impl Tracer {
         self.assembler = Some(Assembler::new(&known, Surroundings::here(), kinds, settled_ns));
         self.skipped_before = self.program.skipped_runs()?;
         self.skipped_end = None;
-        self.program.switch_on(disks)?;
+        self.counted_before = self.program.counted_bios();
+        self.untold_before = self.program.untold_runs();
+        self.program.switch_on(disks, self.totals_alone)?;
         Ok(())
     }
 
@@ -155,9 +172,9 @@ impl Tracer {
         self.program.waiting_bytes() > self.ring_bytes / 2
     }
 
-    /// The part of the ring that is full, from 0 to 1.
-    pub fn fill(&self) -> f64 {
-        self.program.waiting_bytes() as f64 / self.ring_bytes as f64
+    /// Bytes of records that nobody has looked at.
+    pub fn backlog_bytes(&self) -> usize {
+        self.program.waiting_bytes() + self.program.collected_bytes()
     }
 
     /// Moves the records out of the ring.
@@ -165,46 +182,43 @@ impl Tracer {
         self.program.collect();
     }
 
-    /// Moves the records out of the ring, and ties them up; gives how many requests wait
+    /// Moves the records out of the ring, and ties some of them up; gives how many requests wait
     /// to be taken.
     ///
     /// # Errors
     /// If a record is damaged.
     pub fn digest(&mut self) -> Result<usize, TracerError> {
-        self.feed()?;
+        // What is left is what the thread that empties the ring has a limit for.
+        if self.program.collected_bytes() == 0 {
+            self.drain();
+        }
+        self.feed(PIECES)?;
         let now_ns = now_ns();
-        if now_ns - self.asked_ns >= OVERDUE_NS {
+        if now_ns - self.asked_ns >= OVERDUE_NS && self.backlog_bytes() == 0 {
             self.asked_ns = now_ns;
             self.ask(now_ns - OVERDUE_NS)?;
         }
         Ok(self.assembler.as_ref().map_or(0, Assembler::kept))
     }
 
-    fn feed(&mut self) -> Result<(), TracerError> {
-        self.drain();
-        let bytes = self.program.take();
-        let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
-            assembler.read_mounts();
-        }
-        for record in capture::decode_all(&bytes) {
-            assembler.feed(record?, &self.symbols);
+    /// Ties up so many pieces of what was moved out of the ring.
+    fn feed(&mut self, pieces: usize) -> Result<(), TracerError> {
+        for _ in 0..pieces {
+            let Some(bytes) = self.program.take() else { break };
+            let Some(assembler) = &mut self.assembler else { continue };
+            if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
+                assembler.read_mounts();
+            }
+            for record in capture::decode_all(&bytes) {
+                assembler.feed(record?, &self.symbols);
+            }
         }
         Ok(())
     }
 
-    /// Asks the kernel about requests that were issued before a time and not seen to complete.
-    fn ask(&mut self, before_ns: u64) -> Result<(), TracerError> {
-        let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        let mut overdue = assembler.joiner().overdue(before_ns);
-        overdue.retain(|it| self.program.is_request_free(it.address));
-        if !overdue.is_empty() {
-            // One that completed just now was seen to, and its record came before it was free.
-            self.feed()?;
-        }
-        let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        overdue.into_iter().for_each(|it| assembler.joiner().end_unseen(it));
-        Ok(())
+    fn feed_all(&mut self) -> Result<(), TracerError> {
+        self.drain();
+        self.feed(usize::MAX)
     }
 
     /// The rows that are finished, and those of files that are forgotten now.
@@ -245,6 +259,21 @@ impl Tracer {
         Ok((lost + assembler.orphans(), Gaps { skipped_runs, ..assembler.gaps() }))
     }
 
+    /// The sums of all bios, at the end of the tracing.
+    ///
+    /// # Errors
+    /// If the kernel does not hand them out.
+    pub fn totals(&mut self) -> Result<Totals, TracerError> {
+        let sums = self.program.totals()?;
+        let counted = sums.iter().map(|sum| Counted::decode(&sum.key, sum.runs, sum.bytes));
+        let counted: Vec<Counted> = counted.collect();
+        let untold = self.program.untold_runs() - self.untold_before + self.skipped_runs()?;
+        let Some(assembler) = &mut self.assembler else { return Ok(Totals::default()) };
+        let totals = assembler.totals(&counted, &self.symbols);
+        let bios_without_rows = self.program.counted_bios() - self.counted_before;
+        Ok(Totals { exact: untold == 0, bios_without_rows, ..totals })
+    }
+
     fn skipped_runs(&self) -> Result<u64, TracerError> {
         let now = self.skipped_end.map_or_else(|| self.program.skipped_runs(), Ok)?;
         Ok(now - self.skipped_before)
@@ -263,39 +292,6 @@ impl Tracer {
         self.program.switch_off();
     }
 
-    /// Takes no new bio, and waits for those under way to be complete.
-    ///
-    /// # Errors
-    /// As `digest`.
-    pub fn rest(&mut self) -> Result<(), TracerError> {
-        self.program.switch_to_ending();
-        self.digest()?;
-        let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        assembler.end();
-        let begin = Instant::now();
-        while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
-            std::thread::sleep(Duration::from_millis(5));
-            self.digest()?;
-            if begin.elapsed() > ASKED {
-                self.ask(now_ns())?;
-            }
-        }
-        self.believe_disks();
-        self.end_skipping()
-    }
-
-    /// A disk that has nothing to do is done with what we saw issued: the only other witness of a
-    /// driver that takes bios.
-    fn believe_disks(&mut self) {
-        let Some(assembler) = &mut self.assembler else { return };
-        for disk in assembler.joiner().busy_disks() {
-            let folder = format!("/sys/dev/block/{}", number::text(disk));
-            if iostats::is_at_rest(Path::new(&folder)) {
-                assembler.joiner().end_all_unseen(disk);
-            }
-        }
-    }
-
     /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.
     ///
     /// # Errors
@@ -303,7 +299,7 @@ impl Tracer {
     pub fn finish(&mut self) -> Result<Capture, TracerError> {
         self.stop();
         self.end_skipping()?;
-        self.digest()?;
+        self.feed_all()?;
         let lost = self.program.lost_records();
         let skipped_runs = self.skipped_runs()?;
         let lost_events = lost - std::mem::replace(&mut self.lost_before, lost) + skipped_runs;

@@ -1,0 +1,120 @@
+//! Bytes by disk, operation and block type, of every bio: of those with records as they come, and
+//! of those that the programs counted because the ring had no room for them, or nobody wanted
+//! records. Exact where tables have missing rows.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::classify::{BlockType, Class, Owner};
+use super::files::{Files, file_kind, run_key};
+use super::records::Bio;
+use super::records::counted::{ANY_FILE, Counted};
+use super::records::kernel::OPERATION_MASK;
+use super::requests::operation_name;
+
+/// The file of those that were too many to keep apart.
+const FURTHER: &str = "(further files)";
+
+/// By the disk's number, the operation, and the block type.
+type Key = (u32, &'static str, BlockType);
+
+/// The sums so far.
+#[derive(Debug, Default)]
+pub struct Sums {
+    sums: BTreeMap<Key, Sum>,
+    lines: BTreeMap<(Key, &'static str, String), (u64, u64)>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Sum {
+    bytes: u64,
+    bytes_without_rows: u64,
+}
+
+/// One sum (schema/manifest.toml, totals).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Total {
+    pub device: String,
+    pub operation: &'static str,
+    pub block_type: &'static str,
+    /// Of bios that were queued.
+    pub bytes: u64,
+    /// Of these, bytes of bios that have no rows in requests and page_runs.
+    pub bytes_without_rows: u64,
+}
+
+/// What of one file was counted without rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CountedFile {
+    pub operation: &'static str,
+    pub block_type: &'static str,
+    pub file_kind: &'static str,
+    pub file: String,
+    pub runs: u64,
+    pub bytes: u64,
+}
+
+/// All of a tracing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Nothing is missing from the sums.
+    pub exact: bool,
+    /// Bios that were counted and have no rows.
+    pub bios_without_rows: u64,
+    pub sums: Vec<Total>,
+    /// Where rows are missing, or there are none: whose their bytes were.
+    pub without_rows: Vec<CountedFile>,
+}
+
+impl Sums {
+    /// A run of a bio that has records.
+    pub fn add(&mut self, bio: &Bio, class: &Class, bytes: u32) {
+        self.sums.entry(key(bio, class)).or_default().bytes += u64::from(bytes);
+    }
+
+    /// What was counted without records, as the rules say.
+    pub fn add_counted(&mut self, counted: &Counted, class: &Class, files: &Files) {
+        let key = key(&counted.bio, class);
+        let sum = self.sums.entry(key).or_default();
+        sum.bytes += counted.bytes;
+        sum.bytes_without_rows += counted.bytes;
+        let (kind, path) = match class.owner {
+            Owner::Inode if counted.run.inode == ANY_FILE => (file_kind::OTHER, FURTHER),
+            Owner::Inode => files.kind_and_path(run_key(&counted.run)),
+            _ => (file_kind::NONE, ""),
+        };
+        let line = self.lines.entry((key, kind, path.to_owned())).or_default();
+        *line = (line.0 + counted.runs, line.1 + counted.bytes);
+    }
+
+    /// The sums as they are told; `name` gives a disk's.
+    pub fn totals(&self, name: impl Fn(u32) -> String) -> Totals {
+        let total = |(&(device, operation, block_type), sum): (&Key, &Sum)| Total {
+            device: name(device),
+            operation,
+            block_type: block_type.as_str(),
+            bytes: sum.bytes,
+            bytes_without_rows: sum.bytes_without_rows,
+        };
+        let mut without_rows: Vec<CountedFile> = self
+            .lines
+            .iter()
+            .map(|(((_, operation, block_type), file_kind, file), &(runs, bytes))| CountedFile {
+                operation,
+                block_type: block_type.as_str(),
+                file_kind,
+                file: file.clone(),
+                runs,
+                bytes,
+            })
+            .collect();
+        without_rows.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+        let sums = self.sums.iter().map(total).collect();
+        Totals { sums, without_rows, ..Totals::default() }
+    }
+}
+
+fn key(bio: &Bio, class: &Class) -> Key {
+    (bio.device, operation_name(bio.flags & OPERATION_MASK), class.block_type)
+}
