@@ -6,6 +6,8 @@ FOUND = {
     "bytes": 8192,
     "reasons": [],
     "complaints": [],
+    "did": ["buffered", "direct"],
+    "left_out": {},
 }
 
 
@@ -13,6 +15,14 @@ def test_a_clean_verdict_is_neither_wrong_nor_incomplete() -> None:
     verdict = Verdict.of("ext4", FOUND)
     assert not verdict.wrong and not verdict.incomplete
     assert verdict.row()["bytes"] == 8192
+
+
+def test_what_was_done_and_left_out_is_told() -> None:
+    refused = {"swapped": "swapon: Invalid argument (os error 22)"}
+    verdict = Verdict.of("nilfs2", {**FOUND, "left_out": refused})
+    assert verdict.row()["did"] == ("buffered", "direct")
+    assert verdict.row()["left_out"] == refused
+    assert not verdict.incomplete
 
 
 def test_each_count_that_matters_shows() -> None:

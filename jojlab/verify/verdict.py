@@ -41,13 +41,24 @@ class Verdict:
     addresses: Addresses = field(default_factory=Addresses)
     # Bytes written by block type; `discard` beside them.
     types: Mapping[str, int] = field(default_factory=dict)
+    # The steps of the workload that were done; what was left out of them, and why.
+    did: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, filesystem: str, found: Mapping[str, Any]) -> Verdict:
         """Take over what the agent printed."""
         counts = {name: int(found[name]) for name in COLUMNS if name in found}
         reasons, complaints = tuple(found["reasons"]), tuple(found["complaints"])
-        return cls(filesystem, counts, reasons, complaints, types=found.get("types", {}))
+        return cls(
+            filesystem,
+            counts,
+            reasons,
+            complaints,
+            types=found.get("types", {}),
+            did=tuple(found["did"]),
+            left_out=found["left_out"],
+        )
 
     def with_addresses(self, addresses: Addresses) -> Verdict:
         """Add what the tools of the filesystem said."""
@@ -65,6 +76,8 @@ class Verdict:
             "address_wrong_bytes": len(self.addresses.wrong) * SECTOR,
             "sources": ", ".join(self.addresses.sources),
             "addresses_missing": self.addresses.missing,
+            "did": self.did,
+            "left_out": self.left_out,
         }
 
     @property

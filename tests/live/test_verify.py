@@ -63,5 +63,6 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
         assert row[name] == 0, printed
     # The bulk of what was written was really compared; SQLite's shared memory is not known.
     assert row["checked_bytes"] > 1 << 20 and row["uncheckable_bytes"] < 200_000
+    assert len(row["did"]) == 14 and list(row["left_out"]) == ["swapped"]
     if not row["addresses_missing"]:
         assert row["address_checked_bytes"] > 1 << 20

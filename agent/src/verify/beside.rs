@@ -14,6 +14,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::recorded::Recorded;
 
+/// Why a step was left out; None where it was done.
+pub type LeftOut = Option<String>;
+
 const PAGE: usize = 4096;
 const SWAP_PAGES: usize = 1024;
 const SWAPPED_BYTES: usize = 2 << 20;
@@ -23,7 +26,7 @@ const TRIMMED_BYTES: usize = 1 << 20;
 const FITRIM: libc::c_ulong = 0xc018_5879;
 
 /// A folder, a hard link, and symbolic links: one fits in an inode, the other does not.
-pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
     let folder = directory.join("folder");
     fs::create_dir(&folder)?;
     fs::hard_link(directory.join("buffered"), folder.join("hard"))?;
@@ -33,15 +36,16 @@ pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
     symlink(&target, folder.join("long"))?;
     recorded.write("/folder/long", 0, target.as_bytes());
     File::open(&folder)?.sync_all()?;
-    Ok(File::open(directory)?.sync_all()?)
+    File::open(directory)?.sync_all()?;
+    Ok(None)
 }
 
 /// A file gets another name through io_uring, where the kernel lets us, and is not met again.
-pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
     let mut ring = match IoUring::new(1) {
         Ok(ring) => ring,
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-            return Ok(());
+            return Ok(Some(format!("io_uring: {error}")));
         }
         Err(error) => return Err(error).context("io_uring"),
     };
@@ -61,11 +65,16 @@ pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> 
     if result < 0 {
         return Err(std::io::Error::from_raw_os_error(-result)).context("renaming by io_uring");
     }
-    Ok(folder.sync_all()?)
+    folder.sync_all()?;
+    Ok(None)
 }
 
-/// Memory is swapped out to a file, where the filesystem lets one be used for that.
-pub fn swapped(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+/// Memory is swapped out to a file, where the filesystem lets one be used for that. Only in a
+/// guest: elsewhere another's memory could be swapped out to it.
+pub fn swapped(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
+    if std::process::id() != 1 {
+        return Ok(Some("not on a machine of others, whose memory it would take".to_owned()));
+    }
     let path = directory.join("swap");
     let file =
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -82,14 +91,15 @@ pub fn swapped(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> 
         let error = std::io::Error::last_os_error();
         // NILFS2 has no address that stays.
         let is_refused = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
-        return if is_refused { Ok(()) } else { Err(error).context("swapon") };
+        let reason = || Some(format!("swapon: {error}"));
+        return if is_refused { Ok(reason()) } else { Err(error).context("swapon") };
     }
     let pushed = push_out();
     // SAFETY: as above.
     let off = unsafe { libc::swapoff(name.as_ptr()) };
     let error = std::io::Error::last_os_error();
     pushed.context("paging out")?;
-    if off == 0 { Ok(()) } else { Err(error).context("swapoff") }
+    if off == 0 { Ok(None) } else { Err(error).context("swapoff") }
 }
 
 /// union swap_header (include/linux/swap.h) of version 1, as mkswap(8) writes it.
@@ -116,7 +126,7 @@ fn push_out() -> rustix::io::Result<()> {
 }
 
 /// A file is deleted, and what is free is discarded (fstrim(8)) where the disk can.
-pub fn trimmed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> {
+pub fn trimmed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
     let path = directory.join("trimmed");
     let bytes: Vec<u8> = (0..TRIMMED_BYTES).map(|at| (at / 512) as u8 | 1).collect();
     let file = File::create_new(&path)?;
@@ -134,6 +144,21 @@ pub fn trimmed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<()> 
         if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
             return Err(error).context("FITRIM");
         }
+        return Ok(Some(format!("FITRIM: {error}")));
     }
-    Ok(())
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorded = Recorded::default();
+        let left_out = swapped(folder.path(), &mut recorded).unwrap();
+        assert!(left_out.unwrap().starts_with("not on a machine of others"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -44,6 +44,10 @@ pub struct Verdict {
     /// Durable sectors of stamped files that were never seen as their data.
     pub missing_bytes: u64,
     pub lost_events: u64,
+    /// The steps of the workload that were done, in order.
+    pub did: Vec<&'static str>,
+    /// What was left out of them, and why: this machine or filesystem cannot do it.
+    pub left_out: BTreeMap<&'static str, String>,
     /// Why the capture is incomplete.
     pub reasons: Vec<String>,
     /// The first that was wrong.
@@ -81,6 +85,8 @@ pub fn check(capture: &Capture, log: &Log, nodes: &[PathBuf]) -> anyhow::Result<
     let mut verdict = Verdict {
         lost_events: capture.lost_events,
         reasons: capture.gaps.reasons(capture.lost_events),
+        did: log.did.clone(),
+        left_out: log.left_out.clone(),
         ..Verdict::default()
     };
     add_up(capture, &mut verdict);

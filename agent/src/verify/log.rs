@@ -1,6 +1,6 @@
 //! What the workload knows of its own writes, which is all that the check believes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -91,6 +91,10 @@ pub struct Log {
     pub known: Vec<Known>,
     /// What was written without stamps, most of it by SQLite.
     pub recorded: Recorded,
+    /// The steps that were done, in order.
+    pub did: Vec<&'static str>,
+    /// What was left out, and why.
+    pub left_out: BTreeMap<&'static str, String>,
 }
 
 impl Log {

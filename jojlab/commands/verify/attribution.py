@@ -146,6 +146,9 @@ def _print(verdicts: list[Verdict], skipped: dict[str, str], failed: dict[str, s
             print(f"{verdict.filesystem}: addresses by {', '.join(addresses.sources)}")
         if addresses.missing:
             print(f"{verdict.filesystem}: addresses not checked: {addresses.missing}")
+        print(f"{verdict.filesystem}: done: {', '.join(verdict.did)}")
+        for step, reason in verdict.left_out.items():
+            print(f"{verdict.filesystem}: left out: {step}: {reason}")
         for line in (*verdict.complaints, *verdict.reasons):
             print(f"{verdict.filesystem}: {line}")
     for name, reason in skipped.items():
