@@ -179,8 +179,11 @@ def test_a_process_or_a_time_ends_it(loop: Loop, tmp_path: Path) -> None:
 
 
 def test_the_tracers_own_writes_are_told_apart(loop: Loop) -> None:
-    # It writes for the first time after ten seconds.
-    command = "dd if=/dev/zero of=w bs=4096 count=50 oflag=direct,dsync status=none; sleep 13"
+    # It writes for the first time after ten seconds, and a segment is there once it is synced.
+    command = (
+        "dd if=/dev/zero of=w bs=4096 count=50 oflag=direct,dsync status=none;"
+        "until ls here/captures/trace/seed-0/requests/*.parquet; do sleep 0.1; done >&2 2>/dev/null"
+    )
     answer = trace(loop, "-o", "here", "--json", "--", "sh", "-c", command)
     assert answer.returncode == 0, (answer.stdout, answer.stderr)
     assert "on a traced disk" in answer.stderr

@@ -159,14 +159,23 @@ fn nothing_outside_is_touched() {
 
 #[test]
 fn an_error_of_the_machine_ends_all_threads() {
-    // As after an error: who waits for a turn goes on, and makes no call.
-    let folder = Folder::new(SCRIPT.as_bytes());
+    // The second thread waits for its turn on the same file, the third for a quarter of an hour.
+    let folder = Folder::new(
+        b"1 0 open \"/d/full\" O_WRONLY 5\n1 1 write 5 10\n2 2 write 5 10\n\
+          3 900000000 access \"/b\" -1\n",
+    );
     let mut replay = folder.prepare().unwrap();
-    replay.stage.turns.end();
-    replay.run(&mut NotedPhases::default()).unwrap();
-    let finished = replay.close();
-    assert_eq!(self::replay(&finished)["calls"], 11);
-    assert_eq!(self::replay(&finished)["written_bytes"], 0);
+    // A write to it fails with ENOSPC (full(4)).
+    std::fs::remove_dir_all(folder.directory().join("d")).unwrap();
+    std::os::unix::fs::symlink("/dev", folder.directory().join("d")).unwrap();
+    let error = replay.run(&mut NotedPhases::default()).unwrap_err();
+    let Some(WorkloadError::File { step, source, .. }) = error.downcast_ref() else {
+        panic!("{error:#}")
+    };
+    assert_eq!(step, "line 2 of the script, write");
+    assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
+    assert!(replay.stage.turns.has_ended());
+    assert_eq!(self::replay(&replay.close())["written_bytes"], 0);
 }
 
 #[test]
