@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jojlab.analysis.figures.journal_writes import first_journal_writes
 from jojlab.analysis.figures.latency import PERCENTILES, percentiles
-from jojlab.analysis.figures.nand_writes import NAND_FIGURES, nand_writes
+from jojlab.analysis.figures.nand_writes import DEVICES, NAND_FIGURES, nand_writes
 from jojlab.analysis.figures.throughput import throughput
 from jojlab.analysis.rows.billed import billed_pieces
 from jojlab.analysis.rows.measured import CAPTURE
@@ -92,10 +92,16 @@ _COUNTERS = {
     ("process", "involuntary_switches"): "involuntary_switches_per_commit",
     ("kernel", "context_switches"): "context_switches_per_commit",
     ("kernel", "interrupts"): "interrupts_per_commit",
-    ("device", "dispatch_voluntary_switches"): "dispatch_voluntary_switches_per_commit",
-    ("device", "dispatch_involuntary_switches"): "dispatch_involuntary_switches_per_commit",
-    ("device", "dispatch_cpu_ns"): "dispatch_cpu_ns_per_commit",
-    ("device", "interrupts"): "device_interrupts_per_commit",
+    **{
+        (source, counter): figure
+        for source in DEVICES
+        for counter, figure in (
+            ("dispatch_voluntary_switches", "dispatch_voluntary_switches_per_commit"),
+            ("dispatch_involuntary_switches", "dispatch_involuntary_switches_per_commit"),
+            ("dispatch_cpu_ns", "dispatch_cpu_ns_per_commit"),
+            ("interrupts", "device_interrupts_per_commit"),
+        )
+    },
 }
 
 # What a counter tells, which one machine or device has and another has not: a capture has the

@@ -14,7 +14,7 @@ NAND_FIGURES: dict[str, str] = {
 }
 
 # Sources of counters (agent/src/case/observation.rs).
-_DEVICES = ("device", "journal-device")
+DEVICES = ("device", "journal-device")
 
 
 def nand_writes(
@@ -28,7 +28,7 @@ def nand_writes(
     counters = tables.counters
     wanted = counters.filter(
         (counters.phase == "all")
-        & counters.source.isin(_DEVICES)
+        & counters.source.isin(DEVICES)
         & counters.name.isin(["nand_write_bytes", "write_bytes"])
     )
     counted: dict[tuple[str, int], dict[str, int]] = {}

@@ -124,6 +124,15 @@ def test_nand_bytes_are_of_both_devices_of_an_external_journal(tmp_path: Path) -
     assert median["ftl_wa"] == (65536 + 131072) / (4 * 8192 + 16384)
 
 
+def test_the_dispatch_threads_of_both_devices_count(tmp_path: Path) -> None:
+    builder = four_writes()
+    for source, value in (("device", 400), ("journal-device", 800)):
+        counter = {"phase": "commit", "source": source, "name": "dispatch_cpu_ns", "value": value}
+        builder.tables["counters"].append(counter)
+    median = case_figures(open_tables(run_of(tmp_path, builder)))["a"].median
+    assert median["dispatch_cpu_ns_per_commit"] == 300
+
+
 def test_percentiles_are_measured_values(tmp_path: Path) -> None:
     """Of 1, 2 ... 1000 ns the nearest ranks are the shares themselves."""
     transactions = [
