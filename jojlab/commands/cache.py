@@ -14,9 +14,9 @@ def cache(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the size of the cache by kind, or empty it: all in it can be made again.
+    """Show the size of the cache by kind, or empty it.
 
-    The cache is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
+    All in it can be made again. It is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
 
     \b
     Examples:
