@@ -41,6 +41,8 @@ def _card(title: str, big: str, line: str) -> str:
 
 def _orderings(found: Verdicts) -> str:
     whole = found.whole
+    if not whole.orderings:
+        return ""
     return _card(
         "Does its ranking hold?",
         f"{whole.reproduced} of {whole.orderings} orderings",
@@ -56,8 +58,8 @@ def _predictions(found: Verdicts) -> str:
         "Do its numbers come again?",
         f"off by {text.percent(middle)} in the middle",
         f"{len(found.whole.errors)} predictions, none of them fitted: {found.close} within 10 %, "
-        f"half within {text.percent(middle)}; {found.missing} numbers of the paper are not to be "
-        "had",
+        f"half within {text.percent(middle)}; numbers of the paper that are not to be had: "
+        f"{found.missing}",
     )
 
 
