@@ -154,7 +154,8 @@ proptest! {
             prop_assert!(place.path.components().all(|it| matches!(it, Component::Normal(_))));
         }
         let steps: Vec<&Step> = found.threads.iter().flat_map(|thread| &thread.steps).collect();
-        prop_assert_eq!(steps.len() as u64 + found.unopened.values().sum::<u64>(), text.len() as u64);
+        let left_out: u64 = found.unopened.values().sum();
+        prop_assert_eq!(steps.len() as u64 + left_out, text.len() as u64);
         // Every turn of every file comes once; in a thread, turns and times never go back.
         let mut turns: Vec<_> = steps.iter().map(|step| (step.file, step.turn)).collect();
         turns.sort_unstable();
