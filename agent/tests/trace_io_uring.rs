@@ -1,6 +1,6 @@
 //! Names that are changed through io_uring, and files that are synced, on the running kernel and
-//! real filesystems: what the tracer tells of the files afterwards. Needs what tests/support says. The workload is this very
-//! program, run again for its ignored test.
+//! real filesystems: what the tracer tells of the files afterwards. Needs what tests/support says.
+//! The workload is this very program, run again for its ignored test.
 
 mod support;
 
