@@ -135,7 +135,7 @@ def test_rooms_build_on_those_before_them(package: str) -> None:
 
 
 # The rooms of the tracer's side in the agent, likewise.
-BLOCK_ROOMS = ("program", "records", "files", "classify", "causes", "requests")
+BLOCK_ROOMS = ("program", "records", "files", "classify", "causes", "requests", "tracer")
 
 
 def test_rooms_of_the_tracer_build_on_those_before_them() -> None:

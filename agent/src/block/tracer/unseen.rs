@@ -1,5 +1,5 @@
-//! The end of a tracing, and requests whose completion was not seen: asks the kernel about them, and
-//! the disks.
+//! The end of a tracing, and requests whose completion was not seen: asks the kernel and the disks
+//! about them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
