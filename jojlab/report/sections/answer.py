@@ -112,11 +112,11 @@ def _safe(found: Answer) -> str:
     if not median.get("writes_per_commit", 1):
         return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
     calls = _count(median, "sync_calls_per_commit", "sync call")
-    word = "COMMIT" if transaction.has_commit([found.case]) else "an operation"
+    word = "A commit" if transaction.has_commit([found.case]) else "An operation"
     return _card(
         "Is it safe?",
         f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
-        f"What {word} returned for survives a power cut, on a device that keeps what it flushed. "
+        f"{word} that returned survives a power cut, on a device that keeps what it flushed. "
         "So the manuals say of these settings; joj verify durability tries it. "
         f"{escape(found.case.label)} makes {calls} and "
         f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} for each.",
