@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.sync_share import paired
@@ -45,6 +47,15 @@ def test_calls_are_paired_by_thread() -> None:
         " 7 4.250000000:      syscalls:sys_exit_fsync: ",
     ]
     assert list(paired(lines)) == [(2.5, 3.0), (2.0, 4.25)]
+
+
+def test_a_directory_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--directory", str(tmp_path / "nowhere")])
+    assert ended.value.code == 2
+    assert f"{tmp_path}/nowhere: no such directory" in capsys.readouterr().err
 
 
 def test_few_turns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -186,12 +186,19 @@ def _turns(text: str) -> int:
     return turns
 
 
+def _folder(text: str) -> Path:
+    folder = Path(text)
+    if not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no such directory; make it, or name another")
+    return folder
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench/workload", description=__doc__, epilog="Exit code 1 when a goal is missed."
     )
     parser.add_argument(
-        "--directory", type=Path, default=Path(), help="on the disk to write to (default: .)"
+        "--directory", type=_folder, default=Path(), help="on the disk to write to (default: .)"
     )
     parser.add_argument(
         "--mobibench",

@@ -59,13 +59,13 @@ class Capture:
 
     @property
     def lost_events(self) -> int:
-        """Events that the tracer dropped."""
-        return int(self.manifest["lost_events"])
+        """Events that the tracer dropped; none where there was no tracer."""
+        return int(self.manifest.get("lost_events", 0))
 
     @property
     def unattributed_bytes(self) -> int:
         """Bytes of requests whose owner the tracer does not know."""
-        return int(self.manifest["unattributed_bytes"])
+        return int(self.manifest.get("unattributed_bytes", 0))
 
     @property
     def incomplete(self) -> bool:
@@ -129,7 +129,9 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
             manifest[row["key"]] = json.loads(row["value"])
         except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"{path}: key {row['key']}: not JSON: {error}", _REMEDY) from error
-    for key in ("schema_version", "seed", "clock", "lost_events", "unattributed_bytes"):
+    # What only a tracer can count is not said where there was none.
+    traced = () if manifest.get("traced") is False else ("lost_events", "unattributed_bytes")
+    for key in ("schema_version", "seed", "clock", *traced):
         if key not in manifest:
             raise DataError(f"{path}: no key {key}", _REMEDY)
     try:

@@ -102,6 +102,10 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
     }  # fmt: skip
     assert data <= 8000 * 4096 - without and without >= 1000 * 4096
     assert without == sum(line["bytes"] for line in totals["without_rows"])
+    # The block layer has counted for itself, and found the same.
+    rows = pq.read_table(tables / "counters.parquet").to_pylist()
+    counters = {row["name"]: row["value"] for row in rows if row["source"] == "device"}
+    assert (counters["write_requests"], counters["write_bytes"]) == (8000, 8000 * 4096)
 
 
 def test_totals_alone_are_those_that_rows_add_up_to(bench: Bench) -> None:

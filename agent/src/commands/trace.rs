@@ -17,6 +17,8 @@ use crate::device::number;
 use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
+use crate::trace::rows::Counter;
+use crate::tracing::counted::Counted;
 use crate::tracing::output::Output;
 use crate::tracing::room::Room;
 use crate::tracing::summary::Summary;
@@ -124,6 +126,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let output = output.transpose()?;
     let (summary, totals) = (Summary::default(), Totals::default());
     let mut session = Session { output, summary, totals, room, hurries: false };
+    let counted = Counted::now(&numbers);
     let begun = tracer.start_live(&numbers, room.backlog, arguments.totals).map_err(Into::into);
     if let Err(error) = begun.and_then(|()| until.run(&arguments.command)) {
         session.output.into_iter().for_each(Output::abandon);
@@ -132,6 +135,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let end = session.watch(&mut tracer, &mut until)?;
     session.catch_up(&mut tracer)?;
     tracer.rest()?;
+    session.count(&Counted::now(&numbers).since(&counted))?;
     let reasons = session.finish(&mut tracer, &lives)?;
     session.print(arguments.json, &mut tracer, &reasons)?;
     Ok(exit_code(end, !reasons.is_empty()))
@@ -192,6 +196,11 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Keeps what the disks counted meanwhile.
+    fn count(&self, counters: &[Counter]) -> anyhow::Result<()> {
+        self.output.as_ref().map_or(Ok(()), |output| output.counters(counters))
     }
 
     /// Takes the rows that are finished, and writes them.

@@ -138,8 +138,6 @@ fn write_tables(
         ("phases", json!(timeline.phases())),
         ("configuration", configuration),
         ("operation_hash", json!(finished.operation_hash)),
-        ("lost_events", json!(0)),
-        ("unattributed_bytes", json!(0)),
         ("incomplete", json!(!finished.incomplete_reasons.is_empty())),
         ("incomplete_reasons", json!(finished.incomplete_reasons)),
     ];

@@ -14,7 +14,7 @@ use crate::trace::segments::Segments;
 use crate::trace::write::Entry;
 
 /// In `requests`, for all of a live tracing: it has no parts.
-const PHASE: &str = "trace";
+pub const PHASE: &str = "trace";
 
 /// The folder, and what the manifest says of the tracing whatever becomes of it.
 pub struct Output {
@@ -80,6 +80,14 @@ impl Output {
         self.segments.append(&rows.requests)?;
         self.segments.begin_round();
         Ok(())
+    }
+
+    /// Writes what the disks counted.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn counters(&self, counters: &[Counter]) -> anyhow::Result<()> {
+        Ok(self.segments.replace(counters)?)
     }
 
     /// Says how the tracing ended; without `reasons` it is complete.

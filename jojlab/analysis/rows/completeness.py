@@ -55,12 +55,12 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
     shown = _unknown_bytes(tables)
     return {
         case_id: Completeness(
-            count["lost_events"],
-            max(count["unattributed_bytes"], shown.get(case_id, 0)),
+            counts.get(case_id, {}).get("lost_events", 0),
+            max(counts.get(case_id, {}).get("unattributed_bytes", 0), shown.get(case_id, 0)),
             tuple(reasons.get(case_id, ())),
             tuple(notes.get(case_id, ())),
         )
-        for case_id, count in counts.items()
+        for case_id in {**counts, **reasons, **notes}
     }
 
 

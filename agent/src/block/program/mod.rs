@@ -177,13 +177,16 @@ impl Program {
     /// # Errors
     /// If the kernel does not tell.
     pub fn skipped_runs(&self) -> Result<u64, ProgramError> {
+        // Read first: a run that is skipped and caught meanwhile is then one too many for a moment,
+        // and not one too few for ever.
+        let caught_runs = self.control().caught_runs;
         let mut sum: u64 = 0;
         let mut program = null_mut();
         loop {
             // SAFETY: the object is loaded; a null program asks for the first.
             program = unsafe { bpf::bpf_object__next_program(self.object.0.as_ptr(), program) };
             if program.is_null() {
-                return Ok(sum.saturating_sub(self.control().caught_runs));
+                return Ok(sum.saturating_sub(caught_runs));
             }
             // SAFETY: `program` is of this object, whose names end in NUL.
             let name = unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) };

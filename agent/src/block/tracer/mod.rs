@@ -252,7 +252,7 @@ impl Tracer {
     /// If the kernel does not tell which programs it skipped.
     pub fn missing(&self) -> Result<(u64, Gaps), TracerError> {
         let skipped_runs = self.skipped_runs()?;
-        let lost = self.program.lost_records() - self.lost_before + skipped_runs;
+        let lost = self.program.lost_records().saturating_sub(self.lost_before) + skipped_runs;
         let Some(assembler) = &self.assembler else {
             return Ok((lost, Gaps { skipped_runs, ..Gaps::default() }));
         };
@@ -276,7 +276,7 @@ impl Tracer {
 
     fn skipped_runs(&self) -> Result<u64, TracerError> {
         let now = self.skipped_end.map_or_else(|| self.program.skipped_runs(), Ok)?;
-        Ok(now - self.skipped_before)
+        Ok(now.saturating_sub(self.skipped_before))
     }
 
     /// What the programs miss from now on, switched off, is no loss.
