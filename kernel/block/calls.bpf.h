@@ -103,7 +103,10 @@ enum {
 /* F2FS_IOC_COMMIT_ATOMIC_WRITE: SQLite's batch atomic write, which ends like an fsync. */
 #define F2FS_COMMIT_ATOMIC_WRITE 0xf502
 
-/* A call of this number has a role, to 64-bit programs or to others: most have none to either. */
+/*
+ * A call of this number waits, writes or changes something, to 64-bit programs or to others: most
+ * do not to either.
+ */
 static __always_inline bool may_have_role(__u64 number)
 {
 	__u32 place = number;
@@ -111,7 +114,8 @@ static __always_inline bool may_have_role(__u64 number)
 	if (number >= CALLS_LIMIT)
 		return number & X32_CALL;
 	asm volatile("" : "+r"(place));
-	return roles[place & (CALLS_LIMIT - 1)] || natives[place & (CALLS_LIMIT - 1)];
+	return roles[place & (CALLS_LIMIT - 1)] & ~ROLE_FILE ||
+	       natives[place & (CALLS_LIMIT - 1)];
 }
 
 static __always_inline __u32 role_of(struct call call, const struct pt_regs *registers)
