@@ -15,6 +15,7 @@ does not list is a failure.
 from __future__ import annotations
 
 import os
+import signal
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -56,6 +57,14 @@ def _cache_is_the_default(cache: Cache) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JOJ_CACHE", str(cache.root))
         yield
+
+
+def pytest_configure() -> None:
+    """Let signals end what the tests start: nohup and a shell's `&` have children ignore them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
