@@ -78,7 +78,7 @@ DEVICES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("calibrate", calibrate.calibrate),
 )
 
-HELP = """What one COMMIT really costs on flash, and where it goes.
+HELP = """Measure what one COMMIT really costs on flash, and where it goes.
 
 \b
 Examples:
@@ -89,14 +89,14 @@ Examples:
   joj doctor
 """
 
-BENCH_HELP = """Run a workload live, on this machine's disk.
+BENCH_HELP = """Run a workload on a real disk of this machine.
 
 \b
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
-DEVICE_HELP = """Modelled flash devices, devices/NAME.toml.
+DEVICE_HELP = """Show, measure or fit device profiles (devices/NAME.toml).
 
 \b
 Examples:
@@ -105,7 +105,7 @@ Examples:
   joj device calibrate emmc-galaxy-s3
 """
 
-VERIFY_HELP = """Check what is said of bytes and commits against the device itself.
+VERIFY_HELP = """Check attribution and durability against the device itself.
 
 \b
 Examples:
@@ -117,8 +117,8 @@ Examples:
 app = typer.Typer(
     name="joj",
     help=HELP,
-    epilog="Exit codes: 0 fine; 1 an expectation did not hold; 2 wrong use; "
-    "3 the machine cannot; 4 incomplete data.",
+    epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
+    "3 this machine lacks something, or a case failed; 4 incomplete data.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -146,14 +146,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             _forget_output()
             raise typer.Exit(BROKEN_PIPE) from None
         except OSError as error:
-            # Whatever nobody had a better word for; a traceback would end with 1, "changed".
+            # An error without a better message; a traceback would exit with 1, "changed".
             print(f"joj: {printable(str(error))}", file=sys.stderr)
             _forget_output()
             raise typer.Exit(MACHINE_CANNOT) from None
         except (typer.Exit, typer.Abort, typer.TyperException):
             raise
         except Exception:
-            # The traceback is for whoever mends it; Python's own end would be 1, "changed".
+            # The traceback helps to fix the fault; Python would exit with 1, "changed".
             traceback.print_exc()
             print("joj: a fault of joj's own, which the lines above locate", file=sys.stderr)
             raise typer.Exit(MACHINE_CANNOT) from None
@@ -162,14 +162,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
-    """Raise what a signal asks for, once: what is cleaned up is cleaned up to the end."""
+    """Raise what a signal asks for, once: a second signal must not interrupt the clean-up."""
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise Asked(number)
 
 
 def _forget_output() -> None:
-    """Drop what is still buffered and cannot be written; Python would complain at exit."""
+    """Drop buffered output that cannot be written; Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -188,11 +188,11 @@ def joj(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version, and end."
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Take the options of joj itself; its help is HELP."""
+    """Handle the options of joj itself; its help is HELP."""
 
 
 _bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)

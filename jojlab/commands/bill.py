@@ -11,9 +11,9 @@ from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
 from jojlab.printable import printable
 
-EXAMPLES = """What one commit costs, by block type, file and cause.
+EXAMPLES = """Print what one commit costs, by block type, file and cause.
 
-The case runs in a guest, or comes from the cache.
+The case runs in a guest, or its result comes from the cache.
 
 \b
 Examples:
@@ -23,7 +23,7 @@ Examples:
   joj bill --workload sqlite-update --transactions 37 --seed 7
   joj bill --set device.mapping_program_ns=0
 
-Exit code 3 when the case failed, 4 when events were lost or bytes have no owner.
+Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed.
 """
 
 
@@ -95,7 +95,7 @@ _PARAMETERS = [
             typer.Option(
                 "--set",
                 metavar="KEY=VALUE",
-                help="A field as joj run sets it; device.KEY is a key of the device's profile.",
+                help="Set a field, as joj run does; device.KEY sets a key of the device's profile.",
             ),
         ],
         None,
@@ -103,12 +103,12 @@ _PARAMETERS = [
     keyword("seed", Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed.")], 1),
     keyword(
         "no_cache",
-        Annotated[bool, typer.Option("--no-cache", help="Run it, whatever the cache holds.")],
+        Annotated[bool, typer.Option("--no-cache", help="Run it, even if it is cached.")],
         False,
     ),
     keyword(
         "timeout",
-        Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Real time it may take.")],
+        Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Limit on its real time.")],
         600.0,
     ),
     keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),

@@ -10,13 +10,13 @@ import typer
 
 def cache(
     empty: Annotated[
-        bool, typer.Option("--empty", help="Remove all that no running command uses.")
+        bool, typer.Option("--empty", help="Remove all but what a running command uses.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the size of the cache by kind, or empty it.
 
-    All in it can be made again. It is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
+    Everything in it can be rebuilt. It is $JOJ_CACHE, or jojlab in $XDG_CACHE_HOME or ~/.cache.
 
     \b
     Examples:
@@ -37,4 +37,4 @@ def cache(
         print(f"  {kind:<10} {size_bytes / 1e6:10.1f} MB")
     print(f"  {'all':<10} {sum(sizes.values()) / 1e6:10.1f} MB")
     if left:
-        print(f"{len(left)} left, which a running command uses")
+        print(f"{len(left)} kept: a running command uses them")

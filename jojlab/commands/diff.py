@@ -23,9 +23,9 @@ def diff(
       joj diff runs/before runs/after
       joj diff runs/before runs/after --json | jq '.changes[] | select(.within_spread | not)'
 
-    Exit code 1 when a figure changed, or a case, a seed or a figure is in one run alone, or one run
-    is incomplete otherwise than the other; 4 when nothing differs, but either run is incomplete or
-    there is nothing to compare.
+    Exit code 1 if a figure changed, if only one run has a case, seed or figure, or if the runs are
+    incomplete in different ways. Exit code 4 if nothing differs, but a run is incomplete or there
+    is nothing to compare.
     """
     from jojlab.analysis.run.compare import compare, comparison_json
     from jojlab.analysis.run.summary import summarise

@@ -1,4 +1,4 @@
-"""joj doctor: what this machine can do, what is missing, and the line that installs it."""
+"""joj doctor: checks this machine; prints what is missing and the line that installs it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jojlab.errors import FINE, MACHINE_CANNOT
 
 def doctor(
     build: Annotated[
-        bool, typer.Option("--build", help="Boot the guest once too, and keep its snapshot.")
+        bool, typer.Option("--build", help="Also boot the guest once and keep its snapshot.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what this machine lacks, and the line that installs it.
+    """Check this machine and print how to install what is missing.
 
-    Looks at packages, Rust, QEMU, agent, guest image (made if need be), cache, disk and memory.
+    It checks packages, Rust, QEMU, agent, guest image (built if needed), cache, disk and memory.
 
     \b
     Examples:
@@ -26,7 +26,7 @@ def doctor(
       joj doctor --build
       joj doctor --json | jq '.checks[] | select(.ok | not)'
 
-    Exit code 3 when something is missing.
+    Exit code 3 if something is missing.
     """
     from jojlab.guest.health import checks
 

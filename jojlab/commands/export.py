@@ -1,4 +1,4 @@
-"""joj export: writes a capture for the tools of others."""
+"""joj export: writes a capture in the format of another tool."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ def export(
         str, typer.Option("--format", metavar="FORMAT", help="perfetto or iolog.")
     ],
     case: Annotated[
-        str, typer.Option(metavar="CASE_ID", help="Case; may be left out when there is one.")
+        str, typer.Option(metavar="CASE_ID", help="Case; optional if the run has only one.")
     ] = "",
-    seed: Annotated[int | None, typer.Option(help="Seed; by default the first.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; default: the first.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="File to write; by default in RUN."),
+        typer.Option("-o", "--out", metavar="FILE", help="File to write; default: in RUN."),
     ] = None,
 ) -> None:
     """Write one capture as a Perfetto trace or as fio's I/O log.
 
-    perfetto: a track for each place in a device's queue, and for each thread its transactions and
-    the calls that waited, with arrows from a call to its requests; open it in Perfetto's viewer.
-    iolog: fio replays it on another device, at the times of the capture.
+    perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
+    that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.
+
+    iolog: fio replays it on another device, with the timing of the capture.
 
     \b
     Examples:
@@ -36,7 +37,7 @@ def export(
       joj export runs/sda --format iolog -o sda.iolog
       fio --name=again --read_iolog=sda.iolog --replay_redirect=/dev/DISK   # overwrites DISK
 
-    Exit code 4 when the capture lacks something: then the file lacks it too.
+    Exit code 4 if the capture is incomplete: then the file is incomplete too.
     """
     from jojlab.experiment.fields import nearest
     from jojlab.trace.exports.capture_file import FORMATS, chosen_capture

@@ -1,4 +1,4 @@
-"""joj import: makes a run of a block trace that another tool recorded."""
+"""joj import: turns a block trace that another tool recorded into a run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from jojlab.errors import FINE, INCOMPLETE, UseError
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="Text that blkparse or MOST printed.")],
+    file: Annotated[Path, typer.Argument(help="Text output of blkparse or MOST.")],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="blkparse or most; else guessed.")
+        str, typer.Option("--format", metavar="FORMAT", help="blkparse or most; default: detected.")
     ] = "",
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Run folder; by default runs/NAME."),
+        typer.Option("-o", "--out", metavar="RUN", help="Run folder; default: runs/NAME."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was counted.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Make a run of an old trace, for show, report, query and export.
+    """Import a trace as a run, for show, report, query and export.
 
-    blkparse's default output tells no owners: its blocks are of type unknown. MOST's has block
-    types and file names. Neither tells transactions, so there is no bill.
+    blkparse's default output names no owners: its blocks have type unknown. MOST's output has block
+    types and file names. Neither has transactions, so there is no bill.
 
     \b
     Examples:
@@ -33,8 +33,8 @@ def import_(
       joj import result.po --format most -o runs/most
       joj show runs/most
 
-    Exit code 2 when the file is of no known format, 4 when a line is bad or something is lacking
-    that the format tells, such as the completions of what the trace's end cut off.
+    Exit code 2 if the format is unknown; 4 if a line is bad, or if the trace lacks something that
+    its format has, such as completions after the end of the trace.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""joj list: the experiments, devices and fields that there are, and the figures of a case."""
+"""joj list: lists experiments, devices, fields and figures."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ def list_(
         str, typer.Argument(metavar="WHAT", help="experiments, devices, fields or figures.")
     ],
     of: Annotated[
-        str, typer.Option("--of", metavar="WORKLOAD", help="Of fields: those that it has.")
+        str, typer.Option("--of", metavar="WORKLOAD", help="Only the fields of this workload.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
 ) -> None:
-    """List what can be asked, and what is answered.
+    """List experiments, devices, fields or figures.
 
-    experiments are those of experiments/, with the number of their cases; devices the profiles of
-    devices/ and those that QEMU emulates; fields what a case is made of, with the values that each
-    may have and the one that it has by default; figures the numbers that come of a case.
+    \b
+    experiments  the files in experiments/, with their numbers of cases
+    devices      the profiles in devices/, and the disks that QEMU emulates
+    fields       the settings of a case, with their values and defaults
+    figures      the numbers measured for a case
 
     \b
     Examples:
@@ -59,7 +61,7 @@ def list_(
     shown = [["" if row[name] is None else _word(row[name]) for name in columns] for row in rows]
     print_rows(terminal(), columns, [list(row) for row in shown])
     if what == "fields":
-        print("\njournal_device.KEY is there for every device.KEY but icount_shift.")
+        print("\njournal_device.KEY exists for every device.KEY except icount_shift.")
 
 
 def _word(value: object) -> str | int:

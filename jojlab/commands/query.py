@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def query(
-    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     sql: Annotated[str, typer.Argument(help="One SELECT, in DuckDB's SQL.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
 ) -> None:
-    """Ask the tables of a run in SQL.
+    """Query the tables of a run with SQL.
 
-    The tables are requests, page_runs, files, transactions, counters and manifest, over all
-    captures, with case_id, seed and the fields of the case (filesystem, journal_mode ...) added; a
-    field with the name of a column is there as case_NAME. figures has a row a capture, with every
-    figure of joj list figures as a column, null where the capture has none. The query reads nothing
-    else.
+    The tables are requests, page_runs, files, transactions, counters and manifest. They hold the
+    rows of all captures, with case_id, seed and the fields of the case (filesystem, journal_mode
+    ...) as further columns. A field with the name of a column becomes case_NAME. The table figures
+    has one row per capture and a column for each figure of joj list figures, null where the capture
+    has none. A query can read nothing else.
 
     \b
     Examples:

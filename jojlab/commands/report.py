@@ -11,10 +11,10 @@ from jojlab.errors import FINE, INCOMPLETE
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="File to write; RUN/report.html."),
+        typer.Option("-o", "--out", metavar="FILE", help="File to write; default: RUN/report.html."),
     ] = None,
 ) -> None:
     """Write the report of a run: one HTML file that needs no network.
@@ -24,7 +24,7 @@ def report(
       joj report runs/first-look
       joj report runs/first-look -o /srv/www/first-look.html
 
-    Exit code 4 when events were lost, bytes have no owner, or a case failed.
+    Exit code 4 if events were lost, bytes are unattributed, or a case failed.
     """
     from jojlab.analysis.run.summary import summarise
     from jojlab.guest.cache import Cache

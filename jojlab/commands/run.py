@@ -22,31 +22,31 @@ def run(
     ],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Fix a field; KEY=A,B asks for both."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a field; KEY=A,B runs both."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, max=256, help="Guests at a time; by default one a core.")
+        int, typer.Option(min=1, max=256, help="Guests at a time; default: one per core.")
     ] = os.cpu_count() or 1,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run every case, whatever the cache holds.")
+        bool, typer.Option("--no-cache", help="Run every case, even if it is cached.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder; by default runs/NAME.")
+        Path | None, typer.Option(metavar="DIR", help="Run folder; default: runs/NAME.")
     ] = None,
     timeout: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             min=1,
-            help="Real time a case may take, for each GiB of memory that its guest has.",
+            help="Limit on a case's real time, per GiB of its guest's memory.",
         ),
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.
 
-    Finished cases are cached by content: running again does only what changed, and an interrupted
-    run goes on.
+    Finished cases are cached by content. Running again computes only what changed, and continues
+    an interrupted run.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def run(
       joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
       joj run first-look --no-cache --jobs 1
 
-    Exit code 3 when a case failed, 4 when events were lost or bytes have no owner.
+    Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed.
     """
     from jojlab.experiment.estimate import guests, in_words
     from jojlab.experiment.execute import Laboratory, Options, execute, plan

@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="Folder that joj run made.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     case: Annotated[
-        str, typer.Option(metavar="CASE_ID", help="Every figure and the bill of one case.")
+        str, typer.Option(metavar="CASE_ID", help="Show every figure and the bill of one case.")
     ] = "",
     characterise: Annotated[
-        bool, typer.Option("--characterise", help="What kind of I/O it was, by count and bytes.")
+        bool, typer.Option("--characterise", help="Count reads and writes by kind.")
     ] = False,
     by: Annotated[
-        str, typer.Option(metavar="FIELD,FIELD", help="One figure by fields; the last one across.")
+        str, typer.Option(metavar="FIELD,FIELD", help="Show one figure by these fields.")
     ] = "",
     figure: Annotated[
-        str, typer.Option(metavar="FIGURE", help="The figure of --by; several with commas.")
+        str, typer.Option(metavar="FIGURE", help="Figures for --by, comma-separated.")
     ] = "throughput_tps",
     sort: Annotated[
-        str, typer.Option(metavar="NAME", help="Order of the cases, by a figure or field; -NAME.")
+        str, typer.Option(metavar="NAME", help="Sort cases by a figure or field; -NAME: descending.")
     ] = "",
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line a case.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one line per case.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     hash_only: Annotated[
-        bool, typer.Option("--hash", help="Print the sha256 of the tables' contents alone.")
+        bool, typer.Option("--hash", help="Print only the SHA-256 of the tables' contents.")
     ] = False,
 ) -> None:
-    """Show a run's figures: median over the seeds, and their spread.
+    """Show a run's figures: the median over the seeds, and the spread.
 
     \b
     Examples:
@@ -53,13 +53,14 @@ def show(
       joj show runs/first-look --characterise
       joj show runs/first-look --hash
 
-    --characterise counts reads and writes by file kind, block type, who waits, sequential or
-    random, and size. A run without transactions, such as an imported trace, is shown so anyway.
+    --characterise counts reads and writes by file kind, block type, waiting or not, sequential or
+    random, and size. It is the default for a run without transactions, such as an imported trace.
 
-    --by has a table with the values of the last field across; fields that the experiment varies and
-    that are not named stand beside the rows. joj list has the names of figures and fields.
+    --by prints a table. The values of the last field are its columns. Fields that the experiment
+    varies but --by does not name are shown beside the rows. joj list prints the names of figures
+    and fields.
 
-    Exit code 4 when events were lost, bytes have no owner, or a case failed.
+    Exit code 4 if events were lost, bytes are unattributed, or a case failed.
     """
     _refuse(
         {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},

@@ -1,4 +1,4 @@
-"""joj trace: what the disk was sent while a command ran, on this machine."""
+"""joj trace: traces a real disk of this machine while a command runs."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from jojlab.errors import MachineError, UseError
 
 def trace(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What to run.")
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command to run.")
     ] = None,
     device: Annotated[
         Path | None,
-        typer.Option(metavar="DEV", readable=False, help="Disk to trace, or a partition of it."),
+        typer.Option(metavar="DEV", readable=False, help="Trace this disk, or this partition's disk."),
     ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             readable=False,
-            help="Trace the disks it is on; by default where you are.",
+            help="Trace the disks that hold DIR; default: the current directory.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Run folder; by default runs/trace."),
+        typer.Option("-o", "--out", metavar="RUN", help="Run folder; default: runs/trace."),
     ] = None,
     pid: Annotated[int | None, typer.Option(min=1, help="Trace until this process ends.")] = None,
     duration: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Trace for so long at most.")
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Trace for at most this long.")
     ] = None,
     totals: Annotated[
         bool,
         typer.Option(
-            "--totals", help="No rows: sums of bytes by type and file, added up in the kernel."
+            "--totals", help="Keep no rows: the kernel adds up bytes by type and file."
         ),
     ] = False,
     ring_mib: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1024, help="Memory for events not read yet; by default by the machine's."
+            min=1, max=1024, help="Buffer for unread events; default: by memory and processors."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Trace a real disk, and tell whose every byte was.
+    """Trace a real disk and attribute every byte of its I/O.
 
-    Needs root and a kernel with BTF (Linux 5.17 or newer). All that the disks are sent is seen,
-    whoever sends it. The command runs as who you are, in the current folder. Ctrl-C ends the
-    tracing and keeps what was seen; so does a kill, but for the last seconds.
+    Needs root and a kernel with BTF (Linux 5.17 or newer). It traces all I/O of the disks, from
+    every process. The command runs as the current user, in the current folder. Ctrl-C ends the
+    tracing and keeps what was traced; a kill loses only the last seconds.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def trace(
       joj trace --totals -- fio load.fio
       joj show runs/trace; joj query runs/trace "SELECT path, size_bytes FROM files"
 
-    The exit code is the command's, or 4 when it is 0 and something of the trace is missing.
+    The exit code is the command's; if that is 0 but the trace is incomplete, it is 4.
     """
     from jojlab.commands.run import free_folder
     from jojlab.guest.image.ready import agent_path
