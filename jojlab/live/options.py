@@ -1,5 +1,5 @@
-"""The fields of a live case: those of the lab's but for what the directory decides; as options of a
-subcommand of joj bench, and as the record that the agent is given.
+"""The fields of a live case: those of the lab except what the directory decides. They become
+options of a subcommand of joj bench, and the record that the agent gets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Field, Value
 from jojlab.field_options import keyword, option
 
-# What the directory decides, and not the case.
+# The directory decides these, not the case.
 OF_THE_LAB = (
     "device",
     "journal_device",
@@ -26,7 +26,7 @@ OF_THE_LAB = (
     "mkfs_options",
     "mount_options",
 )
-# The lab's limit is its guest's memory; here the filesystem says what it has room for.
+# The guest's memory limits the lab; here only the filesystem's free space does.
 _HIGHEST = {"file_bytes": 1 << 44}
 
 
@@ -44,9 +44,9 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
 
 def parameters(fields: Iterable[Field]) -> list[inspect.Parameter]:
     """Return the argument and the options of a subcommand with these fields."""
-    directory = typer.Argument(metavar="DIR", help="Directory whose filesystem is measured.")
+    directory = typer.Argument(metavar="DIR", help="Directory on the filesystem to measure.")
     seed = typer.Option(min=0, max=MAX_SEED, help="Seed of the first run.")
-    repeat = typer.Option(min=1, max=1000, help="Runs, with one seed after the other.")
+    repeat = typer.Option(min=1, max=1000, help="Number of runs, with consecutive seeds.")
     out = typer.Option(metavar="RUN", help="Keep the tables in this new run folder.")
     return [
         keyword("directory", Annotated[Path, directory], inspect.Parameter.empty),

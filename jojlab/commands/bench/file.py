@@ -1,4 +1,4 @@
-"""joj bench file: reads, writes and changes of names in a directory of this machine."""
+"""joj bench file: reads, writes and metadata operations in a directory of this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jojlab.field_options import set_signature
 from jojlab.live.command import run_fields
 from jojlab.live.options import live_fields, parameters
 
-EXAMPLES = """Plain files on this machine's disk, by the wall clock.
+EXAMPLES = """Run file operations on this machine's disk, in real time.
 
-They are made in a fresh directory in DIR, which is removed whatever happens. One operation with
-its sync is one transaction. No root, no tracer.
+The files are in a new directory below DIR, which is removed at the end, also after an error. One
+operation with its sync is one transaction. It needs no root and uses no tracer.
 
 \b
 Examples:
@@ -23,7 +23,7 @@ Examples:
   joj bench file /mnt/card --workload file-read --read-mode o_direct --file-bytes 1000000000
   joj bench file /mnt/card --workload file-metadata --metadata-operation rename --sync-directory on
 
-Exit code 2 for wrong use, 3 when the machine cannot: a full disk, a failing one.
+Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk.
 """
 _FIELDS = live_fields(FILES)
 

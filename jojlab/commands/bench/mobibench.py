@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from jojlab.live.mobibench import Asked
     from jojlab.trace.run_folder import RunFolder
 
-FLAGS = """Mobibench 1.0.9's flags and result lines, repaired.
+FLAGS = """Mobibench 1.0.9's flags and output, with its faults fixed.
 
 \b
-  -p DIR   directory (default ./mobibench, made if need be)
+  -p DIR   directory (default ./mobibench, created if missing)
   -f KB    size of all files            -r KB    size of a record
   -a N     0 write, 1 random write, 2 read, 3 random read, 4 append
   -y N     0 none, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 O_DIRECT|O_SYNC, 5 mmap,
@@ -31,7 +31,7 @@ FLAGS = """Mobibench 1.0.9's flags and result lines, repaired.
   -s N     synchronous: 0 OFF, 1 NORMAL, 2 FULL
   -T N     tables                       -D N     databases
   -R N     random keys                  -q       no progress
-  -g FILE  replay a script of MobiGen: its calls at its times, its paths within DIR
+  -g FILE  replay a MobiGen script: its calls at their times, its paths below DIR
   -L FILE  append every latency         -k FILE  append the rate of every second
 \b
 Examples:
@@ -39,14 +39,14 @@ Examples:
   joj bench mobibench -p /mnt/card -f 4096 -a 1 -y 2 -q | grep TIME
   joj bench mobibench -p /mnt/card -g mobigen.out.facebook
 
-What is done otherwise than Mobibench does it is said on stderr. Exit code 2 for wrong use, 3 when
-the machine cannot, 4 when calls of a script were left out.
+Differences from Mobibench are printed on stderr. Exit code 2 for a usage error, 3 if the machine
+fails, 4 if calls of a script were left out.
 """
 
 
 def mobibench(
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="FLAGS", help="Mobibench's own.")
+        list[str] | None, typer.Argument(metavar="FLAGS", help="Mobibench's flags.")
     ] = None,
 ) -> None:
     """See FLAGS, which `--help` and `-h` show."""

@@ -11,10 +11,10 @@ from jojlab.field_options import set_signature
 from jojlab.live.command import run_fields
 from jojlab.live.options import live_fields, parameters
 
-EXAMPLES = """SQLite transactions on this machine's disk, by the wall clock.
+EXAMPLES = """Run SQLite transactions on this machine's disk, in real time.
 
-They run in a fresh directory in DIR, which is removed whatever happens. No root, no tracer: what
-the disk was sent is seen in the lab (joj bill) with the same fields.
+The databases are in a new directory below DIR, which is removed at the end, also after an error. It
+needs no root and uses no tracer; for the I/O of a commit, run joj bill with the same fields.
 
 \b
 Examples:
@@ -23,7 +23,7 @@ Examples:
   joj bench sqlite /mnt/card --workload sqlite-update --databases 3 --out runs/card
   joj bench sqlite . --synchronous normal --json | jq '.cases[].figures.latency_ns_p99'
 
-Exit code 2 for wrong use, 3 when the machine cannot: a full disk, a failing one.
+Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk.
 """
 _FIELDS = live_fields(SQLITE)
 

@@ -9,24 +9,24 @@ import typer
 
 
 def calibrate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile with a [calibration].")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Profile with a [calibration].")],
     write: Annotated[
-        bool, typer.Option("--write", help="Write the value found into the profile.")
+        bool, typer.Option("--write", help="Write the fitted value into the profile.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fit the one marked parameter of a device to its one anchor.
+    """Fit a profile's one marked parameter to its one anchor.
 
-    The profile's [calibration] names the parameter, its range, and the anchor: a case and the
-    throughput somebody published of it. No other number is fitted; all others are predictions.
-    Each step is a case in a guest, kept in the cache: asking again answers at once.
+    The profile's [calibration] names the parameter, its range, and the anchor: a case and its
+    published throughput. No other number is fitted; all others are predictions. Each step runs a
+    case in a guest and caches it, so a second call answers at once.
 
     \b
     Examples:
       joj device calibrate emmc-galaxy-s3
       joj device calibrate emmc-galaxy-s3 --write
 
-    Exit code 1 when no value of the range meets the anchor.
+    Exit code 1 if no value in the range meets the anchor.
     """
     from jojlab.device.calibrate import fit, write_value
     from jojlab.device.profile import read_profile
@@ -46,6 +46,6 @@ def calibrate(
         if result.met:
             print(f"{result.parameter} = {result.value} meets {wanted}")
         else:
-            print(f"no {result.parameter} of the range meets {wanted}")
+            print(f"no {result.parameter} in the range meets {wanted}")
     if not result.met:
         raise typer.Exit(EXPECTATION_FAILED)

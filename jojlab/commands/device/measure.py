@@ -12,29 +12,29 @@ from jojlab.errors import FINE, INCOMPLETE, UseError
 
 
 def measure(
-    device: Annotated[Path, typer.Argument(metavar="BLOCKDEV", help="A block device, or a file.")],
+    device: Annotated[Path, typer.Argument(metavar="BLOCKDEV", help="Block device, or a file.")],
     like: Annotated[
-        str, typer.Option(metavar="NAME", help="Profile that gives what cannot be measured.")
+        str, typer.Option(metavar="NAME", help="Profile for the parameters that cannot be measured.")
     ] = "emmc-5.1",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Write the profile there.")
+        Path | None, typer.Option(metavar="FILE.toml", help="Write the profile to this file.")
     ] = None,
     write: Annotated[
         bool,
         typer.Option(
-            "--destroy-data", help="Measure writes and flushes too: OVERWRITES the device."
+            "--destroy-data", help="Also measure writes and flushes: OVERWRITES the device."
         ),
     ] = False,
     seconds: Annotated[
-        float, typer.Option(min=0.05, max=600, help="Real time for each figure.")
+        float, typer.Option(min=0.05, max=600, help="Real time per figure.")
     ] = 2.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a real block device, and fit a profile to it.
+    """Measure a real block device and fit a profile to it.
 
-    Reads only, by O_DIRECT, unless --destroy-data is given. What was not measured, and what no
-    benchmark tells (NAND times, caches, garbage collection), is taken from --like, and said so in
-    the profile's sources.
+    It only reads, with O_DIRECT, unless --destroy-data is given. Parameters that were not measured,
+    or that no benchmark can measure (NAND times, caches, garbage collection), come from --like; the
+    profile's sources say so.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def measure(
       joj device measure /dev/sdb --destroy-data --like sd-card --out my-card.toml
       joj run first-look --set device=./my-card.toml
 
-    Exit code 4 when the model cannot show a figure that was measured.
+    Exit code 4 if the model cannot reproduce a measured figure.
     """
     from jojlab.device.fit import KNOBS, fit
     from jojlab.device.probe import Effort, Probe
@@ -76,13 +76,13 @@ def measure(
         for name, value in measured.items():
             print(f"  {name:<30} {value:>15,}  model {fitted.figures[name]:>15,}")
         for name in missing:
-            print(f"  {name:<30} {'not measured':>15}  as {base.name}; --destroy-data tells")
-        print(f"  not to be measured, as {base.name}: NAND times, caches, garbage collection")
+            print(f"  {name:<30} {'not measured':>15}  as {base.name}; use --destroy-data")
+        print(f"  cannot be measured, as {base.name}: NAND times, caches, garbage collection")
         for name in fitted.unmet:
-            print(f"  the model cannot show {name} with {KNOBS[name][0]} alone")
+            print(f"  the model cannot reproduce {name} with {KNOBS[name][0]} alone")
         if fitted.unmet:
             print(
-                f"  another --like than {base.name} may be nearer: emmc-5.1, ufs-3.1, nvme-plp ..."
+                f"  another --like than {base.name} may fit better: emmc-5.1, ufs-3.1, nvme-plp ..."
             )
         if out is not None:
             print(f"profile {out}")

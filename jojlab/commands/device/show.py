@@ -1,5 +1,5 @@
-"""joj device show: a device profile on one screen: parameters, sources, and what a benchmark would
-measure of it.
+"""joj device show: shows a device profile on one screen: parameters, sources, and the figures that
+a benchmark would measure.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import typer
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name in devices/, or the path of a profile.")
+        str, typer.Argument(metavar="NAME", help="Name in devices/, or path of a profile.")
     ],
     sources: Annotated[
-        bool, typer.Option("--sources", help="Say where each parameter is from.")
+        bool, typer.Option("--sources", help="Show the source of each parameter.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a modelled device: parameters, bandwidth, IOPS, latencies.
 
-    The figures are the model's own, driven in user space as a benchmark drives a device; beside
-    them stands what somebody printed or measured of such a device.
+    The figures come from the model itself, run in user space as a benchmark runs a device. Beside
+    them are published or measured figures of such a device.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""joj verify attribution: checks whose bytes are, as told, against what they say themselves."""
+"""joj verify attribution: checks the tracer's attribution against bytes known in advance."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ if TYPE_CHECKING:
 def attribution(
     filesystem: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; several; default all."),
+        typer.Option(metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; repeatable; default: all."),
     ] = None,
     stack: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="On a device made of others, in the guest: dm-linear, dm-stripe, dm-crypt, "
-            "dm-multipath, dm-on-md, md-raid0, md-raid1.",
+            help="In a guest: on a stacked device: dm-linear, dm-stripe, dm-crypt, dm-multipath, "
+            "dm-on-md, md-raid0, md-raid1.",
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(metavar="NAME", help="In a guest on qemu-nvme, qemu-scsi or qemu-sd.")
+        str, typer.Option(metavar="NAME", help="In a guest: on qemu-nvme, qemu-scsi or qemu-sd.")
     ] = "",
     partition: Annotated[
         bool, typer.Option("--partition", help="In a guest: on a partition of the disk.")
     ] = False,
     host: Annotated[
-        bool, typer.Option("--host", help="On this kernel and loop devices; needs root.")
+        bool, typer.Option("--host", help="On this machine's kernel, with loop devices; needs root.")
     ] = False,
     mkfs_options: Annotated[
-        str, typer.Option(metavar="WORDS", help="In a guest: further options of mkfs.")
+        str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")
     ] = "",
     mount_options: Annotated[
-        str, typer.Option(metavar="LIST", help="In a guest: as for mount -o.")
+        str, typer.Option(metavar="LIST", help="In a guest: options for mount -o.")
     ] = "",
     external_journal: Annotated[
-        bool, typer.Option("--external-journal", help="In a guest: on a disk of its own.")
+        bool, typer.Option("--external-journal", help="In a guest: journal on its own disk.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write known bytes, and check whose the tracer says they are.
+    """Write known bytes and check how the tracer attributes them.
 
-    Every sector written says of itself which file and offset it is of. After the unmount the device
-    is read, sector by sector, and compared with the tables; so are the addresses that the
-    filesystem's own tool tells: debugfs, xfs_db, btrfs inspect-internal, dump.f2fs or dumpseg.
+    Every sector written states its file and offset. After the unmount, joj reads the device sector
+    by sector and compares it with the tables. It also compares the addresses that the filesystem's
+    own tool reports: debugfs, xfs_db, btrfs inspect-internal, dump.f2fs or dumpseg.
 
     \b
     Examples:
@@ -61,8 +61,8 @@ def attribution(
       joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --host --json
 
-    Exit code 1 when a byte is of the wrong file, 3 when a self-test failed or none could be run, 4
-    when the owner of a byte is unknown.
+    Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could
+    run, 4 if a byte is unattributed.
     """
     from jojlab.device.emulated import EMULATED
     from jojlab.errors import MachineError, UseError

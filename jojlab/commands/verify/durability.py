@@ -1,4 +1,4 @@
-"""joj verify durability: cuts the power of runs, and looks for the commits that had returned."""
+"""joj verify durability: cuts the power of runs and checks which returned commits survive."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ def durability(
     ] = "power-cut",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Fix a field; KEY=A,B asks for both."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a field; KEY=A,B runs both."),
     ] = None,
     cuts: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Power cuts of every case and seed.")
+        int, typer.Option(min=1, max=10_000, help="Power cuts per case and seed.")
     ] = 24,
     jobs: Annotated[
-        int, typer.Option(min=1, max=256, help="Guests at a time; by default one a core.")
+        int, typer.Option(min=1, max=256, help="Guests at a time; default: one per core.")
     ] = os.cpu_count() or 1,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run every case, whatever the cache holds.")
+        bool, typer.Option("--no-cache", help="Run every case, even if it is cached.")
     ] = False,
     timeout: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             min=1,
-            help="Real time a case may take, for each GiB of memory that its guest has.",
+            help="Limit on a case's real time, per GiB of its guest's memory.",
         ),
     ] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Cut the power of runs, and see which commits survived.
+    """Cut the power of runs and check which commits survive.
 
-    Each case runs once, while the modelled device records what is written and when. Then the power
-    is cut at many moments of that run, half of them just after a commit returned: what was flushed
-    or forced is there, and of the rest nothing, everything, or some. Each time the filesystem is
-    mounted, SQLite recovers, and every row is compared with what had been committed; of a file
-    workload every sector and name with what its operations had left, a commit being an operation.
+    Each case runs once, while the modelled device records what is written and when. Then joj cuts
+    the power at many moments of that run, half of them just after a commit returned. Flushed and
+    FUA writes survive; of the other writes, none, all or some do. After each cut joj mounts the
+    filesystem, lets SQLite recover, and compares every row with the committed ones. For a file
+    workload it compares every sector and name; there, each operation counts as a commit.
 
     \b
-    kept         every commit that had returned is there, whole
-    lost         the databases are sound, the last commits are gone
-    torn         the databases of one transaction disagree, or a name is changed by half
-    corrupt      SQLite finds damage, or rows, bytes or names are as they never were
-    unmountable  the filesystem itself is gone
+    kept         every returned commit is there, complete
+    lost         the databases are sound, but the last commits are gone
+    torn         the databases of one transaction disagree, or a name is half changed
+    corrupt      SQLite finds damage, or rows, bytes or names that never existed
+    unmountable  the filesystem cannot be mounted
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def durability(
       joj verify durability first-look --set mount_options=nobarrier --json
       joj verify durability sync-modes --set filesystem=ext4,f2fs
 
-    Exit code 1 when harm was done where the manuals promise none, 3 when a case failed.
+    Exit code 1 if a power cut did harm that the manuals rule out, 3 if a case failed.
     """
     import json
     from dataclasses import replace
@@ -126,6 +126,6 @@ def _print(verdicts: list[Durability], skipped: dict[str, str]) -> None:
         if verdict.worst:
             print(f"{verdict.case_id}, seed {verdict.seed}: {verdict.worst}")
     for name in (verdict.case_id for verdict in verdicts if verdict.broken):
-        print(f"{name}: the manuals promise that a commit survives, and some did not")
+        print(f"{name}: the manuals promise that a commit survives, but some did not")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
