@@ -37,16 +37,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Be process 1 of a guest: prepare, stop for the snapshot, run one case, hand its tables out
+    /// Run as process 1 of a guest: prepare, stop for the snapshot, run one case, return its tables
     Init,
-    /// Be the load in a case's background; a case starts it itself
+    /// Run the background load of a case; the case starts it
     #[command(hide = true)]
     Background(commands::background::Arguments),
-    /// Run a workload in a directory of this machine, by its own clock; the case is JSON on stdin
+    /// Run a workload in a directory of this machine, in real time; reads the case as JSON on stdin
     Bench(commands::bench::Arguments),
-    /// Trace disks while a command runs, and say what every byte they were sent belongs to
+    /// Trace disks while a command runs, and attribute every byte of their I/O
     Trace(commands::trace::Arguments),
-    /// Make known writes on a mounted filesystem, and check what the tracer says of each
+    /// Write known bytes to a new filesystem, and check how the tracer attributes them
     Verify(commands::verify::Arguments),
 }
 

@@ -49,7 +49,7 @@ EMULATED: Mapping[str, Emulated] = MappingProxyType(
     }
 )
 NOTE = (
-    "Emulated by QEMU over a file of this machine: no flash behind it and no model of time, a "
-    "flush costs nothing. Measured by the clock on the wall, so that a result is not a pure "
-    "function of image and case: it is never cached, and turns differ."
+    "Emulated by QEMU on a file of this machine. It has no flash and no model of time; a flush "
+    "costs nothing. It is measured in real time, so a result is not a pure function of image and "
+    "case: results differ from run to run and are never cached."
 )

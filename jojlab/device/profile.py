@@ -81,9 +81,9 @@ FIGURES: Mapping[str, str] = MappingProxyType(
         "flush_dirty_ns": "a flush of one write of 4 KiB",
         "write_and_flush_ns": "a write of 4 KiB and its flush",
         "fua_write_ns": "a write of 4 KiB with FUA",
-        "aged_random_write_iops": "as wide, on a disk 90 % full and wholly overwritten",
-        "aged_ftl_wa_percent": "NAND bytes / block bytes of those, in per cent",
-        "model_memory_bytes": "what the model's tables take in the guest",
+        "aged_random_write_iops": "as wide_random_write_iops, on a disk 90 % full and overwritten",
+        "aged_ftl_wa_percent": "NAND bytes / block bytes of aged_random_write_iops, in per cent",
+        "model_memory_bytes": "guest memory of the model's tables",
     }
 )
 

@@ -15,16 +15,16 @@ from jojlab.experiment.room import contents_bytes, refuse_small_device
 
 
 def by_wall_clock(cases: Sequence[Case]) -> bool:
-    """Whether the cases run by the clock on the wall, as those of emulated devices do.
+    """Whether the cases run in real time, as those of emulated devices do.
 
-    Raises UseError when some do and some do not: their times are not to be compared.
+    Raises UseError when some do and some do not: their times cannot be compared.
     """
     found = {str(case.settings["device"]) in EMULATED for case in cases}
     if len(found) > 1:
         raise UseError(
-            "cases of emulated devices are measured by the clock on the wall, those of modelled "
-            "devices by a virtual one",
-            f"ask for {', '.join(EMULATED)} in an experiment of its own",
+            "cases of emulated devices are measured in real time, those of modelled devices in "
+            "virtual time",
+            f"put {', '.join(EMULATED)} into a separate experiment",
         )
     return True in found
 

@@ -36,7 +36,7 @@ def test_a_kept_run_is_shown_reported_and_compared_as_live(bench: Bench, tmp_pat
     for words in ("Live", "throughput_tps", "sync_mode", "fdatasync", "operations of seed 1", "█"):
         assert words in answer.stdout, words
     page = (out / "report.html").read_text()
-    assert "Live: wall-clock time" in page and 'id="bill"' not in page
+    assert "Live: real time" in page and 'id="bill"' not in page
     (captured,) = RunFolder.open(out).captures()
     manifest = captured[2].manifest
     assert manifest["clock"] == "wall" and manifest["traced"] is False

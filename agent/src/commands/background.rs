@@ -11,7 +11,7 @@ use crate::workload::background::{Kind, run as run_load};
 pub struct Arguments {
     /// video, cpu or sqlite
     kind: String,
-    /// Where its files go
+    /// Directory for its files
     directory: PathBuf,
 }
 

@@ -20,13 +20,13 @@ const MOST_CASE_BYTES: u64 = 1 << 20;
 /// The command line of `bench`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Directory whose filesystem is measured: a fresh one is made in it, and removed
+    /// Directory on the filesystem to measure: a new one is made in it, and removed at the end
     #[arg(long)]
     directory: PathBuf,
-    /// Folder that the tables are written to; it must be there
+    /// Existing folder for the tables
     #[arg(long)]
     output: PathBuf,
-    /// End, and leave nothing behind, when the process of this number ends, which started this one
+    /// Process that started this one: when it ends, stop and remove every file
     #[arg(long)]
     parent: Option<i32>,
 }

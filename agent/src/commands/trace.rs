@@ -1,6 +1,6 @@
-//! `joj-agent trace -- COMMAND`: traces the disks behind a device or a directory while a command
-//! runs, or a process, or for a time; writes the tables of schema/ as they come, and tells at the
-//! end what the disks were sent and on whose behalf.
+//! `joj-agent trace -- COMMAND`: traces the disks behind a device or a directory while a command or
+//! a process runs, or for a time. Writes the tables of schema/ as rows come; at the end prints a
+//! summary of the I/O and whom it served.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -25,58 +25,58 @@ use crate::tracing::summary::Summary;
 use crate::tracing::totals;
 use crate::tracing::until::{End, Until};
 
-/// Something is missing from the tables, though the command went well.
+/// The command succeeded, but the tables are incomplete.
 const INCOMPLETE: u8 = 4;
 
-/// Rows are written when so many requests wait, or after this time.
+/// Rows are written when this many requests wait, or after this time.
 const ROUND_REQUESTS: usize = 16_384;
 const ROUND: Duration = Duration::from_secs(10);
 
-/// How long records may wait to be looked at: longer when nothing comes. Where much waits, it is
-/// done at once.
+/// How long records may wait to be read: longer when none come. When many wait, they are read at
+/// once.
 const USUAL: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_millis(100);
 const MUCH_BYTES: usize = 8 << 20;
 
-/// Of the thread that makes rows when it is late, as nice(1) counts: ahead of whoever computes.
+/// Nice value of the thread that makes rows when it is late: ahead of tasks that compute.
 const PRIORITY: i32 = -15;
 
 /// The command line of `trace`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Trace the disk that is this block device, or has it as a partition; may be given again, as
-    /// for a journal on another disk
+    /// Trace this block device, or the disk of this partition; repeat it for several disks, such as
+    /// that of an external journal
     #[arg(long, conflicts_with = "directory")]
     device: Vec<PathBuf>,
-    /// Trace the disks of the filesystem that this directory is on [default: the current one]
+    /// Trace the disks of this directory's filesystem [default: the current directory]
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// Write the tables into this new folder
+    /// Write the tables to this new folder
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Trace until this process ends
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
-    /// Trace for this many seconds at most
+    /// Trace for at most this many seconds
     #[arg(long, value_parser = seconds)]
     duration: Option<Duration>,
-    /// Kinds of files, tried before those that are built in; a file like schema/file_kinds.toml
+    /// Additional file kinds, tried before the built-in ones; a file like schema/file_kinds.toml
     #[arg(long)]
     file_kinds: Option<PathBuf>,
-    /// End, and keep what was seen, when the process of this number ends, which started this one
+    /// Process that started this one: when it ends, stop and keep what was traced
     #[arg(long)]
     parent: Option<i32>,
-    /// Size of the ring buffer in MiB, a power of two [default: what suits the machine]
+    /// Size of the ring buffer in MiB, rounded up to a power of two [default: by memory and
+    /// processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring_mib: Option<u32>,
-    /// Keep no rows, but add bytes up in the kernel, by file: for more than a machine can keep up
-    /// with
+    /// Keep no rows: add up bytes by file in the kernel, for loads too heavy for rows
     #[arg(long)]
     totals: bool,
-    /// Print what was seen as JSON on standard output
+    /// Print the summary as JSON on standard output
     #[arg(long)]
     json: bool,
-    /// Command to run, as the user that runs this
+    /// Command to run, as the user who called this
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -86,8 +86,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
 }
 
-/// Traces, prints what was seen, and gives the exit code: the command's, or 4 where the tables
-/// are incomplete.
+/// Traces, prints the summary, and returns the exit code: the command's, or 4 if the tables are
+/// incomplete.
 ///
 /// # Errors
 /// If the disks cannot be traced, or the command cannot be run.

@@ -1,6 +1,6 @@
 //! `joj-agent verify --device DEVICE --filesystem NAME --directory MOUNT-POINT`: the self-test of
-//! attribution on a filesystem that was made for it. Mounts and unmounts it; prints the verdict as
-//! JSON.
+//! attribution, on a filesystem made for it. Mounts and unmounts the filesystem; prints the verdict
+//! as JSON.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,16 +16,16 @@ const RING_BYTES: u32 = 32 << 20;
 /// The command line of `verify`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The whole disk that the filesystem is on
+    /// Disk that holds the filesystem
     #[arg(long)]
     device: PathBuf,
-    /// What is on it, and empty
+    /// Type of the filesystem, which must be empty
     #[arg(long, value_parser = filesystem)]
     filesystem: Kind,
-    /// Where to mount it meanwhile
+    /// Mount point
     #[arg(long)]
     directory: PathBuf,
-    /// How to mount it, as for mount(8) -o
+    /// Mount options, as for mount(8) -o
     #[arg(long, default_value = "")]
     mount_options: String,
 }

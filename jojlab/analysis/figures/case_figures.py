@@ -1,4 +1,4 @@
-"""Which named numbers tell about a case? One value per capture, then the median over the seeds."""
+"""Which named numbers describe a case? One value per capture, then the median over the seeds."""
 
 from __future__ import annotations
 
@@ -17,56 +17,57 @@ from jojlab.trace.run_tables import RunTables, rows_of
 
 Number = int | float
 
-# Figure -> what it is, in the order in which figures are shown. The unit stands in the name.
+# Figure -> what it is, in the order in which figures are shown. The name has the unit.
 FIGURES: dict[str, str] = {
-    "throughput_tps": "transactions per second, the time of checkpoints and of the tracer's pauses "
-    "left out",
-    "throughput_with_checkpoints_tps": "transactions per second, the time of checkpoints counted",
+    "throughput_tps": "transactions per second, without the time of checkpoints and of the "
+    "tracer's pauses",
+    "throughput_with_checkpoints_tps": "transactions per second, including checkpoints",
     **{
         f"latency_ns_{name}": f"BEGIN to return of COMMIT with its checkpoint, or one file "
         f"operation, {name}"
         for name in PERCENTILES
     },
     **{
-        f"commit_latency_ns_{name}": f"COMMIT, or the sync of a file operation, alone, {name}"
+        f"commit_latency_ns_{name}": f"only COMMIT, or only the sync of a file operation, {name}"
         for name in PERCENTILES
     },
-    "requests_per_commit": "block requests, flushes among them",
-    "bytes_per_commit": "bytes of those requests",
-    "writes_per_commit": "write requests, flushes not among them",
+    "requests_per_commit": "block requests, including flushes",
+    "bytes_per_commit": "bytes of all block requests",
+    "writes_per_commit": "write requests, without flushes",
     "flushes_per_commit": "cache flushes",
     "data_bytes_per_commit": "bytes of file data",
     "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
-    "first_journal_write_bytes": "first write of a commit into that journal, median; 0: none",
+    "first_journal_write_bytes": "a commit's first write to the filesystem's journal, median; "
+    "0: none",
     "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
-    "unknown_bytes_per_commit": "bytes without an owner",
+    "unknown_bytes_per_commit": "unattributed bytes",
     "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
-    "deferred_bytes_per_commit": "bytes of those",
-    "deferred_flushes_per_commit": "flushes of those",
-    "background_requests_per_commit": "requests of the load in the background",
-    "background_bytes_per_commit": "bytes of those",
-    "background_flushes_per_commit": "flushes of those",
+    "deferred_bytes_per_commit": "bytes of deferred requests",
+    "deferred_flushes_per_commit": "flushes among deferred requests",
+    "background_requests_per_commit": "requests of the background load",
+    "background_bytes_per_commit": "bytes of the background load's requests",
+    "background_flushes_per_commit": "flushes among the background load's requests",
     **NAND_FIGURES,
     "sync_calls_per_commit": "calls that sync a file or a directory",
     "busy_retries_per_commit": "waits for another connection's lock",
-    "cpu_ns_per_commit": "the agent's CPU time, in user mode and in the kernel, of getrusage(2)",
-    "iowait_ns_per_commit": "CPU idle while I/O goes on; /proc/stat counts in ticks of 10 ms",
-    "voluntary_switches_per_commit": "times the agent gave the CPU up to wait",
-    "involuntary_switches_per_commit": "times the agent lost the CPU",
-    "context_switches_per_commit": "switches of the whole machine, of /proc/stat",
-    "interrupts_per_commit": "interrupts of the whole machine, timers among them, of /proc/stat",
-    "device_interrupts_per_commit": "interrupts of the disk's own adapter, of /proc/interrupts",
+    "cpu_ns_per_commit": "the agent's CPU time, user and kernel mode, from getrusage(2)",
+    "iowait_ns_per_commit": "idle CPU time during I/O, from /proc/stat in ticks of 10 ms",
+    "voluntary_switches_per_commit": "times the agent gave up the CPU to wait",
+    "involuntary_switches_per_commit": "times the agent was preempted",
+    "context_switches_per_commit": "context switches of the whole machine, from /proc/stat",
+    "interrupts_per_commit": "interrupts of the whole machine, including timers, from /proc/stat",
+    "device_interrupts_per_commit": "interrupts of the disk's adapter, from /proc/interrupts",
     "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to wait",
-    "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread lost the CPU",
+    "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread was preempted",
     "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
-    "dispatch_cpu_percent": "CPU time of that thread, per cent of one processor",
+    "dispatch_cpu_percent": "CPU time of the driver's dispatch thread, per cent of one processor",
     "transactions": "measured transactions of one capture",
     "checkpoints": "checkpoints of one capture",
-    "checkpoint_ns_max": "the longest of them; 0: none",
+    "checkpoint_ns_max": "the longest checkpoint; 0: none",
 }
 
-# What only a tracer or the modelled device can count: a capture without has none of these, rather
-# than zeroes.
+# Figures that only a tracer or the modelled device can count. A capture without one lacks them; it
+# does not have zeroes.
 TRACED = tuple(
     name
     for name in FIGURES
@@ -104,8 +105,8 @@ _COUNTERS = {
     },
 }
 
-# What a counter tells, which one machine or device has and another has not: a capture has the
-# figures whose counters it holds, and a counter that is missing is no zero.
+# Figures of counters that not every machine or device has. A capture has the figures whose counters
+# it holds; a missing counter is not zero.
 COUNTED_FIGURES = (*dict.fromkeys(_COUNTERS.values()), "dispatch_cpu_percent")
 
 

@@ -1,6 +1,6 @@
-"""How many bytes does the device program for what it is given? Reads what the modelled device
-counted over the whole traced part, so that what its cache held at the last commit is in it; real
-devices do not tell.
+"""How many bytes does the device program for the bytes it is sent? Reads the modelled device's
+counters over the whole traced part, so that they include what its cache held at the last commit.
+Real devices do not report this.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from jojlab.trace.run_tables import RunTables, rows_of
 
 # Figure -> what it is.
 NAND_FIGURES: dict[str, str] = {
-    "nand_bytes_per_commit": "bytes the device programmed, checkpoints and settling in it",
-    "ftl_wa": "those / bytes written to the device; whole program units, their padding in it",
+    "nand_bytes_per_commit": "bytes the device programmed, including checkpoints and settling",
+    "ftl_wa": "programmed bytes / bytes written to the device; whole program units, with padding",
 }
 
 # Sources of counters (agent/src/case/observation.rs).

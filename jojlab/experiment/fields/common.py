@@ -15,67 +15,70 @@ NO_DEVICE = "none"
 COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "device",
-        "profile of the modelled flash device, a name in devices/ or a path; or one that QEMU "
-        "emulates, by the clock on the wall: qemu-nvme, qemu-scsi, qemu-sd",
+        "profile of the modelled flash device: a name in devices/ or a path; or a disk that QEMU "
+        "emulates, measured in real time: qemu-nvme, qemu-scsi, qemu-sd",
         "emmc-galaxy-s3",
     ),
     Field("filesystem", "filesystem", "ext4", FILESYSTEMS),
     Field(
         "journal_device",
-        "profile of a second modelled device that holds the journal of ext4 or the log of XFS; "
-        "none: it is on the device itself",
+        "profile of a second modelled device that holds ext4's journal or XFS's log; none: the "
+        "journal is on the first device",
         NO_DEVICE,
     ),
     Field(
         "completion",
-        "how the modelled device's driver learns that a request is done: from the interrupt "
-        "directly, as multi-queue drivers do; by a dispatch thread, as eMMC's had up to Linux "
-        "4.15, that sleeps until the interrupt; or by such a thread that polls",
+        "how the modelled device's driver completes a request: in the interrupt handler (direct), "
+        "as multi-queue drivers do; in a dispatch thread that sleeps until the interrupt, as the "
+        "eMMC driver had up to Linux 4.15; or in a dispatch thread that polls",
         "direct",
         ("direct", "interrupt", "polling"),
     ),
     Field(
         "mkfs_options",
-        "further options of the filesystem's mkfs, such as -O fast_commit or -l size=64m",
+        "additional mkfs options, such as -O fast_commit or -l size=64m",
         "",
     ),
     Field(
         "mount_options",
-        "as for mount -o; the ATC'13 study mounted noatime",
+        "options for mount -o; the ATC'13 study mounted noatime",
         "noatime",
     ),
     Field(
         "workload",
-        "what a transaction does; of file-..., one operation with its sync is one commit",
+        "what a transaction does; in the file-... workloads, one operation with its sync is one "
+        "commit",
         "sqlite-insert",
         WORKLOADS,
     ),
     Field(
         "transactions",
-        "measured transactions, over all threads or connections; duration_ms takes their place",
+        "number of measured transactions, over all threads or connections; unused if duration_ms "
+        "is set",
         200,
         lowest=1,
         highest=1_000_000,
     ),
     Field(
         "duration_ms",
-        "instead of a number of transactions: each thread ends with the first one that returns "
-        "after so much measured time, in which checkpoints are not counted; 0: transactions decide",
+        "run for this long instead of a number of transactions: each thread stops at the first "
+        "transaction that returns after this measured time, not counting checkpoints; 0: use "
+        "transactions",
         0,
         lowest=0,
         highest=3_600_000,
     ),
     Field(
         "warmup_transactions",
-        "transactions before the measured ones, over all",
+        "transactions before the measured ones, over all threads or connections",
         5,
         lowest=0,
         highest=100_000,
     ),
     Field(
         "background",
-        "what else goes on meanwhile, as a process of its own: HD video being recorded, a CPU hog, "
-        "or a second SQLite app; its I/O stands apart in the bill",
+        "background load in a separate process: recording HD video, a CPU hog, or a second SQLite "
+        "app; the bill shows its I/O separately",
         "none",
         ("none", "video", "cpu", "sqlite"),
     ),

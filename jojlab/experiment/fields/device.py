@@ -1,7 +1,7 @@
 """The fields that change one key of a device's profile, `device.KEY` and `journal_device.KEY`.
 
-They are the keys of [model] and [cpu] (devices/README.md), for asking how far a result depends on
-one. A case has those that were named, and no other: the rest is what the profile says.
+They are the keys of [model] and [cpu] (devices/README.md). They show how much a result depends on a
+parameter. A case has only those that were named; the profile gives the rest.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from jojlab.experiment.fields.field import Field, Value
 # The fields that name a profile.
 OWNERS = ("device", "journal_device")
 
-# The processor is the guest's, and `device` the profile that speaks of it.
+# Only the profile of `device` describes the guest's processor.
 _KEYS = {"device": {**CPU_LIMITS, **LIMITS}, "journal_device": LIMITS}
 
 DEVICE_FIELDS: tuple[Field, ...] = tuple(
     Field(
         f"{owner}.{key}",
-        f"{key} in place of what the profile of {owner} says",
+        f"overrides {key} of the profile of {owner}",
         None,
         lowest=least,
         highest=greatest,

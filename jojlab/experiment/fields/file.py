@@ -24,7 +24,7 @@ SYNC_MODES = (
 FILE_FIELDS: tuple[Field, ...] = (
     Field(
         "threads",
-        "threads, each on a file or directory of its own; transactions are shared out among them",
+        "threads, each with its own file or directory; transactions are divided among them",
         1,
         lowest=1,
         highest=100,
@@ -32,16 +32,16 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "access",
-        "records in order and round again, at random, shuffled (each once in random order before "
-        "any comes again), after the file's end (which file-read has not), or the first one again "
-        "and again",
+        "sequential: in order, then from the start again; random; shuffled: each record once in "
+        "random order before any repeats; append: after the end of the file (not for file-read); "
+        "rewrite: always the first record",
         "random",
         ("sequential", "random", "shuffled", "append", "rewrite"),
         workloads=RECORDS,
     ),
     Field(
         "overlap_percent",
-        "of access shuffled, the share of operations that are on a record that came before",
+        "for access shuffled: percentage of operations on a record that was already used",
         0,
         lowest=0,
         highest=100,
@@ -57,8 +57,8 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "file_bytes",
-        "bytes of each thread's file before the first operation, cut to whole records; for append "
-        "the most it may grow to. The guest's memory holds the device, hence the limit",
+        "initial size of each thread's file, rounded down to whole records; for append, its "
+        "largest size. The limit is the guest's memory, which holds the device",
         16 << 20,
         lowest=1,
         highest=4 << 30,
@@ -66,17 +66,17 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "sync_mode",
-        "how a write reaches the device: by flags of open(2) (o_direct_sync: O_DIRECT|O_SYNC), a "
-        "call after it, stores into mapped memory and msync(2), or RWF_DSYNC of pwritev2(2); none, "
-        "o_direct, mmap, mmap_async and sync_file_range do not make it durable",
+        "how a write reaches the device: by flags of open(2) (o_direct_sync: O_DIRECT|O_SYNC), by "
+        "a sync call after it, by stores into mapped memory and msync(2), or by RWF_DSYNC of "
+        "pwritev2(2). Not durable: none, o_direct, mmap, mmap_async and sync_file_range",
         "fsync",
         SYNC_MODES,
         workloads=("file-write",),
     ),
     Field(
         "sync_every",
-        "operations for each call of sync_mode; 1 where it has none. What the last call did not "
-        "reach is deferred",
+        "operations per call of sync_mode; 1 if it has no call. Writes after the last call count "
+        "as deferred",
         1,
         lowest=1,
         highest=1_000_000,
@@ -84,8 +84,8 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "read_percent",
-        "share of operations that read a record instead, by the same access; exact in every "
-        "hundred. The page cache is empty at first",
+        "percentage of operations that read a record instead, with the same access; exact in every "
+        "hundred operations. The page cache is empty at first",
         0,
         lowest=0,
         highest=99,
@@ -93,36 +93,38 @@ FILE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "read_mode",
-        "through the page cache, empty at first, or past it",
+        "through the page cache (empty at first), or past it with O_DIRECT",
         "buffered",
         ("buffered", "o_direct"),
         workloads=("file-read",),
     ),
     Field(
         "engine",
-        "how an operation reaches the kernel: plain calls, an io_uring with one operation in it at "
-        "a time, or one that polls the device for completions, with O_DIRECT and calls for syncs",
+        "how an operation reaches the kernel: plain system calls; io_uring, one operation at a "
+        "time; or io_uring that polls the device for completions, with O_DIRECT and system calls "
+        "for syncs",
         "calls",
         ("calls", "io_uring", "io_uring_polled"),
         workloads=RECORDS,
     ),
     Field(
         "metadata_operation",
-        "what is done to one name; the files are empty, and so are the kernel's caches before stat",
+        "metadata operation on one name; the files are empty, and the kernel's caches are empty "
+        "before stat",
         "create",
         ("create", "unlink", "rename", "mkdir", "stat"),
         workloads=("file-metadata",),
     ),
     Field(
         "sync_file",
-        "fsync of the file or directory that the operation was about",
+        "fsync the file or directory that the operation changed",
         "off",
         ("off", "on"),
         workloads=("file-metadata",),
     ),
     Field(
         "sync_directory",
-        "fsync of the directory that its name is in",
+        "fsync the parent directory",
         "off",
         ("off", "on"),
         workloads=("file-metadata",),

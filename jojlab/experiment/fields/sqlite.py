@@ -18,22 +18,22 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "sync_call",
-        "system call behind SQLite's syncs; SQLite calls fsync unless built otherwise",
+        "system call that SQLite uses to sync; fsync is its build default",
         "fsync",
         ("fsync", "fdatasync"),
         workloads=SQLITE,
     ),
     Field(
         "batch_atomic_write",
-        "whether SQLite may commit by F2FS's atomic write instead of a rollback journal",
+        "whether SQLite may commit with F2FS's atomic write instead of a rollback journal",
         "off",
         ("off", "on"),
         workloads=SQLITE,
     ),
     Field(
         "initial_rows",
-        "rows of each table before the first transaction; by default as many as delete deletes, "
-        "1000 for update, 0 for insert, or 1000 if there are selects",
+        "rows of each table before the first transaction; default: for delete, as many as it "
+        "deletes; for update 1000; for insert 0, or 1000 if there are selects",
         None,
         lowest=0,
         highest=10_000_000,
@@ -64,7 +64,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "wal_autocheckpoint_pages",
-        "WAL pages that make a checkpoint due; 0: only at the end. SQLite's default is 1000",
+        "WAL pages after which a checkpoint is due; 0: only at the end. SQLite's default is 1000",
         1000,
         lowest=0,
         highest=1_000_000,
@@ -72,23 +72,23 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "autocheckpoint",
-        "who makes the checkpoint that is due: the workload, as a step of its own after the "
-        "commit, or SQLite inside COMMIT, as it does in an app",
+        "who runs a due checkpoint: the workload, as a separate step after the commit, or SQLite "
+        "inside COMMIT, as in an app",
         "workload",
         ("workload", "sqlite"),
         workloads=SQLITE,
     ),
     Field(
         "checkpoint_mode",
-        "PRAGMA wal_checkpoint's argument; restart and truncate make the next commit begin the WAL "
-        "anew",
+        "argument of PRAGMA wal_checkpoint; after restart and truncate the next commit starts the "
+        "WAL from its beginning",
         "passive",
         ("passive", "full", "restart", "truncate"),
         workloads=SQLITE,
     ),
     Field(
         "connections",
-        "connections to SQLite, a thread each; transactions are shared out among them",
+        "SQLite connections, one thread each; transactions are divided among them",
         1,
         lowest=1,
         highest=100,
@@ -96,16 +96,16 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "sharing",
-        "whether each connection has databases of its own, or all have the same; then each waits "
-        "while another writes, which busy_retries counts",
+        "own: each connection has its own databases; shared: all use the same ones, and each waits "
+        "while another writes (busy_retries counts the waits)",
         "own",
         ("own", "shared"),
         workloads=SQLITE,
     ),
     Field(
         "databases",
-        "databases attached, each changed in every transaction; over several, delete, truncate and "
-        "persist join them by a super-journal, and the others are not atomic across them",
+        "attached databases, all changed in every transaction. With several, delete, truncate and "
+        "persist use a super-journal; the other journal modes are not atomic across them",
         1,
         lowest=1,
         highest=10,
@@ -113,7 +113,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "tables",
-        "tables of each database; changes and selects go round them",
+        "tables per database; changes and selects take them in turn",
         1,
         lowest=1,
         highest=100,
@@ -121,7 +121,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "statements",
-        "rows that a transaction changes in each database, a statement each",
+        "rows that a transaction changes in each database, one statement each",
         1,
         lowest=1,
         highest=1000,
@@ -129,7 +129,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "selects",
-        "rows that a transaction looks up in each database before it changes any; drawn from the "
+        "rows that a transaction selects in each database before its changes; drawn from the "
         "initial rows",
         0,
         lowest=0,
@@ -138,7 +138,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "interval_us",
-        "idle time between two transactions in us; throughput counts it",
+        "idle time between two transactions, in us; throughput includes it",
         0,
         lowest=0,
         highest=60_000_000,
@@ -146,7 +146,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "locking_mode",
-        "PRAGMA locking_mode; exclusive keeps the rollback journal between transactions, and the "
+        "PRAGMA locking_mode; exclusive keeps the rollback journal between transactions and the "
         "WAL's index in memory",
         "normal",
         ("normal", "exclusive"),
@@ -154,21 +154,22 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "secure_delete",
-        "PRAGMA secure_delete: zeroes over deleted rows; fast only where that costs no I/O",
+        "PRAGMA secure_delete: overwrite deleted rows with zeroes; fast: only where that costs no "
+        "I/O",
         "off",
         ("off", "on", "fast"),
         workloads=SQLITE,
     ),
     Field(
         "auto_vacuum",
-        "PRAGMA auto_vacuum; incremental keeps the pages' map and frees nothing by itself",
+        "PRAGMA auto_vacuum; incremental keeps the map of pages but frees nothing by itself",
         "none",
         ("none", "full", "incremental"),
         workloads=SQLITE,
     ),
     Field(
         "temp_store",
-        "PRAGMA temp_store; no operation here makes a temporary file, so it costs nothing",
+        "PRAGMA temp_store; no operation here makes a temporary file, so it has no cost",
         "default",
         ("default", "file", "memory"),
         workloads=SQLITE,

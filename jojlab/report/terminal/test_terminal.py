@@ -47,7 +47,7 @@ def test_the_bill_of_a_wal_commit(summary: RunSummary) -> None:
         ["fs-journal", "none", "fdatasync of test.db-wal", "2", "20", "71.4 %"],
         ["data", "wal", "/test.db-wal", "fdatasync of test.db-wal", "1", "8", "28.6 %"],
         ["total", "3", "28"],
-        ["deferred to later"],
+        ["deferred"],
         ["data", "db", "/test.db", "fdatasync of test.db", "0.1", "1.2"],
         ["fs-metadata", "none", "syncfs", "0.05", "0.2"],
         ["flush", "db", "fdatasync of test.db", "0.1", "0"],

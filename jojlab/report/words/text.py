@@ -7,7 +7,7 @@ from collections.abc import Iterable
 Number = int | float
 
 # Parts of a bill beside the commit itself, as they are called.
-LATER_PARTS = {"deferred": "deferred to later", "background": "load in the background"}
+LATER_PARTS = {"deferred": "deferred", "background": "background load"}
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 
@@ -90,10 +90,10 @@ def change(share: float | None) -> str:
 
 
 CLOCKS = {
-    "virtual": "Virtual time: a guest whose clock counts instructions, on a modelled flash device.",
-    "guest-wall": "Measured by the clock on the wall, in a guest that QEMU emulates with its disk: "
-    "no flash behind it, no result repeats, and none is cached.",
-    "wall": "Live: wall-clock time on real hardware.",
+    "virtual": "Virtual time: the guest's clock counts instructions; the flash device is modelled.",
+    "guest-wall": "Real time: QEMU emulates the guest and its disk. There is no flash; results do "
+    "not repeat and are not cached.",
+    "wall": "Live: real time on real hardware.",
 }
 
 
