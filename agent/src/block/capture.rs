@@ -1,5 +1,5 @@
-//! Makes tables of records as they come: finds the files, ties runs to bios, bios to the calls
-//! they serve, and hands all to the joiner. Keeps what is under way only.
+//! Turns records into tables as they arrive: finds files, ties runs to bios and bios to the calls
+//! they serve, and passes everything to the joiner. Keeps only what is in progress.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

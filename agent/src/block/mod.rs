@@ -1,11 +1,11 @@
 //! Block I/O of disks, with an owner for every byte: loads the BPF program of kernel/block,
-//! collects its records, and makes the rows of requests, page_runs and files of them.
+//! collects its records, and makes rows of requests, page_runs and files from them.
 //!
-//! Each room builds on those before it: program (loads it, empties its ring) -> records (what it
-//! sends) -> files (their names and kinds) -> classify (a page run's block type) -> surroundings
-//! (what the machine is asked: mounts, tables on a device) -> causes (the call that is served, and
-//! why) -> requests (bios joined to requests) -> totals (sums, of bios without records too).
-//! capture brings them together, and tracer runs it all.
+//! Each room uses only those before it: program (loads the BPF program, empties its ring) ->
+//! records (decodes what it sends) -> files (names and kinds) -> classify (a page run's block type)
+//! -> surroundings (queries to the machine: mounts, tables on a device) -> causes (which call is
+//! served, and why) -> requests (joins bios to requests) -> totals (sums, including bios without
+//! records). capture combines them; tracer runs everything.
 
 mod capture;
 mod causes;

@@ -1,6 +1,6 @@
-//! What a tracing asks of the machine it runs on, beside what the kernel's side tells: where what
-//! is mounted, what its own paths mean, where a symbolic link leads, which tables a device has.
-//! Functions in a struct, so that tests trace a machine that is not there.
+//! What a trace asks the machine it runs on, in addition to the kernel's records: mounts, the
+//! meaning of its own paths, targets of symbolic links, tables on a device. The functions are in a
+//! struct, so that tests can trace a machine that does not exist.
 
 use std::fs;
 use std::os::fd::AsRawFd;

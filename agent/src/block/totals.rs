@@ -1,6 +1,6 @@
-//! Bytes by disk, operation and block type, of every bio: of those with records as they come, and
-//! of those that the programs counted because the ring had no room for them, or nobody wanted
-//! records. Exact where tables have missing rows.
+//! Bytes of every bio by disk, operation and block type. Adds bios with records as they come, and
+//! bios that the programs only counted: the ring had no room for them, or no records were
+//! requested. The sums are exact even where tables lack rows.
 
 use std::collections::BTreeMap;
 

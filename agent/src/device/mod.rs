@@ -1,4 +1,4 @@
-//! The device under test, and what is counted around it.
+//! The device under test, and the counters around it.
 
 pub mod counters;
 pub mod disk;

@@ -1,4 +1,4 @@
-//! Filesystems on the device: made by their own mkfs, mounted, and described as they really are.
+//! Filesystems on the device: runs their own mkfs, mounts them, reads back their real settings.
 
 pub mod make;
 pub mod mount;

@@ -1,5 +1,5 @@
-//! Workloads on this machine: in a private directory, by the clock on the wall, without a guest, a
-//! tracer or root.
+//! Workloads on this machine: in a private directory, in real time, without a guest, a tracer or
+//! root.
 //!
 //! directory, supervise (nothing is left behind) -> run -> place, observation -> the tables
 

@@ -1,10 +1,10 @@
-//! What a power cut leaves of a workload: runs it once while the modelled device records what is
-//! written, then cuts the power at many moments of that one run, and each time mounts the
+//! What survives of a workload after a power cut. Runs it once while the modelled device records
+//! every write. Then cuts the power at many moments of that one run; each time it mounts the
 //! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
-//! Reads the record that the lab hands over; produces power_cuts.json in the output directory.
+//! Reads the record that the lab passes in; produces power_cuts.json in the output directory.
 //!
 //! instants -> the moments; judge -> what is found after each;
-//! of_this_machine -> what is no finding, but a failure to look
+//! of_this_machine -> tells failures of this machine from damage by the cut
 
 mod instants;
 mod judge;

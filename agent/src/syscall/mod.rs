@@ -1,6 +1,6 @@
-//! System calls as somebody recorded them: reads scripts; produces, for each thread of one, the
-//! calls in order, with files instead of paths and descriptors, and what the files must hold
-//! before the first call.
+//! Recorded system calls. Reads scripts. Produces the calls of each thread of a script in order,
+//! with files instead of paths and descriptors, and the contents that the files need before the
+//! first call.
 //!
 //! mobigen -> (calls) -> resolve (names, state) -> workload/replay
 

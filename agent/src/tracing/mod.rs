@@ -1,4 +1,4 @@
-//! A tracing on a running machine: what ends it, and where its tables go as they come.
+//! A live trace of a running machine: when it ends, and where its tables are written.
 
 pub mod counted;
 pub mod output;

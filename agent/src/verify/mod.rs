@@ -1,9 +1,9 @@
-//! The self-test of attribution: writes that are known to the byte, traced up to the end of the
-//! unmount, and compared with what lies on the device afterwards. Every sector written carries
-//! which file and offset it is of, so that the device itself contradicts a wrong answer.
+//! The self-test of attribution. Traces known writes until the end of the unmount, and compares the
+//! tables with what lies on the device afterwards. Every sector written carries its own file and
+//! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload (writes, and keeps the log of them) -> the tracer's tables -> check;
-//! writers -> who wrote what last, for the tools of the filesystem
+//! stamp -> workload (writes, and logs the writes) -> the tracer's tables -> check;
+//! writers -> who wrote each sector last, for the filesystem's own tools
 
 mod beside;
 mod check;

@@ -1,4 +1,4 @@
-//! Seeded workload generators. The same seed gives the same operations, in any place.
+//! Seeded workload generators. The same seed gives the same operations on every machine.
 
 pub mod background;
 pub mod batch_atomic_write;

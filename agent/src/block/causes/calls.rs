@@ -1,5 +1,5 @@
-//! Names of system calls by their numbers on x86_64 (arch/x86/entry/syscalls/syscall_64.tbl): those
-//! in which block I/O is submitted.
+//! Names of the system calls in which block I/O is submitted, by their numbers on x86_64
+//! (arch/x86/entry/syscalls/syscall_64.tbl).
 
 use crate::block::records::{CALL_DSYNC, CALL_SYNC_ALL, OF_32_BITS};
 use crate::trace::rows::Word;

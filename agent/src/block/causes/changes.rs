@@ -1,6 +1,6 @@
-//! What a filesystem commit carries. Reads the changes to files as the kernel tells of them, keeps
-//! those that no commit has taken yet, and says of a bio of a filesystem's journal or metadata
-//! which of them made it necessary.
+//! Which changes a filesystem commit carries. Reads file changes as the kernel reports them, keeps
+//! those that no commit has carried yet, and finds, for a bio of a filesystem's journal or
+//! metadata, the changes that made it necessary.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

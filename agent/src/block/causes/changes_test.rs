@@ -1,4 +1,4 @@
-//! What commits carry, of hand-made changes.
+//! What commits carry, tested with hand-made changes.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Why a bio is there: which call it serves, and which changes to files a filesystem's commit
-//! carries. Reads the records of calls, changes and names in order, together with the bios.
+//! Why a bio exists: which call it serves, and which file changes a filesystem's commit carries.
+//! Reads the records of calls, changes and names in order, together with the bios.
 
 pub mod calls;
 pub mod changes;

@@ -1,6 +1,6 @@
-//! Where a path leads: which filesystem, and the path from that one's root. Reads the text of
-//! /proc/self/mountinfo; where the text of a path is not enough, follows the symbolic links in it,
-//! as they are by now.
+//! Resolves a path to a filesystem and the path from that filesystem's root. Reads
+//! /proc/self/mountinfo. Where the text of a path is not enough, follows its symbolic links as they
+//! are at that moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! Which file a path is, as a call was given it. Reads the paths of files as the kernel told of
-//! them and the table of mounts. A path is matched by its text; one whose folder is not known by
-//! its text is looked up, in case there is a symbolic link in it.
+//! Finds the file behind a path that was passed to a call. Reads the paths of files that the kernel
+//! reported, and the mount table. A path is matched by its text. If the text of its folder is not
+//! known, the path is looked up, because it may contain a symbolic link.
 //!
-//! A path is what it is to the process that gave it. What depends on another root directory or on
-//! mounts that are not this process's is not matched, and counted: a file of the same path here
-//! would be taken for it.
+//! A path means what it means to the process that passed it. Paths that depend on another root
+//! directory, or on mounts that this process does not have, are counted and not matched: the same
+//! path here may be another file.
 
 use std::collections::BTreeMap;
 

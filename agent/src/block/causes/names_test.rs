@@ -1,4 +1,4 @@
-//! Names as calls gave them, matched with paths that the kernel told.
+//! Names that calls were given, matched with paths that the kernel reported.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
-//! Who waits. Follows the calls that wait for the device (fsync and its kin) from their begin to
-//! their end, and answers which one a bio serves.
+//! Finds who waits. Follows the calls that wait for the device (fsync and its kin) from begin to
+//! end, and returns the call that a bio serves.
 //!
-//! A kernel thread does most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not
-//! the answer; a call that is going on on the same filesystem is. Where several are, one commit
-//! serves them together: it is the asking of the one that began first and got none yet, and the
+//! Kernel threads do most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not the
+//! answer; a call in progress on the same filesystem is. If there are several, one commit serves
+//! all of them. The bio is attributed to the call that began first and has had no commit yet; the
 //! others are counted.
 
 use std::collections::{BTreeMap, BTreeSet};

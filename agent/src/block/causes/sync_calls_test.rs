@@ -1,4 +1,4 @@
-//! Who is served, with one caller and with several.
+//! Which call a bio serves, with one caller and with several.
 
 use super::*;
 use crate::block::classify::classify;

@@ -1,5 +1,5 @@
-//! Names that io_uring was asked to change. It tells them when it takes a request, and whether they
-//! were changed when that is complete, some time later; here they wait in between.
+//! Names that io_uring was asked to change. The kernel reports them when io_uring takes a request,
+//! and the outcome later, when it completes. They are kept here in between.
 
 use std::collections::BTreeMap;
 

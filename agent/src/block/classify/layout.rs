@@ -1,5 +1,5 @@
 //! Where a filesystem keeps its own tables on the device. Reads the superblock and, on ext4, the
-//! group descriptors; tells which table a byte of the device is in.
+//! group descriptors; returns the table that contains a given byte of the device.
 
 use std::collections::BTreeMap;
 use std::io;

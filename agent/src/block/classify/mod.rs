@@ -1,6 +1,6 @@
-//! The rules: what a page run is, from the facts that the kernel handed over with it. A pure
-//! function of two records; the signals were found by tracing each filesystem on Linux 6.1 and
-//! 6.18 and checked against debugfs, xfs_db and dump.f2fs.
+//! Rules that give a page run its block type, from the facts that the kernel sent with it. A pure
+//! function of two records. The signals were found by tracing each filesystem on Linux 6.1 and
+//! 6.18, and checked against debugfs, xfs_db and dump.f2fs.
 
 pub mod layout;
 

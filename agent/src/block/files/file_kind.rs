@@ -1,5 +1,5 @@
-//! What kind of file a name tells of. Reads the table schema/file_kinds.toml, which is built in,
-//! and one of the user's that goes before it; answers for one path at a time.
+//! Derives a file's kind from its name. Reads the built-in table schema/file_kinds.toml and, with
+//! precedence over it, a table of the user's; answers for one path at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The table that is built in, one of the user's, and damaged ones.
+//! The built-in table, a table of the user's, and damaged ones.
 
 use super::*;
 

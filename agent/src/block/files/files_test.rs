@@ -1,4 +1,4 @@
-//! Life stories of hand-made records.
+//! Life stories, tested with hand-made records.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Patterns of file names: * for any text, ? for any one character, [0-9A-F] for one of these. A
-//! pattern without a capital letter fits names whatever their case.
+//! Patterns of file names: * matches any text, ? any one character, [0-9A-F] one of these. A
+//! pattern without a capital letter ignores case.
 
 /// Why a text is no pattern.
 #[derive(Debug, thiserror::Error, PartialEq)]

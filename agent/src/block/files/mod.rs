@@ -1,10 +1,10 @@
-//! Life stories of files. Reads path, run and sync records in order; produces one row per
-//! (s_dev, inode, generation), because ext4 and F2FS use an inode number again at once, with every
-//! path it had.
+//! Life stories of files. Reads path, run and sync records in order; produces one row, with all its
+//! paths, per (s_dev, inode, generation). The generation is needed because ext4 and F2FS reuse an
+//! inode number at once.
 //!
-//! A file gets its number when block I/O or a sync call on a traced filesystem is about it. The
-//! files that were not heard of for longest can be let go, so that the memory has a bound; one that
-//! comes back after that is a new row.
+//! A file gets its number when block I/O or a sync call on a traced filesystem refers to it. To
+//! bound memory, the files that were idle longest can be dropped. A dropped file that appears again
+//! gets a new row.
 
 pub mod file_kind;
 mod glob;

@@ -1,6 +1,6 @@
-//! What was read from the ring and not yet looked at. Where a thread of its own reads, nobody waits
-//! for what the records become: the ring is emptied every few milliseconds, into memory that has a
-//! bound, while rows are made and written.
+//! Bytes that were read from the ring and not yet processed. In live traces a separate thread
+//! reads: it empties the ring every few milliseconds into bounded memory, while rows are made and
+//! written. So slow processing does not delay the reading.
 
 use std::collections::VecDeque;
 use std::io;

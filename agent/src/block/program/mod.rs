@@ -1,5 +1,5 @@
-//! The BPF object behind safe calls: load, attach, the mapped control block, the ring.
-//! The only file that talks to libbpf.
+//! Safe calls around the BPF object: load, attach, the mapped control block, the ring. Only this
+//! folder uses libbpf.
 
 mod drain;
 mod object;

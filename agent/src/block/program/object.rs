@@ -1,5 +1,5 @@
-//! The BPF object as libbpf has it: opened from the bytes in this program, its maps, its programs
-//! attached; closed when it is dropped.
+//! The BPF object as libbpf handles it: opened from the bytes in this program, its maps, its
+//! programs attached; closed when it is dropped.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::io;

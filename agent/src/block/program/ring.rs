@@ -1,6 +1,6 @@
-//! The end of the tracer's ring that user space reads (kernel/block/ring.bpf.h writes the other).
-//! Reads the memory of the two maps that it is made of; produces the bytes of whole records, and
-//! leaves zeros behind.
+//! The user-space end of the tracer's ring (kernel/block/ring.bpf.h writes the other end). Reads
+//! the memory of the ring's two maps; produces the bytes of whole records, and leaves zeros
+//! behind.
 
 use std::ffi::c_void;
 use std::io;

@@ -1,5 +1,5 @@
-//! Kernel addresses of the functions that tell what a bio is. Reads /proc/kallsyms; modules that
-//! are loaded later appear there later, so it is read again when somebody asks.
+//! Kernel addresses of the functions that identify a bio. Reads /proc/kallsyms. Modules loaded
+//! later appear there later, so it is read again on request.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

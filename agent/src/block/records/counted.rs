@@ -1,5 +1,5 @@
 //! A sum of runs whose bios got no record (struct total_key of kernel/block/event.h), as the facts
-//! of a bio and a run: those that the rules for block types look at.
+//! of a bio and a run that the rules for block types use.
 
 use super::fields::Fields;
 use super::kernel::{BTRFS_MAGIC, F2FS_MAGIC};

@@ -1,5 +1,5 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
-//! ring, produces typed records; what is too short or of an unknown kind is an error.
+//! ring, produces typed records; a record that is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
 use crate::block::records::{Bio, Change, Name, Outcome, Path, Record, Request, Root, Run, Sync};

@@ -1,4 +1,4 @@
-//! Records laid out by hand, and by chance.
+//! Records laid out by hand, and random ones.
 
 use super::*;
 use crate::block::records::CALL_DIRECT;

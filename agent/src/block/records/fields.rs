@@ -1,5 +1,5 @@
-//! A cursor over the bytes of a record: gives its fields in order, as the kernel laid them out on a
-//! little-endian machine. Whoever uses it has checked the length: a field that is cut off panics.
+//! A cursor over the bytes of a record: returns its fields in order, in the kernel's little-endian
+//! layout. The caller must have checked the length: a field that is cut off panics.
 
 /// Takes little-endian fields off the front of a record whose length was checked.
 pub struct Fields<'a> {

@@ -1,6 +1,6 @@
-//! Numbers of the kernel's own that the records carry, and that several rules look at: operations
-//! and flags of requests, types of files, magic numbers of filesystems. They are the same in
-//! Linux 6.1 and 6.18.
+//! Kernel constants that the records carry and several rules use: request operations
+//! and flags, file types, filesystem magic numbers. They are the same in Linux 6.1 and
+//! 6.18.
 
 /// enum req_op (include/linux/blk_types.h): the low byte of a bio's flags.
 pub const OPERATION_MASK: u32 = 0xff;

@@ -1,6 +1,6 @@
-//! Rows under way. A request is known when it is issued, but not yet when it completes, nor every
-//! name of its files; a draft keeps the keys of files, and becomes rows of requests and page_runs
-//! when it is written.
+//! Rows in progress. When a request is issued, its completion and some names of its files are not
+//! known yet. A draft keeps the keys of files, and becomes rows of requests and page_runs when it
+//! is written.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! Who waits for a flush. The block layer makes flushes of its own for bios that ask for one, by
-//! REQ_PREFLUSH or by an REQ_FUA that the device has not, each for all that wait in a hardware
-//! queue when it is kicked (block/blk-flush.c). The kernel tells of each flush the first of those;
-//! here they are remembered. Their order alone would not do: queues are flushed side by side, and
-//! a bio with data may overtake one without.
+//! REQ_PREFLUSH or by a REQ_FUA that the device does not support. Each flush serves all bios that
+//! wait in a hardware queue when it is kicked (block/blk-flush.c). With each flush the kernel's
+//! side reports the first of those; this module keeps the candidates to find it. Their order would
+//! not be enough: queues are flushed concurrently, and a bio with data may overtake one without.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

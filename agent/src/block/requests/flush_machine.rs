@@ -1,8 +1,8 @@
-//! The kernel's flush machine in small, for tests (block/blk-flush.c of 6.1, and of 6.18 where that
-//! differs): one for each hardware queue, with flushes pending and running. Its steps, in any order
-//! that is chosen, give the records that the BPF programs would send, and which bios each flush is
-//! for. A step is what one processor does before another's can be seen: the order of the ring is
-//! that of the steps, since a program ends before what it is told of goes on.
+//! A small model of the kernel's flush machine, for tests (block/blk-flush.c of 6.1, and of 6.18
+//! where that differs): one per hardware queue, with pending and running flushes. Its steps, in any
+//! chosen order, give the records that the BPF programs would send, and the bios that each flush
+//! serves. A step is what one processor does before another can see it. The ring has the order of
+//! the steps, because a program ends before the event that it was called for continues.
 
 use std::collections::VecDeque;
 

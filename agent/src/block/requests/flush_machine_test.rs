@@ -1,4 +1,4 @@
-//! Whether a flush is told to be of a bio that it serves, on several queues and processors: any
+//! Whether a flush is attributed to a bio that it serves, on several queues and processors, for any
 //! order of the machine's steps.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a tracing knows that it does not know, in numbers and in words.
+//! What a trace knows that it is missing, in numbers and in words.
 
 /// What was seen but not tied up.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Joins bios and their runs to the requests the driver got, and those to their completions.
-//! Reads records in the order of the ring; produces drafts of the rows of requests and
-//! page_runs. Keeps only what is under way, so that it may run for ever.
+//! Joins bios and their runs to the requests the driver got, and requests to their completions.
+//! Reads records in ring order; produces drafts of the rows of requests and page_runs. Keeps only
+//! what is in progress, so it can run indefinitely.
 
 mod drafts;
 mod flush_askers;

@@ -1,9 +1,9 @@
-//! Finds the bios behind a request. Holds every stretch of a queued bio that was not issued yet;
-//! gives, for a request's range of sectors, the stretches it is made of.
+//! Finds the bios behind a request. Holds every range of a queued bio that was not issued yet;
+//! returns, for a request's range of sectors, the ranges it consists of.
 //!
-//! By sectors, because bios are merged into requests, and large ones are split after they were
-//! seen: neither a bio's address nor its length need be a request's. Among stretches of the same
-//! sectors the one queued first is issued first.
+//! Matches by sectors, because bios are merged into requests, and large ones are split after they
+//! were seen: neither the address nor the length of a bio need be a request's. Of ranges with the
+//! same sectors, the one queued first is issued first.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A bio that was queued, with all that is known of it, and what it tells of the request that it
-//! becomes: the row of requests, and the page runs.
+//! A queued bio with all that is known of it. Gives the parts of the request that it becomes: the
+//! row of requests, and the page runs.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Completions that nobody saw: what other witnesses say, and what is missing then.
+//! Unseen completions: what other witnesses say, and what is then reported as missing.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! Traces disks. Steers the programs and turns what they sent into tables; has no thread of its
-//! own, so somebody calls `drain` (whole tables at the end) or `digest` and `take` (rows as they
-//! come, for ever) before the ring is full.
+//! Traces disks. Controls the BPF programs and turns their records into tables. It has no thread of
+//! its own: before the ring is full, the caller must call `drain` (whole tables at the end) or
+//! `digest` and `take` (rows as they come, indefinitely).
 //!
 //! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
 //! programs are attached at once and send nothing until `start`.

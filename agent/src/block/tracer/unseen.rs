@@ -1,4 +1,4 @@
-//! The end of a tracing, and requests whose completion was not seen: asks the kernel and the disks
+//! The end of a trace, and requests whose completion was not seen: queries the kernel and the disks
 //! about them.
 
 use std::path::Path;

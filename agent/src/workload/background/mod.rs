@@ -1,9 +1,9 @@
-//! Background load: another process of the agent's own program that does what a phone does besides
-//! the measured workload. Starts it before the warm-up, ends it after the last transaction, and
-//! gives what it did. Its name, joj-background, is what the tables show as its requests' submitter.
+//! Background load: a second process of the agent's program that does what a phone does besides the
+//! measured workload. Starts it before the warm-up, ends it after the last transaction, and returns
+//! what it did. The tables show its name, joj-background, as its requests' submitter.
 //!
-//! The parent holds the child's standard input open; its end is the sign to stop, which comes by
-//! itself when the parent dies.
+//! The parent holds the child's standard input open. End of file is the signal to stop; it also
+//! comes when the parent dies.
 
 mod cpu;
 mod sqlite;

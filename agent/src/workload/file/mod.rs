@@ -1,5 +1,5 @@
-//! Workloads of plain files: writes, reads and changes of names. One operation, with what makes it
-//! durable, is one transaction. Each thread has a file, or a directory of names, of its own.
+//! Workloads of plain files: writes, reads and name changes. One operation with its sync is one
+//! transaction. Each thread has its own file, or its own directory of names.
 //!
 //! stream -> write, read (through data_file); metadata (leaves names); survived: after a power cut
 

@@ -1,9 +1,9 @@
-//! Replays a script of system calls: reads the script; makes the files that its calls need, has
-//! each of its threads make them at the times recorded, and gives what each took. Every path leads
-//! to a file in the directory of the replay.
+//! Replays a script of system calls. Reads the script; makes the files that its calls need; has
+//! each of its threads make its calls at the recorded times; returns how long each took. Every path
+//! is mapped to a file in the directory of the replay.
 //!
-//! Calls on one file are made in the order of the recording, whichever threads make them; a call
-//! whose time has come waits for those before it.
+//! Calls on one file are made in the recorded order, whichever thread makes them; a call that is
+//! due waits for those before it.
 
 mod files;
 mod perform;

@@ -1,6 +1,6 @@
-//! SQLite transactions: reads settings and a seed; prepares databases, runs the transactions over
-//! one connection or several, a thread each, and gives their times. One transaction changes rows in
-//! every database of its connection.
+//! SQLite transactions. Reads settings and a seed; prepares databases, runs the transactions over
+//! one or several connections (a thread each), and returns their times. One transaction changes
+//! rows in every database of its connection.
 
 mod busy;
 mod databases;
