@@ -1,1 +1,1 @@
-"""The simulated devices: what devices/NAME.toml says."""
+"""Devices: profiles of modelled ones (devices/NAME.toml), calibration, measuring real ones."""

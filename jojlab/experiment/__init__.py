@@ -1,1 +1,1 @@
-"""Experiment files: reads, checks and expands them into cases."""
+"""Experiments: reads and checks their files, expands them into cases, and runs those."""

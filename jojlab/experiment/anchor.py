@@ -1,5 +1,5 @@
-"""Measures a device's calibration anchor: the throughput of one case in a guest, with one
-parameter of the device changed. Cases come from the cache when they were run before.
+"""Measures a device's calibration anchor: the throughput of one case in a guest, with one parameter
+of the device changed. A case that ran before is taken from the cache.
 """
 
 from __future__ import annotations

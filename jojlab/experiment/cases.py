@@ -1,4 +1,4 @@
-"""Cases: expands fields and a matrix into flat records, with what a filesystem cannot do told."""
+"""Expands fields and a matrix into cases: flat records. Explains what a filesystem cannot do."""
 
 from __future__ import annotations
 

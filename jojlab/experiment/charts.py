@@ -1,11 +1,11 @@
-"""Reads [[chart]]: which picture an experiment's report shows of its cases.
+"""Reads [[chart]]: the charts that an experiment's report shows of its cases.
 
-    title    what it shows
-    figure   the figure that is the height of a bar
-    groups   the axis along which groups of bars stand, such as "filesystem"
-    bars     the axis of the bars of a group; "" for one bar
-    panels   the axis of panels beside each other; "" for one panel
-    case     fields of the cases that it shows; all by default
+    title    what the chart shows
+    figure   the figure that gives the height of a bar
+    groups   the axis of the groups of bars, such as "filesystem"
+    bars     the axis of the bars within a group; "" for one bar
+    panels   the axis of panels side by side; "" for one panel
+    case     fields that select the cases; all cases by default
 
 An axis is a field of a case, or "variant".
 """

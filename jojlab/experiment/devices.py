@@ -1,4 +1,4 @@
-"""What a case's devices have to do with it: whether they can run it, and by which clock."""
+"""Checks a case against its devices: can they run it, and does it run in virtual or real time?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a run will take: the guests that it must boot, by what a usual one takes."""
+"""Estimates how long a run takes: how many guests it must boot, times the usual time of one."""
 
 from __future__ import annotations
 

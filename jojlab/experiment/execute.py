@@ -1,6 +1,6 @@
 """Runs an experiment: its cases in guests, several at a time, into a run folder. A case that fails
-is recorded with its reason and harms no other; finished cases are in the cache, so that an
-interrupted run goes on where it stopped when it is asked again.
+is recorded with its reason and does not affect others. Finished cases are in the cache, so an
+interrupted run continues from there when it is started again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What each filesystem can be asked for: its options, and where its journal may be.
+"""What each filesystem supports: its options, and where its journal may be.
 
-Says why a case's filesystem cannot be made or mounted as asked; an unknown option would only fail
-inside the guest.
+Explains why a case's filesystem cannot be made or mounted as requested. Without this check, an
+unknown option would fail only inside the guest.
 """
 
 from __future__ import annotations

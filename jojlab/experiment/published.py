@@ -1,12 +1,12 @@
-"""Reads [[published]]: what others printed, as data that can be held against our figures.
+"""Reads [[published]]: what others published, as data to compare with our figures.
 
-An entry says `source`, `place` in it and `figure`, and is one of these (docs/experiments.md):
+An entry has `source`, `place` in it and `figure`, and is one of these (docs/experiments.md):
 
     a value     value, unit, case
-    a change    value, unit ("%" or "times"), case, against: case compared with what it is against
-    a bound     as a change, with holds = "above" or "below"; without a value: of the figures alone
-    a bound of changes    as a bound, with than: the change is above (below) that of other cases
-    missing     status = "missing": printed somewhere, and not to be had
+    a change    value, unit ("%" or "times"), case, against: the change from against to case
+    a bound     like a change, with holds = "above" or "below"; without a value: figures alone
+    a bound of changes    like a bound, with than: the change is above (below) that of other cases
+    missing     status = "missing": published somewhere, but not available
 """
 
 from __future__ import annotations

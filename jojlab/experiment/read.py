@@ -1,4 +1,4 @@
-"""Reads experiment files: TOML to a checked Experiment. Whatever is unknown is an error."""
+"""Reads experiment files: TOML to a checked Experiment. Anything unknown is an error."""
 
 from __future__ import annotations
 

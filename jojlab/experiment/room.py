@@ -1,7 +1,7 @@
-"""What a case writes, and whether it fits: on the device, and so into the memory of its guest.
+"""How much a case writes, and whether that fits on the device and in the memory of its guest.
 
-SQLite's part is counted out of its file format (sqlite.org/fileformat2.html, sections 1.6 and 2.1);
-interior pages, of which there are some hundredths, are left out.
+SQLite's part is computed from its file format (sqlite.org/fileformat2.html, sections 1.6 and 2.1);
+interior pages, a few per cent, are left out.
 """
 
 from __future__ import annotations

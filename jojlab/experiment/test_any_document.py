@@ -1,4 +1,4 @@
-"""Whatever value stands in whatever place of an experiment file: it is read, or told."""
+"""Any value in any place of an experiment file is either read or rejected with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key of a device's profile as a field: its axis, its range, and what the guest is given."""
+"""A key of a device's profile as a field: its axis, its range, and the value the guest gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases an emulated device can run, and that two clocks are never in one experiment."""
+"""Which cases an emulated device can run, and that one experiment never mixes two clocks."""
 
 from __future__ import annotations
 

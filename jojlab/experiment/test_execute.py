@@ -1,4 +1,6 @@
-"""Runs from the cache, and past cases that fail; runs in guests are tested in tests/guest."""
+"""Runs from the cache, and runs that continue after failed cases; runs in guests are tested in
+tests/guest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published entries and charts: which forms are read, and with which words others are refused."""
+"""Published entries and charts: which forms are read, and the messages that reject others."""
 
 from __future__ import annotations
 

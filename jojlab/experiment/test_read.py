@@ -1,4 +1,4 @@
-"""Experiment files: what is understood, and what is refused with which words."""
+"""Experiment files: what is read, and the messages that reject the rest."""
 
 from __future__ import annotations
 

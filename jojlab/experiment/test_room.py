@@ -1,4 +1,4 @@
-"""What a case writes, and where it is too much."""
+"""How much a case writes, and when that is too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures are tried once more, and how they are told."""
+"""Which failures are tried again, and how they are reported."""
 
 from __future__ import annotations
 

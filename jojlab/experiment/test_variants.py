@@ -1,4 +1,4 @@
-"""Variants and parts: which cases they make, and what is refused."""
+"""Variants and parts: which cases they make, and what is rejected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Runs guests in threads: each once, and once more where a failure may have been the machine's.
+"""Runs guests in threads: each once, and a second time if this machine may have caused the failure.
 
-A guest that died or handed nothing out may have been killed for want of memory, and a file that was
-not there may have been removed from outside. What the guest itself says of its case is said again
-by a second one, as the result is a pure function of the case.
+A guest that died or returned nothing may have been killed for lack of memory; a missing file may
+have been removed from outside. A failure that the guest itself reports is not retried: the result
+is a pure function of the case, so a second guest would report the same.
 """
 
 from __future__ import annotations

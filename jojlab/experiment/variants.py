@@ -1,4 +1,4 @@
-"""Variants: named sets of fields that an experiment compares, beside the axes of its matrix.
+"""Variants: named sets of field values that an experiment compares, in addition to its matrix.
 
 A [[variant]] names fields of a case by their own names. Every variant is crossed with the axes of
 [matrix] that it does not name itself.

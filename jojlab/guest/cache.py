@@ -1,8 +1,8 @@
 """The cache folder: kernels, images, snapshots and results of cases, each under its content hash.
 
-Entries appear by one rename and are never changed afterwards; builders of the same entry take
-turns through a lock file. Whatever is here can be made again: a damaged entry is dropped, and
-emptying the folder costs only time, as what a running process uses is left (in_use.py).
+An entry appears by one rename and never changes afterwards. Builders of the same entry take turns
+by a lock file. Everything here can be made again. A damaged entry is dropped. Emptying the folder
+costs only time; entries that a running process uses are kept (in_use.py).
 """
 
 from __future__ import annotations

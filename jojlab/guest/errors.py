@@ -1,4 +1,4 @@
-"""What can go wrong with a guest, told with the last lines of its console."""
+"""Errors of a guest, with the last lines of its console."""
 
 from __future__ import annotations
 

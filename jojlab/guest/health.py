@@ -1,6 +1,6 @@
-"""What the lab needs of this machine, checked one thing after the other, with the remedies.
+"""Checks, one by one, what the lab needs of this machine, and gives the remedies.
 
-Reads setup/packages.txt and agent/Cargo.toml, the same lists that setup/*.sh go by.
+Reads setup/packages.txt and agent/Cargo.toml, the same lists that setup/*.sh use.
 """
 
 from __future__ import annotations

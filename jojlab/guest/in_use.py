@@ -1,7 +1,7 @@
-"""Tells which entries of the cache somebody uses, by shared locks (flock(2)) on their folders.
+"""Finds out which cache entries are in use, by shared locks (flock(2)) on their folders.
 
-A process that was given an entry holds it for as long as it lives: a run needs its kernel, image
-and snapshot to the end. Whoever empties the cache takes only what nobody holds.
+A process that was given an entry holds its lock as long as it lives: a run needs its kernel, image
+and snapshot to the end. Emptying the cache removes only entries that nobody holds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How much memory a guest has: a function of what its case writes, and of nothing of this machine.
+"""How much memory a guest has: a function of what its case writes, never of this machine.
 
-The modelled disk keeps its contents in the guest's memory, three quarters of which they may take
-(kernel/flash/store.c). How much memory there is reaches the results: the kernel writes dirty pages
-back by shares of it. So there are a few sizes, a case has the first that it fits in, and a machine
-that has less refuses it.
+The modelled disk keeps its contents in the guest's memory and may use three quarters of it
+(kernel/flash/store.c). The memory size affects the results, because the kernel writes dirty pages
+back at fractions of it. So there are only a few sizes. A case gets the smallest that fits, and a
+machine with less memory refuses the case.
 """
 
 from __future__ import annotations

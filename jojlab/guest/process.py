@@ -1,5 +1,5 @@
 """One QEMU process and its QMP connection: starts it, runs it until the guest stops itself, and
-makes sure that it ends with us, whatever happens.
+makes sure that it never outlives joj.
 """
 
 from __future__ import annotations

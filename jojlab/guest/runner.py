@@ -1,4 +1,4 @@
-"""Runs one case in a guest, or takes its results from the cache: a case is a pure function of the
+"""Runs one case in a guest, or takes its results from the cache. A case is a pure function of the
 image, the machine and its record, so equal keys have equal results.
 """
 

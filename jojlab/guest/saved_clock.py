@@ -1,11 +1,11 @@
-"""Sets a saved guest's counter of executed instructions to zero, and leaves its clock as it is.
+"""Sets a saved guest's counter of executed instructions to zero without changing its clock.
 
-In record mode QEMU takes the instructions since it last noted them for a 32-bit signed int, and
-notes them first when the snapshot is loaded, beginning at zero (replay_advance_current_icount in
-replay/replay-internal.c: `int diff`, `assert(diff >= 0)`; in QEMU 7.2 and 9.0 alike). A boot of
-2^31 to 2^32 instructions, or of 2^32 more, so ended every case in that assertion. The virtual
-clock is bias + (instructions << shift) (icount_get_locked): what the counter loses, the bias gets.
-Nothing but record mode reads the counter itself.
+In record mode, QEMU keeps the number of instructions since it last noted them in a 32-bit signed
+int. It notes them first when the snapshot is loaded, starting from zero
+(replay_advance_current_icount in replay/replay-internal.c: `int diff`, `assert(diff >= 0)`; the
+same in QEMU 7.2 and 9.0). So after a boot of 2^31 to 2^32 instructions, or of 2^32 more, every case
+failed that assertion. The virtual clock is bias + (instructions << shift) (icount_get_locked): what
+is subtracted from the counter is added to the bias. Only record mode reads the counter itself.
 """
 
 from __future__ import annotations

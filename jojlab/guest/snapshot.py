@@ -1,5 +1,5 @@
-"""The one snapshot of an image and machine that all its cases start from: the guest booted, made
-ready, and stopped by itself at an exact instruction.
+"""The one snapshot of an image and machine that all its cases start from: the guest booted,
+prepared, and stopped itself at an exact instruction.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Unpacks an image in Android's sparse format (libsparse, sparse_format.h), as the agent hands out
-a disk, into a file with holes that has the disk's size.
+"""Unpacks an image in Android's sparse format (libsparse, sparse_format.h), in which the agent
+hands out a disk, into a file with holes and the disk's size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results from a guest that cannot be trusted."""
+"""Results from an untrusted guest."""
 
 from __future__ import annotations
 

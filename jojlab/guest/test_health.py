@@ -1,4 +1,4 @@
-"""Each check of this machine, on a machine that lacks the thing."""
+"""Each check, on a machine that lacks what it checks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a guest, and what becomes of a case that needs more."""
+"""The memory of a guest, and what happens to a case that needs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line and the keys made of it."""
+"""The command line and the keys made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counter of instructions in a saved guest."""
+"""The instruction counter in a saved guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of sparse images, which trusts no guest."""
+"""The reader of sparse images, which does not trust the guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine by the clock on the wall: its command line, and that the other one is not touched."""
+"""The machine that runs in real time: its command line, and that the other one is unchanged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The second kind of guest: one with a disk that QEMU emulates, by the clock on the wall.
+"""The second kind of guest: it has a disk that QEMU emulates, and runs in real time.
 
-The same kernel, agent and way in and out as the other; but two processors under TCG without
--icount, PCI, and drivers. No snapshot, as QEMU cannot save NVMe: each case boots, in seconds. What
-comes out depends on this machine and on what else it does, so nothing is cached.
+It has the same kernel and agent, and the same way in and out, as the first kind. But it has two
+processors under TCG without -icount, PCI, and drivers. There is no snapshot, because QEMU cannot
+save NVMe: each case boots, in seconds. The results depend on this machine and its other load, so
+nothing is cached.
 """
 
 from __future__ import annotations

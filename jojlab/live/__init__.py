@@ -1,1 +1,1 @@
-"""Workloads on this machine: the agent run in a directory, by the clock on the wall."""
+"""Runs the agent on this machine: workloads in a directory, in real time, and traces of disks."""

@@ -1,1 +1,1 @@
-"""Opens and checks the tables of schema/."""
+"""Run folders and the tables of schema/: reads, checks, imports and exports them."""

@@ -1,1 +1,1 @@
-"""Checks what jojlab measures against sources that know nothing of it."""
+"""Checks jojlab's measurements against independent sources."""

@@ -1,5 +1,5 @@
-"""Which numbers tell about a case? Each has a name that ends in its unit, and a value per capture.
+"""Which numbers describe a case? Each has a name that ends in its unit, and one value per capture.
 
-Reads transactions, requests, counters and manifest; gives figures by capture, by case (median and
-range over its seeds), histograms of latency, and what a live run took as a whole.
+Reads transactions, requests, counters and manifest. Returns figures by capture and by case (median
+and range over its seeds), latency histograms, and the totals of a live run.
 """

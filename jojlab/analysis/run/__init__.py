@@ -1,5 +1,5 @@
 """What does a run say as a whole?
 
-Reads what all other rooms found; gives the summary that terminal and report show, the short answer
-(cost, where it goes, risks, what is cheaper), and what differs between two runs.
+Reads the results of all other rooms. Returns the summary that terminal and report show, the short
+answer (cost, where it goes, risks, what is cheaper), and the differences between two runs.
 """

@@ -1,5 +1,5 @@
-"""What I/O was made, whether or not anybody knows the transactions behind it?
+"""What I/O was made, whether or not its transactions are known?
 
-Reads requests, page_runs, files and counters; gives its kinds by count and bytes, the load of each
-device, and the points of pictures of sector against time.
+Reads requests, page_runs, files and counters. Returns the kinds of I/O by count and bytes, the load
+of each device, and the points of charts of sector against time.
 """

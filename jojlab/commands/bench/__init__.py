@@ -1,1 +1,1 @@
-"""joj bench: workloads on this machine. One file per subcommand, as in the folder above."""
+"""joj bench: workloads on this machine. One file per subcommand."""

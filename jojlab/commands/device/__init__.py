@@ -1,1 +1,1 @@
-"""The subcommands of `joj device`: one file each."""
+"""joj device: modelled devices and measured ones. One file per subcommand."""

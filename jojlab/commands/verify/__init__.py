@@ -1,1 +1,1 @@
-"""joj verify: what is said against what lies on the device, one file for each thing checked."""
+"""joj verify: compares results with what lies on the device. One file for each thing checked."""

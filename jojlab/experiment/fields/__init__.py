@@ -1,6 +1,6 @@
-"""The fields of a case: what each means, which values it may have, and what it is by default.
+"""The fields of a case: the meaning, possible values and default of each.
 
-This one table serves the experiment files, `--set`, the options of `joj bill`, and the errors.
+Experiment files, `--set`, the options of `joj bill` and the error messages all use this one table.
 A field's name is also its key in the agent's case record (agent/src/case/mod.rs).
 """
 

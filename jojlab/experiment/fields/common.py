@@ -1,4 +1,4 @@
-"""The fields of every workload: device, filesystem, which workload, and how much of it."""
+"""The fields of every workload: device, filesystem, kind and length of the workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One field of a case: its meaning, the values it may have, and the errors for others."""
+"""One field of a case: its meaning, its possible values, and the errors for other values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The image that guests start from: the kernel, an initramfs with the agent, the modules and the
-mkfs tools, and a manifest of what they are. Its content hash is the fingerprint of every result.
+mkfs tools, and a manifest that lists them. Its content hash is the fingerprint of every result.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Writes an initramfs: a cpio archive in the kernel's "newc" format, byte for byte the same
-whenever its contents are (no times, owners or inode numbers of the host).
+"""Writes an initramfs: a cpio archive in the kernel's "newc" format. The same contents always give
+the same bytes (no times, owners or inode numbers of the host).
 
 The format is described in Documentation/driver-api/early-userspace/buffer-format.rst.
 """

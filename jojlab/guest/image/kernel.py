@@ -1,5 +1,5 @@
-"""Unpacks the kernel's ELF image from a bzImage, so that QEMU can boot it directly (PVH): a guest
-that unpacks it itself spends seconds on that under TCG.
+"""Unpacks the kernel's ELF image from a bzImage, so that QEMU can boot it directly (PVH). A guest
+that unpacks the kernel itself spends seconds on that under TCG.
 
 The layout is that of Documentation/x86/boot.rst ("The Real-Mode Kernel Header").
 """

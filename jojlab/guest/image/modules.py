@@ -1,5 +1,5 @@
-"""The guest's kernel modules: which ones and in what order, stripped of debug data, and the flash
-device built from source against the installed headers.
+"""The guest's kernel modules: which ones and in what order, stripped of debug data; builds the
+flash module from source against the installed headers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Finds the kernel to use: the newest installed kernel headers and the kernel package of the very
-same version, which apt-get downloads (no root needed, and nothing else is fetched).
+"""Finds the kernel to use: the newest installed kernel headers, and the kernel package of exactly
+the same version, which apt-get downloads (without root; nothing else is downloaded).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernel's folder in the cache: used as it was made, or made anew."""
+"""The kernel's folder in the cache: used as it was made, or made again."""
 
 from __future__ import annotations
 

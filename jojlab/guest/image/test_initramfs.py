@@ -1,4 +1,4 @@
-"""The archive against the cpio program, and its bytes against themselves."""
+"""The archive against the cpio program, and its bytes against a second build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the kernel, and what is said when something is not installed."""
+"""Finding the kernel, and the messages when something is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are figures, bills and commits drawn? Rows of finished numbers, and Vega-Lite of them.
+"""How are figures, bills and commits drawn? As rows of finished numbers, and Vega-Lite for them.
 
-Gets summaries; gives specifications that hold their rows, and fetch nothing.
+Gets summaries; returns specifications that contain their rows and load nothing.
 """

@@ -1,4 +1,4 @@
-"""How would Mobibench print it? A live result in its lines, for programs that read them.
+"""How would Mobibench print it? Formats a live result as its lines, for programs that read them.
 
-Gets a LiveResult; gives lines, and notes on what is done otherwise here.
+Gets a LiveResult; returns lines, and notes on what differs from Mobibench here.
 """

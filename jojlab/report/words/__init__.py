@@ -1,4 +1,4 @@
-"""How are numbers, statements, reasons and kinds of I/O said? The same words for every reader.
+"""How are numbers, statements, reasons and kinds of I/O worded? The same for every output.
 
-Gets what jojlab/analysis found; gives text and rows of text, without markup.
+Gets what jojlab/analysis found; returns text and rows of text, without markup.
 """

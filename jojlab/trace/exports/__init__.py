@@ -1,1 +1,1 @@
-"""Captures written in the formats of other tools."""
+"""Writes captures in the formats of other tools."""

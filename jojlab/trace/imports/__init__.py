@@ -1,1 +1,1 @@
-"""Old traces of other tools, read into the tables of schema/."""
+"""Reads traces of other tools into the tables of schema/."""

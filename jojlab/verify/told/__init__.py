@@ -1,1 +1,1 @@
-"""What each filesystem's own tool says of a disk that is not mounted, one filesystem a file."""
+"""What each filesystem's own tool reports about an unmounted disk; one file per filesystem."""
