@@ -22,7 +22,7 @@ def guests(experiment: Experiment, lab: Laboratory) -> int:
 
 
 def in_words(count: int, jobs: int) -> str:
-    """Say how long so many guests take, `jobs` at a time; nothing of less than two minutes."""
+    """Say how long `count` guests take, `jobs` at a time; empty below two minutes."""
     seconds = count * USUAL_CASE_S / jobs
     if seconds < _SHORT_S:
         return ""

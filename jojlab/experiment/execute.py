@@ -44,7 +44,7 @@ class Step:
 
 
 class Watcher(Protocol):
-    """What hears how a run goes on."""
+    """Is notified of a run's progress."""
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
         """One case and seed is at `stage` of run_case; called by the thread that runs it."""

@@ -96,7 +96,7 @@ class Cache:
         return final
 
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
-        """Builds aside, then moves into place; whoever comes second leaves the equal entry be."""
+        """Builds aside, then moves into place; a second builder keeps the first one's equal entry."""
         with self.work_dir() as work:
             made = work / "entry"
             made.mkdir()
@@ -108,7 +108,7 @@ class Cache:
                     raise
 
     def drop(self, kind: str, key: str) -> None:
-        """Removes an entry, whoever uses it; readers see it whole or not at all."""
+        """Removes an entry even if it is in use; readers see it whole or not at all."""
         with self.work_dir() as work, contextlib.suppress(FileNotFoundError):
             _move(self.folder(kind) / key, work / "dropped")
 
@@ -155,7 +155,7 @@ class Cache:
         }
 
     def empty(self) -> list[Path]:
-        """Removes every entry that nobody uses; returns the others, whose processes go on.
+        """Removes every unused entry; returns those in use, whose processes continue.
 
         Of a folder that is linked in from elsewhere, the link alone is removed.
         """

@@ -47,7 +47,7 @@ def held(entry: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def unused(path: Path) -> Iterator[bool]:
-    """Whether nobody holds `path`, which nobody can come to hold within the block.
+    """Whether `path` is unused; within the block, no other process can take it.
 
     False too when it is gone. A file is as good as a folder.
     """

@@ -23,7 +23,7 @@ BESIDE_MIB = 512
 
 
 def memory_mib(contents_bytes: int) -> int:
-    """Return the memory of a guest whose disks will hold so many bytes.
+    """Return the memory of a guest whose disks will hold `contents_bytes`.
 
     Raises UseError where no size has room for them.
     """
@@ -44,7 +44,7 @@ def next_larger(size_mib: int) -> int | None:
 
 
 def refuse_small_host(size_mib: int, free_bytes: int) -> None:
-    """Raise MachineError when so much memory is not there to be had; the smallest always passes.
+    """Raise MachineError when this machine has less memory free; the smallest size always passes.
 
     A guest takes what it touches: of the smallest a quarter as a rule, of the others most.
     """

@@ -98,7 +98,7 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
 
 
 def handout_words(address: int) -> str:
-    """What the kernel is told of the memory for results: to leave it alone, and where it is."""
+    """The kernel's parameters for the memory for results: reserve it, and where it is."""
     place, length = hex(address), hex(HANDOUT_BYTES)
     return f"memmap={length}${place} joj.handout={place}:{length}"
 

@@ -20,7 +20,7 @@ pub enum Followed {
     To(String),
     /// There is no such folder any more.
     Gone,
-    /// It cannot be told without waiting.
+    /// Unknown: the answer would require waiting.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ fn read_mounts() -> String {
     fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
 }
 
-/// All zero, which is nobody's, where the system does not tell.
+/// All zero, which no process has, where the system does not report it.
 fn own_root() -> Root {
     let (flags, mask) = (AtFlags::empty(), StatxFlags::INO | StatxFlags::MNT_ID);
     let namespace = fs::metadata("/proc/self/ns/mnt").map(|file| file.ino() as u32);
@@ -90,7 +90,7 @@ fn own_root() -> Root {
 }
 
 /// By what is in memory alone (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
-/// a network filesystem that does not answer must not hold up whoever empties the ring. The process
+/// a network filesystem that does not answer must not delay emptying the ring. The process
 /// whose path it is has just gone that way, so that it is in memory.
 fn follow(folder: &str) -> Followed {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -114,7 +114,7 @@ pub struct MountWatch {
 }
 
 impl MountWatch {
-    /// From now on; None where the system does not tell.
+    /// Watches from now on; None where the system does not report changes.
     pub fn new() -> Option<Self> {
         Some(MountWatch { file: fs::File::open("/proc/self/mountinfo").ok()? })
     }

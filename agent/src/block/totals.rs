@@ -88,7 +88,7 @@ impl Sums {
         *line = (line.0 + counted.runs, line.1 + counted.bytes);
     }
 
-    /// The sums as they are told; `name` gives a disk's.
+    /// The sums as they are reported; `name` gives a disk's name.
     pub fn totals(&self, name: impl Fn(u32) -> String) -> Totals {
         let total = |(&(device, operation, block_type), sum): (&Key, &Sum)| Total {
             device: name(device),

@@ -23,7 +23,7 @@ pub const RENAMEAT2: u32 = 316;
 /// write that waits.
 pub fn sync_name(number: u32, flags: u32) -> &'static str {
     match number {
-        // The one ioctl that the program tells of: F2FS_IOC_COMMIT_ATOMIC_WRITE.
+        // The one ioctl that the program reports: F2FS_IOC_COMMIT_ATOMIC_WRITE.
         16 => "f2fs-commit-atomic-write",
         MSYNC => "msync",
         74 => "fsync",

@@ -144,7 +144,7 @@ impl Scope {
     }
 }
 
-/// The bios of one commit: those for one call, or for nobody.
+/// The bios of one commit: those for one call, or those for which no call waits.
 #[derive(Debug)]
 struct Group {
     opened_ns: u64,
@@ -155,7 +155,7 @@ struct Group {
 /// One filesystem's changes that no finished commit has taken.
 #[derive(Debug, Default)]
 struct Pending {
-    /// When each change was first told, by file and bit.
+    /// When each change was first reported, by file and bit.
     changes: BTreeMap<(Changed, u32), u64>,
     /// How many came when there was no room for more, and when the last of them.
     dropped: u64,
@@ -163,7 +163,7 @@ struct Pending {
     newest_ns: u64,
     /// By the number of the call it is for.
     groups: BTreeMap<Option<u64>, Group>,
-    /// What the last finished commit for nobody carried.
+    /// What the last finished commit carried for which no call waited.
     last: Rc<Reason>,
 }
 
@@ -209,7 +209,7 @@ impl Changes {
         is_last: bool,
     ) -> Rc<Reason> {
         let pending = self.filesystems.entry(filesystem).or_default();
-        // Nothing tells when a commit that nobody waits for ends: when there is something newer.
+        // A commit that no call waits for has no visible end: it ends at the next change.
         let stale = |group: &Group| call.is_none() && pending.newest_ns > group.latest_ns;
         if pending.groups.get(&call).is_some_and(stale) {
             pending.close(call);
@@ -221,7 +221,7 @@ impl Changes {
         let opened_ns = group.opened_ns;
         let mut reason = Rc::new(pending.select(scope, opened_ns));
         if call.is_none() && reason.files.is_empty() {
-            // A second write of the same log, after what is newer was taken by somebody's sync.
+            // A second write of the same log, after a sync took the newer changes.
             reason = pending.last.clone();
         }
         if is_last {

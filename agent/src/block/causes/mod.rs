@@ -99,7 +99,7 @@ impl Causes {
         }
     }
 
-    /// The kernel told the path of a file.
+    /// The kernel reported the path of a file.
     pub fn see_path(&mut self, path: &Path) {
         self.names.see_path(path);
     }
@@ -190,7 +190,7 @@ impl Causes {
             && !self.calls.is_known(device)
             && let Some(filesystem) = self.calls.only_filesystem()
         {
-            // A log on a disk of its own: nothing in it tells whose.
+            // A log on a disk of its own: nothing in it names its filesystem.
             self.behind.insert(device, filesystem);
             return filesystem;
         }

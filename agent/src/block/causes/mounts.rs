@@ -107,7 +107,7 @@ impl Mounts {
 
     /// The place of an absolute path, as a call on a name finds it: symbolic links are followed in
     /// its folders, not in its last part. By its text where its folder is gone; None where it
-    /// cannot be told.
+    /// is unknown.
     pub fn place_followed(&mut self, path: &str) -> Option<Place> {
         let (folder, last) = path.trim_end_matches('/').rsplit_once('/')?;
         if matches!(last, "" | "." | "..") {

@@ -69,7 +69,7 @@ impl Names {
         self.unmatched
     }
 
-    /// The kernel told a file's path.
+    /// The kernel reported a file's path.
     pub fn see_path(&mut self, path: &Path) {
         if path.path.is_empty() {
             return;
@@ -173,7 +173,7 @@ impl Names {
             });
             let mut found: Vec<Place> = inside.cloned().collect();
             found.push(place.clone());
-            // What was told last is in the newer ones.
+            // What was reported last is in the newer ones.
             taken.extend(
                 found.into_iter().filter_map(|it| Some((it.1.clone(), paths.remove(&it)?))),
             );
@@ -220,7 +220,7 @@ impl Names {
         }
         let Some(folder) = self.folder_of(name) else { return Found::Unknown };
         if is_bare {
-            // In a folder that the kernel told of: neither links nor mounts are on the way.
+            // In a folder that the kernel reported: neither links nor mounts are on the way.
             return Found::Place((folder.0, normal(&format!("{}/{written}", folder.1))));
         }
         if written.is_empty() || name.root.namespace != self.own_root.namespace {

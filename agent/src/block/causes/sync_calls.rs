@@ -103,7 +103,7 @@ impl SyncCalls {
         }
     }
 
-    /// The one filesystem that calls are going on on, if it is one; for bios that tell of none.
+    /// The filesystem of all calls in progress, if it is one; for bios that name none.
     pub fn only_filesystem(&self) -> Option<u32> {
         let here = self.active.values().filter(|call| self.is_here(&call.sync));
         let mut named = here.map(|call| call.sync.filesystem).filter(|&number| number > 0);
@@ -113,7 +113,7 @@ impl SyncCalls {
 
     /// The submitter itself if it is in such a call, or in direct I/O; else the call on the file
     /// that a run is of; else the one of those on the filesystem that began first and that no
-    /// commit has served. What somebody else reads meanwhile serves nobody's sync.
+    /// commit has served. What other tasks read meanwhile serves no sync.
     pub fn asker(&mut self, bio: &Bio, runs: &[(Run, Class)], filesystem: u32) -> Option<Asker> {
         if let Some(own) = self.own(bio, runs) {
             return Some(own);
@@ -165,7 +165,7 @@ impl SyncCalls {
             && own.sync.inode == 0
             && let Some(key) = file_of(runs)
         {
-            // msync names an address: what it writes tells the file.
+            // msync names an address: the file is known from what it writes.
             own.sync.inode = key.inode;
             own.sync.generation = key.generation;
             own.sync.filesystem = key.filesystem;

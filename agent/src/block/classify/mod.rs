@@ -177,7 +177,7 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
     Class::new(BlockType::Unknown, "")
 }
 
-/// ext4 (and whoever else uses jbd2).
+/// ext4 (and other filesystems that use jbd2).
 fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Option<Class> {
     let of_device = run.magic == BLOCK_DEVICE_MAGIC;
     let header = bio.journal_block_type;
@@ -252,7 +252,7 @@ fn block_device(bio: &Bio, run: &Run, end_io: &str, layout: &Layout) -> Class {
         }
         "nilfs_end_bio_write" => Class::new(BlockType::FsJournal, "super-root"),
         "btrfs_end_super_write" => Class::new(BlockType::FsMetadata, "superblock"),
-        // Nobody has mounted the device: dd, mkfs, or whoever looks for a filesystem on it.
+        // The device is not mounted: dd, mkfs, or a program that looks for a filesystem on it.
         _ if bio.holder.is_empty() => Class::new(BlockType::Data, "raw-device"),
         _ if run.filesystem != bio.partition_device => Class::new(BlockType::FsMetadata, ""),
         _ => Class::new(BlockType::FsMetadata, layout.subtype(run.file_offset_bytes)),
@@ -276,7 +276,7 @@ fn btrfs_tree(run: &Run) -> Class {
         11 => "block-group-tree",
         -9 | -8 => "relocation-tree",
         5 | 256.. => "fs-tree",
-        // The owner is unread where the kernel does not tell where its pages are.
+        // The owner is not read where the kernel does not show where its pages are.
         _ => "",
     };
     Class::new(BlockType::FsMetadata, tree)

@@ -10,7 +10,7 @@ use super::glob::Glob;
 
 /// The kind where there is no file at all.
 pub const NONE: &str = "none";
-/// The kind of a directory, which its name does not tell.
+/// The kind of a directory, which cannot be derived from its name.
 pub const DIRECTORY: &str = "directory";
 pub const OTHER: &str = "other";
 /// Of a request whose page runs differ.
@@ -115,7 +115,7 @@ impl FileKinds {
         Ok(())
     }
 
-    /// The path is that of a file whose being there tells the kind of another.
+    /// Whether this file's existence determines the kind of another file.
     pub fn is_companion(&self, path: &str) -> bool {
         let endings = self.rules.iter().flat_map(|rule| &rule.beside);
         endings.into_iter().any(|ending| path.ends_with(ending))

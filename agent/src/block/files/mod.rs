@@ -20,7 +20,7 @@ use crate::device::number;
 use crate::trace::rows;
 use file_kind::FileKinds;
 
-/// What tells one file from every other that was ever on a mounted filesystem.
+/// Distinguishes a file from every other that was ever on a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// s_dev of the filesystem.
@@ -48,13 +48,13 @@ const NAMES_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 struct Story {
-    /// file_id of the tables; none yet for a file that is only heard of.
+    /// file_id of the tables; none yet for a file that is known only by name.
     number: Option<i64>,
     /// A sync call named it.
     synced: bool,
     paths: Vec<Named>,
     directory: bool,
-    /// Names that it has, by what the kernel told last and calls did since.
+    /// Its number of names: as the kernel last reported, plus the effects of calls since.
     links: u32,
     unlinked: bool,
     first_seen_ns: u64,
@@ -82,14 +82,14 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// All files heard of; those of the tables are numbered in order of first sight.
+/// All known files; those in the tables are numbered in order of first sight.
 #[derive(Debug, Default)]
 pub struct Files {
     stories: BTreeMap<Key, Story>,
     /// Keys by number, of those that were not let go.
     keys: BTreeMap<i64, Key>,
     next_number: i64,
-    /// Every path seen of a rollback journal or a WAL, which tells that another is a database.
+    /// Every path of a rollback journal or a WAL that was seen: it shows which file is a database.
     companions: BTreeSet<String>,
     kinds: Rc<FileKinds>,
     forgotten: u64,
@@ -99,12 +99,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// No file yet; their kinds will be told by `kinds`.
+    /// No file yet; `kinds` will give their kinds.
     pub fn with_kinds(kinds: Rc<FileKinds>) -> Self {
         Files { kinds, ..Self::default() }
     }
 
-    /// The kernel told the file's name, links and size.
+    /// The kernel reported the file's name, links and size.
     pub fn see_path(&mut self, path: &Path) {
         let is_known = self.stories.get(&path_key(path)).is_some_and(|it| !it.paths.is_empty());
         self.forgotten += u64::from(path.first && is_known);
@@ -116,7 +116,7 @@ impl Files {
         self.see_name(path_key(path), &path.path, path.time_ns);
     }
 
-    /// A call changed a name of the file, if it was heard of.
+    /// A call changed a name of the file; ignored if the file is unknown.
     pub fn see_effect(&mut self, effect: &Effect, time_ns: u64) {
         let (Effect::Path(key, _) | Effect::Unlinked(key) | Effect::Linked(key)) = effect;
         self.note_change(*key);
@@ -141,7 +141,7 @@ impl Files {
                 story.paths[1].left_out += left_out;
             }
             if self.kinds.is_companion(path) && self.companions.insert(path.to_owned()) {
-                // It tells the kind of another, wherever that is.
+                // It determines the kind of another file, wherever that is.
                 self.all_changed = true;
             }
         }
@@ -203,18 +203,18 @@ impl Files {
         self.keys.get(&number).and_then(|key| self.stories.get(key)).map_or("", last_path)
     }
 
-    /// Kind and path of any file heard of, as last known.
+    /// Kind and path of any known file, as of last sight.
     pub fn kind_and_path(&self, key: Key) -> (&'static str, &str) {
         let story = self.stories.get(&key);
         story.map_or((file_kind::OTHER, ""), |story| (self.kind_of(story), last_path(story)))
     }
 
-    /// The path of any file heard of, as last known.
+    /// The path of any known file, as of last sight.
     pub fn path_of(&self, key: Key) -> &str {
         self.stories.get(&key).map_or("", last_path)
     }
 
-    /// Files whose names the kernel's side told as if they were new, and were not.
+    /// Files whose names the kernel's side reported as new although they were not.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -245,7 +245,7 @@ impl Files {
         changed.into_iter().map(part).collect()
     }
 
-    /// Forgets the half that was not heard of for longest; gives the rows of those in the tables.
+    /// Drops the half that was idle longest; returns the rows of those in the tables.
     pub fn let_go(&mut self) -> Vec<rows::File> {
         let mut times: Vec<u64> = self.stories.values().map(|story| story.last_seen_ns).collect();
         let middle = times.len() / 2;

@@ -98,7 +98,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads and attaches, switched off. What the kernel has is told by its symbols.
+    /// Loads and attaches, switched off. The symbols show which features the kernel has.
     ///
     /// # Errors
     /// If the ring's size is no power of two, or the kernel refuses a step.
@@ -175,7 +175,7 @@ impl Program {
     /// those that another program took over.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel does not report it.
     pub fn skipped_runs(&self) -> Result<u64, ProgramError> {
         // Read first: a run that is skipped and caught meanwhile is then one too many for a moment,
         // and not one too few for ever.
@@ -251,7 +251,7 @@ impl Program {
         Ok(())
     }
 
-    /// The programs tell of no new bio any more, but of the requests of those seen.
+    /// The programs report no new bios, but still the requests of those already seen.
     pub fn switch_to_ending(&mut self) {
         // SAFETY: as in switch_on.
         unsafe { (&raw mut (*self.control.as_ptr()).enabled).write_volatile(ENDING) }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 /// What we want the addresses of. Where a static function has a suffix of the compiler's
 /// (".isra.0", ".llvm.123"), it is cut off before comparing.
 const WANTED: &[&str] = &[
-    // A buffer_head's bio, and who is told when the buffer is written.
+    // A buffer_head's bio, and the function called when the buffer is written.
     "end_bio_bh_io_sync",
     "journal_end_buffer_io_sync",
     "ext4_end_buffer_io_sync",
@@ -110,7 +110,7 @@ impl Symbols {
         self.names.get(&address).copied().unwrap_or("")
     }
 
-    /// The bio was made by device mapper or md: what it was to the filesystem cannot be told.
+    /// The bio was made by device mapper or md: what the filesystem used it for is unknown.
     pub fn is_stacked(&self, end_io: u64) -> bool {
         let name = self.name(end_io);
         let prefixes = ["clone_endio", "crypt_endio", "md_end_", "raid"];

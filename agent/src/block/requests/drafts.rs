@@ -126,7 +126,7 @@ pub struct Draft {
     pub asker_file: Option<Key>,
     /// Of its bios that carry changes to files.
     pub reasons: Vec<Rc<Reason>>,
-    /// Nothing more will be heard of it.
+    /// No more records of it will come.
     pub done: bool,
 }
 

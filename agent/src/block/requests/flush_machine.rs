@@ -43,7 +43,7 @@ struct Write {
     address: u64,
 }
 
-/// What the driver has of a flush. Ended: the machine has not heard of it.
+/// What the driver has of a flush. Ended: the machine does not know of it yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Flush {
     #[default]

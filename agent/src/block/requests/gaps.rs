@@ -12,7 +12,7 @@ pub struct Gaps {
     /// Requests whose completion was not seen, and of which no other witness says that they are
     /// complete.
     pub incomplete_requests: u64,
-    /// Requests that are complete, as another witness says, at a time that nobody saw.
+    /// Requests that are complete according to another witness, at an unknown time.
     pub untimed_requests: u64,
     /// Requests that the device refused.
     pub failed_requests: u64,

@@ -72,9 +72,9 @@ pub struct Joiner {
     drafts: VecDeque<Draft>,
     /// Of the first draft.
     first_id: i64,
-    /// Requests issued before this time may be of bios that nobody saw, and are left out.
+    /// Requests issued before this time may be of unseen bios, and are left out.
     settled_ns: u64,
-    /// No new bio is told of; requests of unknown bios are left out.
+    /// No new bio will be reported; requests of unknown bios are left out.
     ending: bool,
     gaps: Gaps,
 }
@@ -311,7 +311,7 @@ impl Joiner {
         }
     }
 
-    /// No new bio will be told of: the tracing is ending.
+    /// No new bio will be reported: the trace is ending.
     pub fn end(&mut self) {
         self.ending = true;
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A stretch of one run of one bio, in sectors of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Number of the bio and of its run, as whoever added them counts.
+    /// Number of the bio and of its run, as counted by the caller.
     pub bio: usize,
     pub run: usize,
     /// Bytes into the run where the piece begins.

@@ -80,7 +80,7 @@ fn home_of(class: &Class, piece: &Piece) -> Home {
     })
 }
 
-/// What a request's flags and its bios tell of it; its number and its device are left out.
+/// The row, as far as a request's flags and bios give it; number and device are left out.
 pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
     let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
     let none = Bio::default();

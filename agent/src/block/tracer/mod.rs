@@ -172,7 +172,7 @@ impl Tracer {
         self.program.waiting_bytes() > self.ring_bytes / 2
     }
 
-    /// Bytes of records that nobody has looked at.
+    /// Bytes of records that were not processed yet.
     pub fn backlog_bytes(&self) -> usize {
         self.program.waiting_bytes() + self.program.collected_bytes()
     }
@@ -249,7 +249,7 @@ impl Tracer {
     /// Events lost, and other gaps, of the tracing under way so far.
     ///
     /// # Errors
-    /// If the kernel does not tell which programs it skipped.
+    /// If the kernel does not report which programs it skipped.
     pub fn missing(&self) -> Result<(u64, Gaps), TracerError> {
         let skipped_runs = self.skipped_runs()?;
         let lost = self.program.lost_records().saturating_sub(self.lost_before) + skipped_runs;
