@@ -120,7 +120,7 @@ def bill(rows: Rows, cases: list[str], field: str, title: str) -> dict[str, Any]
 
 
 def _panel_title(place: int) -> str:
-    return "the longest bars" if place == 0 else "shorter bars, on an axis of their own"
+    return "the longest bars" if place == 0 else "shorter bars, on another axis"
 
 
 def _of_like_length(rows: Rows, cases: list[str], field: str) -> list[list[str]]:

@@ -97,8 +97,8 @@ def report_html(summary: RunSummary, run: str) -> str:
         f"<title>{escape(summary.question or summary.name)}</title>\n"
         f"<style>\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
         f"{_HATCH}{head}{warnings(summary)}{body}\n"
-        f"<footer>jojlab, {escape(summary.name)}. Each number above comes again from the command "
-        "under it.</footer>\n"
+        f"<footer>jojlab, {escape(summary.name)}. The command below each "
+        "number reproduces it.</footer>\n"
         f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
         f'<script type="application/json" id="pictures">{_json(pictures)}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'

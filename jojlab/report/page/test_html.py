@@ -89,7 +89,7 @@ def test_what_is_missing_is_loud(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     run.mark(WAL, "failed", "the guest <b>panicked</b>")
     shown = text_of(report_html(summarise(run), "run"))
-    assert "Cases without an answer" in shown
+    assert "Cases without a result" in shown
     assert "the guest &lt;b&gt;panicked&lt;/b&gt;" in shown
 
 
@@ -99,7 +99,7 @@ def test_a_case_that_lacks_a_seed_is_not_without_an_answer(tmp_path: Path) -> No
     run.mark(WAL, "failed", "seed 2: the guest panicked")
     shown = text_of(report_html(summarise(run), "run"))
     assert "Cases that lack a seed" in shown and "1 of 2 seeds" in shown
-    assert "Cases without an answer" not in shown
+    assert "Cases without a result" not in shown
 
 
 def test_a_run_without_captures_has_a_report(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _cost(found: Answer) -> str:
     median = found.case.figures.median
     per_commit = (
         f"{_count(median, 'requests_per_commit', 'request')}, "
-        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} among them, and "
+        f"including {_count(median, 'flushes_per_commit', 'flush', 'flushes')}, and "
         f"{text.size(median['bytes_per_commit'])}"
     )
     return _card(
@@ -42,7 +42,7 @@ def _cost(found: Answer) -> str:
         f"<b>{escape(found.case.label)}</b>, median; "
         f"p99 {text.duration(median['latency_ns_p99'])}; "
         f"{text.digits(median['throughput_tps'])} transactions/s",
-        f"{per_commit} for each",
+        f"{per_commit} each",
     )
 
 
@@ -89,8 +89,8 @@ def _percent(share: float) -> str:
 
 def _of_time(time: TimeShares) -> str:
     return (
-        f"Of a typical one's time the device flushes for {_percent(time.flushing)}, moves data for "
-        f"{_percent(time.moving)}, and is idle for {_percent(time.elsewhere)}."
+        f"In a typical transaction, the device flushes for {_percent(time.flushing)} of the time, "
+        f"moves data for {_percent(time.moving)}, and is idle for {_percent(time.elsewhere)}."
     )
 
 
@@ -101,38 +101,38 @@ def _safe(found: Answer) -> str:
     if told := hazards.by_sentence(cases):
         risky = sum(bool(case.hazards) for case in cases)
         several = len(cases) > 1
-        big = f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not wholly"
+        big = f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not entirely"
         lines = [
             escape(sentence)
             + (f": <b>{escape(hazards.named(labels, len(cases)))}</b>" if several else "")
             for sentence, labels in told.items()
         ]
-        safe = "The others are, by their settings." if several and risky < len(cases) else ""
+        safe = "The other cases have safe settings." if several and risky < len(cases) else ""
         return _card("Is it safe?", big, *lines, safe)
     if not median.get("writes_per_commit", 1):
         return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
     calls = _count(median, "sync_calls_per_commit", "sync call")
-    word = "A commit" if transaction.has_commit([found.case]) else "An operation"
+    word = "a commit" if transaction.has_commit([found.case]) else "an operation"
     return _card(
         "Is it safe?",
         f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
-        f"{word} that returned survives a power cut, on a device that keeps what it flushed. "
-        "So the manuals say of these settings; joj verify durability tries it. "
+        f"By the manuals, {word} that returned survives a power cut with these settings, if the "
+        "device keeps flushed data. joj verify durability tests this. "
         f"{escape(found.case.label)} makes {calls} and "
-        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} for each.",
+        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each.",
     )
 
 
 def _cheaper(found: Answer) -> str:
     title = "What makes it cheaper"
     if not found.compared:
-        return _card(title, "not asked here", "This run has no other case of the same work.")
+        return _card(title, "not compared", "This run has no other case with the same work.")
     if not found.cheaper:
         many = f"{found.compared} other case{'s' if found.compared > 1 else ''}"
-        return _card(title, "nothing tried", f"Of {many} of the same work none is faster.")
+        return _card(title, "nothing in this run", f"Of {many} with the same work, none is faster.")
     lines = [_alternative(each, found.case) for each in found.cheaper]
     first = found.cheaper[0]
-    big = "only what risks more" if first.is_riskier else first.case.label
+    big = "only riskier settings" if first.is_riskier else first.case.label
     return _card(title, big, *lines)
 
 
@@ -142,10 +142,10 @@ def _alternative(each: Cheaper, base: CaseSummary) -> str:
         f"<b>{escape(each.case.label)}</b>: {text.duration(ours['latency_ns_p50'])}, "
         f"{text.times(each.times)} times as fast: "
         f"{_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
-        f"in place of {text.digits(theirs['flushes_per_commit'])}, "
-        f"{text.size(ours['bytes_per_commit'])} of {text.size(theirs['bytes_per_commit'])}"
+        f"instead of {text.digits(theirs['flushes_per_commit'])}, "
+        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}"
     )
     if each.is_riskier:
         risks = "; ".join(hazards.sentences(each.case.hazards))
-        words += f' <span class="risk">risks more: {escape(risks)}</span>'
+        words += f' <span class="risk">riskier: {escape(risks)}</span>'
     return words

@@ -29,20 +29,20 @@ from jojlab.report.words.overview import case_title
 def bill(summary: RunSummary, run: str, specs: Specs) -> str:
     """What one commit costs by class, then every case's bill in full."""
     rows, cases = chart_rows.bill_rows(summary), chart_rows.names(summary)
-    specs["bytes-chart"] = by_case.bill(rows, cases, "kib", "KiB for one commit")
+    specs["bytes-chart"] = by_case.bill(rows, cases, "kib", "KiB per commit")
     specs["requests-chart"] = by_case.bill(
-        rows, cases, "requests", "requests and flushes for one commit"
+        rows, cases, "requests", "requests and flushes per commit"
     )
     return section(
         "bill",
         "The bill of one commit",
         paragraph(
-            "Every byte stands in one class. Faded, and behind a + in the table: deferred to "
-            "checkpoints and to the sync at the end." + at_risk(summary),
+            "Every byte is in one class. Faded bars, and numbers after a + in the table, are "
+            "deferred to checkpoints and to the sync at the end." + at_risk(summary),
             "soft",
         ),
-        chart("bytes-chart", "Stacked bars of bytes for one commit by class"),
-        chart("requests-chart", "Stacked bars of requests and flushes for one commit by class"),
+        chart("bytes-chart", "Stacked bars of bytes per commit by class"),
+        chart("requests-chart", "Stacked bars of requests and flushes per commit by class"),
         _class_table(summary),
         "<h3>In full, by file and cause</h3>",
         *(_full_bill(case, run, len(summary.measured) == 1) for case in summary.measured),
@@ -80,7 +80,7 @@ def _full_bill(case: CaseSummary, run: str, is_open: bool) -> str:
         f"{text.kib(case.bill.per_commit(total.bytes))} KiB, over {case.bill.transactions} commits"
     )
     risky = hazards.sentences(case.hazards)
-    parts = [banner("warn", "At risk, by the settings", risky)]
+    parts = [banner("warn", "At risk with these settings", risky)]
     parts += [_bill_table(case.bill, "commit"), *_reasons(case.bill, "commit")]
     for part, title in text.LATER_PARTS.items():
         if case.bill.part(part):
@@ -108,7 +108,7 @@ def _bill_table(bill: Bill, part: str) -> str:
         ]
     )  # fmt: skip
     columns = [
-        "block type", "file kind", "file", "cause", "requests", "KiB", "share", "bytes in all",
+        "block type", "file kind", "file", "cause", "requests", "KiB", "share", "total bytes",
     ]  # fmt: skip
     return table(columns, rows, words=4, last="total")
 

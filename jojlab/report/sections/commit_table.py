@@ -1,4 +1,4 @@
-"""The requests of one commit as a table: what was done when, to whom, and why."""
+"""The requests of one commit as a table: operation, time, owner and cause."""
 
 from __future__ import annotations
 

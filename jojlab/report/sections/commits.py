@@ -50,10 +50,10 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> str:
         "One commit, request by request",
         paragraph(
             "A typical commit of each case: the one whose requests and bytes, and then latency, "
-            "are nearest to the medians. Each bar is a request from issue to completion, at its "
-            "first sector; grey: the device flushes its cache.",
+            "are nearest to the medians. Each bar is a request, from issue to completion, at its "
+            "first sector. Grey: the device flushes its cache.",
             "soft",
         ),
-        banner("warn", "No request of these could be told to belong to a transaction", untold),
+        banner("warn", "Cases where no request could be assigned to a transaction", untold),
         *parts,
     )

@@ -28,8 +28,8 @@ from jojlab.report.words import hazards
 from jojlab.report.words import statements as words
 
 LEGEND = (
-    "Printed by others, of their devices and kernels; ours of this run. A change compares two "
-    "cases that differ in nothing else; its error is that of the ratio."
+    "\"Theirs\" are published values, of other devices and kernels; \"ours\" are from this run. A "
+    "change compares two cases that differ in nothing else; its error is that of the ratio."
 )
 
 
@@ -86,8 +86,8 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
     notes = [
         words
         for words, is_drawn in (
-            ("A diamond is the value that was printed.", any(r.get("stated") for r in drawn)),
-            ("Hatched: at risk, by the settings.", any(r.get("risk") for r in drawn)),
+            ("A diamond is the published value.", any(r.get("stated") for r in drawn)),
+            ("Hatched: at risk with these settings.", any(r.get("risk") for r in drawn)),
             ("×: no value; point at it to see why.", any("absent" in r for r in drawn)),
         )
         if is_drawn
@@ -135,7 +135,7 @@ def _bound(found: Statement) -> list[Cell]:
 
 def _value(found: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     """Return a row of a statement; its first one has what there is to say of all."""
-    mark = "anchor: fitted to this" if found.anchor else ""
+    mark = "anchor: the profile is fitted to this" if found.anchor else ""
     if found.status == "inferred":
         mark = "inferred, not printed"
     explained = f"Why ours differs: {found.explanation}" if found.missed else ""
@@ -156,7 +156,7 @@ def _risks(cases: Sequence[CaseSummary]) -> list[str]:
         f"{sentence} ({hazards.named(labels, len(cases))})"
         for sentence, labels in hazards.by_sentence(cases).items()
     ]
-    return [banner("warn", "At risk, by the settings", risky)]
+    return [banner("warn", "At risk with these settings", risky)]
 
 
 def _notes(part: Part) -> list[str]:

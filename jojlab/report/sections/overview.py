@@ -15,7 +15,7 @@ def warnings(summary: RunSummary) -> str:
     lost = [
         f"{case.label}: {case.missing.lost_events} events lost, "
         + "; ".join(
-            (f"{case.missing.unattributed_bytes} bytes without an owner", *case.missing.reasons)
+            (f"{case.missing.unattributed_bytes} bytes unattributed", *case.missing.reasons)
         )
         for case in summary.incomplete
     ]
@@ -28,15 +28,15 @@ def warnings(summary: RunSummary) -> str:
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
         failed[_MOST_FAILED:] = [
-            f"and {more} more: under How it was measured, Cases without figures"
+            f"and {more} more: see How it was measured, Cases without figures"
         ]
     notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (
-        banner("bad", "Incomplete: these numbers lack something", lost)
-        + banner("bad", "Cases without an answer", failed)
-        + banner("bad", "Cases that lack a seed: their medians are of the others", lacking)
-        + banner("warn", "Not all that was traced has rows and times", notes)
+        banner("bad", "Incomplete: data is missing from these numbers", lost)
+        + banner("bad", "Cases without a result", failed)
+        + banner("bad", "Cases that lack a seed: their medians are over the other seeds", lacking)
+        + banner("warn", "Some traced I/O has no rows or no times", notes)
         + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
     )
 
@@ -47,9 +47,9 @@ def overview(summary: RunSummary, run: str) -> str:
         "overview",
         "At a glance",
         paragraph(
-            "Median over the seeds, and the smallest and largest where they differ. Requests "
-            "(flushes among them), flushes and bytes are for one commit; deferred is what "
-            "checkpoints and the sync at the end wrote, divided by the commits.",
+            "Median over the seeds, and the smallest and largest if they differ. Requests "
+            "(including flushes), flushes and bytes are per commit. Deferred: bytes of "
+            "checkpoints and of the sync at the end, divided by the number of commits.",
             "soft",
         ),
         overview_table(summary),
@@ -80,7 +80,7 @@ def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
     """Return what a chart's note says of the cases that are marked so; nothing where none is."""
     if not any(case.hazards for case in summary.measured):
         return ""
-    return f" {style}: at risk, as the table says below the name."
+    return f" {style}: at risk; the table shows the risk below the name."
 
 
 def with_spread(case: CaseSummary, figure: str) -> Cell:

@@ -36,12 +36,12 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> str:
             "throughput_tps": "transactions/s without checkpoints",
             "throughput_with_checkpoints_tps": "with checkpoints",
             "checkpoints": "checkpoints",
-            "checkpoint_ns_max": "the longest",
+            "checkpoint_ns_max": "longest checkpoint",
             "sync_calls_per_commit": "sync calls/commit",
         }
         note += (
-            " Bars are without the time of the WAL's checkpoints, black ticks with it, those at "
-            "the end included."
+            " Bars exclude the time of the WAL's checkpoints; black ticks include it, also that of "
+            "the checkpoints at the end."
         )
     rows = [
         [name_of(summary, case), *(with_spread(case, n) for n in columns)]
@@ -91,14 +91,14 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
         chart("latency-chart", "Latency percentiles by case on a logarithmic axis") if many else "",
         details("Histograms", f"{len(summary.measured)} cases", histogram) if many else histogram,
         paragraph(
-            "Blue: the share of all transactions in bins 7.5 % wide; a quarter of the height is a "
-            "sixteenth of them. Lines: exact percentiles by nearest rank, each a value that was "
-            "measured; the median of the seeds, of which the table has the smallest and largest. "
-            "Where lines fall together, the lowest percentile is the one in sight."
+            "Blue: the share of all transactions, in bins 7.5 % wide; a quarter of the height is a "
+            "sixteenth of them. Lines: exact percentiles by nearest rank, each a measured value. "
+            "They are medians over the seeds; the table also has the smallest and largest. "
+            "Where lines coincide, only the lowest percentile is visible."
             + at_risk(summary, "Dashed, in the histograms hatched")
             + (
-                " What an app waits for a checkpoint counts: it is added to the transaction that "
-                "made it due, that at the end to the last one."
+                " Latency includes checkpoints: each is added to the transaction that made it due, "
+                "the one at the end to the last transaction."
                 if _checkpoints(summary)
                 else ""
             ),

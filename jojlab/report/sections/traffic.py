@@ -44,7 +44,7 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> str:
         if operation == OPERATIONS[0]:
             parts += [f"<h3>{title}</h3>", *drawn]
         else:
-            parts.append(details(title, "the same of them", *drawn))
+            parts.append(details(title, "the same charts", *drawn))
     parts.append("<h3>The numbers</h3>")
     for case, kinds in cases:
         cells = kind_rows.characterisation_cells(kinds)
@@ -60,10 +60,10 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> str:
         "kinds",
         "What kind of I/O",
         paragraph(
-            "Everything after the warm-up, also what was deferred; by count, and by bytes. "
-            "Who waits: the request served a call such as fsync; or only its flag REQ_SYNC says "
-            "that somebody waits; or nobody does. Sequential: it begins where the last request of "
-            "the device ended.",
+            "All I/O after the warm-up, including deferred I/O, by count and by bytes. "
+            "Who waits: a call such as fsync, which the request serves; a task, of which only the "
+            "flag REQ_SYNC tells; or nobody. Sequential: the request begins where the device's "
+            "last one ended.",
             "soft",
         ),
         *parts,
@@ -80,7 +80,7 @@ def places(summary: RunSummary, run: str, pictures: Specs) -> str:
             pictures[name] = lba_data(drawn)
             soft = f"{drawn.device}, seed {drawn.seed}, {drawn.requests:,} requests"
             if drawn.binned:
-                soft += "; too many to draw one by one: marks stand for all of one owner nearby"
+                soft += "; too many to draw singly: one mark stands for one owner's nearby requests"
             parts.append(
                 details(
                     case.label,
@@ -100,11 +100,11 @@ def places(summary: RunSummary, run: str, pictures: Specs) -> str:
         "places",
         "Where on the device, over time",
         paragraph(
-            "Each mark is a stretch of one owner: as long as the device took, as tall as it is "
-            "large; hollow what is not written. Grey stripes: the device flushes its cache. Draw a "
-            "box to zoom into it; click, then turn the wheel to zoom in time, with Shift in "
-            "sectors; drag with Shift to move; double-click for the whole. The legend hides and "
-            "shows.",
+            "Each mark is a stretch with one owner. Its width is the service time, its height the "
+            "size; hollow marks are not writes. Grey stripes: the device flushes its cache. Draw a "
+            "box to zoom into it. Click, then turn the wheel to zoom in time, with Shift in "
+            "sectors. Drag with Shift to move. Double-click to reset. Click the legend to hide "
+            "and show its entries.",
             "soft",
         ),
         *parts,

@@ -1,4 +1,4 @@
-"""The first screen of a study of several experiments: what of it holds, and how far it is off."""
+"""The first screen of a study of several experiments: what is reproduced, and the errors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def verdict(summary: RunSummary) -> str:
         f'<div class="cards">{_orderings(found)}{_predictions(found)}{_anchor(found)}</div>',
         _table(found),
         paragraph(
-            "An ordering is what the paper says of which is faster; it counts as reproduced when "
-            "it holds in every case that it speaks of. An error is ours / theirs − 1, of the "
-            "ratio where the paper printed a change. Where ours is another, the part says why, as "
-            "far as a measurement shows it."
+            "An ordering is a statement of the paper about which case is faster. It is reproduced "
+            "if it holds in every case that it covers. An error is ours / theirs − 1; where the "
+            "paper printed a change, it is the error of the ratio. Where ours differs, the part "
+            "explains why, as far as a measurement shows it."
         ),
         *(paragraph(str(note)) for note in summary.experiment.get("notes", ())),
     )
@@ -46,7 +46,7 @@ def _orderings(found: Verdicts) -> str:
     return _card(
         "Does its ranking hold?",
         f"{whole.reproduced} of {whole.orderings} orderings",
-        "that the paper states are reproduced in every case they speak of",
+        "of the paper are reproduced in every case that they cover",
     )
 
 
@@ -55,10 +55,10 @@ def _predictions(found: Verdicts) -> str:
     if middle is None:
         return ""
     return _card(
-        "Do its numbers come again?",
-        f"off by {text.percent(middle)} in the middle",
+        "Are its numbers reproduced?",
+        f"median error {text.percent(middle)}",
         f"{len(found.whole.errors)} predictions, none of them fitted: {found.close} within 10 %, "
-        f"half within {text.percent(middle)}; numbers of the paper that are not to be had: "
+        f"half within {text.percent(middle)}; numbers of the paper that are not available: "
         f"{found.missing}",
     )
 
@@ -68,7 +68,7 @@ def _anchor(found: Verdicts) -> str:
         _card(
             "What the device is fitted to",
             f"{statements.ours(anchor, point)} for {statements.theirs(anchor)}",
-            f"{statements.title(anchor)}: the one number that was fitted "
+            f"{statements.title(anchor)}: the only fitted number "
             f"({statements.error(point)})",
         )
         for anchor, point in found.anchors

@@ -1,6 +1,6 @@
-"""Says in words what a power cut or a crash may destroy; computes nothing.
+"""Describes what a power cut or a crash may destroy; computes nothing.
 
-Gets hazards (jojlab/analysis/run/risks.py); gives sentences, and the short words of tables.
+Gets hazards (jojlab/analysis/run/risks.py); returns sentences, and the short words of tables.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _SENTENCES = {
     Cause.SYNCHRONOUS_OFF: "synchronous OFF: a power cut can lose commits and corrupt the database",
     Cause.SYNCHRONOUS_NORMAL: "synchronous NORMAL: a power cut at the wrong moment may corrupt the "
     "database",
-    Cause.WAL_NORMAL: "WAL with synchronous NORMAL: a power cut may lose the last commits, and no "
-    "more",
+    Cause.WAL_NORMAL: "WAL with synchronous NORMAL: a power cut may lose the last commits, but "
+    "nothing else",
     Cause.DELETE_FULL: "DELETE with synchronous FULL: a power cut just after a commit may undo it, "
-    "as the removal of the journal is not synced; EXTRA syncs it",
-    Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in some "
-    "of them only",
+    "because the removal of the journal is not synced; EXTRA syncs it",
+    Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in only "
+    "some of them",
     Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "
-    "transaction in some of them only",
-    Cause.LAZY_SYNC_MODE: "sync mode {}: what was written may still be in a cache",
-    Cause.SYNC_EVERY: "one sync for {} operations: the last may be lost",
+    "transaction in only some of them",
+    Cause.LAZY_SYNC_MODE: "sync mode {}: written data may still be in a cache",
+    Cause.SYNC_EVERY: "one sync for {} operations: a power cut may lose the last ones",
     Cause.NO_DIRECTORY_SYNC: "no sync of the directory: a power cut may undo the operation",
     Cause.NO_BARRIER: "mount option {}: the filesystem sends no flush; a power cut can lose "
     "commits and corrupt the database and the filesystem",
-    Cause.SHARED_FLUSH: "NILFS2: a sync beside another may return before the device was flushed, "
-    "and a power cut lose what it was for",
-    Cause.DATA_WRITEBACK: "data=writeback: after a power cut a file that had grown may hold old "
-    "bytes of the device",
+    Cause.SHARED_FLUSH: "NILFS2: of concurrent syncs, one may return before the device has flushed "
+    "its data; a power cut may lose them",
+    Cause.DATA_WRITEBACK: "data=writeback: after a power cut, a file that had grown may contain "
+    "old data of the device",
     Cause.VARIANT: "{}",
 }
 

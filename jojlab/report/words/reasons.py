@@ -44,9 +44,9 @@ def journal_sentences(bill: Bill, part: str) -> Iterator[str]:
     askers = [share for share in bill.askers if share.part == part]
     for share in askers[:_SPELLED]:
         size = text.kib(bill.per_commit(share.bytes))
-        yield f"{size} KiB of {share.block_type} served several at once: {share.askers}"
+        yield f"{size} KiB of {share.block_type} served several calls at once: {share.askers}"
     if len(askers) > _SPELLED:
-        yield f"{len(askers) - _SPELLED} more groups were served at once"
+        yield f"{len(askers) - _SPELLED} more groups of calls were served at once"
 
 
 def _forced(cause: str) -> str:

@@ -19,7 +19,7 @@ def test_every_cause_has_its_sentence() -> None:
     [
         ({"journal_mode": "delete"}, ["just after a commit"], "last commits"),
         ({"journal_mode": "off"}, ["journal_mode off: a crash or a power cut"], "database"),
-        (RISKY, ["lose the last commits", "in some of them only"], "last commits, atomicity"),
+        (RISKY, ["lose the last commits", "in only some of them"], "last commits, atomicity"),
         ({"synchronous": "off"}, ["lose commits and corrupt"], "last commits, database"),
         (
             {"mount_options": "nobarrier"},

@@ -1,6 +1,6 @@
-"""What is a transaction called? SQLite's ends with COMMIT; of a file workload it is one operation.
+"""Names a transaction: SQLite's ends with COMMIT; in a file workload it is one operation.
 
-Gets what jojlab/analysis found; gives text.
+Gets the results of jojlab/analysis; returns text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def name(cases: Iterable[CaseSummary]) -> str:
 
 
 def latency(cases: Iterable[CaseSummary]) -> str:
-    """Return from when to when a latency is."""
+    """Return what interval a latency covers."""
     if has_commit(cases):
         return "from BEGIN to the return of COMMIT, with its checkpoint"
     return "of one operation with its sync"
