@@ -7,7 +7,7 @@ from jojlab.report.sections.elements import Cell, ask, banner, paragraph, sectio
 from jojlab.report.words import hazards, text
 from jojlab.report.words.overview import case_title, overview_columns
 
-_MOST_FAILED = 12  # cases without an answer that are named at the top
+_MOST_FAILED = 12  # cases without a result that are named at the top
 
 
 def warnings(summary: RunSummary) -> str:

@@ -1,5 +1,5 @@
-"""Progress of a live workload on stderr: which seed, and how far; a line for every seed elsewhere
-than on a terminal.
+"""Progress of a live workload on stderr: the seed and its stage; one line per seed if stderr is
+not a terminal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jojlab.report.terminal.console import QuietConsole
 
 # What the agent calls its stages, in words for the user.
 _STAGES = {
-    "prepare": "makes its files",
+    "prepare": "creates its files",
     "warm-up": "warms up",
     "commit": "is measured",
-    "settle": "writes back what is left",
-    "check": "checks what it left",
+    "settle": "writes back dirty data",
+    "check": "checks its files",
 }
 
 
@@ -36,7 +36,7 @@ class Silent:
 
 
 class BenchProgress:
-    """Hears of every stage and every seed; see `shown`."""
+    """Shows every stage and every seed; see `shown`."""
 
     def __init__(self, seeds: int) -> None:
         self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
@@ -47,7 +47,7 @@ class BenchProgress:
     def stage(self, seed: int, stage: str) -> None:
         """The run of `seed` has come to a stage of the agent's."""
         if stage.startswith("lasts "):
-            self._console.print(f"the recording {stage}, which its replay takes too", markup=False)
+            self._console.print(f"the recording {stage}, and so does its replay", markup=False)
         elif self._console.is_terminal:
             words = _STAGES.get(stage, stage)
             self.status.update(escape(f"[{self._done + 1}/{self._seeds}] seed {seed} {words}"))
@@ -61,7 +61,7 @@ class BenchProgress:
 
 @contextlib.contextmanager
 def shown(title: str, seeds: int) -> Iterator[BenchProgress]:
-    """Give what hears of `seeds` live runs; tell the time they took at the end."""
+    """Yield the progress of `seeds` live runs; print the time that they took at the end."""
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
     progress = BenchProgress(seeds)

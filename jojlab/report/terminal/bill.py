@@ -1,4 +1,4 @@
-"""Prints what one commit costs, row by row, and what it leaves to be done later."""
+"""Prints what one commit costs, row by row, and its deferred I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jojlab.report.words import reasons, text
 
 
 def print_bill(console: Console, bill: Bill) -> None:
-    """Print what one commit costs, row by row, and what it leaves to be done later."""
+    """Print what one commit costs, row by row, and its deferred I/O."""
     total = bill.total("commit")
     console.print(
         f"[bold]one commit[/bold]: {text.digits(bill.per_commit(total.requests))} requests "

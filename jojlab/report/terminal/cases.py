@@ -1,4 +1,4 @@
-"""Prints cases as a list to be read by a program, and a figure by the fields of the cases."""
+"""Prints cases as a list for programs, and a figure by the fields of the cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jojlab.report.words import hazards, text
 def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
     console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure])}")
-    # The field across stands before its values.
+    # The name of the field across comes before its values.
     heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
     table = new_table(*((name, "left") for name in found.down), *heads)
     for key, cells in found.rows:

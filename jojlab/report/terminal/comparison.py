@@ -11,13 +11,13 @@ from jojlab.report.words import text
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the figures that changed, and what differs in how the runs were made.
+    """Print the figures that changed, and the differences in how the runs were made.
 
-    Of runs by different clocks nearly everything differs: the fingerprints stand in --json.
+    Runs with different clocks differ in nearly everything: only --json has their fingerprints.
     """
     if comparison.clocks:
         words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
-        console.print(f"[bold yellow]not to be compared[/bold yellow]: {escape(words)}")
+        console.print(f"[bold yellow]not comparable[/bold yellow]: {escape(words)}")
     for name, (old, new) in comparison.fingerprint.items() if not comparison.clocks else ():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(_change_words(old, new))}")
     for case_id, fields in comparison.settings.items():
@@ -30,7 +30,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")
         for names, cases in _by_figures(side).items():
             console.print(
-                f"[yellow]figures of the {which} run alone[/yellow]: {', '.join(names)} "
+                f"[yellow]figures only in the {which} run[/yellow]: {', '.join(names)} "
                 f"[dim]({escape(', '.join(cases))})[/dim]"
             )
         for case_id, lacking in side.lacking.items():
@@ -62,15 +62,15 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(table)
     if comparison.nothing:
         console.print(
-            "[bold red]nothing to compare[/bold red]: no case of either run has figures; what "
-            "imported traces hold is shown by joj show RUN --characterise"
+            "[bold red]nothing to compare[/bold red]: no case of either run has figures; for "
+            "imported traces, use joj show RUN --characterise"
         )
         return
     console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
 
 
 def _by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:
-    """Return the cases by what they alone have: it is mostly the same of all."""
+    """Group the cases by the figures that only they have: mostly all have the same."""
     found: dict[tuple[str, ...], list[str]] = {}
     for case_id, names in side.figures.items():
         found.setdefault(names, []).append(case_id)

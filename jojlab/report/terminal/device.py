@@ -17,14 +17,14 @@ _TWO_COLUMNS = 90
 def print_device(
     console: Console, profile: Profile, figures: Mapping[str, int], *, sources: bool
 ) -> None:
-    """Print parameters in two columns, or with their sources one a line; then the figures."""
+    """Print parameters in two columns, or one per line with its source; then the figures."""
     console.print(f"[bold]{escape(profile.name)}[/bold]  {escape(profile.title)}")
     console.print(_with_sources(profile) if sources else _in_columns(profile, console.width))
     table = Table(box=None, pad_edge=False)
     for title, side in (("figure", "left"), ("model", "right"), ("stated", "right")):
         table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
     table.add_column("off by", justify="right", no_wrap=True)
-    table.add_column("what it is; who stated it")
+    table.add_column("meaning; source of the stated figure")
     stated = {row.figure: row for row in profile.stated}
     for name, meaning in FIGURES.items():
         if row := stated.get(name):

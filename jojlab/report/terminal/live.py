@@ -1,4 +1,4 @@
-"""Prints a live run: figures, a picture of its latencies, and the configuration it really had."""
+"""Prints a live run: figures, a histogram of its latencies, and its effective configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jojlab.report.words import text, transaction
 
 _BAR_COLUMNS = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-# In sqlite_compile_options a hundred words that nobody reads in a terminal; --json has them.
+# sqlite_compile_options has a hundred words, too many for a terminal; --json has them.
 _LEFT_OUT = ("sqlite_compile_options",)
 
 
@@ -30,19 +30,19 @@ def print_live(console: Console, summary: RunSummary) -> None:
 
 
 def print_configuration(console: Console, case: CaseSummary) -> None:
-    """Print the configuration in force, as it was read back."""
+    """Print the effective configuration, as it was read back."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in flatten(case.configuration).items():
         if name not in _LEFT_OUT:
             shown = value if isinstance(value, str) else json.dumps(value)
-            shown = "not told" if value is None else shown
+            shown = "unknown" if value is None else shown
             table.add_row(escape(name), escape(shown))
-    console.print("[bold]in force, as read back[/bold]")
+    console.print("[bold]effective configuration, as read back[/bold]")
     console.print(table)
 
 
 def print_latencies(console: Console, case: CaseSummary) -> None:
-    """Draw how many transactions took how long; every bar that is not empty shows."""
+    """Draw a histogram of latencies; every bar that is not empty is visible."""
     bins = case.latencies
     most = max((each.count for each in bins), default=0)
     console.print(f"[bold]latency[/bold] {transaction.latency([case])}, all seeds")

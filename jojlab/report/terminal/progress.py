@@ -1,4 +1,4 @@
-"""Progress of a long run on stderr: a live line on a terminal, a line for every case elsewhere."""
+"""Progress of a long run on stderr: one live line on a terminal; otherwise one line per case."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Unwatched:
 
 
 class Shown:
-    """A watcher that counts, and tells of every step; see `shown`."""
+    """A watcher that counts and prints every step; see `shown`."""
 
     def __init__(self, steps: int) -> None:
         self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
@@ -74,15 +74,15 @@ class Shown:
             self._describe()
 
     def again(self, step: Step) -> None:
-        """Tell of a failure that is no case's end yet."""
+        """Print a failure after which the case is tried again."""
         name = f"{step.case_id}, seed {step.seed}"
         with self._lock:
             self._running.pop(name, None)
             self._describe()
-        self._console.print(f"{name} is tried once more: {step.failure}", markup=False)
+        self._console.print(f"{name} is tried again: {step.failure}", markup=False)
 
     def finished(self, step: Step) -> None:
-        """Count a step, and tell of it unless it came from the cache."""
+        """Count a step, and print it unless it came from the cache."""
         name = f"{step.case_id}, seed {step.seed}"
         with self._lock:
             self._running.pop(name, None)
@@ -98,7 +98,7 @@ class Shown:
             self._console.print(f"{place} {name}", markup=False)
 
     def summary(self) -> str:
-        """How many captures there are, and where from."""
+        """Return how many captures there are, how many are cached, and how many failed."""
         well = self._done - self._failed
         text = f"{well} capture{'s' if well != 1 else ''} ({self._cached} from the cache)"
         return f"{text}, {self._failed} failed" if self._failed else text
@@ -109,7 +109,7 @@ class Shown:
 
 @contextlib.contextmanager
 def shown(title: str, steps: int) -> Iterator[Shown]:
-    """Give a watcher for a run of `steps` cases and seeds; tell the time it took at the end."""
+    """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end."""
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
     watcher = Shown(steps)

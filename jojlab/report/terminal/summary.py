@@ -15,7 +15,7 @@ from jojlab.report.terminal.statements import print_statements
 from jojlab.report.words import hazards, text
 from jojlab.report.words.overview import case_title, overview_columns
 
-# Of a run that was cut short early, thousands may be; they differ in their names alone.
+# A run that was interrupted early may have thousands; they differ only in their names.
 _MOST_PENDING = 10
 
 _TITLE = 16  # letters of a column's title in one line
@@ -41,7 +41,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
 def _print_overview(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
     risky = any(case.hazards for case in summary.measured)
-    # A long title stands in lines, so that the table is no wider than its numbers need.
+    # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = [
         *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
         *([("at risk", "left")] * risky),
@@ -80,14 +80,14 @@ def print_fingerprint(console: Console, summary: RunSummary) -> None:
 
 
 def print_warnings(console: Console, summary: RunSummary) -> None:
-    """Print what is missing in the captures, and the cases without an answer."""
+    """Print what is missing in the captures, and the cases without a result."""
     for case in summary.cases:
         missing = case.missing
         if missing.incomplete:
             console.print(
                 f"[bold red]incomplete[/bold red] {escape(case.label)}: "
                 f"{missing.lost_events} events lost, "
-                f"{missing.unattributed_bytes} bytes without an owner"
+                f"{missing.unattributed_bytes} bytes unattributed"
             )
             for reason in missing.reasons:
                 console.print(f"           {escape(reason)}")

@@ -22,7 +22,7 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     lines = err.splitlines()
     assert lines[:4] == [
         "What?",
-        "ext4-wal, seed 1 is tried once more: it [died]",
+        "ext4-wal, seed 1 is tried again: it [died]",
         "[1/3] ext4-wal, seed 1",
         "[3/3] f2fs-[wal], seed 1 failed: it [hung]",
     ]
