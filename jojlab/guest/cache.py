@@ -96,7 +96,7 @@ class Cache:
         return final
 
     def _publish(self, final: Path, build: Callable[[Path], None]) -> None:
-        """Builds aside, then moves into place; a second builder keeps the first one's equal entry."""
+        """Builds aside, then moves into place; a second builder keeps the first equal entry."""
         with self.work_dir() as work:
             made = work / "entry"
             made.mkdir()
