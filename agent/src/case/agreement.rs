@@ -1,6 +1,6 @@
-//! Two independent witnesses of the same requests: compares what the tracer saw with what the
-//! device counted, or the block layer of it. A difference means that one of them is wrong, and the
-//! capture incomplete.
+//! Compares two independent counts of the same requests: the tracer's, and the device's or its
+//! block layer's. A difference means that one of them is wrong, and makes the capture
+//! incomplete.
 
 use std::collections::BTreeMap;
 

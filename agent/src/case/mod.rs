@@ -1,5 +1,5 @@
-//! A case: one point of an experiment's matrix, as JSON from the engineer's machine. Every setting
-//! is explicit: the agent knows no defaults and no experiment by name.
+//! A case: one point of an experiment's matrix, as JSON from the engineer's machine; and how a
+//! guest runs it. Every setting is explicit: the agent knows no defaults and no experiment by name.
 
 pub mod agreement;
 pub mod file;

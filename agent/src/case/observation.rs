@@ -1,4 +1,4 @@
-//! Watches one case from the side: the tracer, the device's statistics and the timeline move
+//! Observes one case: starts and stops the tracer, the device's statistics and the timeline
 //! together, so that trace and counters cover exactly the same requests.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The parts of a case in time: named phases, and what the machine counted in each. A phase may
-//! have several intervals; what lies between intervals is a pause and belongs to no phase.
+//! The parts of a case in time: named phases, and the machine's counters in each. A phase may have
+//! several intervals; the time between intervals is a pause and belongs to no phase.
 
 use std::collections::BTreeMap;
 

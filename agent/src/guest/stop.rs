@@ -1,6 +1,6 @@
-//! Stops the whole machine at one exact instruction, through QEMU's pvpanic device: QEMU is told
-//! to pause on it (`-action panic=pause`), so that the host finds a still guest, whenever it looks.
-//! See docs/specs/pvpanic.txt in QEMU's source.
+//! Stops the whole machine at one exact instruction, through QEMU's pvpanic device. QEMU pauses on
+//! it (`-action panic=pause`), so that the host always finds a stopped guest. See
+//! docs/specs/pvpanic.txt in QEMU's source.
 
 use super::ports::Ports;
 use super::timers::HaltedTick;

@@ -1,5 +1,5 @@
-//! Watches a live workload by the clock on the wall: the timeline, and what process, kernel and
-//! disk count in each phase. Tells on standard output which phase it has come to.
+//! Observes a live workload in real time: the timeline, and the counters of process, kernel and
+//! disk in each phase. Prints the current phase on standard output.
 
 use super::place::Place;
 use crate::case::timeline::Timeline;

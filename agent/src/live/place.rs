@@ -1,5 +1,5 @@
 //! Where a live workload runs: the mount and the disk under a directory. Reads statx(2), mountinfo
-//! and sysfs; produces what the manifest says of them, and the disk's own counters.
+//! and sysfs; produces their description for the manifest, and the disk's own counters.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Whether there is room for a workload on a filesystem that others use too: what it will write at
-//! least is asked for before anything is written; what it finds full on its way is told as that.
+//! Whether there is room for a workload on a filesystem that other programs use too. Checks for the
+//! least that it will write before anything is written; if it becomes full later, reports that.
 
 use std::path::Path;
 

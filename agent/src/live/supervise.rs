@@ -1,5 +1,5 @@
-//! Runs work in a child process, so that its end can be seen to, whatever it is: a return, a panic,
-//! a signal from the keyboard, or the kernel's SIGBUS where a mapped file finds the disk full.
+//! Runs work in a child process, so that cleanup follows however it ends: a return, a panic, a
+//! signal from the keyboard, or the kernel's SIGBUS where a mapped file finds the disk full.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -91,7 +91,7 @@ impl Supervisor {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
         }
-        // It may have died before the call that asks to be told.
+        // The parent may have died before prctl asked for its signal.
         if std::os::unix::process::parent_id() != parent {
             std::process::abort();
         }

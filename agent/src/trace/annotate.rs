@@ -1,5 +1,5 @@
-//! Puts requests into the case's story: reads the timeline and the transactions; fills in each
-//! request's phase and transaction.
+//! Places requests in the course of the case: reads the timeline and the transactions; fills in
+//! each request's phase and transaction.
 
 use std::collections::BTreeMap;
 

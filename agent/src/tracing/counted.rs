@@ -1,6 +1,6 @@
-//! What the block layer counts of the traced disks by itself, from the begin of a tracing to its end:
-//! reads their statistics; gives rows of the counters table. A witness that knows nothing of the
-//! tracer: everybody's requests, and those of just before and after that ended meanwhile.
+//! The block layer's own counts of the traced disks from the begin of a trace to its end: reads
+//! their statistics; returns rows of the counters table. They are independent of the tracer: they
+//! count the requests of all processes, and those that began before the trace and ended within it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

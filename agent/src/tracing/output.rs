@@ -1,5 +1,5 @@
-//! The tables of a live tracing, written as they come. From the first moment the folder is a whole
-//! capture that says it is incomplete; it stays one if the tracer is killed.
+//! The tables of a live trace, written as they come. From the first moment the folder is a complete
+//! capture that is marked incomplete; it stays one if the tracer is killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

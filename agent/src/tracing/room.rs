@@ -1,5 +1,5 @@
-//! How much memory a live tracing takes for events that were not looked at: reads /proc/meminfo;
-//! gives the size of the ring, and of what waits behind it while rows are made and written.
+//! How much memory a live trace uses for unprocessed events: reads /proc/meminfo; returns the size
+//! of the ring, and of the queue behind it while rows are made and written.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What a live tracing saw, in one table: requests and bytes by operation, block type and file.
-//! Reads finished rows as they come; keeps sums only.
+//! What a live trace saw, in one table: requests and bytes by operation, block type and file. Reads
+//! finished rows as they come; keeps only sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

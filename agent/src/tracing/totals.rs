@@ -1,4 +1,4 @@
-//! The sums of a tracing as they are printed, where rows are missing from the tables or there are
+//! The sums of a trace as they are printed, where the tables lack some rows or have
 //! none.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What ends a live tracing: a command or another process that ends, a time that is over, or a
+//! What ends a live trace: the end of a command or of another process, the end of a time span, or a
 //! signal. Waits for any of them.
 
 use std::io;
