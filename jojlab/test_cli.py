@@ -242,7 +242,7 @@ def test_show_by_fields_sorted_and_as_csv(run: RunFolder) -> None:
         (["--by", "journal_mode", "--sort", "throughput_tps"], "exclude each other"),
         (["--csv", "--json"], "exclude each other"),
         (["--sort", "nothing"], "neither a figure nor a field"),
-        (["--hash", "--csv"], "--hash stands alone"),
+        (["--hash", "--csv"], "--hash takes no other options"),
     ],
 )
 def test_show_tells_wrong_use(run: RunFolder, options: list[str], words: str) -> None:

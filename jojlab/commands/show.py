@@ -73,7 +73,7 @@ def show(
     folder = RunFolder.open(run)
     if hash_only:
         if case or as_json or as_csv or characterise or by or sort:
-            raise UseError("--hash stands alone", "leave out the other options")
+            raise UseError("--hash takes no other options", "leave them out")
         print(folder.content_hash())
         return
     from jojlab.analysis.run.pivot import by_figure

@@ -129,7 +129,7 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     if page_size & (page_size - 1):
         return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
     if settings["batch_atomic_write"] == "on" and settings["filesystem"] != "f2fs":
-        return f"{settings['filesystem']} has no batch atomic write; of the five, f2fs alone has"
+        return f"{settings['filesystem']} has no batch atomic write; only f2fs has"
     if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
         return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
@@ -158,12 +158,12 @@ def _impossible_records(settings: Mapping[str, Value]) -> str:
     counts = (int(settings["transactions"]), int(settings["warmup_transactions"]))
     operations = sum(-(-count // threads) for count in counts)
     if settings["overlap_percent"] and settings["access"] != "shuffled":
-        return "overlap_percent is for access = shuffled alone"
+        return "overlap_percent is only for access = shuffled"
     if settings["access"] == "shuffled" and file_bytes // record_bytes > MOST_SHUFFLED:
         return f"access = shuffled has at most {MOST_SHUFFLED} records; raise record_bytes"
     if settings["access"] == "append":
         if settings["workload"] != "file-write":
-            return "access = append is for file-write alone"
+            return "access = append is only for file-write"
         if settings["read_percent"]:
             return "access = append has nothing to read; read_percent must be 0"
         if operations * record_bytes > file_bytes:

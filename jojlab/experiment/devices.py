@@ -79,7 +79,7 @@ def _refuse_emulated(settings: Mapping[str, Value]) -> str:
     if values := device_values(settings, "device"):
         return f"{name} is emulated, and has no profile with a key {next(iter(values))}"
     if settings["completion"] != "direct":
-        return f"{name} has a driver of its own: completion is for modelled devices alone"
+        return f"{name} has its own driver: completion is only for modelled devices"
     if settings.get("engine") == "io_uring_polled" and not EMULATED[name].polls:
         polling = ", ".join(device.name for device in EMULATED.values() if device.polls)
         return f"{name} has no queue for polling, which engine = io_uring_polled needs: {polling}"

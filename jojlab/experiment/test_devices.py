@@ -42,7 +42,7 @@ def test_two_clocks_are_not_in_one_experiment() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"completion": "polling"}, "a driver of its own"),
+        ({"completion": "polling"}, "its own driver"),
         ({"journal_device": "ufs-3.1"}, "one such device"),
         ({"workload": "file-write", "file_bytes": 256 << 20, "threads": 4}, "three quarters"),
     ],

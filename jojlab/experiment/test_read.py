@@ -207,11 +207,11 @@ def test_a_case_of_files_has_their_fields_alone(tmp_path: Path) -> None:
         ("sync_mode=o_direct mount_options=data=journal", "no O_DIRECT with data=journal"),
         ("sync_mode=o_dsync sync_every=2", "o_dsync has no call to make every 2 operations"),
         ("access=append transactions=5000", "too small for 5005 appended records"),
-        ("workload=file-read access=append", "append is for file-write alone"),
+        ("workload=file-read access=append", "append is only for file-write"),
         ("workload=file-read read_mode=o_direct record_bytes=7", "a multiple of 512"),
         ("workload=file-metadata metadata_operation=stat sync_file=on", "nothing that could be"),
         ("sync_mode=fsynk", "did you mean 'fsync'"),
-        ("overlap_percent=5", "for access = shuffled alone"),
+        ("overlap_percent=5", "only for access = shuffled"),
         ("access=append read_percent=5", "nothing to read"),
         ("threads=101", "allowed: 1 to 100"),
         (

@@ -67,7 +67,8 @@ def compare(told: Told, writers: Iterable[Mapping[str, Any]]) -> Addresses:
                 found.untold_bytes += SECTOR
                 continue
             if not _agree(fact, writer, index):
-                wrong.append(f"sector {sector} is {_words(fact)}, told was {_told(writer, index)}")
+                said = _told(writer, index)
+                wrong.append(f"sector {sector} is {_words(fact)}, but the tables say {said}")
     found.wrong = tuple(wrong)
     return found
 

@@ -46,7 +46,7 @@ def test_each_disagreement_is_wrong() -> None:
     assert len(found(writer(32, 8, block_subtype="block-bitmap", **TABLE)).wrong) == 8
     assert len(found(writer(64, 8, block_type="fs-journal")).wrong) == 8
     [line] = found(writer(8, 1, inode=13)).wrong
-    assert line == "sector 8 is data of inode 12 at 0, told was data of inode 13 at 0"
+    assert line == "sector 8 is data of inode 12 at 0, but the tables say data of inode 13 at 0"
 
 
 def test_swap_lies_in_a_file() -> None:

@@ -42,19 +42,19 @@ def result_lines(
 
 
 def notes(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Say what was left out, what ended otherwise than recorded, and how late calls were made."""
+    """Say what was left out, what ended differently than recorded, and how late calls were."""
     replay = manifest["replay"]
     for reason in manifest["incomplete_reasons"]:
         yield f"incomplete: {reason}"
     for name, found in replay["otherwise"].items():
         yield (
-            f"{found['calls']} calls of {name} ended otherwise than recorded, the first in line "
+            f"{found['calls']} calls of {name} ended differently than recorded, first in line "
             f"{found['first_line']}"
         )
-    yield f"the latest call was made {text.duration(replay['latest_start_ns'])} after its time"
+    yield f"the most delayed call started {text.duration(replay['latest_start_ns'])} late"
     yield (
-        "paths lead to files of a private directory, made as the script reads them, and are opened "
-        "as recorded; Mobibench opens the machine's own, and cuts off what is not O_RDONLY"
+        "paths refer to files in a private directory, created as the script needs them and opened "
+        "as recorded; Mobibench opens the machine's own files and truncates all but O_RDONLY ones"
     )
 
 

@@ -94,15 +94,15 @@ def time_line(result: LiveResult, numbers: Mapping[str, int], *, of_database: bo
 def notes(
     result: LiveResult, numbers: Mapping[str, int], configuration: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Say what Mobibench does otherwise, so that nobody compares what is not the same."""
+    """List the differences from Mobibench, so that nobody compares unlike numbers."""
     if "databases" in configuration:
         yield from _database_notes(result, numbers, configuration)
     elif numbers["a"] not in (2, 3):
         yield (
-            f"[TIME] includes {text.duration(result.settle_ns)} for writing back at the end, as "
-            f"Mobibench's does; the operations alone took {text.duration(result.running_ns)}"
+            f"[TIME] includes {text.duration(result.settle_ns)} for writing back at the end, as in "
+            f"Mobibench; the operations themselves took {text.duration(result.running_ns)}"
         )
-    yield "[TIME] is a mean; [LATENCY] has the percentiles, of every single operation"
+    yield "[TIME] is a mean; [LATENCY] has percentiles over all operations"
     if not result.active_percent + result.idle_percent + result.iowait_percent:
         yield "[CPU] is zero: the kernel counts in ticks of 10 ms, and the run was shorter"
 
@@ -118,16 +118,16 @@ def _database_notes(
         )
     if numbers["n"] % numbers["t"]:
         left = numbers["n"] % numbers["t"]
-        yield f"-n {numbers['n']} over -t {numbers['t']} leaves {left}, which are run too"
+        yield f"-n {numbers['n']} over -t {numbers['t']} leaves {left}, which also run"
     if numbers["D"] > 1:
         yield "synchronous is set in every attached database; Mobibench sets it in none of them"
         if not configuration.get("atomic_across_databases", True):
-            yield "in this journal mode a crash may leave the transaction in some databases alone"
+            yield "in this journal mode a crash may leave the transaction in only some databases"
     if result.checkpoint_ns:
         us = (result.running_ns + result.checkpoint_ns) / 1000
         yield (
-            f"checkpoints of the WAL took {text.duration(result.checkpoint_ns)} more, which is not "
-            f"in [TIME]; with them, as Mobibench counts, "
+            f"checkpoints of the WAL took another {text.duration(result.checkpoint_ns)}, which "
+            f"[TIME] excludes; with them, as Mobibench counts, "
             f"{result.transactions * 1e6 / us:.2f} Transactions/sec"
         )
 

@@ -56,5 +56,5 @@ def _file_name(device: str) -> str:
     """Return the device's file; fio divides a line at blanks, and file names at colons."""
     name = device.replace(":", "-")
     if not name or any(character.isspace() for character in name):
-        raise DataError(f"device {device!r} cannot stand in an iolog", "export as perfetto")
+        raise DataError(f"device {device!r} cannot be named in an iolog", "export as perfetto")
     return f"/dev/{name}"

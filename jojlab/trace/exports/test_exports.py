@@ -233,6 +233,6 @@ def test_what_is_meant_must_be_clear(tmp_path: Path) -> None:
         export(capture, tmp_path / "none" / "x", "iolog")
     builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     builder.request([("data", "", None, 512)], device="a b")
-    with pytest.raises(DataError, match="cannot stand"):
+    with pytest.raises(DataError, match="cannot be named"):
         export(capture_of(tmp_path / "odd", builder), tmp_path / "x", "iolog")
     assert not list(tmp_path.glob("*x"))

@@ -34,7 +34,7 @@ LACKS = {
     "unfinished": "requests were not seen to complete",
     "unissued": "bios were queued but not seen to be issued",
     "unknown_completions": "completions are of requests that the trace did not see",
-    "out_of_order": "lines stand before an earlier one in time",
+    "out_of_order": "lines are out of time order",
     "errors": "requests failed on the device",
 }
 # Counts that are merely told.

@@ -96,7 +96,7 @@ impl Shape {
         }
         let refuse = |what: &str| Err(WorkloadError::Refused(what.into()));
         if self.overlap_percent > 0 && self.access != Access::Shuffled {
-            return refuse("overlap_percent is for access shuffled alone");
+            return refuse("overlap_percent is only for access shuffled");
         }
         if self.access == Access::Shuffled && self.records() > MOST_SHUFFLED {
             return refuse("access shuffled has at most 16777216 records; raise record_bytes");
@@ -293,7 +293,7 @@ mod tests {
         assert!(refusal(append).contains("17 records of 4096 bytes"));
         let append = Shape { access: Access::Append, read_percent: 1, ..shape() };
         assert!(refusal(append).contains("writes alone"));
-        assert!(refusal(Shape { overlap_percent: 5, ..shape() }).contains("shuffled alone"));
+        assert!(refusal(Shape { overlap_percent: 5, ..shape() }).contains("only for access shuffled"));
     }
 
     proptest! {
