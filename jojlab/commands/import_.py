@@ -48,7 +48,7 @@ def import_(
             f"one of: {', '.join(FORMATS)}",
         )
     if not file.is_file():
-        raise UseError(f"{file}: no such file, or none that can be read twice", "name a file")
+        raise UseError(f"{file}: no such file, or not a regular file", "name a file")
     folder = out or free_folder(Path("runs") / (file.stem or "trace"))
     try:
         _, imported = import_trace(file, folder, format_name)

@@ -14,7 +14,9 @@ def report(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="File to write; default: RUN/report.html."),
+        typer.Option(
+            "-o", "--out", metavar="FILE", help="File to write; default: RUN/report.html."
+        ),
     ] = None,
 ) -> None:
     """Write the report of a run: one HTML file that needs no network.

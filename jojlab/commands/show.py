@@ -26,13 +26,13 @@ def show(
         bool, typer.Option("--characterise", help="Count reads and writes by kind.")
     ] = False,
     by: Annotated[
-        str, typer.Option(metavar="FIELD,FIELD", help="Show one figure by these fields.")
+        str, typer.Option(metavar="FIELD,FIELD", help="Tabulate figures by these fields.")
     ] = "",
     figure: Annotated[
         str, typer.Option(metavar="FIGURE", help="Figures for --by, comma-separated.")
     ] = "throughput_tps",
     sort: Annotated[
-        str, typer.Option(metavar="NAME", help="Sort cases by a figure or field; -NAME: descending.")
+        str, typer.Option(metavar="NAME", help="Sort by a figure or field; -NAME: descending.")
     ] = "",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one line per case.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

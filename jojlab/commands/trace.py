@@ -19,7 +19,9 @@ def trace(
     ] = None,
     device: Annotated[
         Path | None,
-        typer.Option(metavar="DEV", readable=False, help="Trace this disk, or this partition's disk."),
+        typer.Option(
+            metavar="DEV", readable=False, help="Trace this disk, or this partition's disk."
+        ),
     ] = None,
     directory: Annotated[
         Path | None,
@@ -39,9 +41,7 @@ def trace(
     ] = None,
     totals: Annotated[
         bool,
-        typer.Option(
-            "--totals", help="Keep no rows: the kernel adds up bytes by type and file."
-        ),
+        typer.Option("--totals", help="Keep no rows: the kernel adds up bytes by type and file."),
     ] = False,
     ring_mib: Annotated[
         int | None,

@@ -1,4 +1,4 @@
-"""Is anything missing? Lost events, bytes without an owner, and what else the captures say."""
+"""Is anything missing? Lost events, unattributed bytes, and what else the captures report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
         if row["key"] == "incomplete_reasons":
             reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
         elif row["key"] == "untimed_requests":
-            words = f"{value} requests are complete at a time that was not seen"
+            words = f"{value} requests completed at an unknown time"
             notes.setdefault(row["case_id"], []).extend([words] if value else [])
         elif row["key"] == "totals":
             notes.setdefault(row["case_id"], []).extend(_without_rows(value))
@@ -67,8 +67,8 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
 def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
     """Say what the sums of a live tracing are (docs/live-tracing.md), where rows are missing."""
     if bios := totals["bios_without_rows"]:
-        known = "exact" if totals["exact"] else "the least that they can be"
-        yield f"{bios} bios have no rows in requests and page_runs; the sums of all are {known}:"
+        known = "exact" if totals["exact"] else "lower bounds"
+        yield f"{bios} bios have no rows in requests and page_runs; the sums over all are {known}:"
         for each in totals["sums"]:
             yield (
                 f"{each['device']} {each['operation']} {each['block_type']}: {each['bytes']} "

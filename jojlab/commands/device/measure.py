@@ -14,7 +14,8 @@ from jojlab.errors import FINE, INCOMPLETE, UseError
 def measure(
     device: Annotated[Path, typer.Argument(metavar="BLOCKDEV", help="Block device, or a file.")],
     like: Annotated[
-        str, typer.Option(metavar="NAME", help="Profile for the parameters that cannot be measured.")
+        str,
+        typer.Option(metavar="NAME", help="Profile for the parameters that cannot be measured."),
     ] = "emmc-5.1",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="Write the profile to this file.")
@@ -25,9 +26,7 @@ def measure(
             "--destroy-data", help="Also measure writes and flushes: OVERWRITES the device."
         ),
     ] = False,
-    seconds: Annotated[
-        float, typer.Option(min=0.05, max=600, help="Real time per figure.")
-    ] = 2.0,
+    seconds: Annotated[float, typer.Option(min=0.05, max=600, help="Real time per figure.")] = 2.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a real block device and fit a profile to it.
@@ -51,7 +50,7 @@ def measure(
 
     base = read_profile(like)
     if out is not None and (out.suffix != ".toml" or out.exists()):
-        raise UseError(f"{out} is there or no .toml", "name a new file that ends in .toml")
+        raise UseError(f"{out} exists, or is no .toml file", "name a new file that ends in .toml")
     with Probe(device, write=write, effort=Effort(seconds)) as probe:
         measured = probe.reads() | (probe.writes() if write else {})
         size_bytes = probe.size_bytes

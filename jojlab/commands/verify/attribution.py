@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def attribution(
     filesystem: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; repeatable; default: all."),
+        typer.Option(
+            metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; repeatable; default: all."
+        ),
     ] = None,
     stack: Annotated[
         str | None,
@@ -33,7 +35,8 @@ def attribution(
         bool, typer.Option("--partition", help="In a guest: on a partition of the disk.")
     ] = False,
     host: Annotated[
-        bool, typer.Option("--host", help="On this machine's kernel, with loop devices; needs root.")
+        bool,
+        typer.Option("--host", help="On this machine's kernel, with loop devices; needs root."),
     ] = False,
     mkfs_options: Annotated[
         str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")

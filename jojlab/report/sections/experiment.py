@@ -28,7 +28,7 @@ from jojlab.report.words import hazards
 from jojlab.report.words import statements as words
 
 LEGEND = (
-    "\"Theirs\" are published values, of other devices and kernels; \"ours\" are from this run. A "
+    '"Theirs" are published values, of other devices and kernels; "ours" are from this run. A '
     "change compares two cases that differ in nothing else; its error is that of the ratio."
 )
 

@@ -27,9 +27,7 @@ def warnings(summary: RunSummary) -> str:
     lacking = [f"{words} ({partial})" for partial, words in told if partial]
     if len(failed) > _MOST_FAILED:
         more = len(failed) - _MOST_FAILED
-        failed[_MOST_FAILED:] = [
-            f"and {more} more: see How it was measured, Cases without figures"
-        ]
+        failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]
     notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
     return (

@@ -68,8 +68,7 @@ def _anchor(found: Verdicts) -> str:
         _card(
             "What the device is fitted to",
             f"{statements.ours(anchor, point)} for {statements.theirs(anchor)}",
-            f"{statements.title(anchor)}: the only fitted number "
-            f"({statements.error(point)})",
+            f"{statements.title(anchor)}: the only fitted number ({statements.error(point)})",
         )
         for anchor, point in found.anchors
     ]

@@ -36,7 +36,7 @@ impl Gaps {
     /// What the tables lack of times; bytes and owners are there.
     pub fn untimed(&self) -> Option<String> {
         let count = self.untimed_requests;
-        (count > 0).then(|| format!("{count} requests are complete at a time that was not seen"))
+        (count > 0).then(|| format!("{count} requests completed at an unknown time"))
     }
 
     /// What is missing of names and reasons; none where nothing is.

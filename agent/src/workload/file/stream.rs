@@ -293,7 +293,7 @@ mod tests {
         assert!(refusal(append).contains("17 records of 4096 bytes"));
         let append = Shape { access: Access::Append, read_percent: 1, ..shape() };
         assert!(refusal(append).contains("writes alone"));
-        assert!(refusal(Shape { overlap_percent: 5, ..shape() }).contains("only for access shuffled"));
+        assert!(refusal(Shape { overlap_percent: 5, ..shape() }).contains("for access shuffled"));
     }
 
     proptest! {
