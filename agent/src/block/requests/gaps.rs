@@ -44,13 +44,13 @@ impl Gaps {
         let counts = [
             (
                 self.unmatched_names,
-                "changed names were not followed: of processes with another root directory or \
-                 other mounts, or of folders that are not known",
+                "changed names were not followed: their processes have another root directory or \
+                 other mounts, or their folders are not known",
             ),
-            (self.dropped_changes, "changes to files are in reasons by their number alone"),
+            (self.dropped_changes, "changes to files are counted in reasons, but not named"),
             (
                 self.forgotten_files,
-                "files were forgotten and met again: what changed in between is in no reason",
+                "files were forgotten and seen again: changes in between are in no reason",
             ),
         ];
         told(&counts)
@@ -63,10 +63,10 @@ impl Gaps {
             (lost_events, "events of the tracer were lost"),
             (
                 self.skipped_runs,
-                "of these: runs that the kernel skipped of programs interrupted by themselves",
+                "of these: runs that the kernel skipped because the program was already running",
             ),
             (self.unattributed_bytes, "bytes have no known owner"),
-            (self.unattributed_flushes, "flushes were asked for by nobody known"),
+            (self.unattributed_flushes, "flushes have no known requester"),
             (self.unissued_bios, "bios were queued and never issued"),
             (self.incomplete_requests, "requests were never seen to complete"),
             (self.failed_requests, "requests were refused by the device"),
