@@ -53,8 +53,8 @@ COMMON_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "transactions",
-        "number of measured transactions, over all threads or connections; unused if duration_ms "
-        "is set",
+        "number of measured transactions, over all threads or connections; set either this or "
+        "duration_ms",
         200,
         lowest=1,
         highest=1_000_000,

@@ -42,8 +42,8 @@ _SENTENCES = {
     Cause.NO_DIRECTORY_SYNC: "no sync of the directory: a power cut may undo the operation",
     Cause.NO_BARRIER: "mount option {}: the filesystem sends no flush; a power cut can lose "
     "commits and corrupt the database and the filesystem",
-    Cause.SHARED_FLUSH: "NILFS2: of concurrent syncs, one may return before the device has flushed "
-    "its data; a power cut may lose them",
+    Cause.SHARED_FLUSH: "NILFS2: one of several concurrent syncs may return before the device has "
+    "flushed its data; a power cut may lose that data",
     Cause.DATA_WRITEBACK: "data=writeback: after a power cut, a file that had grown may contain "
     "old data of the device",
     Cause.VARIANT: "{}",
