@@ -35,6 +35,6 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
     assert shared["bytes"] == 24 * KIB
     assert list(reasons.journal_sentences(bill, "commit")) == [
         "copies in the journal: 8 KiB of inodes 17..32, 4 KiB of block-bitmap",
-        "12 KiB of fs-journal served several at once: 3 of sqlite3, 1 of sync",
+        "12 KiB of fs-journal served several calls at once: 3 of sqlite3, 1 of sync",
     ]
     assert list(reasons.journal_sentences(bill, "deferred")) == []

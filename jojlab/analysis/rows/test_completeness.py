@@ -53,7 +53,7 @@ def test_what_has_no_rows_or_no_time_is_told_and_lacks_nothing(tmp_path: Path) -
     assert not missing.incomplete
     assert missing.notes[0].startswith("1 bios have no rows") and "exact" in missing.notes[0]
     assert missing.notes[1] == "sda write data: 8192 bytes, 4096 of them without rows"
-    assert missing.notes[2].startswith("3 requests are complete at a time")
+    assert missing.notes[2].startswith("3 requests completed at an unknown time")
 
 
 def test_a_failed_case_is_unfinished_a_skipped_one_is_not(tmp_path: Path) -> None:
