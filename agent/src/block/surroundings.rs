@@ -3,11 +3,11 @@
 //! struct, so that tests can trace a machine that does not exist.
 
 use std::fs;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags, openat2};
 use rustix::io::Errno;
 
 use super::classify::layout::Layout;
@@ -35,6 +35,8 @@ pub struct Surroundings {
     pub own_root: fn() -> Root,
     /// Where a folder is without symbolic links.
     pub follow: fn(&str) -> Followed,
+    /// The same of a folder below a mount point, on that filesystem alone; may read its disk.
+    pub follow_within: fn(&str, &str) -> Followed,
     /// The whole disk that a device is, or is a partition of.
     pub disk_of: fn(u32) -> u32,
 }
@@ -42,7 +44,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// This machine's answers.
     pub fn here() -> Self {
-        Surroundings { read_layout, read_mounts, own_root, follow, disk_of }
+        Surroundings { read_layout, read_mounts, own_root, follow, follow_within, disk_of }
     }
 
     /// Nothing is mounted, and every device is a whole disk.
@@ -53,6 +55,7 @@ impl Surroundings {
             read_mounts: String::new,
             own_root: Root::default,
             follow: |_| Followed::Unknown,
+            follow_within: |_, _| Followed::Unknown,
             disk_of: |device| device,
         }
     }
@@ -89,12 +92,28 @@ fn own_root() -> Root {
     Root { namespace, mount: root.stx_mnt_id as u32, inode: root.stx_ino, of_mount }
 }
 
-/// By what is in memory alone (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
-/// a network filesystem that does not answer must not delay emptying the ring. The process
-/// whose path it is has just gone that way, so that it is in memory.
+/// Uses only what is in memory (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
+/// a network filesystem that does not answer must not delay emptying the ring. The process whose
+/// path it is has just gone that way, so it is in memory. But a symbolic link whose access time is
+/// due is not followed so (legitimize_links() in fs/namei.c), as one that is as old as its use.
 fn follow(folder: &str) -> Followed {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match rustix::fs::openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::CACHED) {
+    followed(openat2(CWD, folder, FOLDER, Mode::empty(), ResolveFlags::CACHED))
+}
+
+/// Never leaves the filesystem that is mounted there (RESOLVE_NO_XDEV).
+fn follow_within(point: &str, folder: &str) -> Followed {
+    let point = if point.is_empty() { "/" } else { point };
+    let Ok(top) = openat2(CWD, point, FOLDER, Mode::empty(), ResolveFlags::CACHED) else {
+        return Followed::Unknown;
+    };
+    let folder = format!("./{folder}/");
+    followed(openat2(&top, folder, FOLDER, Mode::empty(), ResolveFlags::NO_XDEV))
+}
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn followed(opened: rustix::io::Result<OwnedFd>) -> Followed {
+    match opened {
         Ok(file) => path_of(&file).map_or(Followed::Gone, Followed::To),
         Err(Errno::NOENT | Errno::NOTDIR) => Followed::Gone,
         Err(_) => Followed::Unknown,
@@ -158,6 +177,23 @@ mod tests {
         assert_eq!(follow(&format!("{top}/link/")), to("real/deep"));
         assert_eq!(follow(&format!("{top}/link/..")), to("real"));
         assert_eq!(follow(&format!("{top}/gone/")), Followed::Gone);
+    }
+
+    /// What has just been made has an access time that is due, and is followed all the same.
+    #[test]
+    fn a_link_is_followed_on_its_own_filesystem_and_never_out_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap().display().to_string();
+        fs::create_dir_all(format!("{top}/real/deep")).unwrap();
+        std::os::unix::fs::symlink("real/deep", format!("{top}/link")).unwrap();
+        std::os::unix::fs::symlink("/proc", format!("{top}/out")).unwrap();
+        let to = |path: &str| Followed::To(format!("{top}/{path}"));
+        assert_eq!(follow_within(&top, "/link"), to("real/deep"));
+        assert_eq!(follow_within(&top, "/link/.."), to("real"));
+        assert_eq!(follow_within(&top, ""), Followed::To(top.clone()));
+        assert_eq!(follow_within(&top, "/gone"), Followed::Gone);
+        assert_eq!(follow_within(&top, "/out"), Followed::Unknown);
+        assert_eq!(follow_within("/", "proc"), Followed::Unknown);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Mounts {
         let followed = match known {
             Some((_, followed)) => followed.clone(),
             None => {
-                let followed = (self.surroundings.follow)(&format!("{folder}/"));
+                let followed = self.follow(folder);
                 self.followed = Some((folder.to_owned(), followed.clone()));
                 followed
             }
@@ -126,6 +126,21 @@ impl Mounts {
             Followed::To(real) => self.place(&format!("{real}/{last}")),
             Followed::Gone => self.place(path),
             Followed::Unknown => None,
+        }
+    }
+
+    /// What is not in memory is asked of a traced disk alone: a network filesystem might not answer.
+    fn follow(&mut self, folder: &str) -> Followed {
+        let followed = (self.surroundings.follow)(&format!("{folder}/"));
+        let holds = |mount: &&Mount| is_within(folder, &mount.point);
+        let mount = self.mounts.iter().filter(holds).max_by_key(|mount| mount.point.len());
+        match mount.cloned() {
+            Some(Mount { filesystem, point, .. })
+                if followed == Followed::Unknown && self.may_be_traced(filesystem) =>
+            {
+                (self.surroundings.follow_within)(&point, &folder[point.len()..])
+            }
+            _ => followed,
         }
     }
 

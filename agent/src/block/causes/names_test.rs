@@ -10,6 +10,12 @@ const OTHER: u32 = 259 << 20 | 1;
 const OWN: Root = Root { namespace: 5, mount: 21, inode: 2, of_mount: true };
 
 fn names() -> Names {
+    // "link" leads to "dir", wherever it is.
+    let follow = |folder: &str| Followed::To(folder.replace("link", "dir"));
+    names_on(Surroundings { follow, ..Surroundings::nothing() })
+}
+
+fn names_on(machine: Surroundings) -> Names {
     let read_mounts = || {
         "21 1 0:20 / / rw - rootfs none rw
 35 21 259:0 / /mnt/flash rw,noatime shared:1 - ext4 /dev/flash0 rw
@@ -17,9 +23,7 @@ fn names() -> Names {
 37 35 0:41 / /mnt/flash/over rw - tmpfs none rw"
             .to_owned()
     };
-    // "link" leads to "dir", wherever it is.
-    let follow = |folder: &str| Followed::To(folder.replace("link", "dir"));
-    let surroundings = Surroundings { read_mounts, follow, ..Surroundings::nothing() };
+    let surroundings = Surroundings { read_mounts, ..machine };
     let mut names = Names::new(Mounts::new(surroundings, BTreeSet::from([FLASH, OTHER])), OWN);
     for (inode, path) in [(2, "/"), (12, "/main.db-journal"), (13, "/dir"), (14, "/dir/x")] {
         let path = Path { filesystem: FLASH, inode, path: path.into(), ..Path::default() };
@@ -148,6 +152,17 @@ fn a_rename_is_followed_by_its_two_names() {
     assert_eq!(found(&mut names, &given(13, "x")), nothing);
     let never_seen = Name { second: true, ..given(2, "z") };
     assert_eq!(both(&mut names, [&given(2, "never seen"), &never_seen]), []);
+}
+
+#[test]
+fn a_link_that_is_not_in_memory_is_read_from_a_traced_disk_alone() {
+    let follow_within = |point: &str, folder: &str| {
+        Followed::To(format!("{point}{}", folder.replace("link", "dir")))
+    };
+    let mut names = names_on(Surroundings { follow_within, ..Surroundings::nothing() });
+    assert_eq!(found(&mut names, &given(0, "/mnt/flash/link/x")), file(14));
+    assert_eq!(found(&mut names, &given(0, "/mnt/flash/over/link/x")), None);
+    assert_eq!(found(&mut names, &given(0, "/elsewhere/link/x")), None);
 }
 
 fn renamed(names: &mut Names, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
