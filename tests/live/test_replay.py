@@ -62,7 +62,7 @@ def test_the_lines_of_a_replay_and_its_files(bench: Bench, tmp_path: Path) -> No
     answer = bench.run("mobibench", "-p", bench.directory, "-g", written(tmp_path, SCRIPT), *logs)
     assert answer.returncode == 0, answer.stderr
     assert masked(answer.stdout) == LINES.format(directory=bench.directory)
-    assert "the latest call was made" in answer.stderr
+    assert "the most delayed call started" in answer.stderr
     assert "differently than recorded" not in answer.stderr
     latencies = (tmp_path / "latencies").read_text().splitlines()
     assert len([line for line in latencies if re.fullmatch(r"\d+\tusec", line)]) == 9
