@@ -92,7 +92,7 @@ fn own_root() -> Root {
     Root { namespace, mount: root.stx_mnt_id as u32, inode: root.stx_ino, of_mount }
 }
 
-/// Uses only what is in memory (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
+/// Uses what is in memory (RESOLVE_CACHED, openat2(2)): other processes choose these paths, and
 /// a network filesystem that does not answer must not delay emptying the ring. The process whose
 /// path it is has just gone that way, so it is in memory. But a symbolic link whose access time is
 /// due is not followed so (legitimize_links() in fs/namei.c), as one that is as old as its use.

@@ -129,7 +129,7 @@ impl Mounts {
         }
     }
 
-    /// What is not in memory is asked of a traced disk alone: a network filesystem might not answer.
+    /// What is not in memory is asked of a traced disk alone: a network filesystem may not answer.
     fn follow(&mut self, folder: &str) -> Followed {
         let followed = (self.surroundings.follow)(&format!("{folder}/"));
         let holds = |mount: &&Mount| is_within(folder, &mount.point);
