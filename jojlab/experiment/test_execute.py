@@ -167,7 +167,7 @@ def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Bench) -> None:
     (_, _, kept), *_ = RunFolder.open(bench.folder / "run").captures()
     # What a killed run had moved into place, and not told of.
     left = kept.folder.with_name("seed-2")
-    left.mkdir()
+    left.mkdir(exist_ok=True)
     (left / "requests.parquet").write_bytes(b"half")
     inode = kept.folder.stat().st_ino
     heard = Heard()
