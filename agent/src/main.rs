@@ -1,26 +1,27 @@
-//! joj-agent: runs on the device under test. The stages, in the order data takes:
-//! workload -> syscall -> filesystem -> block -> device, watched by block, written by trace.
+//! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
+//! record, device and filesystem, tables, bpf, tracer, sqlite, script, workload, verify, lab and
+//! live, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
-    "joj-agent runs on Linux on x86_64 only: guest/ports.rs uses that processor's I/O ports, and \
-     kernel/block/calls.bpf.h and block/causes know its system call numbers"
+    "joj-agent runs on Linux on x86_64 only: lab/channel/ports.rs uses that processor's I/O ports, \
+     and kernel/block/calls.bpf.h and tracer/causes know its system call numbers"
 );
 
-mod block;
-mod case;
+mod bpf;
 mod commands;
 mod device;
 mod errors;
 mod filesystem;
-mod guest;
+mod lab;
 mod live;
 mod messages;
 mod parent;
-mod power_cut;
-mod syscall;
-mod trace;
-mod tracing;
+mod record;
+mod script;
+mod sqlite;
+mod tables;
+mod tracer;
 mod verify;
 mod workload;
 

@@ -1,5 +1,6 @@
-"""Reads the results of a guest: a tar archive behind a small header, as agent/src/guest/handout.rs
-writes them. A guest is not trusted: every size, name and checksum is checked.
+"""Reads the results of a guest: a tar archive behind a small header, as
+agent/src/lab/channel/handout.rs writes them. A guest is not trusted: every size, name and checksum
+is checked.
 """
 
 from __future__ import annotations

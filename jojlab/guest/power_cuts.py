@@ -1,5 +1,5 @@
 """Power cuts of a case in a guest: the case runs once on a modelled device that records every
-write, and is cut at many moments of that run (agent/src/power_cut).
+write, and is cut at many moments of that run (agent/src/lab/power_cut).
 """
 
 from __future__ import annotations

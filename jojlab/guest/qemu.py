@@ -80,7 +80,7 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
     """All that decides what the guest computes; the same for its snapshot and for every case."""
     append = f"{KERNEL_COMMAND_LINE} {handout_words(machine.handout_address)}"
     return [
-        # No timer may run but the local APIC's, see agent/src/guest/timers.rs.
+        # No timer may run but the local APIC's, see agent/src/lab/channel/timers.rs.
         *("-machine", "microvm,pit=off"),
         *("-accel", "tcg,thread=single"),
         # The oldest x86-64 model, like a phone's core without instructions for checksums. ARAT says

@@ -1,7 +1,7 @@
 """What power cuts left of a case's commits, beside what the manuals promise of its settings.
 
-Reads the cases of an experiment; cuts the power of each in a guest (agent/src/power_cut); produces
-a verdict for every case and seed.
+Reads the cases of an experiment; cuts the power of each in a guest (agent/src/lab/power_cut);
+produces a verdict for every case and seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jojlab.experiment.read import Experiment
 from jojlab.experiment.tries import failure, tried
 from jojlab.guest.power_cuts import cut_in_guest
 
-# Outcomes of a cut (agent/src/power_cut/judge.rs), the worse the later.
+# Outcomes of a cut (agent/src/lab/power_cut/judge.rs), the worse the later.
 OUTCOMES = ("kept", "lost", "torn", "corrupt", "unmountable")
 
 

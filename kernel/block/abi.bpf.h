@@ -19,7 +19,7 @@
 /*
  * By their numbers of 32 bits. Every system call of the machine is looked up in the first table, so
  * that it has only those that wait, write, or change something; the second one has the others that
- * have a name in agent/src/block/causes/calls.rs. tests/tidy compares both with the system's
+ * have a name in agent/src/tracer/causes/calls.rs. tests/tidy compares both with the system's
  * headers.
  */
 static const __u16 natives[CALLS_LIMIT] = {

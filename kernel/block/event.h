@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the attribution program tells user space: the records of its ring, and the memory through
- * which it is steered. agent/src/block/records decodes the same layout, and both sides check the
+ * which it is steered. agent/src/tracer/records decodes the same layout, and both sides check the
  * sizes.
  *
  * The program hands over facts (which completion function, whose page cache, which tree), not
- * conclusions: the rules that make a block type of them are in agent/src/block/classify, where
+ * conclusions: the rules that make a block type of them are in agent/src/tracer/classify, where
  * they can be tested without a kernel. Times are CLOCK_MONOTONIC in ns. Devices are dev_t as the
  * kernel keeps it: major << 20 | minor.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The ring that records leave by: memory shared with user space, written by plain stores. Produces
- * (length, record) one after the other; agent/src/block/program/ring.rs reads them.
+ * (length, record) one after the other; agent/src/bpf/ring.rs reads them.
  *
  * Not BPF_MAP_TYPE_RINGBUF, whose lock, copy and locked header cost a quarter of what the tracer
  * does (bench/README.md): each waits for memory that is in no cache, since the ring is larger. Here

@@ -39,7 +39,7 @@ def roles() -> dict[str, int]:
 
 
 def names() -> dict[str, int]:
-    text = (ROOT / "agent/src/block/causes/calls.rs").read_text()
+    text = (ROOT / "agent/src/tracer/causes/calls.rs").read_text()
     named = text[text.index("pub fn name(") :]
     return {name: int(number) for number, name in re.findall(r'^\s+(\d+) => "(\w+)"', named, re.M)}
 

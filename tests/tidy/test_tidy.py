@@ -135,20 +135,20 @@ def test_rooms_build_on_those_before_them(package: str) -> None:
 
 
 # The rooms of the tracer's side in the agent, likewise.
-BLOCK_ROOMS = ("program", "records", "files", "classify", "causes", "requests", "tracer")
+TRACER_ROOMS = ("records", "files", "classify", "causes", "requests", "control", "live_trace")
 
 
 def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
     sources = [
         path
-        for path in tracked(".rs", under="agent/src/block")
-        if path.parent.name != "block" and not path.name.endswith("_test.rs")
+        for path in tracked(".rs", under="agent/src/tracer")
+        if path.parent.name != "tracer" and not path.name.endswith("_test.rs")
     ]
-    assert {path.parent.name for path in sources} == set(BLOCK_ROOMS)
-    for place, room in enumerate(BLOCK_ROOMS):
+    assert {path.parent.name for path in sources} == set(TRACER_ROOMS)
+    for place, room in enumerate(TRACER_ROOMS):
         own = [path for path in sources if path.parent.name == room]
-        if after := "|".join(BLOCK_ROOMS[place + 1 :]):
-            assert not found(own, rf"\bblock::({after})\b")
+        if after := "|".join(TRACER_ROOMS[place + 1 :]):
+            assert not found(own, rf"\btracer::({after})\b")
 
 
 def test_agent_and_kernel_know_no_experiment() -> None:

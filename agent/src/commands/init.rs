@@ -4,12 +4,13 @@
 //! and so panics the kernel, which the lab sees and reports with the console; an error of the
 //! case is a result like any other and travels in outcome.json.
 
-use crate::block::Tracer;
-use crate::case::{self, Case, verify::Verification};
 use crate::errors::{WrongUse, is_wrong_use, text};
-use crate::guest::clock::Clock;
-use crate::guest::{fw_cfg, handout::Region, modules, mounts, stop, timers};
-use crate::power_cut::PowerCuts;
+use crate::lab::channel::clock::Clock;
+use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers};
+use crate::lab::power_cut::PowerCuts;
+use crate::lab::{case, self_test::Verification};
+use crate::record::Case;
+use crate::tracer::Tracer;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -70,7 +71,7 @@ fn run_case(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()
         return cuts.run(module, results);
     }
     let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
-    case::run::run(&case, module, clock, tracer, results)
+    case::run(&case, module, clock, tracer, results)
 }
 
 /// Brings the kernel into the state that all cases shall find.

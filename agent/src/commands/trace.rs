@@ -10,20 +10,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::block::{FileKinds, Totals, Tracer};
 use crate::device::disks::{self, Disks};
 use crate::device::layers::Layer;
 use crate::device::number;
 use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
-use crate::trace::rows::Counter;
-use crate::tracing::counted::Counted;
-use crate::tracing::output::Output;
-use crate::tracing::room::Room;
-use crate::tracing::summary::Summary;
-use crate::tracing::totals;
-use crate::tracing::until::{End, Until};
+use crate::tables::rows::Counter;
+use crate::tracer::live_trace::counted::Counted;
+use crate::tracer::live_trace::output::Output;
+use crate::tracer::live_trace::room::Room;
+use crate::tracer::live_trace::summary::Summary;
+use crate::tracer::live_trace::totals;
+use crate::tracer::live_trace::until::{End, Until};
+use crate::tracer::{FileKinds, Totals, Tracer};
 
 /// The command succeeded, but the tables are incomplete.
 const INCOMPLETE: u8 = 4;

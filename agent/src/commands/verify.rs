@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::block::Tracer;
 use crate::filesystem::{Kind, mount::Mounted};
 use crate::messages::print;
+use crate::tracer::Tracer;
 use crate::verify;
 
 /// The bytes that the known writes make are a few MiB.

@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::case::words;
-use serde::{Deserialize, Serialize};
+use crate::record::words;
 
 words! {
     /// What the filesystem's device is made of.

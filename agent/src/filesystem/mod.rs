@@ -5,13 +5,7 @@ pub mod mount;
 
 use std::path::PathBuf;
 
-use crate::case::words;
-use serde::{Deserialize, Serialize};
-
-words! {
-    /// The filesystems jojlab knows.
-    Kind { Ext4 = "ext4", Xfs = "xfs", Btrfs = "btrfs", Nilfs2 = "nilfs2", F2fs = "f2fs" }
-}
+pub use crate::record::Filesystem as Kind;
 
 /// What can go wrong with a filesystem.
 #[derive(Debug, thiserror::Error)]

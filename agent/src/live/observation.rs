@@ -2,9 +2,9 @@
 //! disk in each phase. Prints the current phase on standard output.
 
 use super::place::Place;
-use crate::case::timeline::Timeline;
 use crate::device::counters::Reading;
-use crate::workload::clock::now_ns;
+use crate::tables::clock::now_ns;
+use crate::tables::timeline::Timeline;
 use crate::workload::conduct::Observer;
 
 /// A workload being watched.

@@ -13,10 +13,10 @@ use super::directory::PrivateDirectory;
 use super::observation::{Observation, tell};
 use super::place::Place;
 use super::space::{Need, explain};
-use crate::case::WorkloadSettings;
-use crate::case::timeline::Timeline;
-use crate::trace::rows::{File, PageRun, Request};
-use crate::trace::write::{Entry, write};
+use crate::record::WorkloadSettings;
+use crate::tables::rows::{File, PageRun, Request};
+use crate::tables::timeline::Timeline;
+use crate::tables::write::{Entry, write};
 use crate::workload::background::{Background, Kind};
 use crate::workload::{Finished, Observer, Workload};
 

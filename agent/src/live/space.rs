@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::case::sqlite::Sharing;
-use crate::case::{Access, SqliteSettings, SqliteWorkload, WorkloadSettings};
+use crate::record::sqlite::Sharing;
+use crate::record::{Access, SqliteSettings, SqliteWorkload, WorkloadSettings};
 use crate::workload::WorkloadError;
 
 /// Bytes of a row of SQLite's beside its value: record header, key and cell pointer, at the least
@@ -124,8 +124,8 @@ fn is_full(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::file::tests::{metadata_settings, write_settings};
     use crate::errors::text;
+    use crate::record::file::tests::{metadata_settings, write_settings};
 
     #[test]
     fn room_is_asked_for_before_anything_is_written() {

@@ -17,8 +17,8 @@ use serde::Serialize;
 use super::log::{Known, Log};
 use super::stamp::{SECTOR, Stamp};
 use super::writers::{Writer, last_writes, writers};
-use crate::block::Capture;
-use crate::trace::rows::{self, PageRun};
+use crate::tables::rows::{self, PageRun};
+use crate::tracer::Capture;
 
 /// A compressed file of a page may be kept with the metadata.
 const INLINE_BYTES: u64 = 4096;

@@ -19,9 +19,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::block::Tracer;
 use crate::device::number;
 use crate::filesystem::mount::Mounted;
+use crate::tracer::Tracer;
 
 pub use check::Verdict;
 

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::recorded::{Recorded, record};
-use crate::workload::batch_atomic_write;
+use crate::sqlite::batch_atomic_write;
 
 const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 const ROWS: usize = 12;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::stamp::SECTOR;
-use crate::block::Capture;
-use crate::trace::rows::{PageRun, Word};
+use crate::tables::rows::{PageRun, Word};
+use crate::tracer::Capture;
 
 /// The run that wrote a sector last, and how far into the run it is; by disk and sector.
 pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;

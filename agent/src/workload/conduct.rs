@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::WorkloadError;
-use super::clock::now_ns;
 use super::crew;
 use super::ledger::{Done, Ledger};
+use crate::tables::clock::now_ns;
 
 /// Who watches a workload: told of every phase, and asked whether it needs a pause.
 pub trait Observer {

@@ -1,10 +1,8 @@
 //! What each thread notes of its transactions while they run: numbers alone, so that noting costs
 //! next to nothing. Rows of the transactions table are made of them afterwards.
 
-use serde::{Deserialize, Serialize};
-
-use crate::case::words;
-use crate::trace::rows::Transaction;
+use crate::record::words;
+use crate::tables::rows::Transaction;
 
 words! {
     /// What a transaction was, as in the transactions table.

@@ -1,8 +1,6 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 
 pub mod background;
-pub mod batch_atomic_write;
-pub mod clock;
 pub mod conduct;
 mod crew;
 mod draw;
@@ -12,15 +10,14 @@ mod ledger;
 mod noted_phases;
 mod replay;
 pub mod sqlite;
-pub mod sync_call;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::case::WorkloadSettings;
-use crate::trace::rows::Transaction;
+use crate::record::WorkloadSettings;
+use crate::tables::rows::Transaction;
 pub use conduct::Observer;
 use file::FileOperations;
 use replay::Replay;

@@ -13,7 +13,7 @@ NAND_FIGURES: dict[str, str] = {
     "ftl_wa": "programmed bytes / bytes written to the device; whole program units, with padding",
 }
 
-# Sources of counters (agent/src/case/observation.rs).
+# Sources of counters (agent/src/lab/observation.rs).
 DEVICES = ("device", "journal-device")
 
 

@@ -1,7 +1,7 @@
 """The fields of a case: the meaning, possible values and default of each.
 
 Experiment files, `--set`, the options of `joj bill` and the error messages all use this one table.
-A field's name is also its key in the agent's case record (agent/src/case/mod.rs).
+A field's name is also its key in the agent's case record (agent/src/record/mod.rs).
 """
 
 from __future__ import annotations

@@ -15,15 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::case::words;
-
-words! {
-    /// What goes on in the background.
-    Kind { None = "none", Video = "video", Cpu = "cpu", Sqlite = "sqlite" }
-}
+pub use crate::record::Background as Kind;
 
 /// The process's name; the longest the kernel keeps has 15 bytes.
 const NAME: &std::ffi::CStr = c"joj-background";

@@ -12,8 +12,8 @@ use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::ReadWriteFlags;
 
-use crate::case::Engine;
 use crate::device::number;
+use crate::record::Engine;
 use crate::workload::WorkloadError;
 
 /// Entries of a ring: one is in it at a time.

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use std::process::Command;
 
 use super::*;
-use crate::case::file::tests::{metadata_settings, read_settings, write_settings};
-use crate::case::{Access, MetadataOperation, ReadMode, Switch, SyncMode};
+use crate::record::file::tests::{metadata_settings, read_settings, write_settings};
+use crate::record::{Access, MetadataOperation, ReadMode, Switch, SyncMode};
 use crate::workload::noted_phases::NotedPhases;
 
 const SYNC_MODES: [SyncMode; 12] = [

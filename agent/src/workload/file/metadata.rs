@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::names::{Names, name, names_in, new_name};
 use super::{Check, FileTask, failed, own_name};
-use crate::case::{FileMetadataSettings, MetadataOperation, Switch};
+use crate::record::{FileMetadataSettings, MetadataOperation, Switch};
+use crate::tables::clock::now_ns;
 use crate::workload::WorkloadError;
-use crate::workload::clock::now_ns;
 use crate::workload::conduct::{Length, Plan, Task};
 use crate::workload::ledger::{Done, Verb};
 

@@ -21,7 +21,7 @@ use sha2::Sha256;
 use super::conduct::{self, Observer, Plan, Task, Worker};
 use super::ledger::{self, Ledger};
 use super::{Finished, Remains, Survived, WorkloadError, hash_of};
-use crate::case::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
+use crate::record::{FileMetadataSettings, FileReadSettings, FileWriteSettings};
 use metadata::Metadata;
 pub use open_file::AlignedBuffer;
 use read::Read;

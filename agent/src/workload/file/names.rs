@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Check, failed};
-use crate::case::MetadataOperation;
+use crate::record::MetadataOperation;
 use crate::workload::{Survived, WorkloadError};
 
 /// The names that must be left.

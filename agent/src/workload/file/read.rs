@@ -13,9 +13,9 @@ use super::engine::Way;
 use super::open_file::{self, AlignedBuffer};
 use super::stream::{INITIAL, Shape, Stream};
 use super::{Check, FileTask, failed};
-use crate::case::{FileReadSettings, ReadMode};
+use crate::record::{FileReadSettings, ReadMode};
+use crate::tables::clock::now_ns;
 use crate::workload::WorkloadError;
-use crate::workload::clock::now_ns;
 use crate::workload::conduct::Task;
 use crate::workload::ledger::{Done, Verb};
 

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 use sha2::{Digest, Sha256};
 
-use crate::case::{Access, FileReadSettings, FileWriteSettings};
+use crate::record::{Access, FileReadSettings, FileWriteSettings};
 use crate::workload::WorkloadError;
 use crate::workload::conduct::{Length, Plan};
 use crate::workload::draw::{Share, Shuffle, below, generator};
@@ -244,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::case::file::tests::write_settings;
+    use crate::record::file::tests::write_settings;
     use crate::workload::hash_of;
 
     fn shape() -> Shape {

@@ -97,8 +97,8 @@ fn sector(found: &[u8], wanted: &[u8], stale: &[u64], fresh: &[u64], is_new: boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Access;
-    use crate::case::file::tests::write_settings;
+    use crate::record::Access;
+    use crate::record::file::tests::write_settings;
     use crate::workload::file::stream::Shape;
 
     const RECORD_BYTES: u64 = 1030;

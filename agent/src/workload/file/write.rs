@@ -16,9 +16,9 @@ use super::engine::Way;
 use super::open_file::{self, AlignedBuffer, Mapping};
 use super::stream::{INITIAL, Operation, Shape, Stream};
 use super::{Check, FileTask, failed};
-use crate::case::{Access, Engine, FileWriteSettings, SyncMode};
+use crate::record::{Access, Engine, FileWriteSettings, SyncMode};
+use crate::tables::clock::now_ns;
 use crate::workload::WorkloadError;
-use crate::workload::clock::now_ns;
 use crate::workload::conduct::Task;
 use crate::workload::ledger::{Done, Verb};
 

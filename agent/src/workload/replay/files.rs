@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rand_chacha::rand_core::RngCore;
 
-use crate::syscall::resolve::Place;
-use crate::syscall::{Script, mobigen};
+use crate::script::resolve::Place;
+use crate::script::{Script, mobigen};
 use crate::workload::WorkloadError;
 use crate::workload::draw::generator;
 use crate::workload::file::failed;

@@ -18,13 +18,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::clock::now_ns;
 use super::conduct::{self, Length, Observer, Plan, Task, Worker};
 use super::file::AlignedBuffer;
 use super::ledger::{self, Done, Ledger, Verb};
 use super::{Finished, Remains, WorkloadError, hash_of};
-use crate::case::replay::ReplaySettings;
-use crate::syscall::{Name, Resolved, Script, Step};
+use crate::record::replay::ReplaySettings;
+use crate::script::{Name, Resolved, Script, Step};
+use crate::tables::clock::now_ns;
 pub use files::Ended;
 use files::Files;
 use perform::Handles;

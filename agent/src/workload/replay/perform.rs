@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
-use crate::syscall::{Name, Step};
+use crate::script::{Name, Step};
 
 /// Open files of all threads; none where it was closed, or not opened yet.
 pub type Handles = Vec<Mutex<Option<File>>>;

@@ -25,7 +25,7 @@ impl Folder {
 
     fn prepare(&self) -> Result<Replay, WorkloadError> {
         let script = self.0.path().join("script");
-        let workload = crate::case::ReplayWorkload::Mobigen;
+        let workload = crate::record::ReplayWorkload::Mobigen;
         Replay::prepare(&self.directory(), &ReplaySettings { workload, script }, 1)
     }
 

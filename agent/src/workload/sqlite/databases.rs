@@ -12,11 +12,11 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Statement, ffi};
 use serde_json::{Map, Value, json};
 
-use super::super::{WorkloadError, sync_call};
-use super::busy;
-use crate::case::SqliteSettings;
-use crate::case::sqlite::Autocheckpoint;
-use crate::workload::clock::now_ns;
+use super::super::WorkloadError;
+use crate::record::SqliteSettings;
+use crate::record::sqlite::Autocheckpoint;
+use crate::sqlite::{busy, sync_call};
+use crate::tables::clock::now_ns;
 use crate::workload::ledger::Done;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::databases::failed;
 use super::operations::{Operations, Planned, initial_rows};
 use super::table_name;
-use crate::case::sqlite::{SqliteSettings, SqliteWorkload};
+use crate::record::sqlite::{SqliteSettings, SqliteWorkload};
 use crate::workload::WorkloadError;
 
 /// The sum of all rows' hashes, which any order of rows gives.

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use super::super::Sqlite;
 use super::*;
-use crate::case::sqlite::tests::settings;
+use crate::record::sqlite::tests::settings;
 use crate::workload::noted_phases::NotedPhases;
 
 /// Databases after a run, in a directory that lives as long as they are looked at.

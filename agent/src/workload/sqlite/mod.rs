@@ -2,11 +2,9 @@
 //! one or several connections (a thread each), and returns their times. One transaction changes
 //! rows in every database of its connection.
 
-mod busy;
 mod databases;
 mod history;
 mod operations;
-mod randomness;
 mod remains;
 mod transactions;
 
@@ -17,8 +15,9 @@ use serde_json::Value;
 
 use super::conduct::{self, Observer, Worker};
 use super::ledger::{self, Ledger};
-use super::{Finished, WorkloadError, batch_atomic_write, hash_of, sync_call};
-use crate::case::sqlite::{JournalMode, Sharing, SqliteSettings, Switch};
+use super::{Finished, WorkloadError, hash_of};
+use crate::record::sqlite::{JournalMode, Sharing, SqliteSettings, Switch};
+use crate::sqlite::{batch_atomic_write, randomness, sync_call};
 use databases::{Database, Databases, failed};
 pub use history::History;
 use operations::{Operation, Operations, final_rows, initial_rows};

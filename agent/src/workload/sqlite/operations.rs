@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 use sha2::{Digest, Sha256};
 
-use crate::case::sqlite::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
+use crate::record::sqlite::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::workload::WorkloadError;
 use crate::workload::conduct::{Length, Plan};
 use crate::workload::draw::{below, generator};

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 
 use super::*;
-use crate::case::sqlite::tests::settings;
+use crate::record::sqlite::tests::settings;
 use crate::workload::hash_of;
 
 fn transactions(settings: &SqliteSettings, seed: u64, thread: u64, count: u64) -> Vec<Planned> {

@@ -6,12 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::inotify;
 
 use super::*;
-use crate::case::sqlite::tests::settings;
-use crate::case::sqlite::{
+use crate::record::sqlite::tests::settings;
+use crate::record::sqlite::{
     AutoVacuum, Autocheckpoint, CheckpointMode, KeyOrder, LockingMode, SecureDelete,
     SqliteWorkload, Synchronous, TempStore,
 };
-use crate::trace::rows::Transaction;
+use crate::tables::rows::Transaction;
 use crate::workload::noted_phases::NotedPhases;
 
 fn run(settings: &SqliteSettings) -> (NotedPhases, Finished) {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use rusqlite::{Statement, params};
 
-use super::super::{WorkloadError, batch_atomic_write, sync_call};
+use super::super::WorkloadError;
 use super::databases::{Database, Databases, failed, frame_limit};
 use super::operations::{Operation, Operations, Planned};
-use super::{busy, table_name};
-use crate::case::sqlite::{Autocheckpoint, Sharing};
-use crate::case::{SqliteSettings, SqliteWorkload};
-use crate::workload::clock::now_ns;
+use super::table_name;
+use crate::record::sqlite::{Autocheckpoint, Sharing};
+use crate::record::{SqliteSettings, SqliteWorkload};
+use crate::sqlite::{batch_atomic_write, busy, sync_call};
+use crate::tables::clock::now_ns;
 use crate::workload::conduct::Task;
 use crate::workload::ledger::{Done, Verb};
 

@@ -1,0 +1,111 @@
+//! Observes one case: starts and stops the tracer, the device's statistics and the timeline
+//! together, so that trace and counters cover exactly the same requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::device::counters::Reading;
+use crate::device::disk::Disk;
+use crate::tables::clock::now_ns;
+use crate::tables::timeline::Timeline;
+use crate::tracer::Tracer;
+use crate::workload::Observer;
+
+/// Pause between looks at a device that is still busy.
+const SETTLE: Duration = Duration::from_millis(1);
+/// Looks before a device that never rests is given up: 60 s.
+const SETTLE_LOOKS: u32 = 60_000;
+
+/// Sources of the disks' counters, in the order of the disks.
+pub const SOURCES: [&str; 2] = ["device", "journal-device"];
+
+/// What every disk counted, by source.
+type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
+
+/// A case being watched.
+pub struct Observation<'a> {
+    disks: &'a [Disk],
+    tracer: &'a mut Tracer,
+    timeline: Timeline,
+    begin: Reading,
+}
+
+impl<'a> Observation<'a> {
+    /// Starts tracing at a moment when the device has nothing to do.
+    ///
+    /// # Errors
+    /// If the device never rests, or the tracer cannot be started.
+    pub fn start(disks: &'a [Disk], tracer: &'a mut Tracer) -> anyhow::Result<Self> {
+        let numbers: Vec<u32> = disks.iter().map(Disk::number).collect::<Result<_, _>>()?;
+        for _ in 0..SETTLE_LOOKS {
+            let before = statistics(disks)?;
+            if at_rest(&before) {
+                tracer.start(&numbers)?;
+                let after = statistics(disks)?;
+                if before == after {
+                    let begin = Reading::take(&after)?;
+                    return Ok(Self { disks, tracer, timeline: Timeline::default(), begin });
+                }
+                tracer.finish().context("dropping events of an untimely start")?;
+            }
+            std::thread::sleep(SETTLE);
+        }
+        anyhow::bail!("the device never came to rest before the measured part")
+    }
+
+    /// Stops tracing once the device rests, and gives the timeline with the counters of the
+    /// whole traced part as phase `all`.
+    ///
+    /// # Errors
+    /// If the device never rests.
+    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+        for _ in 0..SETTLE_LOOKS {
+            let before = statistics(self.disks)?;
+            if at_rest(&before) {
+                self.tracer.drain();
+                let after = statistics(self.disks)?;
+                if before == after {
+                    self.tracer.stop();
+                    self.timeline.add("all", &self.begin, &Reading::take(&after)?);
+                    return Ok(self.timeline);
+                }
+            }
+            std::thread::sleep(SETTLE);
+        }
+        anyhow::bail!("the device never came to rest after the measured part")
+    }
+}
+
+fn statistics(disks: &[Disk]) -> anyhow::Result<Statistics> {
+    let of_disk = |(disk, source): (&Disk, _)| Ok((source, disk.statistics()?));
+    disks.iter().zip(SOURCES).map(of_disk).collect()
+}
+
+fn at_rest(statistics: &Statistics) -> bool {
+    statistics.iter().all(|(_, counted)| counted.get("in_flight") == Some(&0))
+}
+
+impl Observer for Observation<'_> {
+    fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
+        let reading = Reading::take(&statistics(self.disks)?)?;
+        self.timeline.enter(phase, reading, now_ns());
+        Ok(())
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        let end_ns = now_ns();
+        self.timeline.leave(end_ns, &Reading::take(&statistics(self.disks)?)?);
+        Ok(())
+    }
+
+    fn is_pause_due(&self) -> bool {
+        self.tracer.is_half_full()
+    }
+
+    fn pause(&mut self) -> anyhow::Result<()> {
+        self.tracer.drain();
+        Ok(())
+    }
+}

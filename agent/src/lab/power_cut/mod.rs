@@ -1,0 +1,204 @@
+//! What survives of a workload after a power cut. Runs it once while the modelled device records
+//! every write. Then cuts the power at many moments of that one run; each time it mounts the
+//! filesystem, lets SQLite recover, and compares what is there with what had been acknowledged.
+//! Reads the record that the lab passes in; produces power_cuts.json in the output directory.
+//!
+//! instants -> the moments; judge -> what is found after each;
+//! of_this_machine -> tells failures of this machine from damage by the cut
+
+mod instants;
+mod judge;
+mod of_this_machine;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::device::disk::Disk;
+use crate::device::flash;
+use crate::errors::WrongUse;
+use crate::filesystem::{FilesystemError, make, mount::Mounted};
+use crate::lab::case::ready;
+use crate::record::{Case, MetadataOperation, WorkloadSettings};
+use crate::tables::rows::Transaction;
+use crate::workload::sqlite::History;
+use crate::workload::{Observer, Workload, background};
+use instants::Instant;
+use judge::{Expected, Verdict};
+
+/// Where the device is mounted.
+const MOUNT_POINT: &str = "/mnt/flash";
+
+/// What the lab asks for in place of a case: a case, and how often its run is cut.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerCuts {
+    power_cuts: u64,
+    of: Case,
+}
+
+/// One cut, and what was there afterwards.
+#[derive(Debug, Serialize)]
+struct Cut {
+    #[serde(flatten)]
+    instant: Instant,
+    /// Transactions that had returned by then, and those that had begun.
+    acknowledged: u64,
+    begun: u64,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+/// Nobody watches: what is measured here is what is left.
+struct Unwatched;
+
+impl Observer for Unwatched {
+    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn is_pause_due(&self) -> bool {
+        false
+    }
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// A run that is over, unmounted, with its record in the devices.
+struct Recorded {
+    transactions: Vec<Transaction>,
+    operation_hash: String,
+    configuration: Value,
+    expected: Expected,
+    end_ns: i64,
+}
+
+impl PowerCuts {
+    /// Reads the record; None where it is something else, such as a case.
+    pub fn parse(json: &[u8]) -> Option<Result<Self, serde_json::Error>> {
+        let keys: BTreeMap<String, Value> = serde_json::from_slice(json).ok()?;
+        keys.contains_key("power_cuts").then(|| serde_json::from_slice(json))
+    }
+
+    /// Runs the case and cuts its power.
+    ///
+    /// # Errors
+    /// If a step fails; what a power cut destroys is none, but in the verdict.
+    pub fn run(&self, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
+        let case = &self.of;
+        if let Some(reason) = refused(&case.case.workload) {
+            return Err(WrongUse(format!("power cuts: {reason}")).into());
+        }
+        if case.case.background != background::Kind::None {
+            return Err(WrongUse("power cuts: background must be none".into()).into());
+        }
+        let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
+        if models.is_empty() {
+            return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
+        }
+        let disks = flash::insert(flash_module, &models, case.case.completion.word())?;
+        let recorded = record(case, &disks)?;
+        let performed = recorded.transactions.len() as u64;
+        let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
+        let mut cuts = Vec::new();
+        for instant in instants::choose(span, &recorded.transactions, self.power_cuts, case.seed) {
+            disks.iter().try_for_each(|disk| {
+                let Instant { cut_ns, survivors, .. } = instant;
+                until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
+            })?;
+            let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
+            let begun = instants::begun(&recorded.transactions, instant.cut_ns);
+            let mounted = mount(case, &disks);
+            let verdict =
+                recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns)?;
+            cuts.push(Cut { instant, acknowledged, begun, verdict });
+        }
+        let found = json!({
+            "case": case.case,
+            "seed": case.seed,
+            "operation_hash": recorded.operation_hash,
+            "configuration": recorded.configuration,
+            "transactions": performed,
+            "cuts": cuts,
+        });
+        let path = output.join("power_cuts.json");
+        std::fs::write(&path, found.to_string()).with_context(|| path.display().to_string())
+    }
+}
+
+/// Why the power of a workload is not cut; None where it can be.
+fn refused(workload: &WorkloadSettings) -> Option<&'static str> {
+    match workload {
+        WorkloadSettings::FileMetadata(settings)
+            if settings.metadata_operation == MetadataOperation::Stat =>
+        {
+            Some("metadata_operation stat changes nothing")
+        }
+        WorkloadSettings::FileRead(_) => Some("workload file-read changes nothing"),
+        WorkloadSettings::Replay(_) => Some("workload replay: what it leaves is not known"),
+        WorkloadSettings::Sqlite(_)
+        | WorkloadSettings::FileWrite(_)
+        | WorkloadSettings::FileMetadata(_) => None,
+    }
+}
+
+/// Runs the workload on an empty filesystem, its devices recording from before the first
+/// transaction until everything is written back.
+fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
+    let settings = &case.case;
+    let [device, journal @ ..] = disks else { anyhow::bail!("no device") };
+    let journal = journal.first().map(Disk::node);
+    make::make(settings.filesystem, device.node(), journal, &settings.mkfs_options)?;
+    let mounted = mount(case, disks)?;
+    let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
+    let configuration = workload.configuration()?;
+    ready(&mounted, disks, &workload, case.seed)?;
+    disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
+    workload.run(&mut Unwatched)?;
+    let finished = workload.close()?;
+    mounted.sync()?;
+    let end_ns = crate::tables::clock::now_ns();
+    disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
+    finished.check()?;
+    let operation_hash = finished.operation_hash.clone();
+    let mut transactions = finished.transactions.clone();
+    transactions.retain(|transaction| transaction.kind != "checkpoint");
+    let expected = match &settings.workload {
+        WorkloadSettings::Sqlite(sqlite) => {
+            let history = History::new(sqlite, case.seed, transactions.len() as u64)?;
+            Expected::Databases { paths: finished.databases(), history }
+        }
+        _ => Expected::Files(finished),
+    };
+    mounted.unmount()?;
+    Ok(Recorded { transactions, operation_hash, configuration, expected, end_ns })
+}
+
+fn mount(case: &Case, disks: &[Disk]) -> Result<Mounted, FilesystemError> {
+    let settings = &case.case;
+    let journal = disks.get(1).map(Disk::node);
+    let place = Path::new(MOUNT_POINT);
+    let node = disks[0].node();
+    Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)
+}
+
+/// Tries until nobody has the device open.
+fn until_free(mut act: impl FnMut() -> Result<(), flash::FlashError>) -> anyhow::Result<()> {
+    for _ in 0..flash::FREE_ATTEMPTS {
+        match act() {
+            Err(error) if error.is_busy() => std::thread::sleep(flash::FREE_PAUSE),
+            Err(error @ flash::FlashError::RecordOverflown) => {
+                let what = format!("power cuts: {error}; lower transactions or value_bytes");
+                return Err(WrongUse(what).into());
+            }
+            other => return Ok(other?),
+        }
+    }
+    Ok(act()?)
+}

@@ -1,0 +1,8 @@
+//! The tables of schema/: their rows, and the writers that make Parquet of them.
+
+pub mod annotate;
+pub mod clock;
+pub mod rows;
+pub mod segments;
+pub mod timeline;
+pub mod write;

@@ -1,6 +1,0 @@
-//! The tables of schema/: their rows, and the writers that make Parquet of them.
-
-pub mod annotate;
-pub mod rows;
-pub mod segments;
-pub mod write;

@@ -1,0 +1,295 @@
+//! Turns records into tables as they arrive: finds files, ties runs to bios and bios to the calls
+//! they serve, and passes everything to the joiner. Keeps only what is in progress.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::causes::Causes;
+use super::classify::layout::Layout;
+use super::classify::{Class, Owner, classify};
+use super::files::Files;
+use super::files::file_kind::FileKinds;
+use super::records::counted::Counted;
+use super::records::decode::{DecodeError, decode};
+use super::records::kernel::BLOCK_DEVICE_MAGIC;
+use super::records::{Bio, Record, Run};
+use super::requests::gaps::Gaps;
+use super::requests::{Disk, Joiner};
+use super::surroundings::Surroundings;
+use super::totals::{Sums, Totals};
+use crate::bpf::symbols::Symbols;
+use crate::tables::rows;
+
+/// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
+const PENDING_BIOS: usize = 1024;
+
+/// A deadline that everything is before.
+pub const NEVER_NS: u64 = i64::MAX as u64;
+
+/// Tables of one tracing, and what is missing from them.
+#[derive(Debug, Default)]
+pub struct Capture {
+    /// In order of issue.
+    pub requests: Vec<rows::Request>,
+    pub page_runs: Vec<rows::PageRun>,
+    pub files: Vec<rows::File>,
+    /// Records that did not fit in the ring, and runs whose bio's record did not.
+    pub lost_events: u64,
+    pub gaps: Gaps,
+}
+
+/// Rows that are finished.
+#[derive(Debug, Default)]
+pub struct Finished {
+    pub requests: Vec<rows::Request>,
+    pub page_runs: Vec<rows::PageRun>,
+}
+
+/// The records of a sequence of (length u32, record) as the tracer collects them.
+pub fn decode_all(mut rest: &[u8]) -> impl Iterator<Item = Result<Record, DecodeError>> {
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some((record, after)) = after.split_at_checked(length) else {
+            rest = &[];
+            let short = DecodeError::Short { kind: 0, actual: after.len(), expected: length };
+            return Some(Err(short));
+        };
+        rest = after;
+        Some(decode(record))
+    })
+}
+
+/// What a tracing under way has found so far.
+pub struct Assembler {
+    /// Runs whose bio did not come yet, by its serial.
+    pending: BTreeMap<u64, Vec<Run>>,
+    /// Runs whose bio never came.
+    orphans: u64,
+    /// By device: the disk or a partition of it.
+    layouts: BTreeMap<u32, Layout>,
+    surroundings: Surroundings,
+    files: Files,
+    causes: Causes,
+    joiner: Joiner,
+    sums: Sums,
+}
+
+impl Assembler {
+    /// Begins with disks by number. `surroundings` are asked for the layout of each device once,
+    /// and again when a filesystem appears; so for the mounts. `settled_ns`: see Joiner::new.
+    pub fn new(
+        disks: &BTreeMap<u32, Disk>,
+        surroundings: Surroundings,
+        kinds: Rc<FileKinds>,
+        settled_ns: u64,
+    ) -> Self {
+        Assembler {
+            pending: BTreeMap::new(),
+            orphans: 0,
+            layouts: BTreeMap::new(),
+            surroundings,
+            files: Files::with_kinds(kinds),
+            causes: Causes::new(disks.keys().copied().collect(), surroundings),
+            joiner: Joiner::new(disks.clone(), settled_ns),
+            sums: Sums::default(),
+        }
+    }
+
+    /// Something was mounted or unmounted.
+    pub fn read_mounts(&mut self) {
+        self.causes.read_mounts();
+    }
+
+    /// Takes one record, in the order of the ring.
+    pub fn feed(&mut self, record: Record, symbols: &Symbols) {
+        match record {
+            Record::Run(run) => self.keep(run),
+            Record::Bio(bio, last_run) => self.queue(bio, last_run, symbols),
+            Record::Path(path) => {
+                self.files.see_path(&path);
+                self.causes.see_path(&path);
+            }
+            Record::SyncBegin(sync) => {
+                let here = self.causes.is_here(&sync);
+                if sync.inode > 0 {
+                    self.files.see_sync(&sync, here);
+                }
+                if here && sync.filesystem > 0 {
+                    self.learn(sync.filesystem);
+                }
+                self.causes.begin(sync);
+            }
+            Record::Change(change) => self.causes.change(&change),
+            Record::Name(name) => {
+                let time_ns = name.time_ns;
+                for effect in self.causes.name(name) {
+                    self.files.see_effect(&effect, time_ns);
+                }
+            }
+            Record::SyncEnd(sync) => self.causes.end(&sync),
+            Record::Issue(request) => self.joiner.issue(&request),
+            Record::Complete(request) => self.joiner.complete(&request),
+            Record::BioEnd(end) => self.joiner.end_bio(&end),
+        }
+    }
+
+    fn keep(&mut self, run: Run) {
+        self.pending.entry(run.serial).or_default().push(run);
+        if self.pending.len() > PENDING_BIOS {
+            let (_, runs) = self.pending.pop_first().expect("there are many");
+            self.orphans += runs.len() as u64;
+        }
+    }
+
+    fn queue(&mut self, bio: Bio, last_run: Option<Run>, symbols: &Symbols) {
+        let mut runs = self.pending.remove(&bio.serial).unwrap_or_default();
+        runs.extend(last_run);
+        for run in &runs {
+            if run.inode > 0 && run.magic != BLOCK_DEVICE_MAGIC {
+                self.learn(run.filesystem);
+            }
+        }
+        let runs = fill_gaps(runs, bio.serial, bio.length_bytes);
+        let device = bio.partition_device;
+        let layout =
+            self.layouts.entry(device).or_insert_with(|| (self.surroundings.read_layout)(device));
+        let classify = |run: Run| {
+            let class = classify(&bio, &run, symbols, layout);
+            (run, class)
+        };
+        let runs: Vec<(Run, Class)> = runs.into_iter().map(classify).collect();
+        for (run, _) in runs.iter().filter(|(_, class)| class.owner == Owner::Inode) {
+            self.files.see_run(run, bio.time_ns);
+        }
+        for (run, class) in &runs {
+            self.sums.add(&bio, class, run.length_bytes);
+        }
+        let cause = self.causes.of(&bio, &runs);
+        self.joiner.queue(bio, runs, cause);
+    }
+
+    /// The sums of all bios, those among them that were counted without records.
+    pub fn totals(&mut self, counted: &[Counted], symbols: &Symbols) -> Totals {
+        for each in counted {
+            let device = each.bio.partition_device;
+            let layout = self
+                .layouts
+                .entry(device)
+                .or_insert_with(|| (self.surroundings.read_layout)(device));
+            let class = classify(&each.bio, &each.run, symbols, layout);
+            self.sums.add_counted(each, &class, &self.files);
+        }
+        self.sums.totals(|device| self.joiner.name_of(device))
+    }
+
+    /// A filesystem is on a traced disk. What is new may have been made just now, so that the
+    /// layouts read before are another's.
+    fn learn(&mut self, filesystem: u32) {
+        if self.causes.learn(filesystem) {
+            self.files.see_filesystem(filesystem);
+            self.layouts.clear();
+            self.causes.read_mounts();
+        }
+    }
+
+    /// The join under way.
+    pub fn joiner(&mut self) -> &mut Joiner {
+        &mut self.joiner
+    }
+
+    /// No new bio will come: what was queued may still be issued and completed.
+    pub fn end(&mut self) {
+        self.joiner.end();
+    }
+
+    /// Every bio seen was issued and is complete.
+    pub fn is_idle(&self) -> bool {
+        self.joiner.is_idle()
+    }
+
+    /// Requests that are kept until they are complete and taken.
+    pub fn kept(&self) -> usize {
+        self.joiner.kept()
+    }
+
+    /// The rows that are finished; what began before `deadline_ns` is not waited for.
+    pub fn take(&mut self, deadline_ns: u64) -> Finished {
+        let drafts = self.joiner.take(deadline_ns);
+        // As many runs as requests, or hardly more: rows are large, and growing copies them.
+        let mut finished = Finished {
+            requests: Vec::with_capacity(drafts.len()),
+            page_runs: Vec::with_capacity(drafts.len()),
+        };
+        let mut kinds = BTreeMap::new();
+        for draft in drafts {
+            let (request, runs) = draft.into_rows(&self.files, &mut kinds);
+            finished.requests.push(request);
+            finished.page_runs.extend(runs);
+        }
+        finished
+    }
+
+    /// The files seen.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// What was seen and not tied up, so far.
+    pub fn gaps(&self) -> Gaps {
+        Gaps {
+            unmatched_names: self.causes.unmatched_names(),
+            dropped_changes: self.causes.dropped_changes(),
+            forgotten_files: self.files.forgotten(),
+            ..self.joiner.gaps()
+        }
+    }
+
+    /// Runs whose bio was lost, so far.
+    pub fn orphans(&self) -> u64 {
+        self.orphans
+    }
+
+    /// Everything that is left, as whole tables.
+    pub fn finish(mut self, lost_events: u64) -> Capture {
+        let Finished { requests, page_runs } = self.take(NEVER_NS);
+        let left: usize = self.pending.values().map(Vec::len).sum();
+        let lost_events = lost_events + self.orphans + left as u64;
+        let files = self.files.rows();
+        Capture { requests, page_runs, files, lost_events, gaps: self.gaps() }
+    }
+}
+
+/// Runs in order that cover the whole bio; where one was lost, a run without facts stands in,
+/// which no rule knows.
+fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
+    if let [run] = runs.as_slice()
+        && (run.offset_bytes, run.length_bytes) == (0, length_bytes)
+    {
+        return runs;
+    }
+    runs.sort_by_key(|run| run.offset_bytes);
+    let mut filled = Vec::with_capacity(runs.len());
+    let mut covered = 0;
+    let gap = |from: u32, to: u32| Run {
+        serial,
+        offset_bytes: from,
+        length_bytes: to - from,
+        ..Run::default()
+    };
+    for run in runs {
+        if run.offset_bytes > covered {
+            filled.push(gap(covered, run.offset_bytes));
+        }
+        covered = run.offset_bytes.saturating_add(run.length_bytes);
+        filled.push(run);
+    }
+    if covered < length_bytes {
+        filled.push(gap(covered, length_bytes));
+    }
+    filled
+}
+
+#[cfg(test)]
+#[path = "capture_test.rs"]
+mod tests;

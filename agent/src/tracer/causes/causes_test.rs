@@ -1,0 +1,117 @@
+//! From calls, changes and bios to causes.
+
+use super::*;
+use crate::bpf::symbols::Symbols;
+use crate::tracer::classify::classify;
+use crate::tracer::classify::layout::Layout;
+
+const DISK: u32 = 7 << 20;
+const LOG_DISK: u32 = 8 << 20;
+
+fn fsync(tid: u32, inode: u64) -> Sync {
+    let place = Sync { filesystem: DISK, disk: DISK, inode, ..Sync::default() };
+    Sync { tid, pid: tid, call: 74, comm: format!("task-{tid}"), ..place }
+}
+
+fn change(inode: u64, changes: u32, time_ns: u64) -> Change {
+    Change { inode, changes, time_ns, filesystem: DISK, disk: DISK, ..Change::default() }
+}
+
+/// A block of jbd2, by its type; pages are of the page cache of `device`.
+fn journal_block(block_type: u8, time_ns: u64, device: u32) -> (Bio, Vec<(Run, Class)>) {
+    let bio = Bio { flags: 1, time_ns, tid: 77, partition_device: device, ..Bio::default() };
+    let bio = Bio { journal_block_type: block_type, device, ..bio };
+    let run = Run { magic: BLOCK_DEVICE_MAGIC, inode: 1, filesystem: device, ..Run::default() };
+    let class = classify(&bio, &run, &Symbols::default(), &Layout::default());
+    assert_eq!(class.block_type, BlockType::FsJournal);
+    (bio, vec![(run, class)])
+}
+
+fn causes() -> Causes {
+    let mut causes = Causes::new(BTreeSet::from([DISK, LOG_DISK]), Surroundings::nothing());
+    causes.learn(DISK);
+    let path = Path { filesystem: DISK, inode: 12, path: "/a".into(), ..Path::default() };
+    causes.see_path(&path);
+    causes.see_path(&Path { inode: 2, path: "/".into(), ..path });
+    causes
+}
+
+fn reason(cause: &Cause) -> String {
+    let names = |key: Key| if key.inode == 12 { "/a" } else { "/b" };
+    cause.reason.as_ref().map_or_else(|| "none".to_owned(), |reason| reason.text(names))
+}
+
+#[test]
+fn a_journal_s_commit_carries_the_changes_and_serves_the_caller() {
+    let mut causes = causes();
+    causes.change(&change(12, 3, 10));
+    causes.begin(fsync(5, 12));
+    for (block_type, time_ns) in [(1, 20), (2, 30)] {
+        let (bio, runs) = journal_block(block_type, time_ns, DISK);
+        let cause = causes.of(&bio, &runs);
+        assert_eq!(cause.asker.as_ref().unwrap().tid, 5);
+        assert_eq!(reason(&cause), "a: created, grew");
+    }
+    causes.end(&fsync(5, 12));
+    let (bio, runs) = journal_block(1, 40, DISK);
+    let cause = causes.of(&bio, &runs);
+    assert!(cause.asker.is_none());
+    assert_eq!(reason(&cause), "unknown");
+}
+
+#[test]
+fn a_commit_for_two_callers_is_the_first_one_s_and_the_next_is_for_who_came_later() {
+    let mut causes = causes();
+    causes.begin(fsync(5, 12));
+    causes.begin(fsync(6, 13));
+    let (bio, runs) = journal_block(2, 20, DISK);
+    let first = causes.of(&bio, &runs).asker.unwrap();
+    assert_eq!((first.tid, first.waiting), (5, 2));
+    assert_eq!(first.all.as_deref(), Some("1 of task-5, 1 of task-6"));
+    causes.begin(fsync(7, 14));
+    let (bio, runs) = journal_block(2, 30, DISK);
+    assert_eq!(causes.of(&bio, &runs).asker.unwrap().tid, 7);
+}
+
+#[test]
+fn a_journal_on_another_disk_is_of_the_filesystem_that_waits() {
+    let mut causes = causes();
+    causes.change(&change(12, 2, 10));
+    causes.begin(fsync(5, 12));
+    let (bio, runs) = journal_block(1, 20, LOG_DISK);
+    let cause = causes.of(&bio, &runs);
+    assert_eq!((cause.asker.as_ref().unwrap().tid, reason(&cause).as_str()), (5, "a: grew"));
+}
+
+#[test]
+fn calls_on_names_are_changes_too() {
+    let mut causes = causes();
+    let name = |call, name: &str, second| Name {
+        call,
+        second,
+        name: name.into(),
+        inode: 2,
+        filesystem: DISK,
+        time_ns: 10,
+        ..Name::default()
+    };
+    causes.name(name(87, "a", false));
+    causes.name(name(82, "x", false));
+    causes.name(name(82, "y", true));
+    causes.name(name(83, "made", false));
+    let (bio, runs) = journal_block(2, 20, DISK);
+    let text = reason(&causes.of(&bio, &runs));
+    assert_eq!(text, "a: unlinked; made: created; x: renamed");
+}
+
+#[test]
+fn data_and_reads_carry_no_changes() {
+    let mut causes = causes();
+    causes.change(&change(12, 3, 10));
+    let (bio, runs) = journal_block(1, 20, DISK);
+    let read = Bio { flags: 0, ..bio.clone() };
+    assert!(causes.of(&read, &runs).reason.is_none());
+    let run = Run { inode: 12, magic: 0xef53, mode: 0o100644, ..Run::default() };
+    let class = classify(&bio, &run, &Symbols::default(), &Layout::default());
+    assert!(causes.of(&bio, &[(run, class)]).reason.is_none());
+}

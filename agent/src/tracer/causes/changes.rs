@@ -1,0 +1,270 @@
+//! Which changes a filesystem commit carries. Reads file changes as the kernel reports them, keeps
+//! those that no commit has carried yet, and finds, for a bio of a filesystem's journal or
+//! metadata, the changes that made it necessary.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::tracer::files::Key;
+
+/// enum change of kernel/block/event.h, and behind it what calls on names do.
+pub const CREATED: u32 = 1;
+pub const SHRANK: u32 = 4;
+const LINKS: u32 = 16;
+const TIMES: u32 = 64;
+pub const UNLINKED: u32 = 1 << 8;
+pub const RENAMED: u32 = 1 << 9;
+pub const LINKED: u32 = 1 << 10;
+pub const REPLACED: u32 = 1 << 11;
+
+/// The words for them, in the order of their bits (schema/requests.toml, reason).
+const WORDS: [(u32, &str); 11] = [
+    (CREATED, "created"),
+    (2, "grew"),
+    (SHRANK, "shrank"),
+    (8, "allocated"),
+    (LINKS, "links"),
+    (32, "mode"),
+    (TIMES, "times"),
+    (UNLINKED, "unlinked"),
+    (RENAMED, "renamed"),
+    (LINKED, "linked"),
+    (REPLACED, "replaced"),
+];
+
+/// More changed files than these are only counted.
+const FILES_NAMED: usize = 8;
+
+/// Changes that are kept of a filesystem until a commit takes them. One without a journal has none
+/// that would.
+const CHANGES_KEPT: usize = 16_384;
+
+/// What was changed: a file, or of one that was never seen its last name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Changed {
+    File(Key),
+    Named(String),
+}
+
+/// Why a commit was needed: the changes that it carries. Empty: it is not known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// Bits of the changes, by file.
+    files: BTreeMap<Changed, u32>,
+    /// Files beyond those.
+    others: usize,
+    /// Changes that were not kept.
+    dropped: u64,
+}
+
+impl Reason {
+    fn add(&mut self, changed: &Changed, bits: u32) {
+        if let Some(known) = self.files.get_mut(changed) {
+            *known |= bits;
+        } else if self.files.len() < FILES_NAMED {
+            self.files.insert(changed.clone(), bits);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// What the bios of one request carry together; None if none of them carries anything.
+    pub fn text_of_all<'a>(
+        reasons: &[Rc<Reason>],
+        name: impl Fn(Key) -> &'a str,
+    ) -> Option<String> {
+        let (first, rest) = reasons.split_first()?;
+        if rest.iter().all(|reason| reason == first) {
+            return Some(first.text(name));
+        }
+        let mut all = Reason::default();
+        for reason in reasons {
+            reason.files.iter().for_each(|(changed, bits)| all.add(changed, *bits));
+            all.others = all.others.max(reason.others);
+            all.dropped = all.dropped.max(reason.dropped);
+        }
+        Some(all.text(name))
+    }
+
+    /// As the tables have it: "a.db-journal: created, grew; a.db: times". `name` gives the path
+    /// of a file.
+    pub fn text<'a>(&self, name: impl Fn(Key) -> &'a str) -> String {
+        let one = |(changed, bits): (&Changed, &u32)| {
+            let path = match changed {
+                Changed::File(key) => name(*key),
+                Changed::Named(name) => name,
+            };
+            let last = path.rsplit('/').find(|part| !part.is_empty());
+            let last = last.unwrap_or(if path.is_empty() { "a file" } else { "/" });
+            format!("{last}: {}", words(*bits))
+        };
+        // Sorted by name: inode numbers, by which they are kept, differ from commit to commit.
+        let mut parts: Vec<String> = self.files.iter().map(one).collect();
+        parts.sort();
+        if self.others > 0 {
+            parts.push(format!("{} more files", self.others));
+        }
+        if self.dropped > 0 {
+            parts.push(format!("{} more changes", self.dropped));
+        }
+        match parts.is_empty() {
+            true => "unknown".to_owned(),
+            false => parts.join("; "),
+        }
+    }
+}
+
+/// What goes without saying is not said: a file that is made or unlinked changes its links, and
+/// whatever is done to it its times.
+fn words(bits: u32) -> String {
+    let makes = CREATED | UNLINKED | LINKED | REPLACED;
+    let implied = if bits & makes != 0 { LINKS } else { 0 };
+    let implied = if bits & !(TIMES | LINKS) != 0 { implied | TIMES } else { implied };
+    let said = WORDS.iter().filter(|(bit, _)| bits & !implied & bit != 0);
+    said.map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
+}
+
+/// Which of the changes a bio may carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// All of the filesystem's.
+    All,
+    /// Those of the file with this inode number.
+    Inode(u64),
+}
+
+impl Scope {
+    fn holds(self, changed: &Changed) -> bool {
+        match (self, changed) {
+            (Self::All, _) => true,
+            (Self::Inode(inode), Changed::File(key)) => key.inode == inode,
+            (Self::Inode(_), Changed::Named(_)) => false,
+        }
+    }
+}
+
+/// The bios of one commit: those for one call, or those for which no call waits.
+#[derive(Debug)]
+struct Group {
+    opened_ns: u64,
+    latest_ns: u64,
+    scopes: BTreeSet<Scope>,
+}
+
+/// One filesystem's changes that no finished commit has taken.
+#[derive(Debug, Default)]
+struct Pending {
+    /// When each change was first reported, by file and bit.
+    changes: BTreeMap<(Changed, u32), u64>,
+    /// How many came when there was no room for more, and when the last of them.
+    dropped: u64,
+    dropped_ns: u64,
+    newest_ns: u64,
+    /// By the number of the call it is for.
+    groups: BTreeMap<Option<u64>, Group>,
+    /// What the last finished commit carried for which no call waited.
+    last: Rc<Reason>,
+}
+
+/// The changes of all filesystems, by s_dev.
+#[derive(Debug, Default)]
+pub struct Changes {
+    filesystems: BTreeMap<u32, Pending>,
+    dropped: u64,
+}
+
+impl Changes {
+    /// A file of a filesystem was changed.
+    pub fn add(&mut self, filesystem: u32, changed: &Changed, bits: u32, time_ns: u64) {
+        let pending = self.filesystems.entry(filesystem).or_default();
+        pending.newest_ns = time_ns;
+        for bit in (0..32).map(|place| 1 << place).filter(|bit| bits & bit != 0) {
+            let is_full = pending.changes.len() >= CHANGES_KEPT;
+            match pending.changes.entry((changed.clone(), bit)) {
+                Entry::Vacant(_) if is_full => {
+                    pending.dropped += 1;
+                    pending.dropped_ns = time_ns;
+                    self.dropped += 1;
+                }
+                entry => _ = entry.or_insert(time_ns),
+            }
+        }
+    }
+
+    /// Changes that came when too many waited for a commit: the reasons of commits since then give
+    /// their number, not their files.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Why a bio of the filesystem's journal or metadata is written, for the call of that number.
+    /// `is_last`: it ends the commit (the commit block of jbd2).
+    pub fn reason(
+        &mut self,
+        filesystem: u32,
+        scope: Scope,
+        call: Option<u64>,
+        time_ns: u64,
+        is_last: bool,
+    ) -> Rc<Reason> {
+        let pending = self.filesystems.entry(filesystem).or_default();
+        // A commit that no call waits for has no visible end: it ends at the next change.
+        let stale = |group: &Group| call.is_none() && pending.newest_ns > group.latest_ns;
+        if pending.groups.get(&call).is_some_and(stale) {
+            pending.close(call);
+        }
+        let fresh = || Group { opened_ns: time_ns, latest_ns: 0, scopes: BTreeSet::new() };
+        let group = pending.groups.entry(call).or_insert_with(fresh);
+        group.latest_ns = time_ns;
+        group.scopes.insert(scope);
+        let opened_ns = group.opened_ns;
+        let mut reason = Rc::new(pending.select(scope, opened_ns));
+        if call.is_none() && reason.files.is_empty() {
+            // A second write of the same log, after a sync took the newer changes.
+            reason = pending.last.clone();
+        }
+        if is_last {
+            pending.close(call);
+        }
+        reason
+    }
+
+    /// The call of that number is over, and with it the commit that was for it.
+    pub fn end_call(&mut self, call: u64) {
+        self.filesystems.values_mut().for_each(|pending| pending.close(Some(call)));
+    }
+}
+
+impl Pending {
+    fn select(&self, scope: Scope, until_ns: u64) -> Reason {
+        let mut reason = Reason::default();
+        for ((changed, bit), time_ns) in &self.changes {
+            if *time_ns <= until_ns && scope.holds(changed) {
+                reason.add(changed, *bit);
+            }
+        }
+        if scope == Scope::All {
+            reason.dropped = self.dropped;
+        }
+        reason
+    }
+
+    /// A commit is finished: what it carried is not pending any more.
+    fn close(&mut self, call: Option<u64>) {
+        let Some(group) = self.groups.remove(&call) else { return };
+        if call.is_none() {
+            self.last = Rc::new(self.select(Scope::All, group.opened_ns));
+        }
+        self.changes.retain(|(changed, _), time_ns| {
+            *time_ns > group.opened_ns || !group.scopes.iter().any(|scope| scope.holds(changed))
+        });
+        if group.scopes.contains(&Scope::All) && self.dropped_ns <= group.opened_ns {
+            self.dropped = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "changes_test.rs"]
+mod tests;

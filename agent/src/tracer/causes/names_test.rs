@@ -1,0 +1,236 @@
+//! Names that calls were given, matched with paths that the kernel reported.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::tracer::surroundings::{Followed, Surroundings};
+
+const FLASH: u32 = 259 << 20;
+const OTHER: u32 = 259 << 20 | 1;
+const OWN: Root = Root { namespace: 5, mount: 21, inode: 2, of_mount: true };
+
+fn names() -> Names {
+    // "link" leads to "dir", wherever it is.
+    let follow = |folder: &str| Followed::To(folder.replace("link", "dir"));
+    names_on(Surroundings { follow, ..Surroundings::nothing() })
+}
+
+fn names_on(machine: Surroundings) -> Names {
+    let read_mounts = || {
+        "21 1 0:20 / / rw - rootfs none rw
+35 21 259:0 / /mnt/flash rw,noatime shared:1 - ext4 /dev/flash0 rw
+36 21 259:1 /sub /mnt/with\\040space rw - btrfs /dev/flash1 rw
+37 35 0:41 / /mnt/flash/over rw - tmpfs none rw"
+            .to_owned()
+    };
+    let surroundings = Surroundings { read_mounts, ..machine };
+    let mut names = Names::new(Mounts::new(surroundings, BTreeSet::from([FLASH, OTHER])), OWN);
+    for (inode, path) in [(2, "/"), (12, "/main.db-journal"), (13, "/dir"), (14, "/dir/x")] {
+        let path = Path { filesystem: FLASH, inode, path: path.into(), ..Path::default() };
+        names.see_path(&path);
+    }
+    names
+}
+
+/// A name relative to a directory of the flash, or an absolute one; of a caller like this process.
+fn given(directory: u64, name: &str) -> Name {
+    let filesystem = if directory > 0 { FLASH } else { 20 };
+    Name { inode: directory, filesystem, name: name.into(), root: OWN, ..Name::default() }
+}
+
+fn place(names: &mut Names, name: &Name) -> Option<Place> {
+    names.place(name, |_| false)
+}
+
+fn found(names: &mut Names, name: &Name) -> Option<(u32, Changed)> {
+    let place = place(names, name)?;
+    Some((place.0, names.find(&place)))
+}
+
+fn find(directory: u64, name: &str) -> Option<(u32, Changed)> {
+    found(&mut names(), &given(directory, name))
+}
+
+fn key(inode: u64) -> Key {
+    Key { filesystem: FLASH, inode, generation: 0 }
+}
+
+fn file(inode: u64) -> Option<(u32, Changed)> {
+    Some((FLASH, Changed::File(key(inode))))
+}
+
+#[test]
+fn an_absolute_path_is_found_by_its_mount() {
+    assert_eq!(find(0, "/mnt/flash/main.db-journal"), file(12));
+    assert_eq!(find(0, "/mnt/flash//dir/./y/../x"), file(14));
+    let below = Some((OTHER, Changed::Named("z".into())));
+    assert_eq!(find(0, "/mnt/with space/z"), below);
+}
+
+#[test]
+fn what_is_on_no_traced_disk_is_left_out_and_not_counted() {
+    let mut names = names();
+    let elsewhere = ["/tmp/main.db-journal", "/mnt/flashy/x", "/mnt/flash/over/x"];
+    for name in elsewhere {
+        assert_eq!(found(&mut names, &given(0, name)), None, "{name}");
+    }
+    assert_eq!(found(&mut names, &given(2, "over/main.db-journal")), None);
+    let bare = Name { filesystem: 41, elsewhere: true, ..given(7, "x") };
+    assert_eq!(found(&mut names, &bare), None);
+    assert_eq!(names.unmatched(), 0);
+}
+
+#[test]
+fn a_relative_path_is_found_by_its_directory() {
+    assert_eq!(find(2, "main.db-journal"), file(12));
+    assert_eq!(find(13, "x"), file(14));
+    assert_eq!(find(13, "../main.db-journal"), file(12));
+    assert_eq!(find(13, "new"), Some((FLASH, Changed::Named("new".into()))));
+    let mut names = names();
+    assert_eq!([99, 2].map(|folder| found(&mut names, &given(folder, ""))), [None, None]);
+    assert_eq!(found(&mut names, &given(99, "x")), None);
+    assert_eq!(names.unmatched(), 3);
+}
+
+#[test]
+fn a_path_under_another_root_or_among_other_mounts_is_not_taken_for_one_here() {
+    let mut names = names();
+    let chroot = Root { inode: 77, of_mount: false, ..OWN };
+    let elsewhere = Root { namespace: 6, mount: 99, ..OWN };
+    for root in [chroot, elsewhere] {
+        let caller = Name { root, inode: 77, filesystem: 20, ..Name::default() };
+        let absolute = Name { name: "/mnt/flash/main.db-journal".into(), ..caller.clone() };
+        assert_eq!(found(&mut names, &absolute), None);
+        let renamed = Name { second: true, name: "/mnt/flash/evil.txt".into(), ..caller };
+        let places = [&absolute, &renamed].map(|name| place(&mut names, name));
+        let [old, new] = places;
+        assert_eq!(names.rename(&absolute, old), []);
+        assert_eq!(names.rename(&renamed, new), []);
+    }
+    assert_eq!(names.unmatched(), 6);
+    assert_eq!(found(&mut names, &given(0, "/mnt/flash/main.db-journal")), file(12));
+    // What no mount and no root can change: a bare name in a directory that the kernel told of.
+    let bare = Name { root: elsewhere, ..given(13, "x") };
+    assert_eq!(found(&mut names, &bare), file(14));
+    // A folder may be a mount there.
+    assert_eq!(found(&mut names, &Name { root: elsewhere, ..given(2, "dir/x") }), None);
+    assert_eq!(found(&mut names, &Name { root: chroot, ..given(2, "dir/x") }), file(14));
+    assert_eq!(names.unmatched(), 7);
+}
+
+#[test]
+fn a_path_below_a_root_that_is_a_traced_directory_is_followed() {
+    let mut names = names();
+    let root = Root { namespace: 5, mount: 35, inode: 13, of_mount: false };
+    let caller = |name: &str| Name { root, ..given(13, name) };
+    assert_eq!(found(&mut names, &caller("/x")), file(14));
+    // Whether "link" is one leads from a root that is not ours.
+    assert_eq!(found(&mut names, &caller("/link/y")), None);
+    assert_eq!(names.unmatched(), 1);
+}
+
+/// Takes both names of a call.
+fn both(names: &mut Names, calls: [&Name; 2]) -> Vec<Effect> {
+    let [first, second] = calls.map(|name| place(names, name));
+    assert_eq!(names.rename(calls[0], first), []);
+    names.rename(calls[1], second)
+}
+
+#[test]
+fn a_rename_is_followed_by_its_two_names() {
+    let mut names = names();
+    let old = Name { tid: 1, ..given(13, "x") };
+    let other = Name { tid: 2, second: true, ..given(2, "of another thread") };
+    let new = Name { tid: 1, second: true, ..given(2, "y") };
+    let places = [&old, &other, &new].map(|name| place(&mut names, name));
+    let [at_old, at_other, at_new] = places;
+    assert_eq!(names.rename(&old, at_old), []);
+    assert_eq!(names.rename(&other, at_other), []);
+    assert_eq!(names.rename(&new, at_new), [Effect::Path(key(14), "/y".to_owned())]);
+    assert_eq!(found(&mut names, &given(2, "y")), file(14));
+    let nothing = Some((FLASH, Changed::Named("x".into())));
+    assert_eq!(found(&mut names, &given(13, "x")), nothing);
+    let never_seen = Name { second: true, ..given(2, "z") };
+    assert_eq!(both(&mut names, [&given(2, "never seen"), &never_seen]), []);
+}
+
+#[test]
+fn a_link_that_is_not_in_memory_is_read_from_a_traced_disk_alone() {
+    let follow_within = |point: &str, folder: &str| {
+        Followed::To(format!("{point}{}", folder.replace("link", "dir")))
+    };
+    let mut names = names_on(Surroundings { follow_within, ..Surroundings::nothing() });
+    assert_eq!(found(&mut names, &given(0, "/mnt/flash/link/x")), file(14));
+    assert_eq!(found(&mut names, &given(0, "/mnt/flash/over/link/x")), None);
+    assert_eq!(found(&mut names, &given(0, "/elsewhere/link/x")), None);
+}
+
+fn renamed(names: &mut Names, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
+    let new = Name { second: true, exchanges, ..given(2, to) };
+    both(names, [&given(2, from), &new])
+}
+
+fn at(inode: u64, path: &str) -> Effect {
+    Effect::Path(key(inode), path.to_owned())
+}
+
+#[test]
+fn what_is_below_a_renamed_directory_moves_with_it() {
+    let mut names = names();
+    let beside = Path { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..Path::default() };
+    names.see_path(&beside);
+    let moved = [at(14, "/new/x"), at(13, "/new")];
+    assert_eq!(renamed(&mut names, "dir", "new", false), moved);
+    assert_eq!(renamed(&mut names, "new/x", "x", false), [at(14, "/x")]);
+    assert_eq!(renamed(&mut names, "dirt", "new/y", false), [at(15, "/new/y")]);
+}
+
+#[test]
+fn an_exchange_gives_each_the_name_of_the_other_and_a_rename_over_takes_one_away() {
+    let mut names = names();
+    let swapped = [at(12, "/dir/x"), at(14, "/main.db-journal")];
+    assert_eq!(renamed(&mut names, "main.db-journal", "dir/x", true), swapped);
+    let over = [at(12, "/main.db-journal"), Effect::Unlinked(key(14))];
+    assert_eq!(renamed(&mut names, "dir/x", "main.db-journal", false), over);
+    assert_eq!(renamed(&mut names, "main.db-journal", "z", false), [at(12, "/z")]);
+}
+
+#[test]
+fn a_name_that_is_gone_is_nobody_s_and_one_more_is_the_same_file_s() {
+    let mut names = names();
+    let more = Name { second: true, ..given(13, "more") };
+    let [old, new] = [&given(2, "main.db-journal"), &more].map(|name| place(&mut names, name));
+    assert_eq!(names.link(&given(2, "main.db-journal"), old), []);
+    assert_eq!(names.link(&more, new), [Effect::Linked(key(12))]);
+    for name in [given(13, "more"), given(2, "main.db-journal")] {
+        let place = place(&mut names, &name).unwrap();
+        assert_eq!(names.unlink(&place), [Effect::Unlinked(key(12))]);
+        assert_eq!(names.unlink(&place), []);
+    }
+    // Another file of that name, which nobody told of, is not the one that is gone.
+    assert_eq!(renamed(&mut names, "main.db-journal", "z", false), []);
+}
+
+#[test]
+fn a_name_behind_a_symbolic_link_is_found() {
+    assert_eq!(find(2, "link/x"), file(14));
+    assert_eq!(find(0, "/mnt/flash/link/x"), file(14));
+}
+
+#[test]
+fn the_memory_has_a_bound() {
+    let mut names = names();
+    for inode in 0..3 * PATHS_KEPT as u64 {
+        names.see_path(&Path { inode, path: format!("/{inode}"), ..Path::default() });
+    }
+    // One path whose file is ever another.
+    for inode in 0..3 * PATHS_KEPT as u64 {
+        names.see_path(&Path { inode, path: "/same".into(), generation: 1, ..Path::default() });
+    }
+    for tid in 0..2 * CALLS_KEPT as u32 {
+        names.rename(&Name { tid, ..given(2, "x") }, Some((FLASH, "/x".into())));
+    }
+    assert!(names.paths.len() + names.older_paths.len() <= 2 * PATHS_KEPT);
+    assert!(names.directories.len() + names.older_directories.len() <= 2 * PATHS_KEPT);
+    assert!(names.first_places.len() <= CALLS_KEPT);
+}

@@ -1,0 +1,220 @@
+//! Finds who waits. Follows the calls that wait for the device (fsync and its kin) from begin to
+//! end, and returns the call that a bio serves.
+//!
+//! Kernel threads do most of the writing (jbd2, f2fs_ckpt, segctord), so the submitter is not the
+//! answer; a call in progress on the same filesystem is. If there are several, one commit serves
+//! all of them. The bio is attributed to the call that began first and has had no commit yet; the
+//! others are counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::calls::{MSYNC, UMOUNT2, sync_name};
+use crate::tables::annotate::ring_owner;
+use crate::tracer::classify::{BlockType, Class};
+use crate::tracer::files::{Key, run_key, sync_key};
+use crate::tracer::records::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
+use crate::tracer::records::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
+
+/// Calls and requests that are followed at once; no machine has as many threads that wait.
+const MOST: usize = 65_536;
+
+/// The call a bio serves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asker {
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: String,
+    pub call: &'static str,
+    /// None for direct I/O, whose bios alone are seen.
+    pub begin_ns: Option<u64>,
+    /// None for a call that names no file: sync, umount.
+    pub file: Option<Key>,
+    /// Calls that the bio may serve: 1 where it is certain.
+    pub waiting: u32,
+    /// Where they are several: the command names of those that wait, and how many have each.
+    pub all: Option<String>,
+    /// Number of the call, in the order in which calls began; None for direct I/O, which waits for
+    /// nothing but its own bios.
+    pub number: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Call {
+    number: u64,
+    sync: Sync,
+    /// A commit of its filesystem was finished since it began.
+    served: bool,
+}
+
+/// The calls that are going on.
+#[derive(Debug)]
+pub struct SyncCalls {
+    /// By what does them: see `doer`.
+    active: BTreeMap<u64, Call>,
+    begun: u64,
+    disks: BTreeSet<u32>,
+    /// s_dev of the filesystems that are known to be on the disks.
+    filesystems: BTreeSet<u32>,
+}
+
+impl SyncCalls {
+    /// No call is going on. `disks` are the numbers of the traced disks.
+    pub fn new(disks: BTreeSet<u32>) -> Self {
+        SyncCalls { active: BTreeMap::new(), begun: 0, disks, filesystems: BTreeSet::new() }
+    }
+
+    /// A filesystem (s_dev) is on a traced disk; true if that is news.
+    pub fn learn(&mut self, filesystem: u32) -> bool {
+        self.filesystems.insert(filesystem)
+    }
+
+    /// A filesystem is known to be on a traced disk.
+    pub fn is_known(&self, filesystem: u32) -> bool {
+        self.filesystems.contains(&filesystem)
+    }
+
+    /// A call began. Whether it is on a traced disk may come out only later (Btrfs has no device
+    /// of its own).
+    pub fn begin(&mut self, sync: Sync) {
+        if self.active.len() >= MOST {
+            // Requests whose ends were lost.
+            self.active.retain(|_, call| call.sync.request == 0);
+        }
+        self.active.insert(doer(&sync), Call { number: self.begun, sync, served: false });
+        self.begun += 1;
+    }
+
+    /// The call is about everything, or about a filesystem on a traced disk as far as is known.
+    pub fn is_here(&self, sync: &Sync) -> bool {
+        sync.filesystem == 0
+            || self.disks.contains(&sync.disk)
+            || self.filesystems.contains(&sync.filesystem)
+    }
+
+    /// The call that a thread was in, or the request, ended; its number if it was seen to begin.
+    pub fn end(&mut self, sync: &Sync) -> Option<u64> {
+        self.active.remove(&doer(sync)).map(|call| call.number)
+    }
+
+    /// A commit of the filesystem is finished: it was for the calls that are going on.
+    pub fn serve(&mut self, filesystem: u32) {
+        for call in self.active.values_mut() {
+            call.served |= call.sync.filesystem == filesystem || call.sync.filesystem == 0;
+        }
+    }
+
+    /// The filesystem of all calls in progress, if it is one; for bios that name none.
+    pub fn only_filesystem(&self) -> Option<u32> {
+        let here = self.active.values().filter(|call| self.is_here(&call.sync));
+        let mut named = here.map(|call| call.sync.filesystem).filter(|&number| number > 0);
+        let first = named.next()?;
+        named.all(|filesystem| filesystem == first).then_some(first)
+    }
+
+    /// The submitter itself if it is in such a call, or in direct I/O; else the call on the file
+    /// that a run is of; else the one of those on the filesystem that began first and that no
+    /// commit has served. What other tasks read meanwhile serves no sync.
+    pub fn asker(&mut self, bio: &Bio, runs: &[(Run, Class)], filesystem: u32) -> Option<Asker> {
+        if let Some(own) = self.own(bio, runs) {
+            return Some(own);
+        }
+        let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
+        if let Some((run, _)) = runs.iter().find(|(run, _)| run.flags & RUN_DIRECT != 0) {
+            return Some(direct(bio, reads, Some(run_key(run))));
+        }
+        if bio.call_flags & CALL_DIRECT != 0 {
+            return Some(direct(bio, reads, file_of(runs)));
+        }
+        // For the zeroes and discards of a kernel thread (ext4lazyinit, discarding after a commit)
+        // nobody waits.
+        let moves_data = bio.flags & OPERATION_MASK == OPERATION_WRITE;
+        let nobody = reads || (bio.kernel_thread && !moves_data && bio.length_bytes > 0);
+        if nobody || self.active.is_empty() {
+            return None;
+        }
+        let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();
+        let of_file = |sync: &Sync| sync.inode != 0 && keys.contains(&sync_key(sync));
+        let about = |sync: &Sync| sync.filesystem == 0 || sync.filesystem == filesystem;
+        let calls: Vec<&Call> = self
+            .active
+            .values()
+            .filter(|call| self.is_here(&call.sync) && about(&call.sync))
+            .collect();
+        // umount names no filesystem here: one of those that do is likelier.
+        // What a worker of io_uring sends is for one of its ring's requests.
+        let of_ring =
+            |sync: &Sync| sync.request != 0 && ring_owner(&bio.comm) == Some(i64::from(sync.tid));
+        let rank = |call: &Call| {
+            let is_likelier = (!of_file(&call.sync), !of_ring(&call.sync), call.served);
+            (is_likelier, call.sync.call == UMOUNT2, call.number)
+        };
+        let call = calls.iter().min_by_key(|call| rank(call))?;
+        let certain = of_file(&call.sync);
+        let waiting = if certain { 1 } else { calls.len() as u32 };
+        let all = (waiting > 1).then(|| names(&calls));
+        Some(Asker { all, ..asker(call, waiting) })
+    }
+
+    fn own(&mut self, bio: &Bio, runs: &[(Run, Class)]) -> Option<Asker> {
+        let thread = u64::from(bio.tid);
+        if !self.active.get(&thread).is_some_and(|own| self.is_here(&own.sync)) {
+            return None;
+        }
+        let own = self.active.get_mut(&thread)?;
+        if own.sync.call == MSYNC
+            && own.sync.inode == 0
+            && let Some(key) = file_of(runs)
+        {
+            // msync names an address: the file is known from what it writes.
+            own.sync.inode = key.inode;
+            own.sync.generation = key.generation;
+            own.sync.filesystem = key.filesystem;
+        }
+        Some(asker(own, 1))
+    }
+}
+
+/// A thread's number, or the address of a request of io_uring, which is in the kernel's half.
+fn doer(sync: &Sync) -> u64 {
+    if sync.request != 0 { sync.request } else { u64::from(sync.tid) }
+}
+
+/// The file whose data the runs are.
+fn file_of(runs: &[(Run, Class)]) -> Option<Key> {
+    let data = runs.iter().find(|(_, class)| class.block_type == BlockType::Data);
+    data.filter(|(run, _)| run.inode != 0).map(|(run, _)| run_key(run))
+}
+
+/// As schema/requests.toml spells `askers`.
+fn names(calls: &[&Call]) -> String {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    calls.iter().for_each(|call| *counts.entry(&call.sync.comm).or_default() += 1);
+    let words = counts.iter().map(|(comm, count)| format!("{count} of {comm}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn direct(bio: &Bio, reads: bool, file: Option<Key>) -> Asker {
+    let call = if reads { "O_DIRECT read" } else { "O_DIRECT write" };
+    let comm = bio.comm.clone();
+    let (pid, tid) = (bio.pid, bio.tid);
+    Asker { pid, tid, comm, call, begin_ns: None, file, waiting: 1, all: None, number: None }
+}
+
+fn asker(call: &Call, waiting: u32) -> Asker {
+    let sync = &call.sync;
+    Asker {
+        pid: sync.pid,
+        tid: sync.tid,
+        comm: sync.comm.clone(),
+        call: sync_name(sync.call, sync.flags),
+        begin_ns: Some(sync.time_ns),
+        file: (sync.inode != 0).then(|| sync_key(sync)),
+        waiting,
+        all: None,
+        number: Some(call.number),
+    }
+}
+
+#[cfg(test)]
+#[path = "sync_calls_test.rs"]
+mod tests;

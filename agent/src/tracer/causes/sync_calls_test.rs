@@ -1,0 +1,165 @@
+//! Which call a bio serves, with one caller and with several.
+
+use super::*;
+use crate::bpf::symbols::Symbols;
+use crate::tracer::classify::classify;
+use crate::tracer::classify::layout::Layout;
+
+const DISK: u32 = 9;
+
+fn call(tid: u32, number: u32, inode: u64, disk: u32) -> Sync {
+    let filesystem = if inode == 0 { 0 } else { disk };
+    Sync { tid, pid: tid, call: number, inode, disk, filesystem, ..Sync::default() }
+}
+
+fn calls() -> SyncCalls {
+    SyncCalls::new(BTreeSet::from([DISK]))
+}
+
+fn write_by(tid: u32) -> Bio {
+    Bio { tid, flags: 1, ..Bio::default() }
+}
+
+fn run_of(inode: u64) -> Vec<(Run, Class)> {
+    let (filesystem, mode, magic) = (DISK, 0o100644, 0xef53);
+    let run = Run { inode, filesystem, mode, magic, ..Run::default() };
+    let class = classify(&Bio::default(), &run, &Symbols::default(), &Layout::default());
+    vec![(run, class)]
+}
+
+#[test]
+fn the_submitter_itself_comes_first() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    calls.begin(call(2, 75, 12, DISK));
+    let asker = calls.asker(&write_by(2), &run_of(11), DISK).unwrap();
+    assert_eq!((asker.call, asker.waiting), ("fdatasync", 1));
+}
+
+#[test]
+fn then_whose_file_it_is_then_who_began_first() {
+    let mut calls = calls();
+    calls.begin(call(5, 74, 11, DISK));
+    calls.begin(call(2, 74, 12, DISK));
+    let asker = |calls: &mut SyncCalls, inode| {
+        let asker = calls.asker(&write_by(77), &run_of(inode), DISK);
+        asker.map(|asker| (asker.tid, asker.waiting))
+    };
+    assert_eq!(asker(&mut calls, 12), Some((2, 1)));
+    assert_eq!(asker(&mut calls, 99), Some((5, 2)));
+    assert_eq!(calls.end(&call(5, 74, 0, DISK)), Some(0));
+    assert_eq!(asker(&mut calls, 99), Some((2, 1)));
+    calls.end(&call(2, 74, 0, DISK));
+    assert_eq!(asker(&mut calls, 99), None);
+}
+
+/// A commit serves whoever waits; the next one is for who came after.
+#[test]
+fn who_was_served_does_not_ask_again() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    calls.begin(call(2, 74, 12, DISK));
+    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().tid, 1);
+    calls.serve(DISK);
+    calls.begin(call(3, 74, 13, DISK));
+    let asker = calls.asker(&write_by(77), &[], DISK).unwrap();
+    assert_eq!((asker.tid, asker.waiting), (3, 3));
+}
+
+#[test]
+fn an_atomic_write_of_f2fs_serves_the_file_it_commits() {
+    let mut calls = calls();
+    calls.begin(call(3, 16, 11, DISK));
+    let asker = calls.asker(&write_by(77), &run_of(99), DISK).unwrap();
+    assert_eq!((asker.tid, asker.call), (3, "f2fs-commit-atomic-write"));
+    assert_eq!(asker.file, Some(Key { filesystem: DISK, inode: 11, generation: 0 }));
+    calls.end(&call(3, 74, 0, DISK));
+    assert_eq!(calls.asker(&write_by(77), &run_of(11), DISK), None);
+}
+
+#[test]
+fn other_filesystems_and_other_readers_are_not_served() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, 8));
+    assert_eq!(calls.asker(&write_by(1), &[], DISK), None);
+    calls.learn(8);
+    assert_eq!(calls.asker(&write_by(2), &[], DISK), None);
+    calls.begin(call(1, 162, 0, 0));
+    assert_eq!(calls.asker(&write_by(2), &[], DISK).unwrap().file, None);
+    let read = Bio { tid: 2, flags: 0, ..Bio::default() };
+    assert_eq!(calls.asker(&read, &[], DISK), None);
+    let place = Bio { length_bytes: 4096, kernel_thread: true, ..Bio::default() };
+    for (operation, served) in [(1, true), (3, false), (9, false)] {
+        let lazy = Bio { tid: 77, flags: operation, ..place.clone() };
+        assert_eq!(calls.asker(&lazy, &[], DISK).is_some(), served, "operation {operation}");
+    }
+}
+
+#[test]
+fn a_filesystem_without_a_device_of_its_own_is_known_by_its_pages() {
+    let mut calls = calls();
+    calls.learn(39);
+    calls.begin(Sync { disk: 0, filesystem: 39, ..call(1, 74, 11, 0) });
+    calls.begin(Sync { disk: 0, filesystem: 40, ..call(2, 74, 11, 0) });
+    assert_eq!(calls.asker(&write_by(3), &[], 39).unwrap().tid, 1);
+    assert_eq!(calls.asker(&write_by(2), &[], 39).unwrap().tid, 1);
+    assert_eq!(calls.only_filesystem(), Some(39));
+}
+
+#[test]
+fn direct_io_asks_for_itself() {
+    let mut calls = calls();
+    calls.begin(call(1, 74, 11, DISK));
+    let mut runs = run_of(12);
+    runs[0].0.flags = RUN_DIRECT;
+    let asker = calls.asker(&write_by(2), &runs, DISK).unwrap();
+    assert_eq!((asker.tid, asker.call, asker.number), (2, "O_DIRECT write", None));
+    assert_eq!(asker.file.unwrap().inode, 12);
+    let read = Bio { call_flags: CALL_DIRECT, ..Bio::default() };
+    assert_eq!(calls.asker(&read, &[], DISK).unwrap().call, "O_DIRECT read");
+}
+
+#[test]
+fn what_msync_writes_tells_its_file() {
+    let mut calls = calls();
+    calls.learn(DISK);
+    calls.begin(call(1, MSYNC, 0, 0));
+    assert_eq!(calls.asker(&write_by(1), &[], DISK).unwrap().file, None);
+    assert_eq!(calls.asker(&write_by(1), &run_of(12), DISK).unwrap().file.unwrap().inode, 12);
+    // And so for what others write for it then.
+    assert_eq!(calls.asker(&write_by(77), &[], DISK).unwrap().file.unwrap().inode, 12);
+}
+
+#[test]
+fn a_request_of_io_uring_asks_beside_the_calls_of_its_thread() {
+    let mut calls = calls();
+    let request = |address, inode| Sync { request: address, ..call(5, 74, inode, DISK) };
+    let addresses = [0xffff_8880_0000_1000, 0xffff_8880_0000_2000];
+    calls.begin(call(3, 74, 11, DISK));
+    calls.begin(request(addresses[0], 12));
+    calls.begin(request(addresses[1], 13));
+    // The thread goes on, and waits for something else.
+    calls.begin(call(5, 74, 14, DISK));
+    let asker = |calls: &mut SyncCalls, comm: &str, inode| {
+        let bio = Bio { comm: comm.to_owned(), ..write_by(77) };
+        let asker = calls.asker(&bio, &run_of(inode), DISK);
+        asker.map(|asker| (asker.tid, asker.file.unwrap().inode))
+    };
+    assert_eq!(asker(&mut calls, "iou-wrk-5", 13), Some((5, 13)));
+    assert_eq!(asker(&mut calls, "iou-wrk-5", 99), Some((5, 12)));
+    assert_eq!(asker(&mut calls, "jbd2", 99), Some((3, 11)));
+    let ends = [request(addresses[0], 0), call(5, 74, 0, DISK), request(addresses[1], 0)];
+    assert_eq!(ends.map(|end| calls.end(&end)), [Some(1), Some(3), Some(2)]);
+    assert_eq!(calls.end(&request(addresses[0], 0)), None);
+}
+
+#[test]
+fn requests_whose_ends_are_lost_are_forgotten_and_calls_are_not() {
+    let mut calls = calls();
+    calls.begin(call(3, 74, 11, DISK));
+    for number in 0..2 * MOST as u64 {
+        calls.begin(Sync { request: 1 << 63 | number, ..call(5, 74, 12, DISK) });
+    }
+    assert!(calls.active.len() <= MOST);
+    assert_eq!(calls.end(&call(3, 74, 0, DISK)), Some(0));
+}

@@ -1,0 +1,240 @@
+//! One test for each rule, by filesystem.
+
+use super::*;
+use crate::bpf::symbols::Symbols;
+use crate::tracer::classify::layout::Layout;
+use crate::tracer::records::kernel::EXT4_MAGIC as EXT4;
+use crate::tracer::records::{self, Bio, Run};
+
+const KALLSYMS: &str = "\
+0000000000000001 t end_bio_bh_io_sync
+0000000000000002 t journal_end_buffer_io_sync
+0000000000000003 t ext4_end_buffer_io_sync
+0000000000000004 t iomap_dio_bio_end_io
+0000000000000005 t bio_chain_endio
+0000000000000006 t submit_bio_wait_endio
+0000000000000007 t xfs_buf_bio_end_io
+0000000000000008 t xlog_bio_end_io
+0000000000000009 t btrfs_end_super_write
+000000000000000a t nilfs_end_bio_write
+000000000000000b d nilfs_buffer_cache_aops
+000000000000000c t end_swap_bio_write
+000000000000000d t clone_endio [dm_mod]
+000000000000000e t raid1_end_write_request [raid1]
+";
+
+const DISK: u32 = 7 << 20;
+const FILESYSTEM: u32 = 39;
+const REGULAR: u32 = 0o100644;
+const XFS: u32 = 0x5846_5342;
+
+/// (block type, subtype, owner)
+fn what(bio: &Bio, run: &Run) -> (&'static str, Word, Owner) {
+    let class = class(bio, run);
+    (class.block_type.as_str(), class.subtype, class.owner)
+}
+
+fn class(bio: &Bio, run: &Run) -> Class {
+    let symbols = Symbols::parse(KALLSYMS.as_bytes()).unwrap();
+    classify(bio, run, &symbols, &Layout::default())
+}
+
+fn is(block_type: &'static str, subtype: &str, owner: Owner) -> (&'static str, Word, Owner) {
+    (block_type, subtype.to_owned().into(), owner)
+}
+
+/// A write whose bi_end_io is the n-th symbol.
+fn write(end_io: u64) -> Bio {
+    Bio { flags: 1, end_io, partition_device: DISK, ..Bio::default() }
+}
+
+fn file(magic: u32, inode: u64, mode: u32) -> Run {
+    let flags = records::RUN_OFFSET;
+    Run { magic, inode, mode, flags, filesystem: FILESYSTEM, ..Run::default() }
+}
+
+/// A page in the page cache of the disk.
+fn of_device() -> Run {
+    let file_offset_bytes = 77 * 4096;
+    let inode = file(BLOCK_DEVICE_MAGIC, 1, MODE_BLOCK_DEVICE);
+    Run { filesystem: DISK, file_offset_bytes, ..inode }
+}
+
+fn no_pages_of_anybody() -> Run {
+    Run { flags: records::RUN_UNMAPPED, ..Run::default() }
+}
+
+#[test]
+fn pages_of_a_regular_file_are_its_data() {
+    for magic in [EXT4, XFS, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC] {
+        let class = class(&write(0), &file(magic, 300, REGULAR));
+        assert_eq!(class.block_type, BlockType::Data);
+        assert_eq!((class.owner, class.has_offset), (Owner::Inode, true));
+    }
+}
+
+#[test]
+fn direct_io_is_the_data_of_the_file_it_was_asked_of() {
+    let run = Run { flags: records::RUN_DIRECT | records::RUN_OFFSET, ..file(EXT4, 12, REGULAR) };
+    assert_eq!(what(&write(4), &run), is("data", "", Owner::Inode));
+}
+
+#[test]
+fn direct_io_outside_iomap_is_known_by_the_call_but_not_its_offset() {
+    let flags = records::RUN_UNMAPPED | records::RUN_ANONYMOUS;
+    let class = class(&write(0), &Run { flags, ..file(BTRFS_MAGIC, 300, REGULAR) });
+    assert_eq!((class.block_type, class.owner), (BlockType::Data, Owner::Inode));
+    assert!(!class.has_offset);
+}
+
+#[test]
+fn ext4_journal_blocks_are_told_by_their_header() {
+    let types =
+        [(1, "descriptor"), (2, "commit"), (3, "superblock"), (4, "superblock"), (5, "revoke")];
+    for (journal_block_type, subtype) in types {
+        let journal = Bio { journal_block_type, buffer_end_io: 2, ..write(1) };
+        assert_eq!(what(&journal, &of_device()), is("fs-journal", subtype, Owner::None));
+        // Superblock and revoke blocks are written as any metadata is.
+        let plain = Bio { journal_block_type, ..write(1) };
+        assert_eq!(what(&plain, &of_device()), is("fs-journal", subtype, Owner::None));
+    }
+}
+
+#[test]
+fn an_ext4_journal_copy_knows_its_home_or_its_file() {
+    let journal = Bio { buffer_end_io: 2, ..write(1) };
+    let copy = class(&journal, &of_device());
+    assert_eq!((copy.block_type, copy.home_bytes), (BlockType::FsJournal, Some(77 * 4096)));
+    // data=journal
+    assert_eq!(what(&journal, &file(EXT4, 12, REGULAR)), is("fs-journal", "copy", Owner::Inode));
+    // A frozen copy: its page is in no page cache.
+    let frozen = class(&journal, &no_pages_of_anybody());
+    assert_eq!((frozen.block_type, frozen.home_bytes), (BlockType::FsJournal, None));
+    // An external journal: the home is on another device.
+    let elsewhere = Run { filesystem: DISK + 16, ..of_device() };
+    assert_eq!(class(&journal, &elsewhere).home_bytes, None);
+}
+
+#[test]
+fn other_ext4_blocks_of_the_device_are_metadata() {
+    let held = Bio { holder: "ext4".to_owned(), ..write(1) };
+    assert_eq!(what(&held, &of_device()), is("fs-metadata", "", Owner::None));
+    assert_eq!(what(&write(1), &of_device()), is("data", "raw-device", Owner::None));
+    let fast = Bio { buffer_end_io: 3, ..write(1) };
+    assert_eq!(what(&fast, &of_device()), is("fs-journal", "fast-commit", Owner::None));
+}
+
+#[test]
+fn zeroes_are_inode_tables_or_a_files_unwritten_extents() {
+    let lazy = Bio { comm: "ext4lazyinit".into(), kernel_thread: true, ..write(6) };
+    let none = no_pages_of_anybody();
+    assert_eq!(what(&lazy, &none), is("fs-metadata", "inode-table", Owner::None));
+    // A process cannot pass for the thread by its name.
+    let named = Bio { kernel_thread: false, ..lazy.clone() };
+    assert_eq!(what(&named, &none), is("unknown", "", Owner::None));
+    let called = Run { flags: records::RUN_UNMAPPED, ..file(EXT4, 12, REGULAR) };
+    assert_eq!(what(&write(5), &called), is("data", "zeroes", Owner::Inode));
+    let writeback = Bio { holder: "ext4".into(), ..write(5) };
+    assert_eq!(what(&writeback, &none), is("data", "zeroes", Owner::None));
+    let offloaded = Bio { flags: OPERATION_WRITE_ZEROES, ..lazy };
+    assert_eq!(what(&offloaded, &none), is("fs-metadata", "inode-table", Owner::None));
+}
+
+#[test]
+fn a_discard_is_free_space_bookkeeping() {
+    let discard = Bio { flags: OPERATION_DISCARD, ..write(6) };
+    let none = no_pages_of_anybody();
+    assert_eq!(what(&discard, &none), is("fs-metadata", "discard", Owner::None));
+}
+
+#[test]
+fn xfs_tells_by_its_completion_functions() {
+    assert_eq!(what(&write(8), &Run::default()), is("fs-journal", "log", Owner::None));
+    let buffer = Bio { buffer_type: "xfs_bnobt".into(), ..write(7) };
+    assert_eq!(what(&buffer, &Run::default()), is("fs-metadata", "bnobt", Owner::None));
+    let recovery = Bio { holder: "xfs".into(), ..write(6) };
+    assert_eq!(what(&recovery, &no_pages_of_anybody()), is("fs-journal", "log", Owner::None));
+}
+
+#[test]
+fn btrfs_trees_are_told_by_log_index_and_owner() {
+    let tree = |detail: i64, flags| Run { detail: detail as u64, flags, ..file(BTRFS_MAGIC, 1, 0) };
+    let log = is("fs-journal", "log-tree", Owner::None);
+    assert_eq!(what(&write(0), &tree(0, records::RUN_LOG_TREE)), log);
+    assert_eq!(what(&write(0), &tree(-6, 0)), log);
+    for (owner, name) in [(1, "root-tree"), (7, "checksum-tree"), (5, "fs-tree"), (257, "fs-tree")]
+    {
+        assert_eq!(what(&write(0), &tree(owner, 0)), is("fs-metadata", name, Owner::None));
+    }
+    // The mode of the btree inode is stale memory.
+    let stale = Run { mode: REGULAR, ..tree(2, 0) };
+    assert_eq!(what(&write(0), &stale), is("fs-metadata", "extent-tree", Owner::None));
+    assert_eq!(what(&write(9), &of_device()), is("fs-metadata", "superblock", Owner::None));
+}
+
+#[test]
+fn f2fs_nodes_belong_to_a_file() {
+    let node = Run { detail: 21 << 32 | 22, ..file(F2FS_MAGIC, 1, REGULAR) };
+    assert_eq!(what(&write(0), &node), is("fs-metadata", "node", Owner::Number(21)));
+    let unread = file(F2FS_MAGIC, 1, REGULAR);
+    assert_eq!(what(&write(0), &unread), is("fs-metadata", "node", Owner::None));
+    let directory = file(F2FS_MAGIC, 3, 0o040755);
+    assert_eq!(what(&write(0), &directory), is("fs-metadata", "directory", Owner::Inode));
+}
+
+#[test]
+fn f2fs_areas_come_from_the_layout() {
+    let symbols = Symbols::parse(KALLSYMS.as_bytes()).unwrap();
+    let layout = Layout::of_areas(&[(4096, 4096, "checkpoint"), (8192, 4096, "nat")]);
+    let meta = |file_offset_bytes| Run { file_offset_bytes, ..file(F2FS_MAGIC, 2, REGULAR) };
+    let checkpoint = classify(&write(0), &meta(4096), &symbols, &layout);
+    assert_eq!(checkpoint, Class::new(BlockType::FsJournal, "checkpoint"));
+    let nat = classify(&write(0), &meta(8192), &symbols, &layout);
+    assert_eq!(nat, Class::new(BlockType::FsMetadata, "nat"));
+}
+
+#[test]
+fn nilfs2_puts_every_kind_in_one_log() {
+    let summary = Run { content: NILFS_SUMMARY_MAGIC, ..of_device() };
+    assert_eq!(what(&write(10), &summary), is("fs-journal", "segment-summary", Owner::None));
+    assert_eq!(what(&write(10), &of_device()), is("fs-journal", "super-root", Owner::None));
+    for (inode, name) in [(3, "dat"), (4, "cpfile"), (5, "sufile"), (6, "ifile")] {
+        let table = file(NILFS_MAGIC, inode, REGULAR);
+        assert_eq!(what(&write(10), &table), is("fs-metadata", name, Owner::None));
+    }
+    let nodes = Run { operations: 11, ..file(NILFS_MAGIC, 12, REGULAR) };
+    assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", Owner::Number(12)));
+}
+
+#[test]
+fn swap_and_raw_devices_have_no_file() {
+    assert_eq!(what(&write(12), &no_pages_of_anybody()), is("swap", "", Owner::None));
+    let node = Run { flags: records::RUN_UNMAPPED, ..file(0x0102_1994, 9, MODE_BLOCK_DEVICE) };
+    assert_eq!(what(&write(0), &node), is("data", "raw-device", Owner::None));
+}
+
+#[test]
+fn what_no_rule_knows_is_unknown() {
+    assert_eq!(what(&write(0), &Run::default()), is("unknown", "", Owner::None));
+    assert_eq!(what(&write(0), &no_pages_of_anybody()), is("unknown", "", Owner::None));
+    let odd = Bio { flags: 13, ..write(0) };
+    assert_eq!(what(&odd, &file(EXT4, 12, REGULAR)), is("unknown", "", Owner::None));
+}
+
+#[test]
+fn what_a_layer_above_made_of_it_is_unknown_whose_ever_the_pages_are() {
+    for end_io in [0xd, 0xe] {
+        for run in [file(EXT4, 12, REGULAR), of_device()] {
+            assert_eq!(what(&write(end_io), &run), is("unknown", "", Owner::None));
+        }
+    }
+}
+
+#[test]
+fn what_a_strange_filesystem_reads_within_a_call_is_unknown() {
+    let flags = records::RUN_UNMAPPED;
+    let run = Run { flags, ..file(0x7371_7368, 12, REGULAR) };
+    let read = |holder: &str| Bio { flags: 0, holder: holder.to_owned(), ..write(6) };
+    assert_eq!(what(&read("squashfs"), &run), is("unknown", "", Owner::None));
+    assert_eq!(what(&read("btrfs"), &run), is("data", "", Owner::Inode));
+}

@@ -1,0 +1,341 @@
+//! Life stories of files. Reads path, run and sync records in order; produces one row, with all its
+//! paths, per (s_dev, inode, generation). The generation is needed because ext4 and F2FS reuse an
+//! inode number at once.
+//!
+//! A file gets its number when block I/O or a sync call on a traced filesystem refers to it. To
+//! bound memory, the files that were idle longest can be dropped. A dropped file that appears again
+//! gets a new row.
+
+pub mod file_kind;
+mod glob;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::device::number;
+use crate::tables::rows;
+use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
+use crate::tracer::records::{Path, Run, Sync};
+use file_kind::FileKinds;
+
+/// Distinguishes a file from every other that was ever on a mounted filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// s_dev of the filesystem.
+    pub filesystem: u32,
+    pub inode: u64,
+    pub generation: u32,
+}
+
+/// What a call that changed names did to a file that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// It has this path now.
+    Path(Key, String),
+    /// One name less.
+    Unlinked(Key),
+    /// One more.
+    Linked(Key),
+}
+
+/// Rows of files with consecutive numbers, which are written together.
+pub const PART_ROWS: i64 = 4096;
+
+/// Names that are kept of a file: the first one and the last of the others.
+const NAMES_KEPT: usize = 64;
+
+#[derive(Debug, Default)]
+struct Story {
+    /// file_id of the tables; none yet for a file that is known only by name.
+    number: Option<i64>,
+    /// A sync call named it.
+    synced: bool,
+    paths: Vec<Named>,
+    directory: bool,
+    /// Its number of names: as the kernel last reported, plus the effects of calls since.
+    links: u32,
+    unlinked: bool,
+    first_seen_ns: u64,
+    last_seen_ns: u64,
+    size_bytes: u64,
+}
+
+impl Story {
+    fn set_links(&mut self, links: u32) {
+        self.links = links;
+        self.unlinked = links == 0;
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    path: String,
+    from_ns: u64,
+    /// Names between the one before and this that are not kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// All known files; those in the tables are numbered in order of first sight.
+#[derive(Debug, Default)]
+pub struct Files {
+    stories: BTreeMap<Key, Story>,
+    /// Keys by number, of those that were not let go.
+    keys: BTreeMap<i64, Key>,
+    next_number: i64,
+    /// Every path of a rollback journal or a WAL that was seen: it shows which file is a database.
+    companions: BTreeSet<String>,
+    kinds: Rc<FileKinds>,
+    forgotten: u64,
+    /// Numbers of the parts, of `PART_ROWS` each, that changed since `take_changed`.
+    changed: BTreeSet<i64>,
+    all_changed: bool,
+}
+
+impl Files {
+    /// No file yet; `kinds` will give their kinds.
+    pub fn with_kinds(kinds: Rc<FileKinds>) -> Self {
+        Files { kinds, ..Self::default() }
+    }
+
+    /// The kernel reported the file's name, links and size.
+    pub fn see_path(&mut self, path: &Path) {
+        let is_known = self.stories.get(&path_key(path)).is_some_and(|it| !it.paths.is_empty());
+        self.forgotten += u64::from(path.first && is_known);
+        let story = self.story(path_key(path), path.time_ns);
+        story.directory = path.mode & MODE_TYPE == MODE_DIRECTORY;
+        story.set_links(path.links);
+        story.size_bytes = path.size_bytes;
+        self.note_change(path_key(path));
+        self.see_name(path_key(path), &path.path, path.time_ns);
+    }
+
+    /// A call changed a name of the file; ignored if the file is unknown.
+    pub fn see_effect(&mut self, effect: &Effect, time_ns: u64) {
+        let (Effect::Path(key, _) | Effect::Unlinked(key) | Effect::Linked(key)) = effect;
+        self.note_change(*key);
+        let Some(story) = self.stories.get_mut(key) else { return };
+        story.last_seen_ns = story.last_seen_ns.max(time_ns);
+        match effect {
+            Effect::Path(key, path) => self.see_name(*key, path, time_ns),
+            // A directory has one name, and one link more for each that is in it.
+            Effect::Unlinked(_) if story.directory => story.set_links(0),
+            Effect::Unlinked(_) => story.set_links(story.links.saturating_sub(1)),
+            Effect::Linked(_) => story.set_links(story.links + 1),
+        }
+    }
+
+    fn see_name(&mut self, key: Key, path: &str, from_ns: u64) {
+        let Some(story) = self.stories.get_mut(&key) else { return };
+        let known = story.paths.last().map(|named| named.path.as_str());
+        if !path.is_empty() && known != Some(path) {
+            story.paths.push(Named { path: path.to_owned(), from_ns, left_out: 0 });
+            if story.paths.len() > NAMES_KEPT {
+                let left_out = story.paths.remove(1).left_out + 1;
+                story.paths[1].left_out += left_out;
+            }
+            if self.kinds.is_companion(path) && self.companions.insert(path.to_owned()) {
+                // It determines the kind of another file, wherever that is.
+                self.all_changed = true;
+            }
+        }
+    }
+
+    /// A page run whose inode is a file's or a directory's: it is one of the tables.
+    pub fn see_run(&mut self, run: &Run, time_ns: u64) {
+        let story = self.story(run_key(run), time_ns);
+        story.directory = run.mode & MODE_TYPE == MODE_DIRECTORY;
+        story.set_links(run.links);
+        story.size_bytes = run.size_bytes;
+        self.number(run_key(run));
+        self.note_change(run_key(run));
+    }
+
+    /// A sync call named the file: it is one of the tables if its filesystem is traced.
+    pub fn see_sync(&mut self, sync: &Sync, traced: bool) {
+        self.story(sync_key(sync), sync.time_ns).synced = true;
+        if traced {
+            self.number(sync_key(sync));
+        }
+        self.note_change(sync_key(sync));
+    }
+
+    /// A filesystem turned out to be on a traced disk: so are the files synced on it.
+    pub fn see_filesystem(&mut self, filesystem: u32) {
+        let first = Key { filesystem, inode: 0, generation: 0 };
+        let last = Key { filesystem, inode: u64::MAX, generation: u32::MAX };
+        let synced = self.stories.range(first..=last).filter(|(_, story)| story.synced);
+        let keys: Vec<Key> = synced.map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| self.number(key));
+    }
+
+    /// The file's number, as file_id in the tables; None for one that is in none.
+    pub fn id(&self, key: Key) -> Option<i64> {
+        self.stories.get(&key)?.number
+    }
+
+    /// The file that had an inode number at some time, where the generation is not known: the
+    /// latest that was seen by then, or else the first one seen later.
+    pub fn id_by_number(&self, filesystem: u32, inode: u64, time_ns: u64) -> Option<i64> {
+        let first = Key { filesystem, inode, generation: 0 };
+        let last = Key { filesystem, inode, generation: u32::MAX };
+        let lives = self.stories.range(first..=last).map(|(_, story)| story);
+        let lives = lives.filter(|story| story.number.is_some());
+        let seen = |story: &&Story| story.first_seen_ns;
+        let (before, after): (Vec<_>, Vec<_>) = lives.partition(|life| seen(life) <= time_ns);
+        before.into_iter().max_by_key(seen).or(after.into_iter().min_by_key(seen))?.number
+    }
+
+    /// The kind of a file of the tables.
+    pub fn kind(&self, number: i64) -> &'static str {
+        let story = self.keys.get(&number).and_then(|key| self.stories.get(key));
+        story.map_or(file_kind::NONE, |story| self.kind_of(story))
+    }
+
+    /// The path of a file of the tables, as last known.
+    pub fn path(&self, number: i64) -> &str {
+        self.keys.get(&number).and_then(|key| self.stories.get(key)).map_or("", last_path)
+    }
+
+    /// Kind and path of any known file, as of last sight.
+    pub fn kind_and_path(&self, key: Key) -> (&'static str, &str) {
+        let story = self.stories.get(&key);
+        story.map_or((file_kind::OTHER, ""), |story| (self.kind_of(story), last_path(story)))
+    }
+
+    /// The path of any known file, as of last sight.
+    pub fn path_of(&self, key: Key) -> &str {
+        self.stories.get(&key).map_or("", last_path)
+    }
+
+    /// Files whose names the kernel's side reported as new although they were not.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Files that are kept, in the tables or not.
+    pub fn kept(&self) -> usize {
+        self.stories.len()
+    }
+
+    /// The rows of the table files, in order of their numbers.
+    pub fn rows(&self) -> Vec<rows::File> {
+        let row = |(number, key)| row(number, key, &self.stories[key], self);
+        self.keys.iter().map(row).collect()
+    }
+
+    /// The parts of the table, by number, in which a row is another than when this was asked last:
+    /// all rows of each, which may be none any more.
+    pub fn take_changed(&mut self) -> Vec<(i64, Vec<rows::File>)> {
+        let mut changed = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.all_changed) {
+            changed.extend(self.keys.keys().map(|number| number / PART_ROWS));
+        }
+        let part = |part: i64| {
+            let numbers = part * PART_ROWS..(part + 1) * PART_ROWS;
+            let row = |(number, key)| row(number, key, &self.stories[key], self);
+            (part, self.keys.range(numbers).map(row).collect())
+        };
+        changed.into_iter().map(part).collect()
+    }
+
+    /// Drops the half that was idle longest; returns the rows of those in the tables.
+    pub fn let_go(&mut self) -> Vec<rows::File> {
+        let mut times: Vec<u64> = self.stories.values().map(|story| story.last_seen_ns).collect();
+        let middle = times.len() / 2;
+        if times.is_empty() {
+            return Vec::new();
+        }
+        let limit_ns = *times.select_nth_unstable(middle).1;
+        let old = |story: &Story| story.last_seen_ns < limit_ns;
+        let gone: Vec<Key> =
+            self.stories.iter().filter(|(_, story)| old(story)).map(|(key, _)| *key).collect();
+        let mut rows = Vec::new();
+        for key in gone {
+            if let Some(number) = self.stories[&key].number {
+                rows.push(row(&number, &key, &self.stories[&key], self));
+                self.keys.remove(&number);
+                self.changed.insert(number / PART_ROWS);
+            }
+            self.stories.remove(&key);
+        }
+        rows.sort_by_key(|row| row.file_id);
+        let named: BTreeSet<&str> = self.stories.values().map(last_path).collect();
+        self.companions.retain(|path| named.contains(path.as_str()));
+        rows
+    }
+
+    fn kind_of(&self, story: &Story) -> &'static str {
+        match story.directory {
+            true => file_kind::DIRECTORY,
+            false => self.kinds.of(last_path(story), &self.companions),
+        }
+    }
+
+    fn note_change(&mut self, key: Key) {
+        let number = self.stories.get(&key).and_then(|story| story.number);
+        self.changed.extend(number.map(|number| number / PART_ROWS));
+    }
+
+    fn number(&mut self, key: Key) {
+        let Some(story) = self.stories.get_mut(&key) else { return };
+        if story.number.is_none() {
+            story.number = Some(self.next_number);
+            self.keys.insert(self.next_number, key);
+            self.changed.insert(self.next_number / PART_ROWS);
+            self.next_number += 1;
+        }
+    }
+
+    fn story(&mut self, key: Key, time_ns: u64) -> &mut Story {
+        let fresh = || Story { first_seen_ns: time_ns, ..Story::default() };
+        let story = self.stories.entry(key).or_insert_with(fresh);
+        story.last_seen_ns = story.last_seen_ns.max(time_ns);
+        story
+    }
+}
+
+/// The key of the file that a path record names.
+pub fn path_key(path: &Path) -> Key {
+    Key { filesystem: path.filesystem, inode: path.inode, generation: path.generation }
+}
+
+/// The key of the file whose pages a run holds.
+pub fn run_key(run: &Run) -> Key {
+    Key { filesystem: run.filesystem, inode: run.inode, generation: run.generation }
+}
+
+/// The key of the file that a sync call is about.
+pub fn sync_key(sync: &Sync) -> Key {
+    Key { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
+}
+
+fn last_path(story: &Story) -> &str {
+    story.paths.last().map_or("", |named| &named.path)
+}
+
+fn row(number: &i64, key: &Key, story: &Story, files: &Files) -> rows::File {
+    rows::File {
+        file_id: *number,
+        device: number::text(key.filesystem),
+        inode: key.inode as i64,
+        generation: i64::from(key.generation),
+        path: last_path(story).to_owned(),
+        path_history: serde_json::to_string(&story.paths).expect("strings and numbers are JSON"),
+        file_kind: files.kind_of(story).to_owned(),
+        first_seen_ns: story.first_seen_ns as i64,
+        last_seen_ns: story.last_seen_ns as i64,
+        unlinked: story.unlinked,
+        size_bytes: story.size_bytes as i64,
+    }
+}
+
+#[cfg(test)]
+#[path = "files_test.rs"]
+mod tests;

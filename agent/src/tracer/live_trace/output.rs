@@ -1,0 +1,121 @@
+//! The tables of a live trace, written as they come. From the first moment the folder is a complete
+//! capture that is marked incomplete; it stays one if the tracer is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use crate::errors::WrongUse;
+use crate::tables::rows::{Counter, File, PageRun, Request, Transaction};
+use crate::tables::segments::Segments;
+use crate::tables::write::Entry;
+use crate::tracer::{Finished, Gaps};
+
+/// In `requests`, for all of a live tracing: it has no parts.
+pub const PHASE: &str = "trace";
+
+/// The folder, and what the manifest says of the tracing whatever becomes of it.
+pub struct Output {
+    segments: Segments,
+    directory: PathBuf,
+    facts: Vec<(&'static str, Value)>,
+}
+
+impl Output {
+    /// Makes the folder, and in it a capture of nothing.
+    ///
+    /// # Errors
+    /// If something is there already, or it cannot be written.
+    pub fn create(directory: &Path, facts: Vec<(&'static str, Value)>) -> anyhow::Result<Self> {
+        let name = || directory.display().to_string();
+        fs::create_dir_all(directory).with_context(name)?;
+        if fs::read_dir(directory).with_context(name)?.next().is_some() {
+            let message = format!("{}: not empty; name a new folder", directory.display());
+            return Err(WrongUse(message).into());
+        }
+        let segments = Segments::new(directory);
+        segments.replace::<Request>(&[])?;
+        segments.replace::<PageRun>(&[])?;
+        segments.replace::<File>(&[])?;
+        segments.replace::<Transaction>(&[])?;
+        segments.replace::<Counter>(&[])?;
+        let output = Output { segments, directory: directory.to_owned(), facts };
+        output.manifest(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
+        Ok(output)
+    }
+
+    /// Where the tables are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Takes the folder away again: nothing was traced.
+    pub fn abandon(self) {
+        // It was empty when we got it. That it stays behind would hide the error that comes next.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+
+    /// Adds a round of rows: `gone` are files that are heard of no more, `changed` the parts of the
+    /// table of the others that are not as they were. Requests come last, so that what they refer
+    /// to is there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn add(
+        &mut self,
+        rows: &mut Finished,
+        gone: &[File],
+        changed: &[(i64, Vec<File>)],
+    ) -> anyhow::Result<()> {
+        for request in &mut rows.requests {
+            request.phase = PHASE.to_owned();
+        }
+        self.segments.append(&rows.page_runs)?;
+        self.segments.append(gone)?;
+        for (part, files) in changed {
+            self.segments.replace_part(*part, files)?;
+        }
+        self.segments.append(&rows.requests)?;
+        self.segments.begin_round();
+        Ok(())
+    }
+
+    /// Writes what the disks counted.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn counters(&self, counters: &[Counter]) -> anyhow::Result<()> {
+        Ok(self.segments.replace(counters)?)
+    }
+
+    /// Says how the tracing ended; without `reasons` it is complete.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn manifest(&self, lost: u64, gaps: &Gaps, reasons: &[String]) -> anyhow::Result<()> {
+        let end = [
+            ("lost_events", json!(lost)),
+            ("skipped_runs", json!(gaps.skipped_runs)),
+            ("unattributed_bytes", json!(gaps.unattributed_bytes)),
+            ("edge_requests", json!(gaps.edge_requests)),
+            ("untimed_requests", json!(gaps.untimed_requests)),
+            ("unmatched_names", json!(gaps.unmatched_names)),
+            ("dropped_changes", json!(gaps.dropped_changes)),
+            ("forgotten_files", json!(gaps.forgotten_files)),
+            ("incomplete", json!(!reasons.is_empty())),
+            ("incomplete_reasons", json!(reasons)),
+        ];
+        let all = self.facts.iter().cloned().chain(end);
+        let entry =
+            |(key, value): (&str, Value)| Entry { key: key.into(), value: value.to_string() };
+        let entries: Vec<Entry> = all.map(entry).collect();
+        Ok(self.segments.replace(&entries)?)
+    }
+
+    /// Adds what is only known at the end to what the manifest says.
+    pub fn note(&mut self, key: &'static str, value: Value) {
+        self.facts.push((key, value));
+    }
+}

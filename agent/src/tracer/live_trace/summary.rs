@@ -1,0 +1,242 @@
+//! What a live trace saw, in one table: requests and bytes by operation, block type and file. Reads
+//! finished rows as they come; keeps only sums.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::tracer::{Files, Finished, Gaps};
+
+/// Lines that are kept; the rest is one line.
+const LINES_KEPT: usize = 20_000;
+/// Lines that are printed.
+const LINES_SHOWN: usize = 40;
+const FURTHER: &str = "(further files)";
+
+/// What a line is about, as the tables spell it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    operation: String,
+    block_type: String,
+    subtype: String,
+    file_kind: String,
+    path: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    runs: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: u64) {
+        self.runs += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// The sums so far.
+#[derive(Debug, Default)]
+pub struct Summary {
+    lines: BTreeMap<Line, Sum>,
+    pub requests: u64,
+    /// Requests that the tracer itself submitted or waited for, and their bytes.
+    pub own_requests: u64,
+    pub own_bytes: u64,
+}
+
+impl Summary {
+    /// Adds rows; `own_pid` is the tracer's process.
+    pub fn add(&mut self, finished: &Finished, files: &Files, own_pid: i64) {
+        self.requests += finished.requests.len() as u64;
+        let mut own = BTreeSet::new();
+        let mut operations = BTreeMap::new();
+        // Few lines for many rows: words are compared before any is copied.
+        let mut lines = BTreeMap::<[&str; 5], Sum>::new();
+        for request in &finished.requests {
+            if request.submitter_pid == own_pid || request.asker_pid == Some(own_pid) {
+                own.insert(request.request_id);
+                self.own_requests += 1;
+                self.own_bytes += request.length_bytes as u64;
+            }
+            operations.insert(request.request_id, &*request.operation);
+            if request.block_type == "flush" {
+                lines.entry(["flush", "flush", "", "none", ""]).or_default().add(0);
+            }
+        }
+        for run in &finished.page_runs {
+            let path = match run.file_id {
+                _ if own.contains(&run.request_id) => "(the tracer's own)",
+                Some(id) => files.path(id),
+                None => "",
+            };
+            let operation = operations.get(&run.request_id).copied().unwrap_or_default();
+            let words = [operation, &run.block_type, &run.block_subtype, &run.file_kind, path];
+            lines.entry(words).or_default().add(run.length_bytes as u64);
+        }
+        lines.into_iter().for_each(|(words, sum)| self.line(words, sum));
+    }
+
+    fn line(&mut self, words: [&str; 5], more: Sum) {
+        let [operation, block_type, subtype, file_kind, path] = words.map(str::to_owned);
+        let mut line = Line { operation, block_type, subtype, file_kind, path };
+        if self.lines.len() >= LINES_KEPT && !self.lines.contains_key(&line) {
+            line.path = FURTHER.to_owned();
+        }
+        let sum = self.lines.entry(line).or_default();
+        sum.runs += more.runs;
+        sum.bytes += more.bytes;
+    }
+
+    /// Lines by bytes, the largest first.
+    fn sorted(&self) -> Vec<(&Line, Sum)> {
+        let mut lines: Vec<(&Line, Sum)> =
+            self.lines.iter().map(|(line, sum)| (line, *sum)).collect();
+        lines.sort_by_key(|(line, sum)| (std::cmp::Reverse(sum.bytes), *line));
+        lines
+    }
+
+    /// The table as it is printed, with what is missing below.
+    pub fn text(&self, lost_events: u64, gaps: &Gaps) -> String {
+        let mut text = String::new();
+        let mut put = |line: String| writeln!(text, "{}", line.trim_end()).expect("to memory");
+        put("operation type         subtype           kind         runs        bytes  file".into());
+        let lines = self.sorted();
+        for (line, sum) in lines.iter().take(LINES_SHOWN) {
+            let Line { operation, block_type, subtype, file_kind, path } = line;
+            let (Sum { runs, bytes }, path) = (sum, printable(path));
+            put(format!(
+                "{operation:9} {block_type:12} {subtype:17} {file_kind:10} {runs:6} {bytes:12}  \
+                 {path}"
+            ));
+        }
+        if let Some(further) = lines.get(LINES_SHOWN..).filter(|further| !further.is_empty()) {
+            let bytes: u64 = further.iter().map(|(_, sum)| sum.bytes).sum();
+            put(format!("... {} more lines, {bytes} bytes", further.len()));
+        }
+        put(format!(
+            "{} requests; the tracer's own: {} of them, {} bytes",
+            self.requests, self.own_requests, self.own_bytes
+        ));
+        put(format!(
+            "{lost_events} events lost ({} skipped by the kernel), {} bytes and {} flushes \
+             unattributed, {} bios unissued, {} requests incomplete, {} failed",
+            gaps.skipped_runs,
+            gaps.unattributed_bytes,
+            gaps.unattributed_flushes,
+            gaps.unissued_bios,
+            gaps.incomplete_requests,
+            gaps.failed_requests,
+        ));
+        if let Some(untimed) = gaps.untimed() {
+            put(format!("{untimed}: their complete_ns is empty"));
+        }
+        if gaps.edge_requests > 0 {
+            let count = gaps.edge_requests;
+            put(format!("{count} requests queued before the begin or after the end: left out"));
+        }
+        gaps.notes().into_iter().for_each(put);
+        text
+    }
+
+    /// The same for programs, every line of it.
+    pub fn json(&self, lost_events: u64, gaps: &Gaps) -> Value {
+        let row = |(line, sum): (&Line, Sum)| {
+            json!({
+                "operation": line.operation,
+                "block_type": line.block_type,
+                "block_subtype": line.subtype,
+                "file_kind": line.file_kind,
+                "file": line.path,
+                "runs": sum.runs,
+                "bytes": sum.bytes,
+            })
+        };
+        json!({
+            "rows": self.sorted().into_iter().map(row).collect::<Vec<_>>(),
+            "requests": self.requests,
+            "own_requests": self.own_requests,
+            "own_bytes": self.own_bytes,
+            "lost_events": lost_events,
+            "skipped_runs": gaps.skipped_runs,
+            "unattributed_bytes": gaps.unattributed_bytes,
+            "unattributed_flushes": gaps.unattributed_flushes,
+            "unissued_bios": gaps.unissued_bios,
+            "incomplete_requests": gaps.incomplete_requests,
+            "untimed_requests": gaps.untimed_requests,
+            "failed_requests": gaps.failed_requests,
+            "edge_requests": gaps.edge_requests,
+            "unmatched_names": gaps.unmatched_names,
+            "dropped_changes": gaps.dropped_changes,
+            "forgotten_files": gaps.forgotten_files,
+        })
+    }
+}
+
+/// A path for a terminal: whoever names a file could else command it (as jojlab/printable.py).
+pub fn printable(path: &str) -> String {
+    let shown = |c: char| match u32::from(c) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
+        0x7f..0xa0 => '\u{fffd}',
+        _ => c,
+    };
+    path.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::rows::{PageRun, Request};
+
+    fn finished(count: i64) -> Finished {
+        let mut finished = Finished::default();
+        for request_id in 0..count {
+            let pid = if request_id == 0 { 77 } else { 5 };
+            finished.requests.push(Request {
+                request_id,
+                operation: "write".into(),
+                block_type: "data".into(),
+                submitter_pid: pid,
+                length_bytes: 4096,
+                ..Request::default()
+            });
+            finished.page_runs.push(PageRun {
+                request_id,
+                length_bytes: 4096,
+                block_type: "data".into(),
+                block_subtype: format!("s{request_id}").into(),
+                ..PageRun::default()
+            });
+        }
+        finished
+    }
+
+    #[test]
+    fn the_tracers_own_is_counted_apart() {
+        let mut summary = Summary::default();
+        summary.add(&finished(2), &Files::default(), 77);
+        assert_eq!((summary.requests, summary.own_requests, summary.own_bytes), (2, 1, 4096));
+        let text = summary.text(3, &Gaps::default());
+        assert!(text.contains("(the tracer's own)") && text.contains("3 events lost"), "{text}");
+    }
+
+    #[test]
+    fn the_name_of_a_file_commands_no_terminal() {
+        let mut summary = Summary::default();
+        summary.line(["write", "data", "", "other", "/a\x1b]0;x\x07\n\u{9b}é"], Sum::default());
+        let text = summary.text(0, &Gaps::default());
+        assert!(text.contains("/a␛]0;x␇␊\u{fffd}é"), "{text}");
+    }
+
+    #[test]
+    fn memory_and_page_have_a_bound_and_bytes_are_kept() {
+        let mut summary = Summary::default();
+        summary.add(&finished(50), &Files::default(), 1);
+        assert!(summary.text(0, &Gaps::default()).contains("... 10 more lines, 40960 bytes"));
+        let bytes = |value: &Value| value["bytes"].as_u64().unwrap();
+        let json = summary.json(0, &Gaps::default());
+        assert_eq!(json["rows"].as_array().unwrap().iter().map(bytes).sum::<u64>(), 50 * 4096);
+    }
+}

@@ -1,0 +1,28 @@
+//! Block I/O of disks, with an owner for every byte: makes rows of requests, page_runs and files of
+//! what the BPF program of kernel/block sends (crate::bpf).
+//!
+//! Each room uses only those before it: records (decodes what it sends) -> files (names and kinds)
+//! -> classify (a page run's block type) -> surroundings (queries to the machine: mounts, tables on
+//! a device) -> causes (which call is served, and why) -> requests (joins bios to requests) ->
+//! totals (sums, including bios without records) -> capture (combines them) -> control (runs
+//! everything) -> live_trace (a trace of a running machine, from begin to end).
+
+mod capture;
+mod causes;
+mod classify;
+mod control;
+mod files;
+pub mod live_trace;
+mod records;
+mod requests;
+mod surroundings;
+mod totals;
+
+pub use capture::{Capture, Finished};
+pub use control::Tracer;
+pub use files::Files;
+pub use files::file_kind::FileKinds;
+pub use requests::gaps::Gaps;
+#[cfg(test)]
+pub use totals::Total;
+pub use totals::Totals;

@@ -1,0 +1,261 @@
+//! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
+//! ring, produces typed records; a record that is too short or of an unknown kind is an error.
+
+use super::fields::Fields;
+use crate::tracer::records::{Bio, Change, Name, Outcome, Path, Record, Request, Root, Run, Sync};
+
+/// Sizes that event.h asserts too.
+const BIO_BYTES: usize = 136;
+const RUN_BYTES: usize = 88;
+const PATH_BYTES: usize = 56;
+const SYNC_BYTES: usize = 72;
+const REQUEST_BYTES: usize = 56;
+const CHANGE_BYTES: usize = 48;
+const NAME_BYTES: usize = 72;
+
+const NO_CALL: u32 = u32::MAX;
+
+const NAME_TRUNCATED: u32 = 1;
+const NAME_SECOND: u32 = 2;
+const NAME_EXCHANGE: u32 = 4;
+const NAME_OVER: u32 = 8;
+const NAME_FAILED: u32 = 16;
+const NAME_ELSEWHERE: u32 = 32;
+const NAME_MOUNT_ROOT: u32 = 64;
+
+const PATH_NAMELESS: u32 = 1;
+const PATH_TRUNCATED: u32 = 2;
+const PATH_FIRST: u32 = 4;
+
+/// Why bytes are no record.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum DecodeError {
+    #[error("a record of kind {kind} has {actual} bytes where {expected} are needed")]
+    Short { kind: u32, actual: usize, expected: usize },
+    #[error("a record is of the unknown kind {0}")]
+    UnknownKind(u32),
+}
+
+/// Decodes one record as it left the ring.
+///
+/// # Errors
+/// If it is shorter than its kind needs, or of no kind of event.h.
+pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
+    if bytes.len() < 4 {
+        return Err(DecodeError::Short { kind: 0, actual: bytes.len(), expected: 4 });
+    }
+    let mut fields = Fields::new(bytes);
+    let kind = fields.u32();
+    let expected = match kind {
+        1 => BIO_BYTES,
+        2 => RUN_BYTES,
+        3 => PATH_BYTES,
+        4 | 5 => SYNC_BYTES,
+        6 | 7 | 10 => REQUEST_BYTES,
+        8 => CHANGE_BYTES,
+        9 => NAME_BYTES,
+        _ => return Err(DecodeError::UnknownKind(kind)),
+    };
+    if bytes.len() < expected {
+        return Err(DecodeError::Short { kind, actual: bytes.len(), expected });
+    }
+    Ok(match kind {
+        1 => decode_bio(fields)?,
+        2 => Record::Run(decode_run(fields)),
+        3 => Record::Path(decode_path(fields)?),
+        4 => Record::SyncBegin(decode_sync(fields)),
+        5 => Record::SyncEnd(decode_sync(fields)),
+        6 => Record::Issue(decode_request(fields)),
+        7 => Record::Complete(decode_request(fields)),
+        8 => Record::Change(decode_change(fields)),
+        9 => Record::Name(decode_name(fields)?),
+        _ => Record::BioEnd(decode_request(fields)),
+    })
+}
+
+// The fields of a struct literal are evaluated in the order written, which here is event.h's.
+
+fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
+    let mut bio = Bio {
+        device: fields.u32(),
+        time_ns: fields.u64(),
+        serial: fields.u64(),
+        sector: fields.u64(),
+        length_bytes: fields.u32(),
+        flags: fields.u32(),
+        end_io: fields.u64(),
+        buffer_end_io: fields.u64(),
+        partition_sector: fields.u64(),
+        partition_device: fields.u32(),
+        journal_block_type: fields.u8(),
+        kernel_thread: fields.u8() != 0,
+        ..Bio::default()
+    };
+    let has_run = fields.u8() != 0;
+    fields.skip(1);
+    bio.pid = fields.u32();
+    bio.tid = fields.u32();
+    bio.comm = fields.text(16);
+    bio.buffer_type = fields.text(16);
+    bio.call = Some(fields.u32()).filter(|&call| call != NO_CALL);
+    bio.call_flags = fields.u32();
+    bio.holder = fields.text(8);
+    bio.address = fields.u64();
+    let behind = fields.rest();
+    if has_run && behind.len() < RUN_BYTES {
+        let (actual, expected) = (BIO_BYTES + behind.len(), BIO_BYTES + RUN_BYTES);
+        return Err(DecodeError::Short { kind: 1, actual, expected });
+    }
+    let run = has_run.then(|| {
+        let mut fields = Fields::new(behind);
+        fields.skip(4);
+        decode_run(fields)
+    });
+    Ok(Record::Bio(bio, run))
+}
+
+fn decode_run(mut fields: Fields) -> Run {
+    Run {
+        flags: fields.u32(),
+        serial: fields.u64(),
+        offset_bytes: fields.u32(),
+        length_bytes: fields.u32(),
+        file_offset_bytes: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        magic: fields.u32(),
+        mode: fields.u32(),
+        links: fields.u32(),
+        content: fields.u32(),
+        operations: fields.u64(),
+        size_bytes: fields.u64(),
+        detail: fields.u64(),
+    }
+}
+
+fn decode_path(mut fields: Fields) -> Result<Path, DecodeError> {
+    let mut path = Path {
+        filesystem: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        mode: fields.u32(),
+        links: fields.u32(),
+        ..Path::default()
+    };
+    let flags = fields.u32();
+    path.size_bytes = fields.u64();
+    let names_bytes = fields.u32() as usize;
+    path.disk = fields.u32();
+    let names = fields.rest();
+    if names.len() < names_bytes {
+        let (actual, expected) = (PATH_BYTES + names.len(), PATH_BYTES + names_bytes);
+        return Err(DecodeError::Short { kind: 3, actual, expected });
+    }
+    path.first = flags & PATH_FIRST != 0;
+    if flags & PATH_NAMELESS == 0 {
+        path.path = join_names(&names[..names_bytes], flags & PATH_TRUNCATED != 0);
+    }
+    Ok(path)
+}
+
+fn decode_sync(mut fields: Fields) -> Sync {
+    Sync {
+        call: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        disk: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+        comm: fields.text(16),
+        flags: fields.u32(),
+        request: fields.u64(),
+    }
+}
+
+fn decode_change(mut fields: Fields) -> Change {
+    Change {
+        changes: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        disk: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+    }
+}
+
+fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
+    let mut name = Name {
+        call: fields.u32(),
+        time_ns: fields.u64(),
+        inode: fields.u64(),
+        generation: fields.u32(),
+        filesystem: fields.u32(),
+        pid: fields.u32(),
+        tid: fields.u32(),
+        ..Name::default()
+    };
+    let flags = fields.u32();
+    name.second = flags & NAME_SECOND != 0;
+    name.exchanges = flags & NAME_EXCHANGE != 0;
+    name.outcome = match flags & (NAME_OVER | NAME_FAILED) {
+        0 => None,
+        NAME_OVER => Some(Outcome::Done),
+        _ => Some(Outcome::Failed),
+    };
+    name.elsewhere = flags & NAME_ELSEWHERE != 0;
+    let name_bytes = fields.u32() as usize;
+    name.request = fields.u64();
+    let inode = fields.u64();
+    let (mount, namespace) = (fields.u32(), fields.u32());
+    name.root = Root { namespace, mount, inode, of_mount: flags & NAME_MOUNT_ROOT != 0 };
+    let rest = fields.rest();
+    if rest.len() < name_bytes {
+        let (actual, expected) = (NAME_BYTES + rest.len(), NAME_BYTES + name_bytes);
+        return Err(DecodeError::Short { kind: 9, actual, expected });
+    }
+    if flags & NAME_TRUNCATED == 0 {
+        let text = rest[..name_bytes].split(|&byte| byte == 0).next().unwrap_or_default();
+        name.name = String::from_utf8_lossy(text).into_owned();
+    }
+    Ok(name)
+}
+
+fn decode_request(mut fields: Fields) -> Request {
+    Request {
+        device: fields.u32(),
+        time_ns: fields.u64(),
+        request: fields.u64(),
+        sector: fields.u64(),
+        length_bytes: fields.u32(),
+        flags: fields.u32(),
+        bio_count: fields.u32(),
+        error: fields.u32(),
+        origin: fields.u64(),
+    }
+}
+
+/// Makes "/directory/name" of "name\0directory\0". A path too deep to be read whole begins "…/".
+fn join_names(names: &[u8], truncated: bool) -> String {
+    let mut path = String::new();
+    if truncated {
+        path.push('…');
+    }
+    if names.is_empty() {
+        path.push('/');
+    }
+    for name in names.split(|&byte| byte == 0).filter(|name| !name.is_empty()).rev() {
+        path.push('/');
+        path.push_str(&String::from_utf8_lossy(name));
+    }
+    path
+}
+
+#[cfg(test)]
+#[path = "decode_test.rs"]
+mod tests;

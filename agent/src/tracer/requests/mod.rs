@@ -1,0 +1,391 @@
+//! Joins bios and their runs to the requests the driver got, and requests to their completions.
+//! Reads records in ring order; produces drafts of the rows of requests and page_runs. Keeps only
+//! what is in progress, so it can run indefinitely.
+
+mod drafts;
+mod flush_askers;
+#[cfg(test)]
+mod flush_machine;
+pub mod gaps;
+mod pieces;
+mod queued_bio;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use crate::tables::rows;
+use crate::tracer::causes::Cause;
+use crate::tracer::classify::{BlockType, Class};
+use crate::tracer::files::file_kind;
+use crate::tracer::records::kernel::{
+    FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN,
+};
+use crate::tracer::records::{Bio, Request, Run};
+use drafts::{Draft, DraftRun};
+use flush_askers::FlushAskers;
+use gaps::Gaps;
+use pieces::{Part, Piece, Pieces};
+pub use queued_bio::operation_name;
+use queued_bio::{FLUSH, QueuedBio};
+
+/// A disk that is traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// The kernel's name of it.
+    pub name: String,
+    /// Its driver takes bios and makes no requests of them (device mapper, md, zram).
+    pub takes_bios: bool,
+}
+
+/// A bio that the driver has not got whole.
+struct Waiting {
+    queued: Rc<QueuedBio>,
+    left_sectors: u64,
+}
+
+struct OpenRequest {
+    request_id: i64,
+    sector: u64,
+    length_bytes: u32,
+    left_bytes: u64,
+    origin: u64,
+    device: u32,
+}
+
+/// A request that the driver has had for long: its address, and its number as a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    pub address: u64,
+    request_id: i64,
+}
+
+/// The join under way: what is queued, what the driver has, and the drafts made so far.
+#[derive(Default)]
+pub struct Joiner {
+    /// By their numbers.
+    disks: BTreeMap<u32, Disk>,
+    bios: BTreeMap<usize, Waiting>,
+    bios_seen: usize,
+    pieces: Pieces,
+    open: BTreeMap<u64, OpenRequest>,
+    flush_askers: FlushAskers,
+    drafts: VecDeque<Draft>,
+    /// Of the first draft.
+    first_id: i64,
+    /// Requests issued before this time may be of unseen bios, and are left out.
+    settled_ns: u64,
+    /// No new bio will be reported; requests of unknown bios are left out.
+    ending: bool,
+    gaps: Gaps,
+}
+
+impl Joiner {
+    /// Begins a join for disks by their numbers. What is issued up to `settled_ns` may have been
+    /// queued before the tracing began.
+    pub fn new(disks: BTreeMap<u32, Disk>, settled_ns: u64) -> Self {
+        Joiner { disks, settled_ns, ..Self::default() }
+    }
+
+    /// A bio entered the block layer, with what its runs are and the call it serves.
+    pub fn queue(&mut self, bio: Bio, runs: Vec<(Run, Class)>, cause: Cause) {
+        if self.takes_bios(bio.device) {
+            self.issue_bio(Rc::new(QueuedBio { bio, runs, cause }));
+            return;
+        }
+        let number = self.bios_seen;
+        self.bios_seen += 1;
+        let lane = (bio.device, bio.flags & OPERATION_MASK);
+        let mut left_sectors = 0;
+        for (index, (run, _)) in runs.iter().enumerate() {
+            let sectors = u64::from(run.length_bytes) / 512;
+            let sector = bio.sector + u64::from(run.offset_bytes) / 512;
+            let piece = Piece { bio: number, run: index, skipped_bytes: 0, sector, sectors };
+            self.pieces.add(lane, piece);
+            left_sectors += sectors;
+        }
+        let queued = Rc::new(QueuedBio { bio, runs, cause });
+        if queued.bio.flags & (FLAG_PREFLUSH | FLAG_FUA) != 0 {
+            self.flush_askers.ask(queued.clone());
+        }
+        if left_sectors > 0 {
+            self.bios.insert(number, Waiting { queued, left_sectors });
+        }
+    }
+
+    fn takes_bios(&self, device: u32) -> bool {
+        self.disks.get(&device).is_some_and(|disk| disk.takes_bios)
+    }
+
+    /// A driver that takes bios has got one: it counts as a request.
+    fn issue_bio(&mut self, queued: Rc<QueuedBio>) {
+        let request = queued.as_request();
+        let bios = vec![queued];
+        let mut row = self.new_row(&request, &bios);
+        let runs = bios[0].all_runs();
+        self.count_unknown(&runs);
+        if request.length_bytes > 0 {
+            row.sector = Some(request.sector as i64);
+        } else {
+            row.operation = FLUSH.into();
+            row.block_type = FLUSH.into();
+            row.file_kind = file_kind::NONE.into();
+        }
+        self.push(&request, row, runs, bios);
+    }
+
+    /// A bio ended that was in no request of its disk: it was the request, or failed before it got
+    /// into one. Others are parts of such bios, made further down.
+    pub fn end_bio(&mut self, end: &Request) {
+        if self.open.contains_key(&end.request) {
+            self.complete(&Request { length_bytes: u32::MAX, ..end.clone() });
+            return;
+        }
+        let waits = |waiting: &Waiting| waiting.queued.bio.address == end.request;
+        let found = self.bios.iter().find(|(_, waiting)| waits(waiting));
+        let Some(number) = found.map(|(number, _)| *number).filter(|_| end.error != 0) else {
+            return;
+        };
+        self.bios.remove(&number);
+        self.pieces.forget(number);
+        // Of an asynchronous call that shall not wait: it sends another bio when it can.
+        self.gaps.failed_requests += u64::from(end.error != STATUS_AGAIN);
+    }
+
+    /// The driver got a request: a row, unless it is one that was put back.
+    pub fn issue(&mut self, request: &Request) {
+        let again = self.open.get(&request.request).filter(|open| {
+            open.sector == request.sector
+                && open.length_bytes == request.length_bytes
+                && open.origin == request.origin
+        });
+        if let Some(open) = again
+            && let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize)
+        {
+            // The driver was busy and the request was put back: it counts once, from now.
+            draft.row.issue_ns = request.time_ns as i64;
+            return;
+        }
+        if request.flags & OPERATION_MASK == OPERATION_FLUSH {
+            self.issue_flush(request);
+            return;
+        }
+        let sectors = u64::from(request.length_bytes) / 512;
+        let operation = request.flags & OPERATION_MASK;
+        let parts = self.pieces.take((request.device, operation), request.sector, sectors);
+        if self.is_of_others(request) && !parts.iter().any(|part| matches!(part, Part::Known(_))) {
+            self.gaps.edge_requests += 1;
+            return;
+        }
+        let (bios, runs) = self.tie(&parts);
+        self.count_unknown(&runs);
+        let mut row = self.new_row(request, &bios);
+        row.sector = Some(request.sector as i64);
+        self.push(request, row, runs, bios);
+    }
+
+    /// A flush that the block layer made has no bio, and a kworker issues it.
+    fn issue_flush(&mut self, request: &Request) {
+        let asker = self.flush_askers.find(request.device, request.origin);
+        if asker.is_none() {
+            if self.is_of_others(request) {
+                self.gaps.edge_requests += 1;
+                return;
+            }
+            self.gaps.unattributed_flushes += 1;
+        }
+        let bios: Vec<Rc<QueuedBio>> = asker.into_iter().collect();
+        let mut row = self.new_row(request, &bios);
+        row.queue_ns = row.issue_ns;
+        row.length_bytes = 0;
+        row.block_type = FLUSH.into();
+        row.file_kind = file_kind::NONE.into();
+        self.push(request, row, Vec::new(), bios);
+    }
+
+    fn count_unknown(&mut self, runs: &[DraftRun]) {
+        let unknown = runs.iter().filter(|run| run.block_type == BlockType::Unknown);
+        self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
+    }
+
+    fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
+        rows::Request {
+            request_id: self.first_id + self.drafts.len() as i64,
+            device: self.name_of(request.device),
+            ..queued_bio::row(request, bios)
+        }
+    }
+
+    /// The kernel's name of a disk that is traced.
+    pub fn name_of(&self, device: u32) -> String {
+        self.disks.get(&device).map(|disk| disk.name.clone()).unwrap_or_default()
+    }
+
+    /// A request that may be of a bio queued before the tracing began, or after it ended.
+    fn is_of_others(&self, request: &Request) -> bool {
+        self.ending || request.time_ns < self.settled_ns
+    }
+
+    fn push(
+        &mut self,
+        request: &Request,
+        row: rows::Request,
+        runs: Vec<DraftRun>,
+        bios: Vec<Rc<QueuedBio>>,
+    ) {
+        let request_id = row.request_id;
+        let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
+        let asker_file = asker.and_then(|asker| asker.file);
+        let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
+        self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
+        let Request { device, sector, length_bytes, origin, .. } = *request;
+        let left_bytes = match request.flags & OPERATION_MASK {
+            OPERATION_FLUSH => 0,
+            _ => u64::from(length_bytes),
+        };
+        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, origin, device };
+        if let Some(done) = self.open.insert(request.request, open) {
+            // Its address was used again: the completion in between was not seen.
+            self.end_untimed(done.request_id);
+        }
+    }
+
+    /// The device was done with a request, or with a part of it.
+    pub fn complete(&mut self, request: &Request) {
+        // A request that waited for flushes completes once more at their end (block/blk-flush.c).
+        let Some(open) = self.open.get_mut(&request.request) else { return };
+        open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
+        if open.left_bytes > 0 && request.error == 0 {
+            return;
+        }
+        self.gaps.failed_requests += u64::from(request.error != 0);
+        let Some(open) = self.open.remove(&request.request) else { return };
+        if let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) {
+            draft.row.complete_ns = Some(request.time_ns as i64);
+            draft.done = true;
+        }
+    }
+
+    /// Requests that were issued before a time and are not complete, as far as was seen. None of a
+    /// driver that takes bios: those have no address of their own.
+    pub fn overdue(&self, before_ns: u64) -> Vec<Overdue> {
+        let is_late = |open: &OpenRequest| {
+            let draft = self.drafts.get((open.request_id - self.first_id) as usize);
+            draft.is_some_and(|draft| draft.row.issue_ns < before_ns as i64)
+        };
+        let late = self.open.iter().filter(|(_, it)| !self.takes_bios(it.device) && is_late(it));
+        late.map(|(&address, open)| Overdue { address, request_id: open.request_id }).collect()
+    }
+
+    /// The device is done with a request, as another witness says. Nothing where its completion
+    /// was seen meanwhile.
+    pub fn end_unseen(&mut self, overdue: Overdue) {
+        let Overdue { address, request_id } = overdue;
+        if self.open.get(&address).is_some_and(|open| open.request_id == request_id) {
+            self.open.remove(&address);
+            self.end_untimed(request_id);
+        }
+    }
+
+    /// Nothing is under way on a disk, as another witness says.
+    pub fn end_all_unseen(&mut self, device: u32) {
+        let mut of_disk = Vec::new();
+        self.open.retain(|_, open| {
+            let stays = open.device != device;
+            if !stays {
+                of_disk.push(open.request_id);
+            }
+            stays
+        });
+        of_disk.into_iter().for_each(|request_id| self.end_untimed(request_id));
+    }
+
+    /// The disks that have requests under way, as far as was seen.
+    pub fn busy_disks(&self) -> BTreeSet<u32> {
+        self.open.values().map(|open| open.device).collect()
+    }
+
+    fn end_untimed(&mut self, request_id: i64) {
+        if let Some(draft) = self.drafts.get_mut((request_id - self.first_id) as usize) {
+            draft.done = true;
+            self.gaps.untimed_requests += 1;
+        }
+    }
+
+    /// No new bio will be reported: the trace is ending.
+    pub fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Every bio seen was issued, and every request is complete.
+    pub fn is_idle(&self) -> bool {
+        self.pieces.is_empty() && self.open.is_empty()
+    }
+
+    /// Requests that are kept.
+    pub fn kept(&self) -> usize {
+        self.drafts.len()
+    }
+
+    /// The drafts up to the first request that is under way. One that was issued before
+    /// `deadline_ns`, and bios queued before it, are not waited for any longer.
+    pub fn take(&mut self, deadline_ns: u64) -> Vec<Draft> {
+        self.forget_bios(deadline_ns);
+        let late = |draft: &Draft| draft.row.issue_ns < deadline_ns as i64;
+        let ready = self.drafts.iter().take_while(|draft| draft.done || late(draft)).count();
+        let taken: Vec<Draft> = self.drafts.drain(..ready).collect();
+        self.first_id += ready as i64;
+        let given_up = taken.iter().filter(|draft| !draft.done).count();
+        if given_up > 0 {
+            self.gaps.incomplete_requests += given_up as u64;
+            self.open.retain(|_, open| open.request_id >= self.first_id);
+        }
+        taken
+    }
+
+    fn forget_bios(&mut self, deadline_ns: u64) {
+        let late = |waiting: &Waiting| waiting.queued.bio.time_ns < deadline_ns;
+        let mut forgotten = None;
+        while let Some(first) = self.bios.first_entry().filter(|first| late(first.get())) {
+            forgotten = Some(*first.key());
+            first.remove();
+            self.gaps.unissued_bios += 1;
+        }
+        if let Some(last) = forgotten {
+            self.pieces.forget_before(last + 1);
+        }
+    }
+
+    /// What was seen and not tied up, so far.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
+    /// The bios of a request's parts in order of sectors, and its page runs.
+    fn tie(&mut self, parts: &[Part]) -> (Vec<Rc<QueuedBio>>, Vec<DraftRun>) {
+        let (mut bios, mut runs) = (Vec::<Rc<QueuedBio>>::new(), Vec::new());
+        for part in parts {
+            let piece = match part {
+                Part::Known(piece) => piece,
+                Part::Unknown { sector, sectors } => {
+                    DraftRun::unknown(*sector, *sectors).push_onto(&mut runs);
+                    continue;
+                }
+            };
+            let waiting = self.bios.get_mut(&piece.bio).expect("a piece's bio waits");
+            let queued = waiting.queued.clone();
+            waiting.left_sectors -= piece.sectors;
+            if waiting.left_sectors == 0 {
+                self.bios.remove(&piece.bio);
+            }
+            queued.run_of(piece).push_onto(&mut runs);
+            if !bios.iter().any(|bio| Rc::ptr_eq(bio, &queued)) {
+                bios.push(queued);
+            }
+        }
+        (bios, runs)
+    }
+}
+
+#[cfg(test)]
+#[path = "unseen_test.rs"]
+mod unseen_test;

@@ -1,0 +1,138 @@
+//! A queued bio with all that is known of it. Gives the parts of the request that it becomes: the
+//! row of requests, and the page runs.
+
+use std::rc::Rc;
+
+use super::drafts::{DraftRun, Home, Subject};
+use super::pieces::Piece;
+use crate::tables::rows;
+use crate::tracer::causes::Cause;
+use crate::tracer::causes::calls;
+use crate::tracer::classify::Class;
+use crate::tracer::classify::layout::Inodes;
+use crate::tracer::records::kernel::{
+    FLAG_FUA, FLAG_IDLE, FLAG_META, FLAG_PREFLUSH, FLAG_PRIO, FLAG_READAHEAD, FLAG_SYNC,
+    OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
+    OPERATION_WRITE, OPERATION_WRITE_ZEROES,
+};
+use crate::tracer::records::{Bio, Request, Run};
+
+/// The operation, and the block type, of what carries no bytes.
+pub const FLUSH: &str = "flush";
+
+/// MERGED_BIOS_LIMIT of kernel/block/requests.bpf.h.
+const BIOS_COUNTED: u32 = 1024;
+
+/// A bio with its runs, and why it is there.
+pub struct QueuedBio {
+    pub bio: Bio,
+    pub runs: Vec<(Run, Class)>,
+    pub cause: Cause,
+}
+
+impl QueuedBio {
+    /// The request that it is to a driver that takes bios.
+    pub fn as_request(&self) -> Request {
+        let Bio { device, time_ns, address, sector, length_bytes, flags, .. } = self.bio;
+        let place = Request { device, time_ns, sector, length_bytes, flags, ..Request::default() };
+        Request { request: address, bio_count: 1, ..place }
+    }
+
+    /// All that it carries.
+    pub fn all_runs(&self) -> Vec<DraftRun> {
+        let mut runs = Vec::new();
+        for (index, (run, _)) in self.runs.iter().enumerate() {
+            let sector = self.bio.sector + u64::from(run.offset_bytes) / 512;
+            let sectors = u64::from(run.length_bytes) / 512;
+            let piece = Piece { bio: 0, run: index, skipped_bytes: 0, sector, sectors };
+            self.run_of(&piece).push_onto(&mut runs);
+        }
+        runs
+    }
+
+    /// What a piece of it carries.
+    pub fn run_of(&self, piece: &Piece) -> DraftRun {
+        let (run, class) = &self.runs[piece.run];
+        let offset = (run.file_offset_bytes + piece.skipped_bytes) as i64;
+        let home = class
+            .home_bytes
+            .map(|bytes| (self.bio.partition_sector + (bytes + piece.skipped_bytes) / 512) as i64);
+        DraftRun {
+            sector: piece.sector,
+            length_bytes: piece.sectors * 512,
+            block_type: class.block_type,
+            subtype: class.subtype.clone(),
+            subject: Subject::of(run, class),
+            file_offset_bytes: class.has_offset.then_some(offset),
+            home_sector: home,
+            home: home_of(class, piece),
+            time_ns: self.bio.time_ns,
+        }
+    }
+}
+
+/// What lives at the home of a piece of a journal copy.
+fn home_of(class: &Class, piece: &Piece) -> Home {
+    let area = class.home_area;
+    class.home_inodes.map_or(Home { area, ..Home::default() }, |Inodes { first, bytes_each }| {
+        let first_inode = first + piece.skipped_bytes / bytes_each;
+        Home { area, first_inode, inodes: piece.sectors * 512 / bytes_each }
+    })
+}
+
+/// The row, as far as a request's flags and bios give it; number and device are left out.
+pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
+    let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
+    let none = Bio::default();
+    let first = bios.first().map_or(&none, |queued| &queued.bio);
+    let asker = bios.iter().find_map(|queued| queued.cause.asker.as_ref());
+    let any = |flag: u32| bios.iter().any(|queued| queued.bio.flags & flag != 0);
+    let has = |flag: u32| request.flags & flag != 0;
+    rows::Request {
+        queue_ns: queue_ns.unwrap_or(request.time_ns) as i64,
+        issue_ns: request.time_ns as i64,
+        length_bytes: i64::from(request.length_bytes),
+        operation: operation_name(request.flags & OPERATION_MASK).into(),
+        sync: has(FLAG_SYNC),
+        meta: has(FLAG_META),
+        prio: has(FLAG_PRIO),
+        fua: has(FLAG_FUA),
+        preflush: has(FLAG_PREFLUSH) || any(FLAG_PREFLUSH),
+        readahead: has(FLAG_READAHEAD),
+        idle: has(FLAG_IDLE),
+        bio_count: bio_count(request, bios.len()),
+        submitter_pid: i64::from(first.pid),
+        submitter_tid: i64::from(first.tid),
+        submitter_comm: first.comm.clone(),
+        submitter_call: first.call.map(calls::name),
+        asker_pid: asker.map(|asker| i64::from(asker.pid)),
+        asker_tid: asker.map(|asker| i64::from(asker.tid)),
+        asker_comm: asker.map(|asker| asker.comm.clone()),
+        asker_call: asker.map(|asker| asker.call.into()),
+        asker_begin_ns: asker.and_then(|asker| asker.begin_ns).map(|time_ns| time_ns as i64),
+        asker_count: asker.map_or(0, |asker| i64::from(asker.waiting)),
+        askers: asker.and_then(|asker| asker.all.clone()),
+        ..rows::Request::default()
+    }
+}
+
+/// Of a request's own list of bios. The kernel's side stops counting at a limit; those that were
+/// tied to the request are as many then, or fewer where bios were split before they were merged.
+fn bio_count(request: &Request, tied: usize) -> i64 {
+    match request.bio_count {
+        BIOS_COUNTED => i64::from(BIOS_COUNTED).max(tied as i64),
+        counted => i64::from(counted),
+    }
+}
+
+/// As schema/requests.toml spells it.
+pub fn operation_name(operation: u32) -> &'static str {
+    match operation {
+        OPERATION_READ => "read",
+        OPERATION_WRITE => "write",
+        OPERATION_FLUSH => FLUSH,
+        OPERATION_DISCARD | OPERATION_SECURE_ERASE => "discard",
+        OPERATION_WRITE_ZEROES => "zeroes",
+        _ => "other",
+    }
+}

@@ -1,0 +1,99 @@
+//! Unseen completions: what other witnesses say, and what is then reported as missing.
+
+use super::*;
+
+const DISK: u32 = 7 << 20;
+const MAPPED: u32 = 253 << 20;
+const WRITE: u32 = crate::tracer::records::kernel::OPERATION_WRITE;
+
+fn joiner() -> Joiner {
+    let disk = Disk { name: "loop0".to_owned(), takes_bios: false };
+    let mapped = Disk { name: "dm-0".to_owned(), takes_bios: true };
+    Joiner::new(BTreeMap::from([(DISK, disk), (MAPPED, mapped)]), 0)
+}
+
+/// A bio of a page.
+fn queue(joiner: &mut Joiner, device: u32, sector: u64) {
+    let place = Bio { device, sector, length_bytes: 4096, ..Bio::default() };
+    let bio = Bio { flags: WRITE, address: 0x100_0000 + sector, ..place };
+    let run = Run { length_bytes: 4096, ..Run::default() };
+    let class = crate::tracer::classify::classify(
+        &bio,
+        &Run { mode: 0o100_644, magic: 1, inode: 12, ..run.clone() },
+        &crate::bpf::symbols::Symbols::default(),
+        &crate::tracer::classify::layout::Layout::default(),
+    );
+    joiner.queue(bio, vec![(run, class)], Cause::default());
+}
+
+/// The request of that page; `origin` is when it was allocated.
+fn request(address: u64, sector: u64, origin: u64, time_ns: u64) -> Request {
+    let place = Request { request: address, sector, length_bytes: 4096, ..Request::default() };
+    Request { device: DISK, flags: WRITE, origin, time_ns, bio_count: 1, ..place }
+}
+
+fn times(drafts: &[Draft]) -> Vec<Option<i64>> {
+    drafts.iter().map(|draft| draft.row.complete_ns).collect()
+}
+
+#[test]
+fn an_address_that_is_used_again_says_that_the_request_before_is_complete() {
+    let mut joiner = joiner();
+    // The same page twice: only when it was allocated tells the second request from the first.
+    for (origin, time_ns) in [(500, 1000), (1500, 2000)] {
+        queue(&mut joiner, DISK, 8);
+        joiner.issue(&request(1, 8, origin, time_ns));
+    }
+    joiner.complete(&request(1, 8, 0, 3000));
+    assert_eq!(times(&joiner.take(0)), [None, Some(3000)]);
+    let gaps = Gaps { untimed_requests: 1, ..Gaps::default() };
+    assert_eq!((joiner.gaps(), joiner.is_idle()), (gaps, true));
+    assert_eq!(gaps.reasons(0), Vec::<String>::new());
+    assert!(gaps.untimed().is_some_and(|text| text.starts_with("1 requests completed")));
+}
+
+#[test]
+fn a_request_that_is_put_back_is_the_same_one() {
+    let mut joiner = joiner();
+    queue(&mut joiner, DISK, 8);
+    joiner.issue(&request(1, 8, 500, 1000));
+    joiner.issue(&request(1, 8, 500, 2000));
+    joiner.complete(&request(1, 8, 0, 3000));
+    let drafts = joiner.take(0);
+    assert_eq!((times(&drafts), drafts[0].row.issue_ns), (vec![Some(3000)], 2000));
+    assert_eq!(joiner.gaps(), Gaps::default());
+}
+
+#[test]
+fn a_request_that_the_kernel_says_is_free_is_complete_and_holds_up_no_row() {
+    let mut joiner = joiner();
+    for (address, sector, time_ns) in [(1, 8, 1000), (2, 16, 2000), (3, 24, 9000)] {
+        queue(&mut joiner, DISK, sector);
+        joiner.issue(&request(address, sector, 0, time_ns));
+    }
+    let overdue = joiner.overdue(9000);
+    assert_eq!(overdue.iter().map(|it| it.address).collect::<Vec<_>>(), [1, 2]);
+    // The second's completion comes while the kernel is asked.
+    joiner.complete(&request(2, 16, 0, 9500));
+    overdue.into_iter().for_each(|it| joiner.end_unseen(it));
+    assert_eq!(times(&joiner.take(0)), [None, Some(9500)]);
+    assert_eq!(joiner.gaps(), Gaps { untimed_requests: 1, ..Gaps::default() });
+    assert!(!joiner.is_idle());
+}
+
+#[test]
+fn a_disk_at_rest_is_done_with_its_requests_alone() {
+    let mut joiner = joiner();
+    queue(&mut joiner, MAPPED, 8);
+    queue(&mut joiner, DISK, 8);
+    joiner.issue(&request(1, 8, 0, 1000));
+    assert_eq!(joiner.overdue(u64::MAX >> 1).len(), 1, "a bio is asked about by its disk");
+    assert_eq!(joiner.busy_disks(), BTreeSet::from([DISK, MAPPED]));
+    joiner.end_all_unseen(MAPPED);
+    assert_eq!(joiner.busy_disks(), BTreeSet::from([DISK]));
+    // Of this one nobody says anything.
+    assert_eq!(times(&joiner.take(u64::MAX >> 1)), [None, None]);
+    let gaps = Gaps { untimed_requests: 1, incomplete_requests: 1, ..Gaps::default() };
+    assert_eq!(joiner.gaps(), gaps);
+    assert_eq!(gaps.reasons(0), ["1 requests were never seen to complete"]);
+}
