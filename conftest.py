@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 
 ROOT = Path(__file__).parent
 BY_THE_CLOCK = ("tests/live/", "bench/", "tests/guest/test_wall_clock.py")

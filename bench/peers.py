@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jojlab.experiment.fields import Value
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 from jojlab.live.agent import run_agent
 from jojlab.live.mobibench import read_flags
 from jojlab.live.options import live_settings

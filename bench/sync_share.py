@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from bench import peers
 from jojlab.experiment.fields import Value
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 
 _EVENTS = ",".join(
     f"syscalls:sys_{side}_{call}" for call in ("fsync", "fdatasync") for side in ("enter", "exit")

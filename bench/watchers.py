@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.bpf import Runs, empty_programs, runs_of
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 
 READY_SECONDS = 30.0
 

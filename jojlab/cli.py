@@ -36,9 +36,9 @@ from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
-from jojlab.errors import FINE, MACHINE_CANNOT, Asked, JojError, Signalled, signal_of
 from jojlab.field_options import GroupedCommand
-from jojlab.printable import printable
+from jojlab.foundation.errors import FINE, MACHINE_CANNOT, Asked, JojError, Signalled, signal_of
+from jojlab.foundation.printable import printable
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 

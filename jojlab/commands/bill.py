@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from jojlab.errors import MACHINE_CANNOT, UseError
 from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.field_options import keyword, option, parsed, set_signature
-from jojlab.printable import printable
+from jojlab.foundation.errors import MACHINE_CANNOT, UseError
+from jojlab.foundation.printable import printable
 
 EXAMPLES = """Print what one commit costs, by block type, file and cause.
 
@@ -39,7 +39,7 @@ def bill(
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import Experiment, apply
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.progress import Unwatched
 
     where = "joj bill"
@@ -67,8 +67,8 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
-    from jojlab.errors import FINE, INCOMPLETE
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
+    from jojlab.foundation.errors import FINE, INCOMPLETE
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
     from jojlab.report.words.text import clocks

@@ -23,7 +23,7 @@ def cache(
       joj cache
       joj cache --empty
     """
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
 
     store = Cache.default()
     left = [str(path) for path in store.empty()] if empty else []

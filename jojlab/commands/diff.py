@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import EXPECTATION_FAILED, FINE, INCOMPLETE
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE
 
 
 def diff(
@@ -29,7 +29,7 @@ def diff(
     """
     from jojlab.analysis.run.compare import compare, comparison_json
     from jojlab.analysis.run.summary import summarise
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.comparison import print_comparison
     from jojlab.report.terminal.console import terminal
     from jojlab.trace.kept import Kept

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import FINE, MACHINE_CANNOT
+from jojlab.foundation.errors import FINE, MACHINE_CANNOT
 
 
 def doctor(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 
 
 def export(

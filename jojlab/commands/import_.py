@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 
 
 def import_(

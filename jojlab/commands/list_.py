@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 
 Rows = list[dict[str, Any]]
 
@@ -71,7 +71,8 @@ def _word(value: object) -> str | int:
 
 
 def _experiments() -> Rows:
-    from jojlab.experiment.read import EXPERIMENTS, read
+    from jojlab.experiment.read import read
+    from jojlab.foundation.places import EXPERIMENTS
 
     rows = []
     for path in sorted(EXPERIMENTS.glob("*/experiment.toml")):
@@ -89,7 +90,8 @@ def _experiments() -> Rows:
 
 def _devices() -> Rows:
     from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
-    from jojlab.device.profile import DEVICES, read_profile
+    from jojlab.device.profile import read_profile
+    from jojlab.foundation.places import DEVICES
 
     found = [(profile.stem, read_profile(profile)) for profile in sorted(DEVICES.glob("*.toml"))]
     rows: Rows = [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import UseError
-from jojlab.printable import Shown
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.printable import Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE
+from jojlab.foundation.errors import FINE, INCOMPLETE
 
 
 def report(
@@ -29,7 +29,7 @@ def report(
     Exit code 4 if events were lost, bytes are unattributed, or a case failed.
     """
     from jojlab.analysis.run.summary import summarise
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.page.html import write_report
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, MACHINE_CANNOT, MachineError, Signalled, signal_of
+from jojlab.foundation.errors import (
+    FINE,
+    INCOMPLETE,
+    MACHINE_CANNOT,
+    MachineError,
+    Signalled,
+    signal_of,
+)
 
 if TYPE_CHECKING:
     from jojlab.trace.capture import Capture
@@ -60,7 +67,7 @@ def run(
     from jojlab.experiment.estimate import guests, in_words
     from jojlab.experiment.execute import Laboratory, Options, execute, plan
     from jojlab.experiment.read import find, read
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.progress import shown
 
     asked, profiles = plan(read(find(experiment), settings or ()))
@@ -110,7 +117,7 @@ def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | No
     import json
 
     from jojlab.analysis.run.summary import summarise, summary_json
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_summary

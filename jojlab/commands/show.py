@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, DataError, UseError
+from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
 
 if TYPE_CHECKING:
     from jojlab.analysis.run.summary import RunSummary
@@ -66,7 +66,7 @@ def show(
         {"--by": by, "--sort": sort, "--case": case, "--characterise": characterise},
         {"--csv": as_csv, "--json": as_json},
     )
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 

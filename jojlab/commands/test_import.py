@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.commands.import_ import import_
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
 

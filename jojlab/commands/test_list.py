@@ -8,10 +8,10 @@ import pytest
 
 from jojlab.analysis.figures.case_figures import FIGURES
 from jojlab.commands.list_ import list_
-from jojlab.device.profile import DEVICES, LIMITS
-from jojlab.errors import UseError
+from jojlab.device.profile import LIMITS
 from jojlab.experiment.fields import BY_NAME
-from jojlab.experiment.read import EXPERIMENTS
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import DEVICES, EXPERIMENTS
 
 
 def listed(capsys: pytest.CaptureFixture[str], what: str, of: str = "") -> list[dict[str, object]]:

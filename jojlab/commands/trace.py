@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 
 
 def trace(
@@ -70,7 +70,7 @@ def trace(
     The exit code is the command's; if that is 0 but the trace is incomplete, it is 4.
     """
     from jojlab.commands.run import free_folder
-    from jojlab.guest.image.ready import agent_path
+    from jojlab.foundation.places import agent_path
     from jojlab.trace.live_run import begin, close
 
     command = command or []

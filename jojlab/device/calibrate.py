@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.device.profile import Calibration, Profile
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 
 # The anchor is printed in two digits, and a measurement of one seed moves by as much.
 WITHIN = 0.005

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jojlab.device.profile import FIGURES
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
-from jojlab.guest.image.packages import need_tool, package_version, run_tool
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import FLASH
+from jojlab.foundation.tools import need_tool, package_version, run_tool
 
-SOURCE = Path(__file__).resolve().parents[2] / "kernel" / "flash"
 _FILES = ("figures/*.c", "model/*.c", "model/*.h")
 _COMPILE = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
@@ -51,15 +51,15 @@ def measure_model(
 
 def _program(cache: Cache) -> Path:
     """The compiled program, built once per source and compiler."""
-    files = sorted(path for pattern in _FILES for path in SOURCE.glob(pattern))
+    files = sorted(path for pattern in _FILES for path in FLASH.glob(pattern))
     if not files:
         raise MachineError(
-            f"no source of the flash model in {SOURCE}", "run joj from a whole checkout"
+            f"no source of the flash model in {FLASH}", "run joj from a whole checkout"
         )
     compiler = str(need_tool("gcc", "gcc"))
     digest = hashlib.sha256(package_version("gcc").encode())
     for path in files:
-        digest.update(f"{path.relative_to(SOURCE)}\0{path.stat().st_size}\0".encode())
+        digest.update(f"{path.relative_to(FLASH)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
 
     def build(out: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 
 BLOCK = 4096
 LARGE = 512 * 1024

@@ -14,9 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jojlab.errors import UseError
-
-DEVICES = Path(__file__).resolve().parents[2] / "devices"
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import DEVICES
 
 # Least and greatest value of each parameter, in the order of the module's own list
 # (kernel/flash/model/flash_config.h); a test compares the two.

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.calibrate import MOST_STEPS, fit, write_value
-from jojlab.device.profile import DEVICES, read_profile
-from jojlab.errors import UseError
+from jojlab.device.profile import read_profile
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import DEVICES
 
 GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()
 

@@ -1,9 +1,10 @@
 import pytest
 
 from jojlab.device.figures import measure_model
-from jojlab.device.profile import DEVICES, FIGURES, read_profile
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
+from jojlab.device.profile import FIGURES, read_profile
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import DEVICES
 
 WITHIN = 0.10
 

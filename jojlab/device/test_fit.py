@@ -8,7 +8,7 @@ from jojlab.device.fit import KNOBS, fit
 from jojlab.device.probe import Effort, Probe
 from jojlab.device.profile import read_profile
 from jojlab.device.write_profile import profile_text
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 
 QUICK = Effort(seconds=0.05, span_bytes=1 << 20)
 

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import DEVICES, LIMITS, read_profile
-from jojlab.errors import UseError
+from jojlab.device.profile import LIMITS, read_profile
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import DEVICES
 
 PROFILES = sorted(DEVICES.glob("*.toml"))
 GOOD = (DEVICES / "emmc-galaxy-s3.toml").read_text()

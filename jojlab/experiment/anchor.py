@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.device.profile import Profile
-from jojlab.errors import MachineError, UseError
 from jojlab.experiment.execute import Laboratory, Options, execute, plan
 from jojlab.experiment.fields import field_named
 from jojlab.experiment.read import Experiment
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.image.ready import ready_image
 from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.run_tables import open_tables

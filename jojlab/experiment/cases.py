@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jojlab.errors import UseError
 from jojlab.experiment.fields import BY_NAME, DEVICE_FIELDS, FIELDS, RECORDS, SQLITE, Value
 from jojlab.experiment.filesystems import impossible_filesystem
+from jojlab.foundation.errors import UseError
 
 # What O_DIRECT transfers at least, on a device of 512-byte logical blocks (open(2), NOTES). Btrfs
 # and F2FS take less, but through the page cache (Linux 6.1, check_direct_IO() of Btrfs,

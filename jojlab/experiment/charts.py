@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jojlab.errors import UseError
 from jojlab.experiment.fields import field_named, nearest
 from jojlab.experiment.published import check_figure, check_selector
+from jojlab.foundation.errors import UseError
 
 AXES = ("groups", "bars", "panels")
 KEYS = ("title", "figure", *AXES, "case")

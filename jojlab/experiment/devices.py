@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import Profile
-from jojlab.errors import UseError
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import NO_DEVICE, Value, device_values
 from jojlab.experiment.fields.device import OWNERS
 from jojlab.experiment.filesystems import SMALLEST_JOURNAL_BYTES, refuse_small_journal
 from jojlab.experiment.room import contents_bytes, refuse_small_device
+from jojlab.foundation.errors import UseError
 
 
 def by_wall_clock(cases: Sequence[Case]) -> bool:

@@ -16,13 +16,13 @@ from typing import Any, Protocol
 
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile, read_profile
-from jojlab.errors import DataError, JojError
 from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.devices import by_wall_clock, expected_bytes, profile_of, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.tries import failure, tried
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import DataError, JojError
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.runner import CASE_TIMEOUT_S, run_case

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jojlab.errors import UseError
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import field_named, nearest
+from jojlab.foundation.errors import UseError
 
 REQUIRED = ("source", "place", "figure")
 TEXTS = ("source", "place", "figure", "unit", "says", "note", "explanation", "quote")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import read_charts
 from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat, nearest
@@ -23,9 +22,8 @@ from jojlab.experiment.variants import (
     settle,
     workloads,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENTS = ROOT / "experiments"
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import EXPERIMENTS
 
 CASES = ("case", "matrix", "variant", "published", "chart")
 TOP_LEVEL = ("question", "seed", "seeds", "notes", *CASES, "part")

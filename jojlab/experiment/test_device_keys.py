@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
 from jojlab.experiment.execute import case_json, plan, shift_of
 from jojlab.experiment.fields import Value
 from jojlab.experiment.read import Experiment, read
+from jojlab.foundation.errors import UseError
 
 TEXT = 'question = "?"\n[matrix]\nfilesystem = ["ext4", "f2fs"]\n'
 PROFILE_NS = 1_122_526  # mapping_program_ns of emmc-galaxy-s3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jojlab.device.emulated import EMULATED
-from jojlab.errors import UseError
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.execute import case_json, plan
 from jojlab.experiment.fields import Value
 from jojlab.experiment.read import Experiment
+from jojlab.foundation.errors import UseError
 
 POLLED: dict[str, Value] = {
     "workload": "file-read",

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError, UseError
 from jojlab.experiment.estimate import guests, in_words
 from jojlab.experiment.execute import Laboratory, Options, Step, case_json, execute, plan
 from jojlab.experiment.read import Experiment
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.places import DEVICES
 from jojlab.guest.image.build import Image
 from jojlab.guest.qemu import Machine
 from jojlab.guest.runner import canonical, result_key
@@ -194,7 +195,7 @@ def test_a_run_folder_that_cannot_be_written_is_told(bench: Bench) -> None:
 
 
 def test_a_filesystem_too_large_for_the_device_is_skipped(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "devices" / "emmc-galaxy-s3.toml").read_text()
+    text = (DEVICES / "emmc-galaxy-s3.toml").read_text()
     text = text.replace('name = "emmc-galaxy-s3"', 'name = "small"')
     device = tmp_path / "small.toml"
     # What garbage collection needs to spare is a larger share of a small device.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
 from jojlab.experiment.read import Experiment, find, read
+from jojlab.foundation.errors import UseError
 
 HEAD = """
 question = "What?"

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.errors import JojError, UseError
 from jojlab.experiment import cases, filesystems
 from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
-from jojlab.experiment.read import EXPERIMENTS, find, read
+from jojlab.experiment.read import find, read
 from jojlab.experiment.room import refuse_small_device
+from jojlab.foundation.errors import JojError, UseError
+from jojlab.foundation.places import EXPERIMENTS
 
 GOOD = """
 question = "What?"

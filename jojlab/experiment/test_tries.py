@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jojlab.errors import MachineError, UseError
 from jojlab.experiment import tries
 from jojlab.experiment.tries import failure, tried
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.errors import GuestError
 
 GONE = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/cache/work/x")

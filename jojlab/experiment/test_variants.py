@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
 from jojlab.experiment.read import read
+from jojlab.foundation.errors import UseError
 
 TEXT = """
 question = "What?"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, TypeVar
 
-from jojlab.errors import JojError
+from jojlab.foundation.errors import JojError
 from jojlab.guest.errors import GuestError
 from jojlab.guest.process import kill_all
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, expand
 from jojlab.experiment.fields import BY_NAME, Value, field_named, flat, nearest
+from jojlab.foundation.errors import UseError
 
 # What an entry may say besides the fields of a case.
 WORDS = ("name", "note", "unsafe")

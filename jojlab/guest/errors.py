@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 
 
 class GuestError(MachineError):

@@ -14,18 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.device.profile import read_profile
-from jojlab.errors import JojError, MachineError
 from jojlab.experiment.fields import BY_NAME
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import JojError, MachineError
+from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, agent_path
+from jojlab.foundation.tools import dpkg_query, run_tool
 from jojlab.guest.image.build import qemu_version
-from jojlab.guest.image.packages import dpkg_query, run_tool
-from jojlab.guest.image.ready import ROOT, agent_path, ready_image
+from jojlab.guest.image.ready import ready_image
 from jojlab.guest.memory import BESIDE_MIB, MIB, SIZES_MIB, available_bytes
 from jojlab.guest.qemu import HANDOUT_BYTES, Machine
 from jojlab.guest.snapshot import snapshot
-
-PACKAGES = ROOT / "setup" / "packages.txt"
-CARGO_TOML = ROOT / "agent" / "Cargo.toml"
 
 # A snapshot, an image and the results of some experiments; below this a run is likely to fail.
 FREE_DISK_BYTES = 2_000_000_000
@@ -69,7 +67,7 @@ def checks(*, build: bool) -> Iterator[Check]:
             yield Check(name, False, str(error))
 
 
-def packages(wanted: Path = PACKAGES) -> str:
+def packages(wanted: Path = DEBIAN_PACKAGES) -> str:
     """Look for the Debian packages that `wanted` lists; MachineError names those missing."""
     lines = [line.split("#")[0].strip() for line in wanted.read_text().splitlines()]
     # This is running in a Python, wherever it is from.
@@ -81,7 +79,7 @@ def packages(wanted: Path = PACKAGES) -> str:
     return f"all {len(names)} of setup/packages.txt"
 
 
-def rust(cargo_toml: Path = CARGO_TOML) -> str:
+def rust(cargo_toml: Path = AGENT_CARGO) -> str:
     """Look for a Rust that can build the agent; MachineError says which is needed."""
     needed = tomllib.loads(cargo_toml.read_text())["package"]["rust-version"]
     if shutil.which("cargo") is None:

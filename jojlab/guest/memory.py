@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 
 MIB = 1 << 20
 SIZES_MIB = (1024, 2048, 4096, 8192, 16384)

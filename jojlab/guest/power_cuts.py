@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from qemu.qmp import QMPClient, QMPError
 
+from jojlab.foundation.tools import need_tool
 from jojlab.guest.errors import ContentsTooLarge, GuestError
-from jojlab.guest.image.packages import need_tool
 
 CONSOLE = "console.log"
 _CONSOLE_LINES = 15

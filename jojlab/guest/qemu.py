@@ -12,8 +12,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
-from jojlab.guest.image.packages import need_tool
 from jojlab.guest.memory import MIB, SIZES_MIB
 
 HANDOUT_BYTES = 192 * MIB

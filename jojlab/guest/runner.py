@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jojlab.errors import UseError
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.disk import disk_errors
+from jojlab.foundation.errors import UseError
 from jojlab.guest import handout, qemu
-from jojlab.guest.cache import Cache, disk_errors
 from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.memory import (

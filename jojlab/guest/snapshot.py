@@ -9,8 +9,9 @@ import functools
 import socket
 from pathlib import Path
 
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.hashing import sha256_file
 from jojlab.guest import qemu
-from jojlab.guest.cache import Cache, sha256_file
 from jojlab.guest.image.build import Image
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.qemu import Machine

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import package_version
 from jojlab.guest import health
-from jojlab.guest.cache import Cache
 from jojlab.guest.health import (
     GUEST_BYTES,
     checks,
@@ -19,7 +20,6 @@ from jojlab.guest.health import (
     rust,
     usable,
 )
-from jojlab.guest.image.packages import package_version
 from jojlab.guest.memory import available_bytes
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest import memory, runner
-from jojlab.guest.cache import Cache
 from jojlab.guest.errors import ContentsTooLarge, GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.memory import MIB

@@ -10,7 +10,7 @@ from typing import Any
 
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import NO_EXTRAS, Extras
 from jojlab.guest.image.ready import ready_image, ready_wall_image

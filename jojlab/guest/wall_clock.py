@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.device.emulated import CAPACITY_BYTES
+from jojlab.foundation.cache import Cache
 from jojlab.guest import handout, qemu
-from jojlab.guest.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.memory import MIB
 from jojlab.guest.process import CONSOLE, start

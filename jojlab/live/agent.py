@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
-from jojlab.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
 from jojlab.experiment.fields import Value
+from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

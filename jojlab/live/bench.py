@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from jojlab.errors import JojError
 from jojlab.experiment.fields import Value
-from jojlab.guest.cache import sha256_file
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.errors import JojError
+from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.places import agent_path
 from jojlab.live.agent import run_agent
 from jojlab.trace.run_folder import RunFolder
 

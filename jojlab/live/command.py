@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from jojlab.errors import FINE
 from jojlab.experiment.fields import Field
 from jojlab.field_options import parsed
+from jojlab.foundation.errors import FINE
 from jojlab.live.options import live_settings
 
 if TYPE_CHECKING:

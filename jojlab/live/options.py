@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from jojlab.errors import UseError
 from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Field, Value
 from jojlab.field_options import keyword, option
+from jojlab.foundation.errors import UseError
 
 # The directory decides these, not the case.
 OF_THE_LAB = (

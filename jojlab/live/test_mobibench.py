@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jojlab.errors import UseError
 from jojlab.experiment.fields import BY_NAME
+from jojlab.foundation.errors import UseError
 from jojlab.live.mobibench import _NUMBERS, read_flags
 from jojlab.live.options import live_settings
 

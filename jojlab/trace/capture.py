@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jojlab.errors import DataError
-from jojlab.lazy import pa
+from jojlab.foundation.errors import DataError
+from jojlab.foundation.lazy import pa
 from jojlab.trace.checksums import check, read_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 from jojlab.trace.shapes import MANIFEST, check_shape

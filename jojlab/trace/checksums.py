@@ -6,11 +6,11 @@ without one is another figure.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
-from jojlab.errors import DataError
+from jojlab.foundation.errors import DataError
+from jojlab.foundation.hashing import sha256_file
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -20,7 +20,7 @@ _REMEDY = "the disk or a copy is bad: fetch the run again, or run it again"
 def write_checksums(folder: Path) -> None:
     """Write the checksums of every table that is in `folder` now; OSError when it cannot."""
     files = sorted(folder.rglob("*.parquet"))
-    lines = [f"{_sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
+    lines = [f"{sha256_file(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
@@ -52,15 +52,10 @@ def check(path: Path, checksums: dict[Path, str] | None) -> None:
     if path not in checksums:
         raise DataError(f"{path}: not in {SUMS}: one of them is damaged", _REMEDY)
     try:
-        found = _sha256(path)
+        found = sha256_file(path)
     except OSError as error:
         raise DataError(f"{path}: damaged or cut short: {error}", _REMEDY) from error
     if found != checksums[path]:
         raise DataError(
             f"{path}: damaged or cut short: its content is not what {SUMS} says", _REMEDY
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,12 +23,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.places import PACKAGE, SCHEMA
 from jojlab.trace.run_folder import RunFolder
 
 Value = TypeVar("Value")
 
-_ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = (("jojlab/analysis", "*.py"), ("jojlab/trace", "*.py"), ("schema", "*.toml"))
+_SOURCES = ((PACKAGE / "analysis", "*.py"), (PACKAGE / "trace", "*.py"), (SCHEMA, "*.toml"))
 _LIBRARIES = ("duckdb", "ibis-framework", "pyarrow", "sqlglot")
 _HASH_BYTES = hashlib.sha256().digest_size
 
@@ -116,9 +117,9 @@ def _program() -> str:
     for name in _LIBRARIES:
         digest.update(f"{name} {metadata.version(name)}\n".encode())
     for folder, pattern in _SOURCES:
-        for path in sorted((_ROOT / folder).rglob(pattern)):
+        for path in sorted(folder.rglob(pattern)):
             if not path.name.startswith("test_"):
-                digest.update(f"{path.relative_to(_ROOT)} {_hash(path)}\n".encode())
+                digest.update(f"{path.relative_to(folder.parent)} {sha256_file(path)}\n".encode())
     return digest.hexdigest()
 
 
@@ -127,9 +128,4 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
     os.stat(folder)
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            yield path, _hash(path)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+            yield path, sha256_file(path)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 from jojlab.trace.checksums import write_checksums
 from jojlab.trace.run_folder import CaptureEntry, RunFolder
 

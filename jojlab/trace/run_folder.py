@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.errors import DataError, MachineError, UseError
+from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.checksums import write_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.errors import DataError
-from jojlab.lazy import ibis, pa
+from jojlab.foundation.errors import DataError
+from jojlab.foundation.lazy import ibis, pa
 from jojlab.trace.capture import Capture
 from jojlab.trace.parquet_files import file_names, file_patterns
 from jojlab.trace.run_folder import RunFolder

@@ -5,17 +5,16 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from jojlab.errors import MachineError
-from jojlab.lazy import pa
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.lazy import pa
+from jojlab.foundation.places import SCHEMA
 
 # The tables of one capture, in the order in which they are read, checked and hashed.
 TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifest")
 
 SCHEMA_VERSION = 1
 
-_FOLDER = Path(__file__).resolve().parents[2] / "schema"
 # Name of a column's type -> of the function of pyarrow that makes it.
 _ARROW_TYPES = {"int64": "int64", "string": "string", "bool": "bool_"}
 
@@ -51,7 +50,7 @@ class TableSchema:
 @cache
 def table_schema(table: str) -> TableSchema:
     """Return the schema of `table`; raises MachineError when its file is missing or malformed."""
-    path = _FOLDER / f"{table}.toml"
+    path = SCHEMA / f"{table}.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         columns = tuple(Column(**column) for column in document["column"])

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from jojlab.errors import DataError, UseError
+from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.parquet_files import file_names, file_patterns
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.schema import TABLES, table_schema

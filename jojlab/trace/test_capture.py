@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.errors import INCOMPLETE, DataError
+from jojlab.foundation.errors import INCOMPLETE, DataError
 from jojlab.trace.capture import Capture
 from jojlab.trace.schema import TABLES, table_schema
 from tests.captures import truncate_capture, wal_capture

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.errors import DataError, UseError
+from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.checksums import write_checksums
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import SCHEMA
 from jojlab.trace import schema
 
 
@@ -28,14 +29,13 @@ def test_no_column_hides_behind_a_method_of_ibis() -> None:
 
 
 def test_every_file_of_the_schema_is_a_table() -> None:
-    folder = Path(schema.__file__).resolve().parents[2] / "schema"
-    files = {path.stem for path in folder.glob("*.toml")}
+    files = {path.stem for path in SCHEMA.glob("*.toml")}
     assert files - {"file_kinds"} == set(schema.TABLES)  # that one is names' table of kinds
 
 
 def test_a_malformed_schema_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bad.toml").write_text('table = "bad"\n[[column]]\nname = "x"\n')
-    monkeypatch.setattr(schema, "_FOLDER", tmp_path)
+    monkeypatch.setattr(schema, "SCHEMA", tmp_path)
     with pytest.raises(MachineError, match=r"bad\.toml"):
         schema.table_schema("bad")
     with pytest.raises(MachineError, match=r"absent\.toml"):

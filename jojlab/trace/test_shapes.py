@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jojlab.errors import DataError, JojError
+from jojlab.foundation.errors import DataError, JojError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.shapes import RUN, check_shape
 

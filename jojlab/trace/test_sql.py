@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.sql import query
 from tests.captures import make_run, run_of, truncate_capture

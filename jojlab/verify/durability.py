@@ -15,12 +15,12 @@ from typing import Any
 
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.device.emulated import EMULATED
-from jojlab.errors import JojError
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import expected_bytes
 from jojlab.experiment.execute import Laboratory, Step, Watcher, case_json, shift_of
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.tries import failure, tried
+from jojlab.foundation.errors import JojError
 from jojlab.guest.power_cuts import cut_in_guest
 
 # Outcomes of a cut (agent/src/lab/power_cut/judge.rs), the worse the later.

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jojlab.errors import MachineError, Signalled
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.errors import MachineError, Signalled
+from jojlab.foundation.places import agent_path
 from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 

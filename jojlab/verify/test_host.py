@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.errors import MACHINE_CANNOT, MachineError
+from jojlab.foundation.errors import MACHINE_CANNOT, MachineError
 from jojlab.verify import host
 
 LACKING = "this kernel has no f2fs"

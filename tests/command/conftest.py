@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from tests import inside
 
 CHECKOUT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.errors import FINE, INCOMPLETE, WRONG_USE
+from jojlab.foundation.errors import FINE, INCOMPLETE, WRONG_USE
 from jojlab.trace.test_shapes import places
 from tests.captures import make_run
 

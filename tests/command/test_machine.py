@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from tests.command.conftest import SMALL, Lab
 
 QEMU = "qemu-system-x86_64"

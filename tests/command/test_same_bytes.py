@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from tests.command.conftest import Lab
 
 # ext4 and F2FS by WAL: first-look, of some seconds.

@@ -11,9 +11,9 @@ from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import Laboratory, Options, case_json
 from jojlab.experiment.fields import NO_DEVICE, Value
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.places import agent_path
 from jojlab.guest.image.build import Image, build_image
-from jojlab.guest.image.ready import agent_path
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

@@ -9,10 +9,10 @@ import pytest
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.run.summary import summarise
-from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory, Options
 from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import MKFS_PACKAGES, Extras, Image, build_image
 from jojlab.guest.image.modules import ROOTS
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import DEVICES, read_profile
+from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import case_json
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.places import DEVICES
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
 from jojlab.experiment.execute import Laboratory
 from jojlab.experiment.fields import SYNC_MODES
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.run_folder import RunFolder

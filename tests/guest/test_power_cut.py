@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jojlab.experiment.fields import Value
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.power_cuts import cut_in_guest
 from tests.guest.conftest import real_case

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import UseError
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import UseError
 from jojlab.guest import process
-from jojlab.guest.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.qemu import MOST_ICOUNT_SHIFT, Machine
@@ -164,8 +164,8 @@ def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: P
 RUN = """
 import resource, signal, sys
 from pathlib import Path
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.experiment.execute import Laboratory
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case

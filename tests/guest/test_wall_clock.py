@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from jojlab.device.emulated import EMULATED
-from jojlab.errors import UseError
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.execute import case_json
 from jojlab.experiment.fields import Value
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.places import agent_path
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
-from jojlab.guest.image.ready import DRIVERS, agent_path
+from jojlab.guest.image.ready import DRIVERS
 from jojlab.guest.runner import run_case
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.trace.capture import Capture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 from tests.live.conftest import Bench
 from tests.live.test_strace import parsed
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.experiment.fields import Value
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 from jojlab.live.options import live_settings
 
 pytestmark = pytest.mark.skipif(

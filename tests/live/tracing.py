@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from jojlab.guest.image.ready import agent_path
+from jojlab.foundation.places import agent_path
 from tests.live.loop import need_filesystem, need_tracer
 
 Row = dict[str, Any]

@@ -18,8 +18,8 @@ from jojlab.analysis.rows.billed import billed_pieces
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.rows.measured import PARTS, commits
 from jojlab.analysis.rows.sums import requests_and_bytes
-from jojlab.errors import UseError
-from jojlab.lazy import ibis
+from jojlab.foundation.errors import UseError
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jojlab.analysis.rows.sums import requests_and_bytes
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jojlab.analysis.rows.name_families import family
 from jojlab.analysis.rows.sums import requests_and_bytes
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.analysis.commit.bill import Total, bill_for_case, bill_json, commit_bills
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture

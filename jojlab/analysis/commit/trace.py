@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jojlab.analysis.rows.measured import CAPTURE, commits
 from jojlab.analysis.rows.owners import with_owner
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 _TRANSACTION = [*CAPTURE, "transaction_id"]

@@ -7,7 +7,7 @@ filesystem journal: the metadata that the rollback journal's sync has to commit.
 from __future__ import annotations
 
 from jojlab.analysis.rows.measured import CAPTURE, commits
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 

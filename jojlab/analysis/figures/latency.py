@@ -6,7 +6,7 @@ one's COMMIT, unless the workload makes it as a step of its own.
 from __future__ import annotations
 
 from jojlab.analysis.rows.measured import CAPTURE, commits
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 # Name of a figure's percentile -> share of the values at or below it, in thousandths.

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from jojlab.analysis.rows.measured import CAPTURE, checkpoints, commits
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 

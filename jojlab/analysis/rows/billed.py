@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from jojlab.analysis.rows.measured import CAPTURE, requests
 from jojlab.analysis.rows.owners import with_owner
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 

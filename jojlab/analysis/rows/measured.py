@@ -7,7 +7,7 @@ to be done later: checkpoints of the WAL, and what a sync at the end still wrote
 
 from __future__ import annotations
 
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 CAPTURE = ["case_id", "seed"]

@@ -6,7 +6,7 @@ and renamed-*: what one transaction costs is asked, not what the seventeenth did
 
 from __future__ import annotations
 
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 
 _FAMILIES = (
     # vdbeCommit() in SQLite's src/vdbeaux.c: "%s-mj%06X9%02X".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.name_families import family
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 

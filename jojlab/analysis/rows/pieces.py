@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.analysis.rows.measured import CAPTURE
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables
 
 # The columns that a page run has of its own, where there is one.

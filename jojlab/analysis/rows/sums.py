@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 
 # Of the block layer, whatever the device's own are (GLOSSARY.md).
 SECTOR_BYTES = 512

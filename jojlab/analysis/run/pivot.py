@@ -14,7 +14,7 @@ from typing import Any
 
 from jojlab.analysis.figures.case_figures import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 
 # Axes that are no field of a case: its variant, and its part of a run of several experiments.
 VARIANT, EXPERIMENT = "variant", "experiment"

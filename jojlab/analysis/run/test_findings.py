@@ -11,7 +11,7 @@ import pytest
 
 from jojlab.analysis.run import findings as module
 from jojlab.analysis.run.findings import Depth, Findings, findings
-from jojlab.errors import DataError
+from jojlab.foundation.errors import DataError
 from jojlab.trace import kept as kept_module
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder

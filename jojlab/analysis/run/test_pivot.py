@@ -10,7 +10,7 @@ from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.run.pivot import by_figure, pivot, pivot_json
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 
 TPS = {("ext4", "wal", 1): 30.0, ("ext4", "off", 1): 10.0, ("f2fs", "wal", 1): 20.0,
        ("f2fs", "wal", 2): 25.0}  # fmt: skip

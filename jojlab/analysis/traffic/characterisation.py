@@ -16,7 +16,7 @@ from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.pieces import pieces
 from jojlab.analysis.rows.sums import requests_and_bytes, sectors
 from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
-from jojlab.lazy import ibis
+from jojlab.foundation.lazy import ibis
 from jojlab.trace.run_tables import RunTables, rows_of
 
 OPERATIONS = ("write", "read")

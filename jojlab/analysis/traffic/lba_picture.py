@@ -15,7 +15,7 @@ from jojlab.analysis.commit.classes import CLASSES, class_of
 from jojlab.analysis.rows.measured import CAPTURE
 from jojlab.analysis.rows.pieces import pieces
 from jojlab.analysis.rows.sums import sectors
-from jojlab.lazy import ibis, pa
+from jojlab.foundation.lazy import ibis, pa
 from jojlab.trace.run_tables import RunTables, rows_of
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.

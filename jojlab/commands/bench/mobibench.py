@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jojlab.errors import FINE, INCOMPLETE, MachineError
+from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
 
 if TYPE_CHECKING:
     from jojlab.live.mobibench import Asked

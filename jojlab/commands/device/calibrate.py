@@ -30,8 +30,8 @@ def calibrate(
     """
     from jojlab.device.calibrate import fit, write_value
     from jojlab.device.profile import read_profile
-    from jojlab.errors import EXPECTATION_FAILED
     from jojlab.experiment.anchor import anchor_throughput
+    from jojlab.foundation.errors import EXPECTATION_FAILED
 
     profile = read_profile(name)
     result = fit(profile, anchor_throughput(profile))

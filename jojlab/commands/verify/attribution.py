@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
 
 if TYPE_CHECKING:
     from jojlab.verify.verdict import Verdict
@@ -68,7 +68,7 @@ def attribution(
     run, 4 if a byte is unattributed.
     """
     from jojlab.device.emulated import EMULATED
-    from jojlab.errors import MachineError, UseError
+    from jojlab.foundation.errors import MachineError, UseError
     from jojlab.guest.verification import FILESYSTEMS, STACKS
     from jojlab.verify.host import LackingError, need_tracer, verify_on_host
     from jojlab.verify.lab import verify_in_lab

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
 
 if TYPE_CHECKING:
     from jojlab.verify.durability import Durability
@@ -71,7 +71,7 @@ def durability(
     from jojlab.experiment.cases import refuse_alone
     from jojlab.experiment.execute import Laboratory, Options, plan
     from jojlab.experiment.read import find, read
-    from jojlab.guest.cache import Cache
+    from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.progress import shown
     from jojlab.verify.durability import unfit, verify
 

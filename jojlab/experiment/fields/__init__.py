@@ -6,12 +6,12 @@ A field's name is also its key in the agent's case record (agent/src/record/mod.
 
 from __future__ import annotations
 
-from jojlab.errors import UseError
 from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, NO_DEVICE, WORKLOADS
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
 from jojlab.experiment.fields.field import Field, Value, nearest
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
+from jojlab.foundation.errors import UseError
 
 __all__ = [
     "BY_NAME",

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jojlab.errors import UseError
+from jojlab.foundation.errors import UseError
 
 Value = str | int
 

@@ -4,25 +4,20 @@ mkfs tools, and a manifest that lists them. Its content hash is the fingerprint 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache, sha256_file
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image import modules
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.kernel import unpack_elf
-from jojlab.guest.image.packages import (
-    KernelPackage,
-    find_kernel,
-    need_tool,
-    package_version,
-    run_tool,
-)
+from jojlab.guest.image.packages import KernelPackage, find_kernel
 
 QEMU = "qemu-system-x86_64"
 QEMU_PACKAGE = "qemu-system-x86"
@@ -85,7 +80,7 @@ def build_image(
         "kernel_release": package.release,
         "kernel_package_version": package.version,
         "kernel_sha256": hashes(kernel)["vmlinux"],
-        "initramfs_sha256": hashlib.sha256(initramfs).hexdigest(),
+        "initramfs_sha256": sha256(initramfs),
         "agent_sha256": sha256_file(agent),
         "modules_sha256": _hashes(parts),
         # Two up-to-date machines may differ by a library alone: say by which.
@@ -125,7 +120,7 @@ def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -
 
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
     parts = " ".join((*roots, *modules.STRIP, *parameters, _SHA256))
-    wanted = hashlib.sha256(parts.encode()).hexdigest()[:8]
+    wanted = sha256(parts.encode())[:8]
     return sound_entry(cache, f"{package.release}_{package.version}_{wanted}", build)
 
 
@@ -155,7 +150,7 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    return {name: sha256(content) for name, content in sorted(files.items())}
 
 
 def _tools(extras: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
@@ -195,7 +190,7 @@ def shared_libraries(program: Path) -> list[Path]:
 
 
 def _publish(cache: Cache, kernel: Path, initramfs: bytes, manifest: Mapping[str, object]) -> Image:
-    fingerprint = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    fingerprint = sha256(json.dumps(manifest, sort_keys=True).encode())
 
     def build(folder: Path) -> None:
         (folder / "initramfs").write_bytes(initramfs)

@@ -10,7 +10,7 @@ import lzma
 import struct
 import zlib
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 
 _SECTOR_BYTES = 512
 _XZ = b"\xfd7zXZ\0"

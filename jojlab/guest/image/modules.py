@@ -8,9 +8,10 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
-from jojlab.guest.image.packages import KernelPackage, need_tool, package_version, run_tool
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import need_tool, package_version, run_tool
+from jojlab.guest.image.packages import KernelPackage
 
 # Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
 ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")

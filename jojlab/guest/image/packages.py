@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import FULL_BELOW_BYTES, Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.disk import FULL_BELOW_BYTES
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import package_version, run_tool
 
 HEADERS_ROOT = Path("/usr/src")
 # Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
@@ -57,43 +58,6 @@ def newest_release(names: list[str]) -> str | None:
         key=lambda release: [int(n) for n in re.findall(r"\d+", release)][:4],
         default=None,
     )
-
-
-def package_version(name: str) -> str:
-    """The version of an installed package; MachineError when it is not installed."""
-    status, _, version = dpkg_query("${db:Status-Status} ${Version}", name).partition(" ")
-    if status != "installed":
-        raise MachineError(f"the package {name} is not installed", f"sudo apt-get install {name}")
-    return version
-
-
-def dpkg_query(form: str, name: str) -> str:
-    """What dpkg-query(1) says of a package in the form asked for; nothing when it is unknown."""
-    command = ["dpkg-query", "-W", "-f", form, name]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
-
-
-def need_tool(name: str, package: str) -> Path:
-    """The path of a program; MachineError naming its package when it is missing.
-
-    Debian keeps some tools in sbin folders that are not on every user's PATH.
-    """
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if found is None:
-        raise MachineError(f"{name} is not installed", f"sudo apt-get install {package}")
-    return Path(found)
-
-
-def run_tool(command: list[str], purpose: str, cwd: Path | None = None) -> str:
-    """Runs a tool and returns what it prints; MachineError with its last lines when it fails."""
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd)
-    if result.returncode != 0:
-        last = "\n".join((result.stderr or result.stdout).splitlines()[-15:])
-        raise MachineError(f"cannot {purpose}: {command[0]} failed:\n{last}")
-    return result.stdout
 
 
 def _apt_download(wanted: str, folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import hashes, sound_entry
 
 

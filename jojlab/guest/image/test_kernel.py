@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.kernel import unpack_elf
 
 ELF = b"\x7fELF" + bytes(range(256)) * 40

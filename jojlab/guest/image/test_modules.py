@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.modules import flash_module, load_order
 from jojlab.guest.image.packages import KernelPackage
 

@@ -8,15 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
-from jojlab.guest.image.packages import (
-    find_kernel,
-    need_tool,
-    newest_release,
-    package_version,
-    run_tool,
-)
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.guest.image.packages import find_kernel, newest_release
 
 
 def test_the_newest_release_goes_by_numbers() -> None:
@@ -35,20 +29,6 @@ def test_the_newest_release_goes_by_numbers() -> None:
 def test_missing_headers_come_with_the_line_to_run(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="sudo apt-get install linux-headers-amd64"):
         find_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
-
-
-def test_a_missing_package_or_tool_is_named() -> None:
-    with pytest.raises(MachineError, match="sudo apt-get install no-such-package"):
-        package_version("no-such-package")
-    with pytest.raises(MachineError, match="sudo apt-get install its-package"):
-        need_tool("no-such-tool", "its-package")
-    assert package_version("dpkg")
-    assert need_tool("sh", "dash").exists()
-
-
-def test_a_failing_tool_tells_its_last_lines() -> None:
-    with pytest.raises(MachineError, match=r"cannot test it: sh failed:\nwhy"):
-        run_tool(["sh", "-c", "echo why >&2; exit 3"], "test it")
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -21,8 +21,8 @@ from urllib.parse import quote
 import vl_convert
 
 from jojlab.analysis.run.summary import RunSummary
-from jojlab.errors import MachineError
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
 from jojlab.report.sections import experiment
 from jojlab.report.sections.answer import short_answer
 from jojlab.report.sections.bill import bill

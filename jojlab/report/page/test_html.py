@@ -12,7 +12,7 @@ import pytest
 import vl_convert
 
 from jojlab.analysis.run.summary import RunSummary, summarise
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
 from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
 from tests.captures import make_run

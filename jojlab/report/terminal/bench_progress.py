@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.status import Status
 
-from jojlab.printable import printable
+from jojlab.foundation.printable import printable
 from jojlab.report.terminal.console import QuietConsole
 
 # What the agent calls its stages, in words for the user.

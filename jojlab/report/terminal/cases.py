@@ -12,7 +12,7 @@ from rich.markup import escape
 from jojlab.analysis.figures.case_figures import FIGURES
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.printable import Shown
+from jojlab.foundation.printable import Shown
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import hazards, text
 

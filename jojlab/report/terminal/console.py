@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from jojlab.printable import printable
+from jojlab.foundation.printable import printable
 
 
 class QuietConsole(Console):

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.table import Column
 
 from jojlab.experiment.execute import Step
-from jojlab.printable import printable
+from jojlab.foundation.printable import printable
 from jojlab.report.terminal.console import QuietConsole
 
 # What is shown of a stage of run_case; the others end a case.

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from jojlab.errors import MachineError, UseError
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports import iolog, perfetto
 from jojlab.trace.run_folder import RunFolder

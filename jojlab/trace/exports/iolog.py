@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from jojlab.errors import DataError
+from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports.rows import requests
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
-from jojlab.errors import DataError, MachineError, UseError
+from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports.capture_file import chosen_capture, export
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture

@@ -6,11 +6,11 @@ import fnmatch
 import tomllib
 from collections.abc import Collection
 from functools import cache
-from pathlib import Path
 
-from jojlab.errors import MachineError
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import SCHEMA
 
-_TABLE = Path(__file__).resolve().parents[3] / "schema" / "file_kinds.toml"
+_TABLE = SCHEMA / "file_kinds.toml"
 
 
 def file_kind(path: str, paths: Collection[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.errors import DataError, JojError, UseError
+from jojlab.foundation.errors import DataError, JojError, UseError
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.file_kind import file_kind
 from jojlab.trace.imports.trace_file import Imported, import_trace

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jojlab.errors import DataError, UseError
+from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.event import Event
 from jojlab.trace.imports.requests import LACKS, TOLD, Joiner

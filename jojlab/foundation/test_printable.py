@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from jojlab.printable import Shown, printable
+from jojlab.foundation.printable import Shown, printable
 from jojlab.report.terminal.console import QuietConsole, print_rows
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -19,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.errors import MachineError
-from jojlab.guest import in_use
+from jojlab.foundation import in_use
+from jojlab.foundation.disk import disk_errors
+from jojlab.foundation.hashing import sha256
 
 KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "analyses", "vega")
 INDEX = "index.json"
@@ -124,7 +124,7 @@ class Cache:
             try:
                 index = json.loads((folder / INDEX).read_bytes())
                 files = {name: (folder / name).read_bytes() for name, _ in index.items()}
-                if all(_sha256(content) == index[name] for name, content in files.items()):
+                if all(sha256(content) == index[name] for name, content in files.items()):
                     return files
             except (ValueError, TypeError, AttributeError, RecursionError):
                 pass
@@ -143,7 +143,7 @@ class Cache:
         def build(folder: Path) -> None:
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-            index = {name: _sha256(content) for name, content in sorted(files.items())}
+            index = {name: sha256(content) for name, content in sorted(files.items())}
             (folder / INDEX).write_text(json.dumps(index, indent=1))
 
         self._publish(self.folder("results") / key, build)
@@ -175,51 +175,6 @@ class Cache:
                         elif path.exists():
                             left.append(path)
         return left
-
-
-# A tool that failed with less left than this wanted more: the flash module takes 1 MiB to build.
-FULL_BELOW_BYTES = 1 << 20
-
-
-@contextlib.contextmanager
-def disk_errors(place: Path) -> Iterator[None]:
-    """Turns a full disk, a quota or a read-only place into an error with a remedy."""
-    try:
-        yield
-    except MachineError as error:
-        # Compilers and linkers tell of a full disk in words of their own, or by a signal.
-        if error.remedy or shutil.disk_usage(place).free >= FULL_BELOW_BYTES:
-            raise
-        raise _full(place, error.message) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise _full(place, str(error.strerror)) from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise MachineError(
-                f"cannot write in {place}: {error.strerror}",
-                "choose another place; JOJ_CACHE=DIR moves the cache",
-            ) from error
-        if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP):
-            raise MachineError(
-                f"{place} cannot be a folder: {error.strerror}",
-                "JOJ_CACHE=DIR names the cache's folder",
-            ) from error
-        raise
-
-
-def _full(place: Path, why: str) -> MachineError:
-    remedy = "free some space; JOJ_CACHE=DIR moves the cache"
-    return MachineError(f"the disk of {place} is full ({why})", remedy)
-
-
-def sha256_file(path: Path) -> str:
-    """The sha256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _disk_bytes(path: Path) -> int:

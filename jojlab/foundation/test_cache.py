@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.errors import MachineError
-from jojlab.guest import in_use
-from jojlab.guest.cache import Cache, disk_errors
+from jojlab.foundation import in_use
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.disk import disk_errors
+from jojlab.foundation.errors import MachineError
 
 FILES = {"requests.parquet": b"\x00PAR1", "manifest.json": b"{}"}
 

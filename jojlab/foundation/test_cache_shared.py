@@ -6,7 +6,7 @@ import multiprocessing
 import random
 from pathlib import Path
 
-from jojlab.guest.cache import Cache
+from jojlab.foundation.cache import Cache
 
 PROCESSES = 4
 ROUNDS = 150
