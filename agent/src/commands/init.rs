@@ -18,6 +18,9 @@ use std::fs;
 use std::path::Path;
 
 const CASE_FILE: &str = "opt/jojlab/case";
+/// Input files of the job; its record names them by their paths in `INPUTS`.
+const INPUT_FILES: &str = "opt/jojlab/input/";
+const INPUTS: &str = "/inputs";
 const RESULTS: &str = "/results";
 const FLASH_MODULE: &str = "/modules/flash.ko";
 
@@ -46,7 +49,8 @@ pub fn run() -> anyhow::Result<()> {
     }
 
     // Every case of the virtual clock starts here, from the same memory and the same time.
-    let result = fw_cfg::read(CASE_FILE)
+    let result = fw_cfg::write_below(INPUT_FILES, Path::new(INPUTS))
+        .and_then(|()| fw_cfg::read(CASE_FILE))
         .map_err(anyhow::Error::from)
         .and_then(|bytes| run_case(&bytes, clock, &mut tracer));
     hand_out(&mut region, result)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words;
 
-/// Live alone: the script is a file of the machine that the agent runs on.
+/// The script is a file of the machine that the agent runs on; a guest has it as an input file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySettings {

@@ -1,9 +1,12 @@
-//! Reads a named file that the host handed to QEMU with `-fw_cfg`, through the two I/O ports of
+//! Reads named files that the host handed to QEMU with `-fw_cfg`, through the two I/O ports of
 //! the device and without a driver. The reads are synchronous: no interrupt, no host thread.
 //! The interface is described in docs/specs/fw_cfg.txt of QEMU's source.
 
 use super::ports::Ports;
-use std::io;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Selector register (two bytes, little-endian) and data register (one byte).
 const PORT: u16 = 0x510;
@@ -16,8 +19,8 @@ const KEY_DIRECTORY: u16 = 0x19;
 const ENTRY_BYTES: usize = 64;
 /// QEMU's own limit is 0x20 slots by default; a directory far above it is not one.
 const MOST_ENTRIES: u32 = 4096;
-/// A case is a record of some fields; a file above this is not one.
-const MOST_FILE_BYTES: u32 = 16 << 20;
+/// The lab takes no larger input file (jojlab/lab/job.py).
+const MOST_FILE_BYTES: u32 = 64 << 20;
 
 /// Why the host's file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,10 @@ pub enum FwCfgError {
     NoFile(String),
     #[error("the fw_cfg file {name:?} has {bytes} bytes, above the limit of {MOST_FILE_BYTES}")]
     TooBig { name: String, bytes: u32 },
+    #[error("the fw_cfg file {0:?} has no plain name: letters, digits, - and _")]
+    Name(String),
+    #[error("writing {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
     #[error("the fw_cfg directory claims {0} entries, above the limit of {MOST_ENTRIES}")]
     Directory(u32),
 }
@@ -42,13 +49,24 @@ pub fn read(name: &str) -> Result<Vec<u8>, FwCfgError> {
     read_from(&Device { ports: Ports::acquire(PORT, 2)? }, name)
 }
 
+/// Writes every file whose name is `prefix` and a plain name into the new directory `directory`;
+/// makes none where there is no such file.
+///
+/// # Errors
+/// If there is no such device, what it says of itself cannot be, or a file cannot be written.
+pub fn write_below(prefix: &str, directory: &Path) -> Result<(), FwCfgError> {
+    write_from(&Device { ports: Ports::acquire(PORT, 2)? }, prefix, directory)
+}
+
 /// What the device offers: choose an item, then read its bytes in order.
 trait Items {
     fn select(&self, key: u16);
-    fn next_byte(&self) -> u8;
+    fn read(&self, bytes: &mut [u8]);
 
     fn next_array<const N: usize>(&self) -> [u8; N] {
-        std::array::from_fn(|_| self.next_byte())
+        let mut array = [0; N];
+        self.read(&mut array);
+        array
     }
 }
 
@@ -61,12 +79,33 @@ impl Items for Device {
         self.ports.write_u16(0, key);
     }
 
-    fn next_byte(&self) -> u8 {
-        self.ports.read_u8(DATA)
+    fn read(&self, bytes: &mut [u8]) {
+        self.ports.read_bytes(DATA, bytes);
     }
 }
 
 fn read_from(items: &impl Items, name: &str) -> Result<Vec<u8>, FwCfgError> {
+    let entries = entries(items)?;
+    let found = entries.iter().find(|entry| entry.name == name.as_bytes());
+    content(items, found.ok_or_else(|| FwCfgError::NoFile(name.into()))?)
+}
+
+fn write_from(items: &impl Items, prefix: &str, directory: &Path) -> Result<(), FwCfgError> {
+    for entry in entries(items)? {
+        let Some(name) = entry.name.strip_prefix(prefix.as_bytes()) else { continue };
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        if name.is_empty() || !name.iter().all(is_plain) {
+            return Err(FwCfgError::Name(entry.name()));
+        }
+        let path = directory.join(OsStr::from_bytes(name));
+        let write = |source| FwCfgError::Write { path: path.clone(), source };
+        fs::create_dir_all(directory).map_err(write)?;
+        fs::write(&path, content(items, &entry)?).map_err(write)?;
+    }
+    Ok(())
+}
+
+fn entries(items: &impl Items) -> Result<Vec<Entry>, FwCfgError> {
     items.select(KEY_SIGNATURE);
     if &items.next_array::<4>() != b"QEMU" {
         return Err(FwCfgError::NoDevice);
@@ -76,18 +115,17 @@ fn read_from(items: &impl Items, name: &str) -> Result<Vec<u8>, FwCfgError> {
     if entries > MOST_ENTRIES {
         return Err(FwCfgError::Directory(entries));
     }
-    for _ in 0..entries {
-        let entry = Entry::decode(&items.next_array());
-        if entry.name != name.as_bytes() {
-            continue;
-        }
-        if entry.bytes > MOST_FILE_BYTES {
-            return Err(FwCfgError::TooBig { name: name.into(), bytes: entry.bytes });
-        }
-        items.select(entry.key);
-        return Ok((0..entry.bytes).map(|_| items.next_byte()).collect());
+    Ok((0..entries).map(|_| Entry::decode(&items.next_array())).collect())
+}
+
+fn content(items: &impl Items, entry: &Entry) -> Result<Vec<u8>, FwCfgError> {
+    if entry.bytes > MOST_FILE_BYTES {
+        return Err(FwCfgError::TooBig { name: entry.name(), bytes: entry.bytes });
     }
-    Err(FwCfgError::NoFile(name.into()))
+    items.select(entry.key);
+    let mut content = vec![0; entry.bytes as usize];
+    items.read(&mut content);
+    Ok(content)
 }
 
 struct Entry {
@@ -104,6 +142,10 @@ impl Entry {
             key: u16::from_be_bytes([raw[4], raw[5]]),
             name: raw[8..].iter().copied().take_while(|&byte| byte != 0).collect(),
         }
+    }
+
+    fn name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
     }
 }
 
@@ -127,9 +169,11 @@ mod tests {
             self.position.set(0);
         }
 
-        fn next_byte(&self) -> u8 {
-            let at = self.position.replace(self.position.get() + 1);
-            self.chosen.borrow().get(at).copied().unwrap_or(0)
+        fn read(&self, bytes: &mut [u8]) {
+            for byte in bytes {
+                let at = self.position.replace(self.position.get() + 1);
+                *byte = self.chosen.borrow().get(at).copied().unwrap_or(0);
+            }
         }
     }
 
@@ -159,6 +203,34 @@ mod tests {
         assert!(matches!(read_from(&memory, "case"), Err(FwCfgError::NoFile(_))));
         let memory = device(b"\xff\xff\xff\xff", &[("case", 0, b"")]);
         assert!(matches!(read_from(&memory, "case"), Err(FwCfgError::NoDevice)));
+    }
+
+    #[test]
+    fn every_file_below_a_prefix_is_written_and_no_other() {
+        let files: [(&str, u32, &[u8]); 4] = [
+            ("opt/a/case", 2, b"{}"),
+            ("opt/a/in/x", 3, b"x\n1"),
+            ("opt/a/in/y_2", 0, b""),
+            ("opt/b", 1, b"b"),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = folder.path().join("inputs");
+        write_from(&device(b"QEMU", &files), "opt/c/", &inputs).unwrap();
+        assert!(!inputs.exists());
+        write_from(&device(b"QEMU", &files), "opt/a/in/", &inputs).unwrap();
+        assert_eq!(fs::read(inputs.join("x")).unwrap(), b"x\n1");
+        assert_eq!(fs::read(inputs.join("y_2")).unwrap(), b"");
+        assert_eq!(fs::read_dir(&inputs).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_name_that_leads_out_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["in/", "in/.", "in/../x", "in//etc/x", "in/a/b"] {
+            let memory = device(b"QEMU", &[(name, 1, b"x")]);
+            let error = write_from(&memory, "in/", &folder.path().join("inputs")).unwrap_err();
+            assert!(matches!(error, FwCfgError::Name(found) if found == name));
+        }
     }
 
     #[test]

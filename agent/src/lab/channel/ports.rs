@@ -21,6 +21,22 @@ impl Ports {
         Ok(Self { first, count })
     }
 
+    /// Reads as many bytes from the port `first + offset` as there is room for, one after the other.
+    pub fn read_bytes(&self, offset: u16, bytes: &mut [u8]) {
+        let port = self.port(offset, 1);
+        // SAFETY: the kernel granted this port in `acquire`; the direction flag is clear (System V
+        // ABI), and `rep insb` stores rcx bytes from rdi on, which are those of the slice.
+        unsafe {
+            asm!(
+                "rep insb",
+                in("dx") port,
+                inout("rcx") bytes.len() => _,
+                inout("rdi") bytes.as_mut_ptr() => _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
     /// Reads one byte from the port `first + offset`.
     pub fn read_u8(&self, offset: u16) -> u8 {
         let port = self.port(offset, 1);
