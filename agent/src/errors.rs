@@ -1,7 +1,6 @@
 //! Errors that carry whose fault it is to the command's exit code.
 
 use crate::messages::say;
-use crate::workload::WorkloadError;
 
 /// The exit code of a wrong use.
 pub const WRONG_USE: u8 = 2;
@@ -15,8 +14,7 @@ pub struct WrongUse(pub String);
 
 /// Whether the request is wrong, and not the machine.
 pub fn is_wrong_use(error: &anyhow::Error) -> bool {
-    let workload = error.downcast_ref::<WorkloadError>();
-    error.is::<WrongUse>() || workload.is_some_and(WorkloadError::is_wrong_use)
+    error.chain().any(|cause| cause.is::<WrongUse>())
 }
 
 /// An error and its causes in one line, each said once: some of ours tell their cause themselves.

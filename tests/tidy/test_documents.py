@@ -42,6 +42,29 @@ def test_the_map_names_every_room() -> None:
     assert not missing, f"ARCHITECTURE.md does not name {missing}"
 
 
+def test_the_map_names_no_room_that_is_gone() -> None:
+    rows = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+    gone = []
+    for zone, folder in (("agent/", "agent/src"), ("kernel/", "kernel"), ("jojlab/", "jojlab")):
+        [row] = [line for line in rows if line.startswith(f"| `{zone}`")]
+        rooms = re.findall(r"\w+", re.sub(r"\([^)]*\)", "", row.split("|")[4]))
+        assert rooms
+        gone += [f"{folder}/{room}" for room in rooms if not (ROOT / folder / room).is_dir()]
+    assert not gone, f"ARCHITECTURE.md names {gone}"
+
+
+def test_every_stage_has_rooms() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    story = [line for line in text.splitlines() if line.startswith("    ") and "->" in line]
+    stages = [word for line in story for word in re.findall(r"(?<=-> )\w+|\w+(?= ->)", line)]
+    assert len(stages) >= 8
+    for stage in stages:
+        [row] = re.findall(rf"(?m)^\| {stage} \| (.*) \|$", text)
+        rooms = re.findall(r"`([\w/]+)`", row)
+        assert rooms, f"the stage {stage} names no room"
+        assert all((ROOT / room).is_dir() for room in rooms), row
+
+
 def test_every_experiment_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     named = set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE))

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::errors::WrongUse;
 use crate::record::WorkloadSettings;
 use crate::tables::rows::Transaction;
 pub use conduct::Observer;
@@ -195,15 +196,6 @@ fn hash_of(threads: Vec<Sha256>) -> String {
 pub enum WorkloadError {
     #[error("SQLite, {step} on {path}: {source}")]
     Sqlite { step: String, path: PathBuf, source: rusqlite::Error },
-    #[error(
-        "{database}: PRAGMA {pragma} reads back {found} where {wanted} was set; \
-         SQLite refused the setting, so the case would measure something else"
-    )]
-    Mismatch { database: String, pragma: String, wanted: String, found: String },
-    #[error("{rows} initial rows in each table, {needed} needed to select, update or delete")]
-    TooFewRows { rows: u64, needed: u64 },
-    #[error("{what} ran out after {performed} operations, before duration_ms had passed; {remedy}")]
-    RanOut { what: &'static str, performed: u64, remedy: &'static str },
     #[error("{path}: {table} holds {found} rows at the end where {wanted} were due")]
     Rows { path: PathBuf, table: String, found: i64, wanted: i64 },
     #[error("{path} fails SQLite's integrity_check: {report}")]
@@ -212,19 +204,19 @@ pub enum WorkloadError {
     File { step: String, path: PathBuf, source: std::io::Error },
     #[error("{path} {what}")]
     Contents { path: PathBuf, what: String },
+    /// The case asks for something impossible.
     #[error("{0}")]
-    Refused(String),
+    WrongUse(#[source] WrongUse),
 }
 
 impl WorkloadError {
-    /// Whether the case asks for something impossible, rather than the machine failing.
+    /// The case asks for something impossible: says what, and the remedy.
+    pub fn refused(what: impl Into<String>) -> Self {
+        Self::WrongUse(WrongUse(what.into()))
+    }
+
+    #[cfg(test)]
     pub fn is_wrong_use(&self) -> bool {
-        matches!(
-            self,
-            Self::Mismatch { .. }
-                | Self::TooFewRows { .. }
-                | Self::RanOut { .. }
-                | Self::Refused(_)
-        )
+        matches!(self, Self::WrongUse(_))
     }
 }

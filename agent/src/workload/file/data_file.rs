@@ -50,7 +50,7 @@ pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(),
     let space = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
     let most = space.f_blocks * space.f_frsize / 4 * 3;
     if file_bytes.saturating_mul(files) > most {
-        return Err(WorkloadError::Refused(format!(
+        return Err(WorkloadError::refused(format!(
             "{files} x {file_bytes} bytes of files take more than three quarters of {}, {most} \
              bytes; lower file_bytes or threads",
             directory.display()

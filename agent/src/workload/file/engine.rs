@@ -35,7 +35,7 @@ impl Way {
     /// If the kernel has no io_uring, or does not let us have one.
     pub fn new(engine: Engine) -> Result<Self, WorkloadError> {
         let refused = |error: io::Error| {
-            WorkloadError::Refused(format!(
+            WorkloadError::refused(format!(
                 "engine {engine}: the kernel has no io_uring, or forbids it \
                  (/proc/sys/kernel/io_uring_disabled): {error}"
             ))
@@ -65,7 +65,7 @@ impl Way {
         let unpolled = || io::Error::other("the device has no queue for polling");
         let polls = if has_poll_queues(file) { Ok(()) } else { Err(unpolled()) };
         polls.and_then(|()| self.read(file, bytes, 0).map(drop)).map_err(|error| {
-            WorkloadError::Refused(format!(
+            WorkloadError::refused(format!(
                 "engine io_uring_polled: the kernel cannot poll for this file: {error}; it takes \
                  O_DIRECT and a device with queues for polling (of NVMe: nvme.poll_queues=1)"
             ))

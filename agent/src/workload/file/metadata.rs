@@ -55,10 +55,9 @@ impl Metadata {
         let operation = settings.metadata_operation;
         let syncs = [settings.sync_file, settings.sync_directory].contains(&Switch::On);
         if operation == MetadataOperation::Stat && syncs {
-            return Err(WorkloadError::Refused(
+            return Err(WorkloadError::refused(
                 "stat changes nothing that could be synced; sync_file and sync_directory must be \
-                 off"
-                .into(),
+                 off",
             ));
         }
         let path = directory.join(own_name(DIRECTORY, thread));
@@ -67,7 +66,7 @@ impl Metadata {
             let plan = settings.plan().share(thread, settings.threads.get());
             let operations = plan.count().ok_or_else(|| {
                 let what = format!("{operation} needs its files made before: give transactions");
-                WorkloadError::Refused(format!("{what}, not duration_ms"))
+                WorkloadError::refused(format!("{what}, not duration_ms"))
             })?;
             for index in 0..operations {
                 let file = path.join(name(index));

@@ -34,7 +34,7 @@ pub fn open(path: &Path, write: bool, flags: OFlags) -> Result<File, WorkloadErr
         .map_err(failed(&step, path))?;
     let found = rustix::fs::fcntl_getfl(&file).map_err(failed("fcntl", path))?;
     if !found.contains(flags) {
-        return Err(WorkloadError::Refused(format!(
+        return Err(WorkloadError::refused(format!(
             "{}: opened with {} where {} was asked for",
             path.display(),
             names(found),
@@ -64,7 +64,7 @@ pub fn refuse_unaligned(record_bytes: u64) -> Result<(), WorkloadError> {
     if record_bytes.is_multiple_of(DIRECT_BYTES) {
         return Ok(());
     }
-    Err(WorkloadError::Refused(format!(
+    Err(WorkloadError::refused(format!(
         "O_DIRECT needs records of a multiple of {DIRECT_BYTES} bytes, not {record_bytes}"
     )))
 }

@@ -153,13 +153,13 @@ impl Write {
 fn refuse(settings: &FileWriteSettings) -> Result<(), WorkloadError> {
     let FileWriteSettings { sync_mode, sync_every, .. } = settings;
     if *sync_every == 0 || (*sync_every > 1 && !sync_mode.has_call()) {
-        return Err(WorkloadError::Refused(format!(
+        return Err(WorkloadError::refused(format!(
             "sync_mode {sync_mode} has no call to make every {sync_every} operations; \
              sync_every must be 1"
         )));
     }
     if sync_mode.is_mapped() && settings.engine != Engine::Calls {
-        return Err(WorkloadError::Refused(format!(
+        return Err(WorkloadError::refused(format!(
             "sync_mode {sync_mode} stores into memory, which engine {} has no part in",
             settings.engine
         )));
@@ -208,8 +208,10 @@ impl Task for Write {
             done.commit_ns = done.begin_ns;
         }
         if self.settings.access == Access::Append && record >= self.stream.limit() {
-            let (what, remedy) = ("file_bytes", "raise file_bytes or lower duration_ms");
-            return Err(WorkloadError::RanOut { what, performed: index, remedy });
+            return Err(WorkloadError::refused(format!(
+                "file_bytes ran out after {index} operations, before duration_ms had passed; \
+                 raise file_bytes or lower duration_ms"
+            )));
         }
         self.write(record)?;
         if let Some(writer) = self.writers.get_mut(usize::try_from(record).unwrap_or(usize::MAX)) {

@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// # Errors
 /// If it cannot be read, or is none.
 pub fn read_script(path: &Path) -> Result<Script, WorkloadError> {
-    let refuse = |what: String| WorkloadError::Refused(format!("{}: {what}", path.display()));
+    let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", path.display()));
     let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
     let mut text = Vec::new();
     file.take(MOST_SCRIPT_BYTES + 1)
@@ -105,7 +105,7 @@ fn refuse_large(directory: &Path, places: &[Place]) -> Result<(), WorkloadError>
     if needed <= free {
         return Ok(());
     }
-    Err(WorkloadError::Refused(format!(
+    Err(WorkloadError::refused(format!(
         "the script reads {needed} bytes that must be there before, and the filesystem of {} has \
          {free} free; name another directory",
         directory.display()

@@ -95,13 +95,13 @@ impl Replay {
         let script = Facts::of(&settings.script, &script, &resolved);
         if resolved.threads.is_empty() {
             let path = settings.script.display();
-            return Err(WorkloadError::Refused(format!("{path}: no call that can be replayed")));
+            return Err(WorkloadError::refused(format!("{path}: no call that can be replayed")));
         }
         let Resolved { threads, places, handles, .. } = resolved;
         let needed = threads.iter().map(|thread| longest(&thread.steps)).sum::<usize>();
         if needed > MOST_BUFFERS_BYTES {
             let path = settings.script.display();
-            return Err(WorkloadError::Refused(format!(
+            return Err(WorkloadError::refused(format!(
                 "{path}: the longest calls of its threads take {needed} bytes of memory, more than \
                  {MOST_BUFFERS_BYTES}; replay a part of it"
             )));

@@ -37,7 +37,7 @@ impl History {
         if settings.connections.get() > 1 {
             let what = "connections must be 1: the order of several connections' transactions is \
                         not known";
-            return Err(WorkloadError::Refused(what.to_owned()));
+            return Err(WorkloadError::refused(what));
         }
         let mut rows: BTreeMap<(usize, i64), Digest> = BTreeMap::new();
         initial_rows(settings, seed, 0, |row| {

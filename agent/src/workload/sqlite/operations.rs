@@ -143,7 +143,9 @@ impl Operations {
         };
         let needed = needed.max(settings.selects.min(1));
         if rows < needed {
-            return Err(WorkloadError::TooFewRows { rows, needed });
+            return Err(WorkloadError::refused(format!(
+                "{rows} initial rows in each table, {needed} needed to select, update or delete"
+            )));
         }
         let keys = (0..settings.tables.get()).map(|_| Keys::new(settings, thread)).collect();
         let (random, settings) = (generator(seed, thread), settings.clone());
@@ -171,13 +173,14 @@ impl Operations {
         }
         for change in changes {
             change.table = self.change_table;
-            change.key = self.keys[self.change_table].draw(&mut self.random).ok_or(
-                WorkloadError::RanOut {
-                    what: "rows to delete",
-                    performed: self.performed,
-                    remedy: "raise initial_rows or lower duration_ms",
-                },
-            )?;
+            let key = self.keys[self.change_table].draw(&mut self.random);
+            change.key = key.ok_or_else(|| {
+                WorkloadError::refused(format!(
+                    "rows to delete ran out after {} operations, before duration_ms had passed; \
+                     raise initial_rows or lower duration_ms",
+                    self.performed
+                ))
+            })?;
             draw_text(&mut self.random, value_bytes, &mut change.value);
             self.change_table = (self.change_table + 1) % tables;
         }

@@ -1,0 +1,154 @@
+"""The rooms of the agent stand on floors, and no source file of it uses another in a circle."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.rust import Crate, Uses, circles, without_tests
+from tests.tidy.test_tidy import ROOT
+
+AGENT = ROOT / "agent/src"
+
+# From the ground up; rooms of one floor do not know each other.
+FLOORS = (
+    ("messages.rs", "parent.rs", "record"),
+    ("errors.rs",),
+    ("device", "filesystem"),
+    ("tables",),
+    ("bpf",),
+    ("tracer",),
+    ("sqlite",),
+    ("script",),
+    ("workload",),
+    ("verify",),
+    ("lab", "live"),
+    ("commands",),
+    ("main.rs",),
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+# Circles that are still there: of each group, or a part of it.
+KNOWN = (
+    {"bpf/mod.rs", "bpf/object.rs"},
+    {"device/disk.rs", "device/flash.rs"},
+    {"script/resolve.rs", "script/state.rs"},
+    {"workload"},
+)
+
+
+def room(folder: Path, file: Path) -> str:
+    return file.relative_to(folder).parts[0]
+
+
+def climbing(folder: Path, uses: Uses) -> Iterator[str]:
+    """Uses that do not point down, as FILE uses FILE."""
+    for file, used in sorted(uses.items()):
+        for other in sorted(used):
+            own, below = room(folder, file), room(folder, other)
+            if own != below and FLOOR[own] <= FLOOR[below]:
+                yield f"{file.relative_to(folder)} uses {other.relative_to(folder)}"
+
+
+def is_known(group: set[str]) -> bool:
+    return any(all(name in known or name.split("/")[0] in known for name in group)
+               for known in KNOWN)  # fmt: skip
+
+
+def unknown_circles(folder: Path, uses: Uses) -> list[set[str]]:
+    names = [{str(file.relative_to(folder)) for file in group} for group in circles(uses)]
+    return [group for group in names if not is_known(group)]
+
+
+@pytest.fixture(scope="module")
+def uses() -> Uses:
+    return Crate(AGENT / "main.rs").uses()
+
+
+def test_every_room_of_the_agent_has_a_floor(uses: Uses) -> None:
+    assert {room(AGENT, file) for file in uses} == set(FLOOR)
+
+
+def test_rooms_of_the_agent_use_only_those_below(uses: Uses) -> None:
+    assert not list(climbing(AGENT, uses))
+
+
+def test_files_of_the_agent_use_each_other_in_no_circle(uses: Uses) -> None:
+    assert not unknown_circles(AGENT, uses)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(AGENT, tmp_path / "src"))
+
+
+def added(copy: Path, file: str, code: str) -> Uses:
+    path = copy / file
+    path.write_text(path.read_text() + code)
+    return Crate(copy / "main.rs").uses()
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("record/mod.rs", "use crate::{tables::rows::Request};\n"),
+        ("record/replay.rs", "fn a() { crate::errors::tell(); }\n"),
+        ("messages.rs", "use crate::record;\nfn a() { record::Job::parse() }\n"),
+        (
+            "device/mod.rs",
+            "use crate::filesystem::{self as other};\nfn a() { other::make::b(); }\n",
+        ),
+        ("live/mod.rs", "use crate::lab::case;\nfn a() { case::run(); }\n"),
+        ("verify/stamp.rs", "use crate::{device::number, commands::{init::run}};\n"),
+    ],
+)
+def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
+    found = list(climbing(copy, added(copy, file, code)))
+    assert [line.split()[0] for line in found] == [file]
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "circle"),
+    [
+        ("record/replay.rs", "use super::file::Access;\n", None),
+        ("record/file.rs", "use super::{ReplaySettings};\n", None),
+        (
+            "tables/rows.rs",
+            "use super::write::{write, Table};\n",
+            {"tables/rows.rs", "tables/write.rs"},
+        ),
+        (
+            "live/place.rs",
+            "use super::run::LiveCase;\n",
+            {"live/place.rs", "live/observation.rs", "live/run.rs"},
+        ),
+    ],
+)
+def test_a_circle_of_files_is_found(
+    copy: Path, file: str, code: str, circle: set[str] | None
+) -> None:
+    found = unknown_circles(copy, added(copy, file, code))
+    assert found == ([circle] if circle else [])
+
+
+def test_tests_and_text_are_no_code() -> None:
+    code = without_tests(
+        """
+        // use crate::a;
+        const TEXT: &str = r#"use crate::b; "quoted" {"#;
+        fn kept<'a>(brace: char) -> bool { brace == '{' }
+        #[cfg(test)]
+        mod tests { use crate::c; fn nested() { if true {} } }
+        #[cfg(test)]
+        #[path = "d_test.rs"]
+        mod tests;
+        use crate::e;
+        """
+    )
+    assert re.findall(r"crate::\w", code) == ["crate::e"]
+    assert "fn kept<'a>" in code
+    assert "mod tests" not in code
