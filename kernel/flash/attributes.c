@@ -10,6 +10,7 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
+#include "attributes.h"
 #include "disk.h"
 
 /* Ageing holds the lock for so many slots at a time. */

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One disk and its commands, as flash_module.c makes them and dispatch.c hands them over. */
+/* One disk: its model, contents, record and dispatch thread, and what it counts. */
 #ifndef FLASH_DISK_H
 #define FLASH_DISK_H
 
 #include <linux/blk-mq.h>
-#include <linux/hrtimer.h>
 
 #include "dispatch.h"
 #include "model/flash_model.h"
 #include "record.h"
 #include "store.h"
-
-/* What belongs to one request. */
-struct flash_command {
-	struct flash_request request;
-	struct hrtimer timer;		/* of a disk without a dispatch thread */
-	struct list_head entry;		/* of one with such a thread, as the next field */
-	u64 completion_ns;
-	blk_status_t status;
-};
 
 struct flash {
 	struct flash_config config;
@@ -35,14 +25,5 @@ struct flash {
 	u64 completion_interrupts;
 	void *tables;			/* the model's */
 };
-
-/* Its files in /sys/block. */
-extern const struct attribute_group *flash_groups[];
-
-/* The command's service begins: moves its data, and returns when the device will be done. */
-u64 flash_begin(struct flash_command *command);
-
-/* The command is done. In the context of a process. */
-void flash_end(struct flash_command *command);
 
 #endif

@@ -13,7 +13,9 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "command.h"
 #include "disk.h"
+#include "dispatch.h"
 
 static char *completion = "direct";
 module_param(completion, charp, 0444);

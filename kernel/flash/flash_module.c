@@ -5,9 +5,9 @@
  * requests from the kernel; produces their completions, and statistics of each in
  * /sys/block/flashN/flash_statistics.
  *
- * The data are copied when a request is issued, the request completes when a high-resolution timer
- * says so; the time in between is the device's, and costs the processor nothing. Instead, a thread
- * can hand requests over and wait for them: dispatch.c.
+ * A command (command.c) begins when its request is issued, and the request completes when a
+ * high-resolution timer says so; the time in between is the device's, and costs the processor
+ * nothing. Instead, a thread can hand commands over and wait for them: dispatch.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,10 +15,12 @@
 #include <linux/delay.h>
 #include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/panic.h>
 #include <linux/vmalloc.h>
 
+#include "attributes.h"
+#include "command.h"
 #include "disk.h"
+#include "dispatch.h"
 #include "parameters.h"
 
 /*
@@ -36,133 +38,20 @@ flash_u64 flash_divide(flash_u64 dividend, flash_u64 divisor)
 	return div64_u64(dividend, divisor);
 }
 
-static bool flash_request(struct request *rq, struct flash_request *request)
-{
-	request->fua = !!(rq->cmd_flags & REQ_FUA);
-	request->length_bytes = blk_rq_bytes(rq);
-	request->offset_bytes = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-		request->operation = FLASH_READ;
-		return true;
-	case REQ_OP_WRITE:
-		request->operation = FLASH_WRITE;
-		return true;
-	case REQ_OP_FLUSH:
-		request->operation = FLASH_FLUSH;
-		request->offset_bytes = 0;
-		return true;
-	case REQ_OP_DISCARD:
-		request->operation = FLASH_DISCARD;
-		return true;
-	case REQ_OP_WRITE_ZEROES:
-		request->operation = FLASH_ZEROES;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * The machine is there for this disk alone, and what would follow is a device that has failed: a
- * filesystem that aborts its journal, and programs that try for ever.
- */
-static void __noreturn flash_store_is_full(const struct flash *flash)
-{
-	panic("flash: the contents of %s need more than the %lu MiB of memory they may take\n",
-	      flash->disk->disk_name, flash->store.page_count >> (20 - PAGE_SHIFT));
-}
-
-static blk_status_t flash_copy(struct request *rq, bool write)
-{
-	struct flash *flash = rq->q->queuedata;
-	loff_t offset_bytes = (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT;
-	struct req_iterator iterator;
-	struct bio_vec segment;
-
-	rq_for_each_segment(segment, rq, iterator) {
-		if (flash_store_copy(&flash->store, &segment, offset_bytes, write))
-			flash_store_is_full(flash);
-		offset_bytes += segment.bv_len;
-	}
-	return BLK_STS_OK;
-}
-
-static blk_status_t flash_move_data(struct request *rq, enum flash_operation operation)
-{
-	struct flash *flash = rq->q->queuedata;
-
-	switch (operation) {
-	case FLASH_READ:
-	case FLASH_WRITE:
-		return flash_copy(rq, operation == FLASH_WRITE);
-	case FLASH_DISCARD:
-	case FLASH_ZEROES:
-		flash_store_zero(&flash->store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
-				 blk_rq_bytes(rq));
-		return BLK_STS_OK;
-	default:
-		return BLK_STS_OK;
-	}
-}
-
-u64 flash_begin(struct flash_command *command)
-{
-	struct request *rq = blk_mq_rq_from_pdu(command);
-	struct flash *flash = rq->q->queuedata;
-	unsigned long flags;
-	u64 issue_ns, completion_ns;
-
-	/* The record is in the order of issue, and so are the contents. */
-	spin_lock(&flash->order);
-	/* The service begins now: what the copy costs the processor runs beside it. */
-	spin_lock_irqsave(&flash->lock, flags);
-	issue_ns = ktime_get_ns();
-	completion_ns = flash_model_submit(&flash->model, &command->request, issue_ns);
-	spin_unlock_irqrestore(&flash->lock, flags);
-
-	command->status = flash_move_data(rq, command->request.operation);
-	if (READ_ONCE(flash->record.running))
-		flash_record_add(&flash->record, rq, command, issue_ns, completion_ns);
-	spin_unlock(&flash->order);
-	return completion_ns;
-}
-
 static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
 {
 	struct flash_command *command = blk_mq_rq_to_pdu(data->rq);
 	struct flash *flash = data->rq->q->queuedata;
-	unsigned long flags;
 
-	if (!flash_request(data->rq, &command->request))
+	if (!flash_describe(data->rq, &command->request))
 		return BLK_STS_NOTSUPP;
 	blk_mq_start_request(data->rq);
-	spin_lock_irqsave(&flash->lock, flags);
-	flash->in_flight++;
-	spin_unlock_irqrestore(&flash->lock, flags);
+	flash_count_begin(flash);
 	if (flash->dispatch.thread)
 		flash_dispatch(flash, command);
 	else
 		hrtimer_start(&command->timer, ns_to_ktime(flash_begin(command)), HRTIMER_MODE_ABS);
 	return BLK_STS_OK;
-}
-
-static void flash_count_end(struct flash_command *command, bool interrupt)
-{
-	struct flash *flash = blk_mq_rq_from_pdu(command)->q->queuedata;
-	unsigned long flags;
-
-	spin_lock_irqsave(&flash->lock, flags);
-	flash->in_flight--;
-	flash->failed_requests += command->status != BLK_STS_OK;
-	flash->completion_interrupts += interrupt;
-	spin_unlock_irqrestore(&flash->lock, flags);
-}
-
-void flash_end(struct flash_command *command)
-{
-	flash_count_end(command, false);
-	blk_mq_end_request(blk_mq_rq_from_pdu(command), command->status);
 }
 
 static enum hrtimer_restart flash_timer_fired(struct hrtimer *timer)

@@ -8,7 +8,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "disk.h"
+#include "command.h"
 #include "record.h"
 
 /* One write, with its data; or a flush, discard or write of zeroes, which has none. */

@@ -4,6 +4,7 @@ pub mod counters;
 pub mod disk;
 pub mod disks;
 pub mod flash;
+pub mod flash_module;
 pub mod interrupts;
 pub mod iostats;
 pub mod layers;

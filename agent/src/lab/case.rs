@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::agreement;
 use super::observation::{Observation, SOURCES};
 use crate::device::disk::Disk;
-use crate::device::flash;
+use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::{make, mount::Mounted};
 use crate::lab::channel::clock::{self, Clock};
@@ -48,7 +48,7 @@ pub fn run(
         Some(name) => vec![Disk::of_kernel(name)?],
         None => {
             let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
-            flash::insert(flash_module, &models, settings.completion.word())?
+            flash_module::insert(flash_module, &models, settings.completion.word())?
         }
     };
     let [device, journal @ ..] = disks.as_slice() else {

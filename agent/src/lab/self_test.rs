@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::device::disk::Disk;
-use crate::device::{flash, partition, stack::Stack};
+use crate::device::{flash_module, partition, stack::Stack};
 use crate::errors::WrongUse;
 use crate::filesystem::{Kind, make, mount::Mounted};
 use crate::record::Completion;
@@ -106,9 +106,9 @@ impl Target {
                 disk.forbid_discards()?;
                 Ok(vec![disk])
             }
-            (None, Some(model)) if !self.partition || self.stack.is_none() => {
-                Ok(flash::insert(flash_module, &vec![model; disks], Completion::Direct.word())?)
-            }
+            (None, Some(model)) if !self.partition || self.stack.is_none() => Ok(
+                flash_module::insert(flash_module, &vec![model; disks], Completion::Direct.word())?,
+            ),
             _ => {
                 let message = "the self-test: one of disk and device_model; a disk, or what has a \
                                partition, is one";

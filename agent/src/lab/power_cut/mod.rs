@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::device::disk::Disk;
-use crate::device::flash;
+use crate::device::{flash, flash_module};
 use crate::errors::WrongUse;
 use crate::filesystem::{FilesystemError, make, mount::Mounted};
 use crate::lab::case::ready;
@@ -102,7 +102,7 @@ impl PowerCuts {
         if models.is_empty() {
             return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
         }
-        let disks = flash::insert(flash_module, &models, case.case.completion.word())?;
+        let disks = flash_module::insert(flash_module, &models, case.case.completion.word())?;
         let recorded = record(case, &disks)?;
         let performed = recorded.transactions.len() as u64;
         let span = instants::Span::of(&recorded.transactions, recorded.end_ns);

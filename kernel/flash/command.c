@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One command from begin to end: reads a block request; asks the model when the device is done with
+ * it, moves its data to or from the store, and adds it to the record. Whoever waits for the device
+ * (a timer in flash_module.c, a thread in dispatch.c) calls these, and is called by none of them.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/blk-mq.h>
+#include <linux/ktime.h>
+#include <linux/panic.h>
+
+#include "command.h"
+#include "disk.h"
+
+bool flash_describe(struct request *rq, struct flash_request *request)
+{
+	request->fua = !!(rq->cmd_flags & REQ_FUA);
+	request->length_bytes = blk_rq_bytes(rq);
+	request->offset_bytes = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		request->operation = FLASH_READ;
+		return true;
+	case REQ_OP_WRITE:
+		request->operation = FLASH_WRITE;
+		return true;
+	case REQ_OP_FLUSH:
+		request->operation = FLASH_FLUSH;
+		request->offset_bytes = 0;
+		return true;
+	case REQ_OP_DISCARD:
+		request->operation = FLASH_DISCARD;
+		return true;
+	case REQ_OP_WRITE_ZEROES:
+		request->operation = FLASH_ZEROES;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * The machine is there for this disk alone, and what would follow is a device that has failed: a
+ * filesystem that aborts its journal, and programs that try for ever.
+ */
+static void __noreturn flash_store_is_full(const struct flash *flash)
+{
+	panic("flash: the contents of %s need more than the %lu MiB of memory they may take\n",
+	      flash->disk->disk_name, flash->store.page_count >> (20 - PAGE_SHIFT));
+}
+
+static blk_status_t flash_copy(struct request *rq, bool write)
+{
+	struct flash *flash = rq->q->queuedata;
+	loff_t offset_bytes = (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT;
+	struct req_iterator iterator;
+	struct bio_vec segment;
+
+	rq_for_each_segment(segment, rq, iterator) {
+		if (flash_store_copy(&flash->store, &segment, offset_bytes, write))
+			flash_store_is_full(flash);
+		offset_bytes += segment.bv_len;
+	}
+	return BLK_STS_OK;
+}
+
+static blk_status_t flash_move_data(struct request *rq, enum flash_operation operation)
+{
+	struct flash *flash = rq->q->queuedata;
+
+	switch (operation) {
+	case FLASH_READ:
+	case FLASH_WRITE:
+		return flash_copy(rq, operation == FLASH_WRITE);
+	case FLASH_DISCARD:
+	case FLASH_ZEROES:
+		flash_store_zero(&flash->store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
+				 blk_rq_bytes(rq));
+		return BLK_STS_OK;
+	default:
+		return BLK_STS_OK;
+	}
+}
+
+u64 flash_begin(struct flash_command *command)
+{
+	struct request *rq = blk_mq_rq_from_pdu(command);
+	struct flash *flash = rq->q->queuedata;
+	unsigned long flags;
+	u64 issue_ns, completion_ns;
+
+	/* The record is in the order of issue, and so are the contents. */
+	spin_lock(&flash->order);
+	/* The service begins now: what the copy costs the processor runs beside it. */
+	spin_lock_irqsave(&flash->lock, flags);
+	issue_ns = ktime_get_ns();
+	completion_ns = flash_model_submit(&flash->model, &command->request, issue_ns);
+	spin_unlock_irqrestore(&flash->lock, flags);
+
+	command->status = flash_move_data(rq, command->request.operation);
+	if (READ_ONCE(flash->record.running))
+		flash_record_add(&flash->record, rq, command, issue_ns, completion_ns);
+	spin_unlock(&flash->order);
+	return completion_ns;
+}
+
+void flash_count_begin(struct flash *flash)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	flash->in_flight++;
+	spin_unlock_irqrestore(&flash->lock, flags);
+}
+
+void flash_count_end(struct flash_command *command, bool interrupt)
+{
+	struct flash *flash = blk_mq_rq_from_pdu(command)->q->queuedata;
+	unsigned long flags;
+
+	spin_lock_irqsave(&flash->lock, flags);
+	flash->in_flight--;
+	flash->failed_requests += command->status != BLK_STS_OK;
+	flash->completion_interrupts += interrupt;
+	spin_unlock_irqrestore(&flash->lock, flags);
+}
+
+void flash_end(struct flash_command *command)
+{
+	flash_count_end(command, false);
+	blk_mq_end_request(blk_mq_rq_from_pdu(command), command->status);
+}
