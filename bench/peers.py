@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import run_agent
+from jojlab.live.fields import live_settings
 from jojlab.live.mobibench import read_flags
-from jojlab.live.options import live_settings
 
 RECORD_BYTES = 4096
 FILE_BYTES = 16 << 20

@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from jojlab.command_line.field_options import GroupedCommand
 from jojlab.commands import (
     bill,
     cache,
@@ -36,7 +37,6 @@ from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
-from jojlab.field_options import GroupedCommand
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, Asked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
 

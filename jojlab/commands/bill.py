@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jojlab.command_line.field_options import keyword, option, parsed, set_signature
 from jojlab.experiment.fields import FIELDS, MAX_SEED
-from jojlab.field_options import keyword, option, parsed, set_signature
 from jojlab.foundation.errors import MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import printable
 

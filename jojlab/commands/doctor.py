@@ -28,10 +28,13 @@ def doctor(
 
     Exit code 3 if something is missing.
     """
+    from jojlab.device.profile import read_profile
+    from jojlab.experiment.fields import BY_NAME
     from jojlab.guest.health import checks
 
+    device = read_profile(str(BY_NAME["device"].default))
     found = []
-    for check in checks(build=build):
+    for check in checks(device.icount_shift, build=build):
         found.append(check)
         if not as_json:
             print(f"{'ok     ' if check.ok else 'MISSING'} {check.name:<9} {check.detail}")

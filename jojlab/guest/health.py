@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jojlab.device.profile import read_profile
-from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
 from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, agent_path
@@ -42,8 +40,9 @@ class Check:
     remedy: str = ""
 
 
-def checks(*, build: bool) -> Iterator[Check]:
-    """Yield every check in turn. The guest image is made if need be; with `build` its snapshot too.
+def checks(icount_shift: int, *, build: bool) -> Iterator[Check]:
+    """Yield every check in turn. The guest image is made if need be; with `build` also the snapshot
+    of a guest whose instructions take 2^icount_shift ns.
 
     What one check finds missing keeps no other from being made.
     """
@@ -53,7 +52,7 @@ def checks(*, build: bool) -> Iterator[Check]:
         "rust": rust,
         "qemu": qemu_version,
         "agent": lambda: str(agent_path()),
-        "image": lambda: image(cache, build=build),
+        "image": lambda: image(cache, icount_shift, build=build),
         "cache": lambda: usable(cache),
         "disk": lambda: disk(shutil.disk_usage(cache.folder("work")).free),
         "memory": lambda: memory(available_bytes(), os.cpu_count() or 1),
@@ -90,13 +89,12 @@ def rust(cargo_toml: Path = AGENT_CARGO) -> str:
     return f"cargo {found}"
 
 
-def image(cache: Cache, *, build: bool) -> str:
+def image(cache: Cache, icount_shift: int, *, build: bool) -> str:
     """Make the guest image if need be, and with `build` boot it once for its snapshot."""
     made = ready_image(cache)
     if not build:
         return made.fingerprint
-    profile = read_profile(str(BY_NAME["device"].default))
-    snapshot(cache, made, Machine(profile.icount_shift))
+    snapshot(cache, made, Machine(icount_shift))
     return f"{made.fingerprint} with its snapshot"
 
 

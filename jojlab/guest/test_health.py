@@ -84,7 +84,7 @@ def test_one_thing_missing_keeps_no_other_from_being_checked(
     monkeypatch.setenv("JOJ_CACHE", str(tmp_path / "file" / "cache"))
     monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = {check.name: check for check in checks(build=True)}
+    found = {check.name: check for check in checks(0, build=True)}
     assert [name for name, check in found.items() if check.ok] == ["memory"]
     assert found["qemu"].remedy == "sudo apt-get install qemu-system-x86"
     assert found["agent"].remedy == "make setup"

@@ -15,7 +15,7 @@ import pytest
 
 from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
-from jojlab.live.options import live_settings
+from jojlab.live.fields import live_settings
 
 pytestmark = pytest.mark.skipif(
     shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"

@@ -6,10 +6,10 @@ from typing import Any
 
 import typer
 
+from jojlab.command_line.bench import parameters, run_fields
+from jojlab.command_line.field_options import set_signature
 from jojlab.experiment.fields import FILES
-from jojlab.field_options import set_signature
-from jojlab.live.command import run_fields
-from jojlab.live.options import live_fields, parameters
+from jojlab.live.fields import live_fields
 
 EXAMPLES = """Run file operations on this machine's disk, in real time.
 
@@ -29,7 +29,7 @@ _FIELDS = live_fields(FILES)
 
 
 def file(**given: Any) -> None:
-    """See EXAMPLES, which `--help` shows; the options stand in jojlab/live/options.py."""
+    """See EXAMPLES, which `--help` shows; the options are made in jojlab/command_line/bench.py."""
     raise typer.Exit(run_fields("file", _FIELDS, given))
 
 

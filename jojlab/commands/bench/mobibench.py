@@ -82,10 +82,10 @@ def _directory(path: Path) -> bool:
 
 
 def _run(asked: Asked, folder: Path) -> RunFolder:
+    from jojlab.command_line.bench import measured
     from jojlab.live.bench import Bench, run_bench
-    from jojlab.live.command import measured
+    from jojlab.live.fields import live_settings
     from jojlab.live.mobibench import WHERE
-    from jojlab.live.options import live_settings
     from jojlab.report.mobibench.result import setup_lines
     from jojlab.report.terminal.bench_progress import Silent
 

@@ -175,7 +175,8 @@ impl Summary {
     }
 }
 
-/// A path for a terminal: whoever names a file could else command it (as jojlab/foundation/printable.py).
+/// A path that is safe for a terminal: a file's name may hold terminal commands
+/// (as jojlab/foundation/printable.py).
 pub fn printable(path: &str) -> String {
     let shown = |c: char| match u32::from(c) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),

@@ -1,21 +1,40 @@
-"""What the subcommands of joj bench have in common: they run a live case, and show it."""
+"""What the subcommands of joj bench share: their options, running a live case, showing it."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from jojlab.experiment.fields import Field
-from jojlab.field_options import parsed
+import typer
+
+from jojlab.command_line.field_options import keyword, option, parsed
+from jojlab.experiment.fields import MAX_SEED, Field
 from jojlab.foundation.errors import FINE
-from jojlab.live.options import live_settings
+from jojlab.live.fields import live_settings
 
 if TYPE_CHECKING:
     from jojlab.live.bench import Bench
     from jojlab.trace.run_folder import RunFolder
+
+
+def parameters(fields: Iterable[Field]) -> list[inspect.Parameter]:
+    """Return the argument and the options of a subcommand with these fields."""
+    directory = typer.Argument(metavar="DIR", help="Directory on the filesystem to measure.")
+    seed = typer.Option(min=0, max=MAX_SEED, help="Seed of the first run.")
+    repeat = typer.Option(min=1, max=1000, help="Number of runs, with consecutive seeds.")
+    out = typer.Option(metavar="RUN", help="Keep the tables in this new run folder.")
+    return [
+        keyword("directory", Annotated[Path, directory], inspect.Parameter.empty),
+        *map(option, fields),
+        keyword("seed", Annotated[int, seed], 1),
+        keyword("repeat", Annotated[int, repeat], 1),
+        keyword("out", Annotated[Path | None, out], None),
+        keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
+    ]
 
 
 def measured(bench: Bench, folder: Path) -> RunFolder:

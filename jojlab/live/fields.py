@@ -1,20 +1,12 @@
-"""The fields of a live case: those of the lab except what the directory decides. They become
-options of a subcommand of joj bench, and the record that the agent gets.
-"""
+"""The fields of a live case: those of the lab except what the directory decides."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import BY_NAME, FIELDS, MAX_SEED, Field, Value
-from jojlab.field_options import keyword, option
+from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
 from jojlab.foundation.errors import UseError
 
 # The directory decides these, not the case.
@@ -40,22 +32,6 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
             field = replace(field, choices=workloads, default=workloads[0])
         fields.append(replace(field, highest=_HIGHEST.get(field.name, field.highest)))
     return fields
-
-
-def parameters(fields: Iterable[Field]) -> list[inspect.Parameter]:
-    """Return the argument and the options of a subcommand with these fields."""
-    directory = typer.Argument(metavar="DIR", help="Directory on the filesystem to measure.")
-    seed = typer.Option(min=0, max=MAX_SEED, help="Seed of the first run.")
-    repeat = typer.Option(min=1, max=1000, help="Number of runs, with consecutive seeds.")
-    out = typer.Option(metavar="RUN", help="Keep the tables in this new run folder.")
-    return [
-        keyword("directory", Annotated[Path, directory], inspect.Parameter.empty),
-        *map(option, fields),
-        keyword("seed", Annotated[int, seed], 1),
-        keyword("repeat", Annotated[int, repeat], 1),
-        keyword("out", Annotated[Path | None, out], None),
-        keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
-    ]
 
 
 def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
