@@ -37,10 +37,9 @@ def bill(
     **fields: Any,
 ) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
-    from jojlab.experiment.execute import Laboratory, Options, execute, plan
+    from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
     from jojlab.experiment.read import Experiment, apply
     from jojlab.foundation.cache import Cache
-    from jojlab.report.terminal.progress import Unwatched
 
     where = "joj bill"
     fixed = parsed(FIELDS, fields, where)

@@ -10,13 +10,12 @@ from types import MappingProxyType
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.device.profile import Profile
-from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
 from jojlab.experiment.fields import field_named
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.image.ready import ready_image
-from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.run_tables import open_tables
 
 # Several, as the tick of the timer moves a short measurement.

@@ -56,6 +56,19 @@ class Watcher(Protocol):
         """One case and seed is done; called by the thread that called execute."""
 
 
+class Unwatched:
+    """A watcher that ignores everything."""
+
+    def stage(self, case_id: str, seed: int, stage: str) -> None:
+        """Ignore it."""
+
+    def again(self, step: Step) -> None:
+        """Ignore it."""
+
+    def finished(self, step: Step) -> None:
+        """Ignore it."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How to run: guests at a time, whether to use results of the cache, real seconds a case,

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.bill import bill_json
-from jojlab.experiment.execute import Laboratory, Options, execute, plan
+from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
 from jojlab.experiment.fields import FILESYSTEMS
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
-from jojlab.report.terminal.progress import Unwatched
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
 

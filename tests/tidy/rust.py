@@ -144,31 +144,3 @@ class Crate:
             full = (*alias, *path[1:]) if alias is not None else self._full(module, path)
             if full is not None:
                 yield self._definer(full)
-
-
-def circles(uses: Uses) -> list[set[Path]]:
-    """Groups of files each of which uses, in some steps, every other (Tarjan 1972)."""
-    number: dict[Path, int] = {}
-    lowest: dict[Path, int] = {}
-    stack: list[Path] = []
-    found: list[set[Path]] = []
-
-    def visit(file: Path) -> None:
-        number[file] = lowest[file] = len(number)
-        stack.append(file)
-        for used in sorted(uses.get(file, ())):
-            if used not in number:
-                visit(used)
-                lowest[file] = min(lowest[file], lowest[used])
-            elif used in stack:
-                lowest[file] = min(lowest[file], number[used])
-        if lowest[file] == number[file]:
-            group = set(stack[stack.index(file) :])
-            del stack[stack.index(file) :]
-            if len(group) > 1:
-                found.append(group)
-
-    for file in sorted(uses):
-        if file not in number:
-            visit(file)
-    return found

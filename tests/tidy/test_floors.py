@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.rust import Crate, Uses, circles, without_tests
+from tests.tidy.circles import circles
+from tests.tidy.rust import Crate, Uses, without_tests
 from tests.tidy.test_tidy import ROOT
 
 AGENT = ROOT / "agent/src"

@@ -111,29 +111,6 @@ def test_analyses_read_only_tables() -> None:
     assert not found(analyses, outside + r"|subprocess|(?<![.\w])open\(")
 
 
-# The rooms of a package, each built on those before it.
-ROOMS = {
-    "analysis": ("rows", "figures", "commit", "traffic", "study", "run"),
-    "report": ("words", "terminal", "mobibench", "charts", "sections", "page"),
-}
-
-
-@pytest.mark.parametrize("package", ROOMS)
-def test_rooms_build_on_those_before_them(package: str) -> None:
-    rooms = ROOMS[package]
-    sources = [
-        path
-        for path in tracked(".py", under=f"jojlab/{package}")
-        if path.name != "__init__.py" and not path.name.startswith("test_")
-    ]
-    assert {path.parent.name for path in sources} == set(rooms)
-    assert {path.parent.parent.name for path in sources} == {package}
-    for place, room in enumerate(rooms):
-        own = [path for path in sources if path.parent.name == room]
-        if after := "|".join(rooms[place + 1 :]):
-            assert not found(own, rf"^\s*(from|import) jojlab\.{package}\.({after})\b")
-
-
 # The rooms of the tracer's side in the agent, likewise.
 TRACER_ROOMS = ("records", "files", "classify", "causes", "requests", "control", "live_trace")
 

@@ -27,19 +27,6 @@ from jojlab.report.terminal.console import QuietConsole
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
 
 
-class Unwatched:
-    """A watcher that says nothing."""
-
-    def stage(self, case_id: str, seed: int, stage: str) -> None:
-        """Say nothing."""
-
-    def again(self, step: Step) -> None:
-        """Say nothing."""
-
-    def finished(self, step: Step) -> None:
-        """Say nothing."""
-
-
 class Shown:
     """A watcher that counts and prints every step; see `shown`."""
 
