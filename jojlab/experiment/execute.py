@@ -189,11 +189,11 @@ def _left(run: RunFolder, same: list[tuple[Case, int]]) -> list[tuple[Case, int]
 
 
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
-    """Return the record that the agent is given (agent/src/record/mod.rs)."""
+    """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
     fields = {field: value for field, value in case.settings.items() if "." not in field}
-    record: dict[str, Any] = {"seed": seed, "case": fields}
+    record: dict[str, Any] = {"job": "case", "seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk
     else:

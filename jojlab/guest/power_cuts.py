@@ -34,7 +34,9 @@ def cut_in_guest(
 
     `case_json` and the options are those of run_case, and so are the errors.
     """
-    record = json.dumps({"power_cuts": cuts, "of": json.loads(case_json)}).encode()
+    case = json.loads(case_json)
+    del case["job"]
+    record = json.dumps({"job": "power-cuts", "cuts": cuts, "of": case}).encode()
     with cache.work_dir() as work:
         folder = work / "power-cuts"
         outcome = run_case(

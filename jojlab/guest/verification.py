@@ -72,12 +72,12 @@ def _run_modelled(cache: Cache, target: dict[str, Any], folder: Path) -> None:
     profile = read_profile(_PROFILE)
     target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
     image = ready_image(cache, _STACK_EXTRAS if "stack" in target else NO_EXTRAS)
-    record = json.dumps({"verify": target}).encode()
+    record = json.dumps({"job": "self-test", **target}).encode()
     run_case(cache, image, record, profile.icount_shift, folder)
 
 
 def _run_emulated(cache: Cache, device: str, target: dict[str, Any], folder: Path) -> None:
     target["disk"] = EMULATED[device].disk
-    record = json.dumps({"verify": target}).encode()
+    record = json.dumps({"job": "self-test", **target}).encode()
     image = ready_wall_image(cache)
     run_by_wall_clock(cache, image, record, device, folder, capacity_bytes=_CAPACITY_BYTES)

@@ -124,7 +124,7 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
         ),
         (
             "live/place.rs",
-            "use super::run::LiveCase;\n",
+            "use super::run::run;\n",
             {"live/place.rs", "live/observation.rs", "live/run.rs"},
         ),
     ],

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::errors::WrongUse;
-use crate::workload::background::{Kind, run as run_load};
+use crate::record::Background;
+use crate::workload::background::run as run_load;
 
 /// What is on the command line.
 #[derive(clap::Args)]
@@ -20,7 +21,7 @@ pub struct Arguments {
 /// # Errors
 /// If the load is none that is known, or fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let kind = Kind::from_word(&arguments.kind)
+    let kind = Background::from_word(&arguments.kind)
         .ok_or_else(|| WrongUse(format!("{}: no background load", arguments.kind)))?;
     run_load(kind, &arguments.directory)?;
     Ok(ExitCode::SUCCESS)

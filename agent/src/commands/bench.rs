@@ -9,10 +9,11 @@ use anyhow::Context;
 
 use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
-use crate::live::run::{LiveCase, run as run_case};
+use crate::live::run::run as run_case;
 use crate::live::supervise::{Ended, Supervisor};
 use crate::messages::say;
 use crate::parent;
+use crate::record::LiveCase;
 
 /// More than any case has.
 const MOST_CASE_BYTES: u64 = 1 << 20;

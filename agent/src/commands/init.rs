@@ -1,15 +1,13 @@
-//! Process 1 of a guest: prepares, stops for the snapshot, runs the one case it finds when it is
+//! Process 1 of a guest: prepares, stops for the snapshot, does the one job it finds when it is
 //! continued, hands the results out and stops again. By the clock on the wall there is no snapshot.
-//! An error before the snapshot ends process 1
-//! and so panics the kernel, which the lab sees and reports with the console; an error of the
-//! case is a result like any other and travels in outcome.json.
+//! An error before the snapshot ends process 1 and so panics the kernel, which the lab sees and
+//! reports with the console; an error of the job is a result and travels in outcome.json.
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
 use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers};
-use crate::lab::power_cut::PowerCuts;
-use crate::lab::{case, self_test::Verification};
-use crate::record::Case;
+use crate::lab::{case, power_cut, self_test};
+use crate::record::Job;
 use crate::tracer::Tracer;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -52,7 +50,7 @@ pub fn run() -> anyhow::Result<()> {
     let result = fw_cfg::write_below(INPUT_FILES, Path::new(INPUTS))
         .and_then(|()| fw_cfg::read(CASE_FILE))
         .map_err(anyhow::Error::from)
-        .and_then(|bytes| run_case(&bytes, clock, &mut tracer));
+        .and_then(|bytes| run_job(&bytes, clock, &mut tracer));
     hand_out(&mut region, result)?;
     loop {
         match clock {
@@ -63,19 +61,13 @@ pub fn run() -> anyhow::Result<()> {
     }
 }
 
-fn run_case(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
+fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
-    if let Some(verification) = Verification::parse(json) {
-        let verification =
-            verification.map_err(|error| WrongUse(format!("the self-test's record: {error}")))?;
-        return verification.run(module, tracer, results);
+    match Job::parse(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
+        Job::Case(case) => case::run(&case, module, clock, tracer, results),
+        Job::SelfTest(test) => self_test::run(&test, module, tracer, results),
+        Job::PowerCuts(cuts) => power_cut::run(&cuts, module, results),
     }
-    if let Some(cuts) = PowerCuts::parse(json) {
-        let cuts = cuts.map_err(|error| WrongUse(format!("power cuts: {error}")))?;
-        return cuts.run(module, results);
-    }
-    let case = Case::parse(json).map_err(|error| WrongUse(format!("the case: {error}")))?;
-    case::run(&case, module, clock, tracer, results)
 }
 
 /// Brings the kernel into the state that all cases shall find.

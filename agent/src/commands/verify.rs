@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::filesystem::{Kind, mount::Mounted};
+use crate::filesystem::mount::Mounted;
 use crate::messages::print;
+use crate::record::Filesystem;
 use crate::tracer::Tracer;
 use crate::verify;
 
@@ -21,7 +22,7 @@ pub struct Arguments {
     device: PathBuf,
     /// Type of the filesystem, which must be empty
     #[arg(long, value_parser = filesystem)]
-    filesystem: Kind,
+    filesystem: Filesystem,
     /// Mount point
     #[arg(long)]
     directory: PathBuf,
@@ -30,8 +31,8 @@ pub struct Arguments {
     mount_options: String,
 }
 
-fn filesystem(word: &str) -> Result<Kind, String> {
-    Kind::from_word(word).ok_or_else(|| "ext4, xfs, btrfs, nilfs2 or f2fs".to_owned())
+fn filesystem(word: &str) -> Result<Filesystem, String> {
+    Filesystem::from_word(word).ok_or_else(|| "ext4, xfs, btrfs, nilfs2 or f2fs".to_owned())
 }
 
 /// Runs the self-test; a wrong attribution is in what it prints, not in the exit code.

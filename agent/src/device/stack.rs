@@ -10,20 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::record::words;
-
-words! {
-    /// What the filesystem's device is made of.
-    Stack {
-        DmLinear = "dm-linear",
-        DmStripe = "dm-stripe",
-        DmCrypt = "dm-crypt",
-        DmMultipath = "dm-multipath",
-        DmOnMd = "dm-on-md",
-        MdRaid0 = "md-raid0",
-        MdRaid1 = "md-raid1",
-    }
-}
+use crate::record::Stack;
 
 const MAPPED: &str = "joj";
 const ARRAY: &str = "md127";

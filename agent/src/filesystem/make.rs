@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{FilesystemError, Kind};
+use super::FilesystemError;
+use crate::record::Filesystem;
 
 /// Bytes of a journal on a device of its own: what mkfs.ext4 gives the filesystem of 2 GiB that has
 /// its journal inside, so that where the journal is alone makes the difference.
@@ -16,13 +17,15 @@ const EXT4_BLOCK_BYTES: u64 = 4096;
 ///
 /// ext4's inode tables are written at once: left to the kernel's lazy thread (mke2fs(8),
 /// lazy_itable_init) they would be written during the measured part.
-fn command(kind: Kind) -> (&'static str, &'static [&'static str]) {
+fn command(kind: Filesystem) -> (&'static str, &'static [&'static str]) {
     match kind {
-        Kind::Ext4 => ("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
-        Kind::Xfs => ("mkfs.xfs", &["-q", "-f"]),
-        Kind::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
-        Kind::Nilfs2 => ("mkfs.nilfs2", &["-q", "-f"]),
-        Kind::F2fs => ("mkfs.f2fs", &["-q", "-f"]),
+        Filesystem::Ext4 => {
+            ("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
+        }
+        Filesystem::Xfs => ("mkfs.xfs", &["-q", "-f"]),
+        Filesystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
+        Filesystem::Nilfs2 => ("mkfs.nilfs2", &["-q", "-f"]),
+        Filesystem::F2fs => ("mkfs.f2fs", &["-q", "-f"]),
     }
 }
 
@@ -32,7 +35,7 @@ fn command(kind: Kind) -> (&'static str, &'static [&'static str]) {
 /// # Errors
 /// If the program is missing or fails; the message holds the end of what it printed.
 pub fn make(
-    kind: Kind,
+    kind: Filesystem,
     device: &Path,
     journal: Option<&Path>,
     options: &str,
@@ -48,17 +51,17 @@ pub fn make(
 }
 
 /// Prepares the journal's device, and says how mkfs is told of it.
-fn journal_arguments(kind: Kind, journal: &Path) -> Result<Vec<String>, FilesystemError> {
+fn journal_arguments(kind: Filesystem, journal: &Path) -> Result<Vec<String>, FilesystemError> {
     let path = journal.to_string_lossy().into_owned();
     match kind {
-        Kind::Ext4 => {
+        Filesystem::Ext4 => {
             let blocks = (JOURNAL_BYTES / EXT4_BLOCK_BYTES).to_string();
             let block_bytes = EXT4_BLOCK_BYTES.to_string();
             let words = ["-q", "-F", "-O", "journal_dev", "-b", &block_bytes, &path, &blocks];
             run("mkfs.ext4", &words.map(Into::into))?;
             Ok(vec!["-b".into(), block_bytes, "-J".into(), format!("device={path}")])
         }
-        Kind::Xfs => Ok(vec!["-l".into(), format!("logdev={path},size={JOURNAL_BYTES}")]),
+        Filesystem::Xfs => Ok(vec!["-l".into(), format!("logdev={path},size={JOURNAL_BYTES}")]),
         kind => Err(FilesystemError::NoJournalDevice { kind }),
     }
 }
@@ -103,13 +106,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let device = directory.path().join("device");
         std::fs::write(&device, vec![0; 4096]).unwrap();
-        let error = make(Kind::Ext4, &device, None, "").unwrap_err().to_string();
+        let error = make(Filesystem::Ext4, &device, None, "").unwrap_err().to_string();
         assert!(error.contains("mkfs.ext4"), "{error}");
     }
 
     #[test]
     fn a_filesystem_without_such_a_journal_is_refused() {
-        let error = make(Kind::F2fs, Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
+        let error = make(Filesystem::F2fs, Path::new("/x"), Some(Path::new("/y")), "").unwrap_err();
         assert!(error.to_string().contains("f2fs"), "{error}");
     }
 }

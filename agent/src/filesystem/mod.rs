@@ -5,7 +5,7 @@ pub mod mount;
 
 use std::path::PathBuf;
 
-pub use crate::record::Filesystem as Kind;
+use crate::record::Filesystem;
 
 /// What can go wrong with a filesystem.
 #[derive(Debug, thiserror::Error)]
@@ -15,12 +15,12 @@ pub enum FilesystemError {
     #[error("{program} {arguments} failed ({status}): {output}")]
     Make { program: String, arguments: String, status: std::process::ExitStatus, output: String },
     #[error("{kind} has no journal that could be on another device")]
-    NoJournalDevice { kind: Kind },
+    NoJournalDevice { kind: Filesystem },
     #[error("cannot mount {device} on {directory} as {kind} with options '{options}': {source}")]
     Mount {
         device: PathBuf,
         directory: PathBuf,
-        kind: Kind,
+        kind: Filesystem,
         options: String,
         source: rustix::io::Errno,
     },

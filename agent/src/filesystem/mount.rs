@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use super::{FilesystemError, Kind};
+use super::FilesystemError;
+use crate::record::Filesystem;
 
 /// A mounted filesystem; unmounted when dropped.
 #[derive(Debug)]
@@ -23,14 +24,14 @@ impl Mounted {
     /// # Errors
     /// With device, directory, options and the kernel's reason.
     pub fn new(
-        kind: Kind,
+        kind: Filesystem,
         device: &Path,
         journal: Option<&Path>,
         directory: &Path,
         options: &str,
     ) -> Result<Self, FilesystemError> {
         let (flags, mut data) = split_options(options);
-        if let (Kind::Xfs, Some(journal)) = (kind, journal) {
+        if let (Filesystem::Xfs, Some(journal)) = (kind, journal) {
             let comma = if data.is_empty() { "" } else { "," };
             data = format!("{data}{comma}logdev={}", journal.display());
         }
@@ -133,7 +134,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = "noatime,data=journal\0";
         let mounted =
-            Mounted::new(Kind::Ext4, Path::new("/dev/null"), None, directory.path(), options);
+            Mounted::new(Filesystem::Ext4, Path::new("/dev/null"), None, directory.path(), options);
         assert!(mounted.unwrap_err().to_string().contains("data=journal"));
     }
 }

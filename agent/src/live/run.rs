@@ -5,56 +5,18 @@ use std::path::Path;
 
 use anyhow::Context;
 use rustix::fs::Advice;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::directory::PrivateDirectory;
 use super::observation::{Observation, tell};
 use super::place::Place;
 use super::space::{Need, explain};
-use crate::record::WorkloadSettings;
+use crate::record::LiveCase;
 use crate::tables::rows::{File, PageRun, Request};
 use crate::tables::timeline::Timeline;
 use crate::tables::write::{Entry, write};
-use crate::workload::background::{Background, Kind};
+use crate::workload::background::Background;
 use crate::workload::{Finished, Observer, Workload};
-
-/// What a live run is given: the seed, and the fields of the workload.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LiveCase {
-    seed: u64,
-    case: LiveSettings,
-}
-
-/// The fields of a case but for device, filesystem and mount options.
-#[derive(Debug)]
-struct LiveSettings {
-    background: Kind,
-    workload: WorkloadSettings,
-}
-
-impl<'de> Deserialize<'de> for LiveSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut record: Map<String, Value> = Map::deserialize(deserializer)?;
-        let background = record.remove("background").unwrap_or_default();
-        Ok(Self {
-            background: serde_json::from_value(background).map_err(D::Error::custom)?,
-            workload: WorkloadSettings::read(record).map_err(D::Error::custom)?,
-        })
-    }
-}
-
-impl LiveCase {
-    /// Reads a case.
-    ///
-    /// # Errors
-    /// Naming the field, and what was expected of it.
-    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
-    }
-}
 
 /// Runs `case` in `directory`; writes its tables to `output`.
 ///

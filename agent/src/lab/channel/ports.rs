@@ -21,7 +21,7 @@ impl Ports {
         Ok(Self { first, count })
     }
 
-    /// Reads as many bytes from the port `first + offset` as there is room for, one after the other.
+    /// Reads bytes from the port `first + offset`, one after another, until the slice is full.
     pub fn read_bytes(&self, offset: u16, bytes: &mut [u8]) {
         let port = self.port(offset, 1);
         // SAFETY: the kernel granted this port in `acquire`; the direction flag is clear (System V

@@ -10,11 +10,10 @@ mod instants;
 mod judge;
 mod of_this_machine;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::device::disk::Disk;
@@ -22,23 +21,15 @@ use crate::device::{flash, flash_module};
 use crate::errors::WrongUse;
 use crate::filesystem::{FilesystemError, make, mount::Mounted};
 use crate::lab::case::ready;
-use crate::record::{Case, MetadataOperation, WorkloadSettings};
+use crate::record::{Background, Case, MetadataOperation, PowerCuts, WorkloadSettings};
 use crate::tables::rows::Transaction;
 use crate::workload::sqlite::History;
-use crate::workload::{Observer, Workload, background};
+use crate::workload::{Observer, Workload};
 use instants::Instant;
 use judge::{Expected, Verdict};
 
 /// Where the device is mounted.
 const MOUNT_POINT: &str = "/mnt/flash";
-
-/// What the lab asks for in place of a case: a case, and how often its run is cut.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PowerCuts {
-    power_cuts: u64,
-    of: Case,
-}
 
 /// One cut, and what was there afterwards.
 #[derive(Debug, Serialize)]
@@ -79,57 +70,48 @@ struct Recorded {
     end_ns: i64,
 }
 
-impl PowerCuts {
-    /// Reads the record; None where it is something else, such as a case.
-    pub fn parse(json: &[u8]) -> Option<Result<Self, serde_json::Error>> {
-        let keys: BTreeMap<String, Value> = serde_json::from_slice(json).ok()?;
-        keys.contains_key("power_cuts").then(|| serde_json::from_slice(json))
+/// Runs the case and cuts its power.
+///
+/// # Errors
+/// If a step fails; what a power cut destroys is none, but in the verdict.
+pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
+    let case = &cuts.of;
+    if let Some(reason) = refused(&case.case.workload) {
+        return Err(WrongUse(format!("power cuts: {reason}")).into());
     }
-
-    /// Runs the case and cuts its power.
-    ///
-    /// # Errors
-    /// If a step fails; what a power cut destroys is none, but in the verdict.
-    pub fn run(&self, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
-        let case = &self.of;
-        if let Some(reason) = refused(&case.case.workload) {
-            return Err(WrongUse(format!("power cuts: {reason}")).into());
-        }
-        if case.case.background != background::Kind::None {
-            return Err(WrongUse("power cuts: background must be none".into()).into());
-        }
-        let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
-        if models.is_empty() {
-            return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
-        }
-        let disks = flash_module::insert(flash_module, &models, case.case.completion.word())?;
-        let recorded = record(case, &disks)?;
-        let performed = recorded.transactions.len() as u64;
-        let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
-        let mut cuts = Vec::new();
-        for instant in instants::choose(span, &recorded.transactions, self.power_cuts, case.seed) {
-            disks.iter().try_for_each(|disk| {
-                let Instant { cut_ns, survivors, .. } = instant;
-                until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
-            })?;
-            let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
-            let begun = instants::begun(&recorded.transactions, instant.cut_ns);
-            let mounted = mount(case, &disks);
-            let verdict =
-                recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns)?;
-            cuts.push(Cut { instant, acknowledged, begun, verdict });
-        }
-        let found = json!({
-            "case": case.case,
-            "seed": case.seed,
-            "operation_hash": recorded.operation_hash,
-            "configuration": recorded.configuration,
-            "transactions": performed,
-            "cuts": cuts,
-        });
-        let path = output.join("power_cuts.json");
-        std::fs::write(&path, found.to_string()).with_context(|| path.display().to_string())
+    if case.case.background != Background::None {
+        return Err(WrongUse("power cuts: background must be none".into()).into());
     }
+    let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
+    if models.is_empty() {
+        return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
+    }
+    let disks = flash_module::insert(flash_module, &models, case.case.completion.word())?;
+    let recorded = record(case, &disks)?;
+    let performed = recorded.transactions.len() as u64;
+    let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
+    let mut found = Vec::new();
+    for instant in instants::choose(span, &recorded.transactions, cuts.cuts, case.seed) {
+        disks.iter().try_for_each(|disk| {
+            let Instant { cut_ns, survivors, .. } = instant;
+            until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
+        })?;
+        let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
+        let begun = instants::begun(&recorded.transactions, instant.cut_ns);
+        let mounted = mount(case, &disks);
+        let verdict = recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns)?;
+        found.push(Cut { instant, acknowledged, begun, verdict });
+    }
+    let report = json!({
+        "case": case.case,
+        "seed": case.seed,
+        "operation_hash": recorded.operation_hash,
+        "configuration": recorded.configuration,
+        "transactions": performed,
+        "cuts": found,
+    });
+    let path = output.join("power_cuts.json");
+    std::fs::write(&path, report.to_string()).with_context(|| path.display().to_string())
 }
 
 /// Why the power of a workload is not cut; None where it can be.

@@ -99,7 +99,7 @@ mod tests {
         let mount = |source| FilesystemError::Mount {
             device: PathBuf::new(),
             directory: PathBuf::new(),
-            kind: crate::filesystem::Kind::Ext4,
+            kind: crate::record::Filesystem::Ext4,
             options: String::new(),
             source,
         };

@@ -17,7 +17,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-pub use crate::record::Background as Kind;
+use crate::record;
 
 /// The process's name; the longest the kernel keeps has 15 bytes.
 const NAME: &std::ffi::CStr = c"joj-background";
@@ -28,7 +28,7 @@ const READY: &str = "ready\n";
 
 /// A load that is on.
 pub struct Background {
-    kind: Kind,
+    kind: record::Background,
     child: Child,
     output: BufReader<ChildStdout>,
 }
@@ -38,8 +38,8 @@ impl Background {
     ///
     /// # Errors
     /// If the process cannot be started, or does not begin.
-    pub fn start(kind: Kind, directory: &Path) -> anyhow::Result<Option<Self>> {
-        if kind == Kind::None {
+    pub fn start(kind: record::Background, directory: &Path) -> anyhow::Result<Option<Self>> {
+        if kind == record::Background::None {
             return Ok(None);
         }
         let directory = directory.join(DIRECTORY);
@@ -115,13 +115,13 @@ impl Signals {
 ///
 /// # Errors
 /// If the load fails.
-pub fn run(kind: Kind, directory: &Path) -> anyhow::Result<()> {
+pub fn run(kind: record::Background, directory: &Path) -> anyhow::Result<()> {
     rustix::thread::set_name(NAME).context("naming the process")?;
     let did = match kind {
-        Kind::None => anyhow::bail!("none is no load to run"),
-        Kind::Video => video::run(directory)?,
-        Kind::Cpu => cpu::run()?,
-        Kind::Sqlite => sqlite::run(directory)?,
+        record::Background::None => anyhow::bail!("none is no load to run"),
+        record::Background::Video => video::run(directory)?,
+        record::Background::Cpu => cpu::run()?,
+        record::Background::Sqlite => sqlite::run(directory)?,
     };
     let mut output = std::io::stdout();
     writeln!(output, "{did}").and_then(|()| output.flush()).context("reporting")

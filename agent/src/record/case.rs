@@ -1,0 +1,280 @@
+//! A case: one point of an experiment's matrix. Every setting is explicit: the agent knows no
+//! defaults and no experiment by name.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::{
+    Background, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
+    Filesystem, ReplaySettings, ReplayWorkload, SqliteSettings, SqliteWorkload, words,
+};
+
+/// Parameters of the flash module, by name: the `[model]` of devices/NAME.toml.
+pub type DeviceModel = BTreeMap<String, i64>;
+
+/// What the guest is given: the settings, the seed, and the device's parameters by name.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Fixes rows, keys and the wait before the first transaction.
+    pub seed: u64,
+    /// The experiment's fields.
+    pub case: Settings,
+    /// The modelled device. None with `disk`.
+    pub device_model: Option<DeviceModel>,
+    /// The modelled device of the journal, where the journal has one of its own.
+    pub journal_model: Option<DeviceModel>,
+    /// In place of a model: the disk that the guest has, by its name in the kernel.
+    pub disk: Option<String>,
+}
+
+/// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub device: String,
+    pub journal_device: String,
+    pub completion: Completion,
+    pub filesystem: Filesystem,
+    pub mkfs_options: String,
+    pub mount_options: String,
+    pub background: Background,
+    /// The fields that the workload alone has.
+    pub workload: WorkloadSettings,
+}
+
+/// The record's part that depends on its `workload`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum WorkloadSettings {
+    Sqlite(SqliteSettings),
+    FileWrite(FileWriteSettings),
+    FileRead(FileReadSettings),
+    FileMetadata(FileMetadataSettings),
+    Replay(ReplaySettings),
+}
+
+/// The record's part that every workload has.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Common {
+    device: String,
+    journal_device: String,
+    completion: Completion,
+    filesystem: Filesystem,
+    mkfs_options: String,
+    mount_options: String,
+    background: Background,
+}
+
+const COMMON: [&str; 7] = [
+    "device",
+    "journal_device",
+    "completion",
+    "filesystem",
+    "mkfs_options",
+    "mount_options",
+    "background",
+];
+
+impl<'de> Deserialize<'de> for Settings {
+    /// In two steps, as the workload's word decides which fields there must be, and serde's
+    /// flatten and deny_unknown_fields exclude one another (serde.rs/field-attrs.html#flatten).
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let record: Map<String, Value> = Map::deserialize(deserializer)?;
+        let (common, rest): (Map<_, _>, Map<_, _>) =
+            record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
+        let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
+        let workload = WorkloadSettings::read(rest).map_err(D::Error::custom)?;
+        let Common {
+            device,
+            journal_device,
+            completion,
+            filesystem,
+            mkfs_options,
+            mount_options,
+            background,
+        } = common;
+        Ok(Self {
+            device,
+            journal_device,
+            completion,
+            filesystem,
+            mkfs_options,
+            mount_options,
+            background,
+            workload,
+        })
+    }
+}
+
+impl WorkloadSettings {
+    /// Reads the fields that the workload's word calls for.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        use serde_json::from_value;
+        let word = fields.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let file = FileWorkload::from_word(&word);
+        let fields = Value::from(fields);
+        match file {
+            Some(FileWorkload::Write) => from_value(fields).map(Self::FileWrite),
+            Some(FileWorkload::Read) => from_value(fields).map(Self::FileRead),
+            Some(FileWorkload::Metadata) => from_value(fields).map(Self::FileMetadata),
+            None if SqliteWorkload::from_word(&word).is_some() => {
+                from_value(fields).map(Self::Sqlite)
+            }
+            None if ReplayWorkload::from_word(&word).is_some() => {
+                from_value(fields).map(Self::Replay)
+            }
+            None => {
+                let what = format!("workload: {word:?} is none that is known");
+                Err(serde_json::Error::custom(what))
+            }
+        }
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            #[serde(flatten)]
+            common: Common,
+            #[serde(flatten)]
+            workload: &'a WorkloadSettings,
+        }
+        let common = Common {
+            device: self.device.clone(),
+            journal_device: self.journal_device.clone(),
+            completion: self.completion,
+            filesystem: self.filesystem,
+            mkfs_options: self.mkfs_options.clone(),
+            mount_options: self.mount_options.clone(),
+            background: self.background,
+        };
+        Flat { common, workload: &self.workload }.serialize(serializer)
+    }
+}
+
+words! {
+    /// How the driver of the device learns that a request is done; kernel/flash/dispatch.c.
+    Completion { Direct = "direct", Interrupt = "interrupt", Polling = "polling" }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{from_slice, from_str};
+
+    /// A small insert case for tests.
+    fn settings() -> Settings {
+        Settings {
+            device: "emmc-galaxy-s3".into(),
+            journal_device: "none".into(),
+            completion: Completion::Interrupt,
+            filesystem: Filesystem::Ext4,
+            mkfs_options: String::new(),
+            mount_options: "noatime".into(),
+            background: Background::None,
+            workload: WorkloadSettings::Sqlite(super::super::sqlite::tests::settings()),
+        }
+    }
+
+    pub fn small_case() -> Case {
+        let (device_model, journal_model) = (Some(BTreeMap::new()), None);
+        Case { seed: 3, case: settings(), device_model, journal_model, disk: None }
+    }
+
+    #[test]
+    fn a_case_survives_its_json() {
+        let case = small_case();
+        let json = serde_json::to_vec(&case).unwrap();
+        assert_eq!(from_slice::<Case>(&json).unwrap(), case);
+    }
+
+    #[test]
+    fn every_workload_s_case_survives_its_json() {
+        for workload in [
+            WorkloadSettings::FileWrite(super::super::file::tests::write_settings()),
+            WorkloadSettings::FileRead(super::super::file::tests::read_settings()),
+            WorkloadSettings::FileMetadata(super::super::file::tests::metadata_settings()),
+            WorkloadSettings::Replay(ReplaySettings {
+                workload: ReplayWorkload::Mobigen,
+                script: "/script".into(),
+            }),
+        ] {
+            let case = Settings { workload, ..settings() };
+            let case = Case { case, ..small_case() };
+            let json = serde_json::to_string(&case).unwrap();
+            assert_eq!(from_str::<Case>(&json).unwrap(), case);
+            // A field of another workload is refused.
+            let json = json.replace("transactions", "journal_mode");
+            let json = json.replace("\"script\"", "\"journal_mode\"");
+            assert!(from_str::<Case>(&json).is_err());
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_or_word_is_refused_by_name() {
+        let case = small_case();
+        let json = serde_json::to_string(&case).unwrap();
+        let error = from_str::<Case>(&json.replace("truncate", "trunkate")).unwrap_err();
+        assert!(error.to_string().contains("trunkate"), "{error}");
+        let error = from_str::<Case>(&json.replace("key_order", "key_odor")).unwrap_err();
+        assert!(error.to_string().contains("key_odor"), "{error}");
+        let error = from_str::<Case>(&json.replace("sqlite-insert", "squalid")).unwrap_err();
+        assert!(error.to_string().contains("squalid"), "{error}");
+    }
+
+    /// JSON of any shape, with numbers at the edges of their types.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(".{0,6}", inner, 0..4)
+                    .prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn one_field_of_any_value_is_read_or_refused(
+            which: prop::sample::Index,
+            new in any_json(),
+        ) {
+            let case = small_case();
+            let mut json = serde_json::to_value(&case).unwrap();
+            let fields = json["case"].as_object_mut().unwrap();
+            let name = which.get(&fields.keys().cloned().collect::<Vec<_>>()).clone();
+            fields.insert(name.clone(), new.clone());
+            // What is read is what was written: nothing is rounded, cut off or guessed.
+            if let Ok(read) = from_str::<Case>(&json.to_string()) {
+                prop_assert_eq!(&serde_json::to_value(read.case).unwrap()[&name], &new);
+            }
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(at: prop::sample::Index, bytes: Vec<u8>) {
+            let case = small_case();
+            let mut json = serde_json::to_vec(&case).unwrap();
+            let at = at.index(json.len());
+            let end = json.len().min(at + bytes.len() / 2);
+            json.splice(at..end, bytes);
+            let _ = from_slice::<Case>(&json);
+        }
+    }
+}
