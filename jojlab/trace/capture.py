@@ -73,6 +73,16 @@ class Capture:
         return bool(self.manifest["incomplete"] or self.lost_events or self.unattributed_bytes)
 
 
+@dataclass(frozen=True)
+class Captured:
+    """A capture among others, with the keys that name it there."""
+
+    run: str
+    case_id: str
+    seed: int
+    capture: Capture
+
+
 def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
     wanted = table_schema(table).arrow()
     if found.names != wanted.names:

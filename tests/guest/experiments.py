@@ -12,6 +12,7 @@ from jojlab.experiment.fields import FILESYSTEMS
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.trace.capture import Capture
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 
 # Guests at once: what runs beside this process of the tests has the other processor.
@@ -36,7 +37,7 @@ def few_inserts(lab: Laboratory, out: Path, *settings: str) -> tuple[Capture, di
     run = run_experiment(lab, out, "journal-modes", *inserts, *settings)
     assert_complete(run)
     [(entry, _, capture)] = run.captures()
-    return capture, bill_json(run, entry.case_id)
+    return capture, bill_json(Dataset.of(run), entry.case_id)
 
 
 def assert_complete(run: RunFolder) -> None:

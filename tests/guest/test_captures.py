@@ -16,6 +16,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
@@ -129,7 +130,7 @@ def allowed(filesystem: str, block_type: str, kib: int) -> tuple[float, float]:
 
 def test_one_insert_costs_what_it_is_known_to_cost(inserts: RunFolder) -> None:
     for (filesystem, journal_mode), wanted in BILLS.items():
-        bill = bill_json(inserts, f"{filesystem}-{journal_mode}")
+        bill = bill_json(Dataset.of(inserts), f"{filesystem}-{journal_mode}")
         kib: dict[str, float] = {}
         for row in bill["rows"]:
             if row["operation"] == "write":
@@ -165,11 +166,12 @@ REASONS = {
 
 def test_a_commit_is_needed_for_what_sqlite_did(inserts: RunFolder) -> None:
     for (filesystem, journal_mode), wanted in REASONS.items():
-        reasons = bill_json(inserts, f"{filesystem}-{journal_mode}")["reasons"]
+        reasons = bill_json(Dataset.of(inserts), f"{filesystem}-{journal_mode}")["reasons"]
         assert {row["reason"] for row in reasons} == wanted, (filesystem, journal_mode)
     for filesystem in ("ext4", "xfs", "f2fs", "nilfs2"):
         found = " ".join(
-            row["reason"] for row in bill_json(inserts, f"{filesystem}-delete")["reasons"]
+            row["reason"]
+            for row in bill_json(Dataset.of(inserts), f"{filesystem}-delete")["reasons"]
         )
         assert "main.db-journal: created, grew" in found, filesystem
         assert "main.db-journal: unlinked" in found, filesystem

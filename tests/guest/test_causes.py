@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.experiment.execute import Laboratory
+from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import few_inserts, run_experiment
 
 WAYS = {
@@ -32,7 +33,7 @@ def test_every_way_to_wait_is_a_cause(lab: Laboratory, tmp_path: Path) -> None:
         *("access=random", "threads=1"),
     )
     for entry in run.cases:
-        rows = bill_json(run, entry.case_id)["rows"]
+        rows = bill_json(Dataset.of(run), entry.case_id)["rows"]
         calls = {row["cause"].split(" of ")[0] for row in rows if row["block_type"] == "data"}
         assert calls == {WAYS[entry.case["sync_mode"]]}, entry.case_id
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.rows.completeness import completeness
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import open_tables
 from tests.live.conftest import CHECKOUT
@@ -87,7 +88,7 @@ def test_a_big_import_by_the_sqlite_shell_is_explained_to_the_byte(
     # Every page of the database was written at least once.
     assert written_bytes(out)["/big.db"] >= (loop.directory / "big.db").stat().st_size
     assert not any(
-        missing.incomplete for missing in completeness(open_tables(RunFolder.open(out))).values()
+        missing.incomplete for missing in completeness(Dataset.of(RunFolder.open(out))).values()
     )
 
 

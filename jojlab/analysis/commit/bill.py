@@ -11,19 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from jojlab.analysis.commit.journal import AskersShare, HomeShare, askers_rows, home_rows
-from jojlab.analysis.commit.reasons import ReasonShare, reason_rows
-from jojlab.analysis.figures.latency import percentiles
-from jojlab.analysis.rows.billed import billed_pieces
+from jojlab.analysis.commit.journal import AskersShare, HomeShare
+from jojlab.analysis.commit.reasons import ReasonShare
+from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
-from jojlab.analysis.rows.measured import PARTS, commits
-from jojlab.analysis.rows.sums import requests_and_bytes
+from jojlab.analysis.rows.measured import PARTS
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.lazy import ibis
-from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import RunTables, open_tables, rows_of
-
-KEY = ("part", "operation", "block_type", "file_kind", "file", "cause")
+from jojlab.trace.dataset import Dataset, Row
 
 _Share = TypeVar("_Share")
 
@@ -33,7 +27,7 @@ class BillRow:
     """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
 
     A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
-    are in the rows they belong to. `cause` is what owners.with_owner says.
+    are in the rows they belong to. `cause` is as rows/shared/billed.sql says.
     """
 
     part: str
@@ -91,65 +85,50 @@ class Bill:
 
 
 def commit_bills(
-    tables: RunTables, missing: Mapping[str, Completeness] | None = None
+    data: Dataset, missing: Mapping[str, Completeness] | None = None
 ) -> dict[str, Bill]:
     """Return the bill of every case that has measured transactions, by case_id.
 
-    `missing` is what completeness() says of `tables`, where it is known already.
+    `missing` is what completeness() says of `data`, where it is known already.
     """
-    counted = commits(tables).group_by("case_id").agg(transactions=lambda t: t.count())
-    transactions = {row["case_id"]: int(row["transactions"]) for row in rows_of(counted)}
-    latency = {row.pop("case_id"): row for row in rows_of(percentiles(tables, ["case_id"]))}
-    missing = completeness(tables) if missing is None else missing
-    pieces = billed_pieces(tables)
-    lines = _by_case(bill_rows(pieces), BillRow)
-    reasons = _by_case(reason_rows(pieces), ReasonShare)
-    homes = _by_case(home_rows(pieces), HomeShare)
-    askers = _by_case(askers_rows(pieces), AskersShare)
+    latency = {row.pop("case_id"): row for row in ask(data, "commit/latency")}
+    missing = completeness(data) if missing is None else missing
+    lines = _by_case(ask(data, "commit/bill"), BillRow)
+    reasons = _by_case(ask(data, "commit/reasons"), ReasonShare)
+    homes = _by_case(ask(data, "commit/journal_copies"), HomeShare)
+    askers = _by_case(ask(data, "commit/shared_requests"), AskersShare)
     return {
-        case_id: Bill(
-            case_id,
-            count,
-            tuple(lines.get(case_id, ())),
-            latency[case_id],
-            missing[case_id],
-            tuple(reasons.get(case_id, ())),
-            tuple(homes.get(case_id, ())),
-            tuple(askers.get(case_id, ())),
+        row["case_id"]: Bill(
+            row["case_id"],
+            row["transactions"],
+            tuple(lines.get(row["case_id"], ())),
+            latency[row["case_id"]],
+            missing[row["case_id"]],
+            tuple(reasons.get(row["case_id"], ())),
+            tuple(homes.get(row["case_id"], ())),
+            tuple(askers.get(row["case_id"], ())),
         )
-        for case_id, count in sorted(transactions.items())
+        for row in ask(data, "commit/transactions")
     }
 
 
-def _by_case(rows: ibis.Table, share: Callable[..., _Share]) -> dict[str, list[_Share]]:
+def _by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, list[_Share]]:
     shares: dict[str, list[_Share]] = {}
-    for row in rows_of(rows):
+    for row in rows:
         shares.setdefault(row.pop("case_id"), []).append(share(**row))
     return shares
 
 
-def bill_rows(rows: ibis.Table) -> ibis.Table:
-    """Return the rows of all bills, with case_id; sums equal those of the requests exactly.
-
-    `rows` are the pieces that they add up (billed_pieces).
-    """
-    return requests_and_bytes(rows, "case_id", *KEY).order_by(
-        "case_id", "part", ibis.desc("bytes"), ibis.desc("requests"), *KEY[1:]
-    )
-
-
-def bill_json(run: RunFolder, case_id: str | None = None) -> dict[str, Any]:
+def bill_json(data: Dataset, case_id: str | None = None) -> dict[str, Any]:
     """Return the bill of one case as `joj bill --json` prints it.
 
-    `case_id` may be left out when the run has one finished case; raises UseError otherwise.
+    `case_id` may be left out when there is one finished case; raises UseError otherwise.
     """
-    bills = commit_bills(open_tables(run))
+    bills = commit_bills(data)
     if case_id is None and len(bills) == 1:
         case_id = next(iter(bills))
     if case_id not in bills:
-        raise UseError(
-            f"{run.path}: no bill of case {case_id!r}", f"name one of: {', '.join(bills) or 'none'}"
-        )
+        raise UseError(f"no bill of case {case_id!r}", f"name one of: {', '.join(bills) or 'none'}")
     return bill_for_case(bills[case_id])
 
 

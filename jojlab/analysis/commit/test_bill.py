@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from jojlab.analysis.commit.bill import Total, bill_for_case, bill_json, commit_bills
 from jojlab.foundation.errors import UseError
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
 
 KIB = 1024
@@ -23,7 +23,7 @@ def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], t
 
 def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
     run = run_of(tmp_path, truncate_capture({"journal_mode": "truncate"}, 1, transactions=10))
-    bill = bill_json(run)
+    bill = bill_json(Dataset.of(run))
     assert bill["transactions"] == 10
     per_commit = bill["per_commit"]
     assert (per_commit["requests"], per_commit["bytes"], per_commit["flushes"]) == (9, 69632, 2)
@@ -47,7 +47,7 @@ def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
         file_id = builder.file(name, "super-journal")
         builder.transaction(lambda: None)
         builder.request([("data", "", file_id, 4 * KIB)], asker=("fsync", file_id))
-    assert rows_by_key(bill_json(run_of(tmp_path, builder))["rows"]) == {
+    assert rows_by_key(bill_json(Dataset.of(run_of(tmp_path, builder)))["rows"]) == {
         ("data", "super-journal", "/main.db-mj*", "fsync of main.db-mj*"): (2 / 3, 8 * KIB / 3),
         ("data", "super-journal", "/main.db-mjother", "fsync of main.db-mjother"): (
             1 / 3,
@@ -58,7 +58,7 @@ def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
 
 def test_checkpoints_are_deferred_not_free(tmp_path: Path) -> None:
     run = run_of(tmp_path, wal_capture({"journal_mode": "wal"}, 1, transactions=20))
-    bill = commit_bills(open_tables(run))["a"]
+    bill = commit_bills(Dataset.of(run))["a"]
     assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
     # Two checkpoints of 12 KiB and a flush each, and one block at the end.
     assert bill.total("deferred") == Total(2 * 2 + 1, 2 * 12 * KIB + 4096, 2)
@@ -69,15 +69,15 @@ def test_a_checkpoint_inside_the_commit_phase_is_deferred(tmp_path: Path) -> Non
     for request in builder.tables["requests"]:
         if request["phase"] == "checkpoint":
             request["phase"] = "commit"  # as issued between two commits
-    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
     assert bill.total("commit") == Total(3 * 20, 28 * KIB * 20, 0)
 
 
 def test_seeds_are_added_up(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=5)
     with pytest.raises(UseError, match="no bill of case None"):
-        bill_json(run)
-    bill = bill_json(run, "filesystem=ext4,journal_mode=truncate")
+        bill_json(Dataset.of(run))
+    bill = bill_json(Dataset.of(run), "filesystem=ext4,journal_mode=truncate")
     assert bill["transactions"] == 15
     assert bill["total"] == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
 
@@ -87,7 +87,7 @@ def test_warm_up_is_not_billed(tmp_path: Path) -> None:
     for phase in ("warm-up", "commit"):
         builder.phase = phase
         builder.transaction(lambda: one_write(builder))
-    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
     assert (bill.transactions, bill.total("commit")) == (1, Total(1, 4096, 0))
 
 
@@ -106,7 +106,7 @@ def test_causes(tmp_path: Path) -> None:
 
     builder.transaction(body)
     run = run_of(tmp_path, builder)
-    bill = commit_bills(open_tables(run))["a"]
+    bill = commit_bills(Dataset.of(run))["a"]
     causes = {(row.operation, row.cause): row.bytes for row in bill.rows}
     assert causes == {
         ("write", "fsync of test.db"): 4096,
@@ -127,7 +127,7 @@ def test_a_request_of_many_owners_is_counted_once(tmp_path: Path) -> None:
     wal = builder.file("/test.db-wal", "wal")
     runs = [("fs-journal", "", None, 4096), ("data", "", wal, 8192), ("fs-metadata", "", None, 512)]
     builder.transaction(lambda: builder.request(runs, sector=64))
-    bill = commit_bills(open_tables(run_of(tmp_path, builder)))["a"]
+    bill = commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"]
     assert {(r.block_type, r.requests, r.bytes) for r in bill.rows} == {
         ("fs-journal", 1, 4096),
         ("data", 0, 8192),
@@ -143,7 +143,7 @@ def test_bytes_without_an_owner_are_billed_and_told(tmp_path: Path) -> None:
         builder.request([], length_bytes=4096)  # no page run at all
 
     builder.transaction(body)
-    bill = bill_for_case(commit_bills(open_tables(run_of(tmp_path, builder)))["a"])
+    bill = bill_for_case(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])
     assert bill["per_commit"]["bytes"] == 16384
     assert rows_by_key(bill["rows"])[("unknown", "none", "", "by joj-agent")] == (1, 12288)
     assert bill["unattributed_bytes"] == 12288
@@ -183,9 +183,9 @@ def test_rows_add_up_to_the_requests(
     )
     for name, requests in zip(names, captures, strict=True):
         run.add_capture(name, 1, arbitrary_capture(requests).write(folder / "made"))
-    tables = open_tables(run)
-    totals = direct_totals(tables)
-    for name, bill in commit_bills(tables).items():
+    data = Dataset.of(run)
+    totals = direct_totals(data)
+    for name, bill in commit_bills(data).items():
         assert {part: bill.total(part) for part in ("commit", "deferred")} == totals[name]
 
 
@@ -209,10 +209,10 @@ def arbitrary_capture(requests: list[dict[str, Any]]) -> CaptureBuilder:
     return builder
 
 
-def direct_totals(tables: RunTables) -> dict[str, dict[str, Total]]:
+def direct_totals(data: Dataset) -> dict[str, dict[str, Total]]:
     """Add the requests of every case up one by one, as the tables state them."""
     sums: dict[str, dict[str, list[int]]] = {}
-    for row in rows_of(tables.requests):
+    for row in data.rows("SELECT * FROM requests JOIN captures USING (capture)"):
         case = sums.setdefault(row["case_id"], {"commit": [0, 0, 0], "deferred": [0, 0, 0]})
         if row["phase"] != "warm-up":
             total = case["commit" if row["phase"] == "commit" else "deferred"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Completeness:
         return bool(self.lost_events or self.unattributed_bytes or self.reasons)
 
 
-def completeness(tables: RunTables) -> dict[str, Completeness]:
+def completeness(data: Dataset) -> dict[str, Completeness]:
     """Return what is missing, by case_id.
 
     The manifest's counts of every capture are added up. unattributed_bytes is the larger of what
@@ -37,10 +38,7 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
     reasons: dict[str, dict[str, None]] = {}
     notes: dict[str, list[str]] = {}
     names = ("lost_events", "unattributed_bytes")
-    keys = [*names, "incomplete_reasons", "untimed_requests", "totals"]
-    manifest = tables.manifest.filter(tables.manifest.key.isin(keys))
-    rows = manifest.select("case_id", "seed", "key", "value").order_by("case_id", "seed", "key")
-    for row in rows_of(rows):
+    for row in ask(data, "rows/missing"):
         value = json.loads(row["value"])
         if row["key"] == "incomplete_reasons":
             reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
@@ -52,7 +50,7 @@ def completeness(tables: RunTables) -> dict[str, Completeness]:
         else:
             count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
             count[row["key"]] += int(value)
-    shown = _unknown_bytes(tables)
+    shown = {row["case_id"]: row["bytes"] for row in ask(data, "rows/unknown_bytes")}
     return {
         case_id: Completeness(
             counts.get(case_id, {}).get("lost_events", 0),
@@ -74,23 +72,3 @@ def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
                 f"{each['device']} {each['operation']} {each['block_type']}: {each['bytes']} "
                 f"bytes, {each['bytes_without_rows']} of them without rows"
             )
-
-
-def _unknown_bytes(tables: RunTables) -> dict[str, int]:
-    """Bytes of page runs of block_type unknown, and bytes of requests that no run accounts for."""
-    runs = tables.page_runs
-    unknown = runs.group_by("case_id").agg(
-        unknown=runs.length_bytes.sum(where=runs.block_type == "unknown")
-    )
-    requests = tables.requests.filter(tables.requests.operation.isin(["read", "write"]))
-    covered = runs.group_by("case_id", "seed", "request_id").agg(covered=runs.length_bytes.sum())
-    joined = requests.left_join(covered, ["case_id", "seed", "request_id"])
-    bare = joined.group_by("case_id").agg(
-        bare=(joined.length_bytes - joined.covered.fill_null(0)).abs().sum()
-    )
-    result: dict[str, int] = {}
-    for row in rows_of(unknown):
-        result[row["case_id"]] = int(row["unknown"] or 0)
-    for row in rows_of(bare):
-        result[row["case_id"]] = result.get(row["case_id"], 0) + int(row["bare"] or 0)
-    return result

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from jojlab.analysis.rows.completeness import completeness
 from jojlab.analysis.run.summary import summarise
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import open_tables
 from tests.captures import make_run, wal_capture
 
 
@@ -21,20 +21,20 @@ def run_with(folder: Path, lost: int, unattributed: int, reasons: list[str]) -> 
 
 
 def test_nothing_is_missing(tmp_path: Path) -> None:
-    missing = completeness(open_tables(make_run(tmp_path / "run", transactions=2)))
+    missing = completeness(Dataset.of(make_run(tmp_path / "run", transactions=2)))
     assert missing and not any(m.incomplete for m in missing.values())
 
 
 def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
     run = run_with(tmp_path, lost=3, unattributed=512, reasons=[])
-    missing = completeness(open_tables(run))["a"]
+    missing = completeness(Dataset.of(run))["a"]
     assert missing.incomplete
     assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
 
 
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     reason = "requests of write: 1 traced, 2 counted by the device"
-    missing = completeness(open_tables(run_with(tmp_path, 0, 0, [reason])))["a"]
+    missing = completeness(Dataset.of(run_with(tmp_path, 0, 0, [reason])))["a"]
     assert missing.incomplete and missing.reasons == (reason,)
 
 
@@ -49,7 +49,7 @@ def test_what_has_no_rows_or_no_time_is_told_and_lacks_nothing(tmp_path: Path) -
     totals = {"exact": True, "bios_without_rows": 1, "sums": sums}
     builder.more_manifest = {"untimed_requests": 3, "totals": totals}
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
-    missing = completeness(open_tables(run))["a"]
+    missing = completeness(Dataset.of(run))["a"]
     assert not missing.incomplete
     assert missing.notes[0].startswith("1 bios have no rows") and "exact" in missing.notes[0]
     assert missing.notes[1] == "sda write data: 8192 bytes, 4096 of them without rows"

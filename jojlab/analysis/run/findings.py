@@ -17,6 +17,7 @@ from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untr
 from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.traffic.traffic import Traffic, traffic
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.run_tables import RunTables, open_tables, rows_of
@@ -63,11 +64,11 @@ def findings(run: RunFolder, depth: Depth, kept: Kept | None = None) -> Findings
 
 
 def _compute(run: RunFolder, depth: Depth) -> Findings:
-    tables = open_tables(run)
-    figures, missing, manifests = case_figures(tables), completeness(tables), _manifests(tables)
+    tables, data = open_tables(run), Dataset.of(run)
+    figures, missing, manifests = case_figures(tables), completeness(data), _manifests(tables)
     if depth == Depth.FIGURES:
         return Findings(figures, missing, manifests=manifests)
-    bills, traces = commit_bills(tables, missing), commit_traces(tables)
+    bills, traces = commit_bills(data, missing), commit_traces(tables)
     for case_id, _ in untraced(tables):
         bills.pop(case_id, None)
         traces.pop(case_id, None)

@@ -1,0 +1,10 @@
+-- What does one commit cost, and where does it go? The rows of every bill, dearest first.
+SELECT
+    case_id, part, operation, block_type, file_kind, file, cause,
+    CAST(sum(requests) AS BIGINT) AS requests,
+    CAST(sum(bytes) AS BIGINT) AS bytes
+FROM billed
+JOIN captures ON billed.capture = captures.capture
+WHERE part IS NOT NULL
+GROUP BY ALL
+ORDER BY case_id, part, bytes DESC, requests DESC, operation, block_type, file_kind, file, cause

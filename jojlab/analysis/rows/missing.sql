@@ -1,0 +1,8 @@
+-- What do the manifests say is missing?
+SELECT case_id, seed, key, value
+FROM manifest
+JOIN captures ON manifest.capture = captures.capture
+WHERE key IN (
+    'lost_events', 'unattributed_bytes', 'incomplete_reasons', 'untimed_requests', 'totals'
+)
+ORDER BY case_id, seed, key

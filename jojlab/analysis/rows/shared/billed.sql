@@ -1,0 +1,126 @@
+-- What do the requests of each capture add up to, by all that a bill can name them by?
+--
+-- A request is counted with its first page run, its bytes with the runs that they lie in. What no
+-- run accounts for is of block type unknown; but flushes and discards have no runs, and no owner.
+--
+-- `part` says where it stands in a bill: commit, while transactions ran; deferred, what they left
+-- to be done later (checkpoints of the WAL, whichever phase they were issued in, and what a sync at
+-- the end still wrote); background, what the case's background load caused, or what is for a file
+-- of it, whoever made the kernel write that. It is null for warm-up, pauses and imported traces.
+--
+-- `cause` is the call that waits and the file it was for, as in "fdatasync of test.db". Where
+-- nobody waits it is "read" for a read, "writeback" for what the kernel's flusher threads submit,
+-- and else the submitter and the call it was in, as in "unlink by sh" or "by jbd2/sda-8".
+WITH checkpoints AS (
+    SELECT capture, transaction_id FROM transactions WHERE kind = 'checkpoint'
+),
+placed AS (
+    SELECT
+        requests.*,
+        CASE
+            WHEN requests.phase NOT IN ('commit', 'checkpoint', 'settle') THEN NULL
+            WHEN coalesce(requests.asker_comm, requests.submitter_comm) = 'joj-background'
+                OR named_files.of_load THEN 'background'
+            WHEN requests.phase = 'commit' AND checkpoints.transaction_id IS NULL THEN 'commit'
+            ELSE 'deferred'
+        END AS part
+    FROM requests
+    LEFT JOIN checkpoints
+        ON requests.capture = checkpoints.capture
+        AND requests.transaction_id = checkpoints.transaction_id
+    LEFT JOIN named_files
+        ON requests.capture = named_files.capture AND requests.file_id = named_files.file_id
+),
+whole AS (
+    SELECT
+        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, block_type, file_kind, file_id,
+        count(*) AS requests,
+        sum(length_bytes) AS bytes
+    FROM placed
+    GROUP BY ALL
+),
+cut AS (
+    SELECT
+        placed.capture, device, phase, part, operation, sync, submitter_comm, submitter_call,
+        asker_call, asker_file_id, reason, askers,
+        placed.block_type, placed.file_kind, placed.file_id,
+        page_runs.block_type AS run_block_type,
+        page_runs.file_kind AS run_file_kind,
+        page_runs.file_id AS run_file_id,
+        page_runs.home,
+        -- The runs of a request cover it in the order of their sectors (schema/page_runs.toml).
+        count_if(page_runs.sector = placed.sector) AS requests,
+        sum(page_runs.length_bytes) AS bytes,
+        sum(CASE WHEN page_runs.sector = placed.sector THEN placed.length_bytes ELSE 0 END)
+            AS request_bytes
+    FROM placed
+    JOIN page_runs
+        ON placed.capture = page_runs.capture AND placed.request_id = page_runs.request_id
+    GROUP BY ALL
+),
+-- Requests with runs are taken from all requests, which leaves those without any.
+uncut AS (
+    SELECT * FROM whole
+    UNION ALL
+    SELECT
+        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, block_type, file_kind, file_id, -requests, -request_bytes
+    FROM cut
+),
+pieces AS (
+    SELECT
+        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, run_block_type AS block_type, run_file_kind AS file_kind,
+        run_file_id AS file_id, home, requests, bytes
+    FROM cut
+    UNION ALL
+    SELECT
+        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers,
+        CASE WHEN operation IN ('read', 'write') THEN 'unknown' ELSE block_type END,
+        CASE WHEN operation IN ('read', 'write') THEN 'none' ELSE file_kind END,
+        CASE WHEN operation IN ('read', 'write') THEN NULL ELSE file_id END,
+        NULL, requests, bytes
+    FROM uncut
+    UNION ALL
+    SELECT
+        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, 'unknown', 'none', NULL, NULL, 0, request_bytes - bytes
+    FROM cut
+),
+named AS (
+    SELECT
+        pieces.*,
+        coalesce(owner.file, '') AS file,
+        CASE
+            WHEN asker.file = '/' THEN '/'
+            ELSE regexp_extract(asker.file, '([^/]+)/?$', 1)
+        END AS asked_for
+    FROM pieces
+    LEFT JOIN named_files AS owner
+        ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
+    LEFT JOIN named_files AS asker
+        ON pieces.capture = asker.capture AND pieces.asker_file_id = asker.file_id
+)
+SELECT
+    capture, device, phase, part, operation, sync, block_type, file_kind, file, home, askers,
+    asker_call IS NOT NULL AS awaited,
+    CASE
+        WHEN asker_call IS NOT NULL AND asked_for <> '' THEN asker_call || ' of ' || asked_for
+        WHEN asker_call IS NOT NULL THEN asker_call
+        WHEN operation = 'read' THEN 'read'
+        WHEN submitter_comm LIKE 'kworker%' THEN 'writeback'
+        WHEN submitter_call IS NOT NULL THEN submitter_call || ' by ' || submitter_comm
+        ELSE 'by ' || submitter_comm
+    END AS cause,
+    -- Names as in named_files.sql.
+    regexp_replace(
+        regexp_replace(reason, '-mj[0-9A-F]{6}9[0-9A-F]{2}\b', '-mj*', 'g'),
+        '\b(file|renamed)-[0-9]{7}\b', '\1-*', 'g'
+    ) AS reason,
+    CAST(sum(requests) AS BIGINT) AS requests,
+    CAST(sum(bytes) AS BIGINT) AS bytes
+FROM named
+GROUP BY ALL
+HAVING sum(requests) <> 0 OR sum(bytes) <> 0

@@ -1,0 +1,42 @@
+"""Every question is one SELECT that sqlglot hands to Spark, and is found by its name."""
+
+from pathlib import Path
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from jojlab.analysis.rows.ask import ask, shared_tables, text_of
+from jojlab.trace.dataset import Dataset
+from tests.captures import make_run
+
+ANALYSIS = Path(__file__).resolve().parents[1]
+QUESTIONS = sorted(
+    path.relative_to(ANALYSIS).with_suffix("").as_posix() for path in ANALYSIS.rglob("*.sql")
+)
+
+
+def test_questions_are_found_at_all() -> None:
+    assert "commit/bill" in QUESTIONS
+    assert {"billed", "durations", "named_files"} <= shared_tables()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_one_select_for_spark_too(question: str) -> None:
+    [asked] = sqlglot.parse(text_of(question), dialect="duckdb")
+    assert isinstance(asked, exp.Query)
+    translated = asked.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
+    [read_again] = sqlglot.parse(translated, dialect="spark")
+    assert isinstance(read_again, exp.Query)
+    assert [c.alias_or_name for c in read_again.selects] == [c.alias_or_name for c in asked.selects]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_says_what_it_asks(question: str) -> None:
+    assert text_of(question).startswith("-- ")
+    assert "?" in text_of(question).split("\n\n")[0]
+
+
+def test_a_shared_table_is_made_once(tmp_path: Path) -> None:
+    data = Dataset.of(make_run(tmp_path / "run", seeds=[1], transactions=2))
+    assert ask(data, "commit/bill") == ask(data, "commit/bill") != []
