@@ -9,7 +9,9 @@ fn main() {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let sources = manifest.join("../kernel/block");
     let object = Path::new(&variable("OUT_DIR")).join("attribution.bpf.o");
-    println!("cargo::rerun-if-changed={}", sources.display());
+    for folder in [&sources, &manifest.join("../kernel/bpf")] {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
 
     run(Command::new("clang")
         .current_dir(&sources)

@@ -19,11 +19,12 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "../bpf/ring.h"
+#include "../bpf/read.bpf.h"
+#include "../bpf/ring.bpf.h"
 #include "event.h"
 #include "kernel_types.bpf.h"
-#include "read.bpf.h"
 #include "compat.bpf.h"
-#include "ring.bpf.h"
 #include "control.bpf.h"
 #include "file_state.bpf.h"
 #include "paths.bpf.h"
@@ -176,7 +177,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	task = current_task();
 	describe_bio(&walk->bio, bio, disk, task);
 	call_inode = describe_call(&walk->bio, task);
-	walk->counted = control.totals_alone || !has_room_for_bio();
+	walk->counted = control.totals_alone || !has_room_for_parts();
 	if (walk->counted)
 		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->left_bytes = walk->bio.length_bytes;
@@ -199,9 +200,9 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		describe_holder(&walk->bio, bio->bi_bdev);
 	walk->bio.has_run = walk->open;
 	if (walk->open)
-		send_of_bio(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
+		send_part(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
 	else
-		send_of_bio(&walk->bio, sizeof(walk->bio), &control.lost_bios);
+		send_part(&walk->bio, sizeof(walk->bio), &control.lost_bios);
 	walk->busy = 0;
 	return 0;
 }

@@ -282,23 +282,6 @@ struct control {
 	__u64 totals_alone;
 };
 
-/* Written by user space before the programs are loaded: the verifier knows them. */
-struct settings {
-	__u32 has_rdonly_cast;		/* what read.bpf.h may use */
-	__u32 ring_chunks;		/* a power of two */
-	__u64 kept_bytes;		/* of the ring, for bios that have begun to be told of */
-};
-
-/* The ring of ring.bpf.h; both ends have a cache line of their own, and its neighbour. */
-struct ring {
-	__u64 head;			/* written by the programs: where the next record begins */
-	__u64 padding[15];
-	__u64 tail;			/* written by user space: what it has not read begins */
-	__u64 more_padding[15];
-};
-
-#define CHUNK_SLACK_BYTES 4352		/* a path_record with PATH_BYTES of names, and its length */
-
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
 _Static_assert(sizeof(struct run_record) == 88, "run_record is decoded as 88 bytes");
 _Static_assert(sizeof(struct path_record) == 56, "path_record is decoded as 56 bytes");
@@ -308,6 +291,7 @@ _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 
 _Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
 _Static_assert(sizeof(struct control) == 248, "control is written as 248 bytes");
 _Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
-_Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
+_Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
+	       "the longest record fits a chunk's slack");
 
 #endif

@@ -31,16 +31,6 @@ struct list_head {
 	struct list_head *prev;
 };
 
-struct qstr {
-	union {
-		struct {
-			__u32 hash, len;
-		};
-		__u64 hash_len;
-	};
-	const unsigned char *name;
-};
-
 struct inode;
 
 struct dentry {

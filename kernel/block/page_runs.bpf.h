@@ -62,7 +62,7 @@ static __always_inline struct run_record *begin_run(struct walk *walk, __u32 fla
 	if (walk->open && walk->counted)
 		count_run(walk);
 	else if (walk->open)
-		send_of_bio(run, sizeof(*run), &control.lost_runs);
+		send_part(run, sizeof(*run), &control.lost_runs);
 	__builtin_memset(run, 0, sizeof(*run));
 	run->kind = RECORD_RUN;
 	run->serial = walk->bio.serial;

@@ -112,7 +112,9 @@ def test_analyses_read_only_tables() -> None:
 
 
 # The rooms of the tracer's side in the agent, likewise.
-TRACER_ROOMS = ("records", "files", "classify", "causes", "requests", "control", "live_trace")
+TRACER_ROOMS = (
+    *("program", "records", "files", "classify", "causes", "requests", "control", "live_trace"),
+)
 
 
 def test_rooms_of_the_tracer_build_on_those_before_them() -> None:

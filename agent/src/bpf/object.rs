@@ -1,95 +1,156 @@
-//! The BPF object as libbpf handles it: opened from the bytes in this program, its maps, its
-//! programs attached; closed when it is dropped.
+//! A BPF object as libbpf handles it: opened from bytes, its maps and global variables found, its
+//! programs left out, loaded, attached and asked; closed when it is dropped.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::io;
+use std::ffi::{CStr, c_void};
 use std::ptr::{NonNull, null, null_mut};
 
 use libbpf_sys as bpf;
 
-use super::ProgramError;
-use super::symbols::Symbols;
-
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
-
-/// Programs for a tracepoint that not every kernel has, each with the function that says that it is
-/// there (DECLARE_TRACE of include/linux/tracepoint.h).
-const OPTIONAL: [(&CStr, &str); 3] = [
-    (c"uring_submitted", "__traceiter_io_uring_submit_req"),
-    (c"uring_submitted_before", "__traceiter_io_uring_submit_sqe"),
-    (c"uring_completed", "__traceiter_io_uring_complete"),
-];
+use super::error::{BpfError, check};
 
 /// An open object.
-pub struct Object(pub NonNull<bpf::bpf_object>);
+pub struct Object(NonNull<bpf::bpf_object>);
 
 impl Object {
-    pub fn open() -> Result<Self, ProgramError> {
-        let bytes = OBJECT.as_ptr().cast();
-        // SAFETY: OBJECT is a valid byte range that outlives the call, which copies it.
-        let object = unsafe { bpf::bpf_object__open_mem(bytes, OBJECT.len() as _, null()) };
-        NonNull::new(object).map(Object).ok_or_else(|| last_error("open"))
+    /// Opens the bytes of an object file.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub fn open(bytes: &[u8]) -> Result<Self, BpfError> {
+        // SAFETY: a valid byte range that outlives the call, which copies it.
+        let object =
+            unsafe { bpf::bpf_object__open_mem(bytes.as_ptr().cast(), bytes.len() as _, null()) };
+        NonNull::new(object).map(Object).ok_or_else(|| BpfError::last("open"))
     }
 
-    pub fn map(&self, name: &CStr) -> Result<*mut bpf::bpf_map, ProgramError> {
+    /// A map, valid as long as the object.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn map(&self, name: &CStr) -> Result<*mut bpf::bpf_map, BpfError> {
         // SAFETY: the object is open and the name ends in NUL.
         let map = unsafe { bpf::bpf_object__find_map_by_name(self.0.as_ptr(), name.as_ptr()) };
-        NonNull::new(map).map(NonNull::as_ptr).ok_or_else(|| last_error("find a map of"))
+        NonNull::new(map).map(NonNull::as_ptr).ok_or_else(|| BpfError::last("find a map of"))
     }
 
-    /// The memory of a section of global variables, of at least `size` bytes.
-    pub fn value(&self, section: &CStr, size: usize) -> Result<NonNull<c_void>, ProgramError> {
-        let map = self.map(section)?;
+    /// The memory of a section of global variables, of at least `size` bytes; valid as long as the
+    /// object.
+    ///
+    /// # Errors
+    /// If the section is not there, or smaller.
+    pub fn section(&self, name: &CStr, size: usize) -> Result<NonNull<c_void>, BpfError> {
+        let map = self.map(name)?;
         let mut actual = 0;
         // SAFETY: `map` is of this object.
         let value = unsafe { bpf::bpf_map__initial_value(map, &mut actual) };
         match NonNull::new(value) {
             Some(value) if actual as usize >= size => Ok(value),
-            _ => Err(last_error("map the variables of")),
+            _ => Err(BpfError::last("map the variables of")),
         }
     }
 
-    /// Does not load the programs whose tracepoint this kernel has not.
-    pub fn leave_out(&self, symbols: &Symbols) -> Result<(), ProgramError> {
-        for (name, tracepoint) in OPTIONAL {
-            // SAFETY: the object is open, and the name ends in NUL.
-            let program =
-                unsafe { bpf::bpf_object__find_program_by_name(self.0.as_ptr(), name.as_ptr()) };
-            let program = NonNull::new(program).ok_or_else(|| last_error("find a program of"))?;
-            let is_there = symbols.address(tracepoint) != 0;
-            // SAFETY: `program` is of this object, which is not loaded yet.
-            let result = unsafe { bpf::bpf_program__set_autoload(program.as_ptr(), is_there) };
-            check("choose the programs of", result)?;
-        }
-        Ok(())
+    /// Does not load a program. Before `load`.
+    ///
+    /// # Errors
+    /// If there is no program of that name.
+    pub fn leave_out(&self, name: &CStr) -> Result<(), BpfError> {
+        let program = self.program(name).ok_or_else(|| BpfError::last("find a program of"))?;
+        // SAFETY: `program` is of this object, which is not loaded yet.
+        check("choose the programs of", unsafe { bpf::bpf_program__set_autoload(program, false) })
     }
 
-    pub fn attach(&self) -> Result<Vec<Link>, ProgramError> {
+    /// Hands the programs and maps to the kernel.
+    ///
+    /// # Errors
+    /// If it refuses one.
+    pub fn load(&self) -> Result<(), BpfError> {
+        // SAFETY: the object is open and not loaded.
+        check("load", unsafe { bpf::bpf_object__load(self.0.as_ptr()) })
+    }
+
+    /// Attaches every program of a loaded object that has something to be attached to.
+    ///
+    /// # Errors
+    /// If the kernel refuses one.
+    pub fn attach(&self) -> Result<Vec<Link>, BpfError> {
         let mut links = Vec::new();
-        let mut program = null_mut();
-        loop {
-            // SAFETY: the object is loaded; a null program asks for the first.
-            program = unsafe { bpf::bpf_object__next_program(self.0.as_ptr(), program) };
-            if program.is_null() {
-                return Ok(links);
-            }
+        for program in self.loaded_programs() {
             // SAFETY: `program` is of this object.
-            let (is_loaded, kind) =
-                unsafe { (bpf::bpf_program__autoload(program), bpf::bpf_program__type(program)) };
-            // One that is asked has nothing to be attached to.
-            if !is_loaded || kind == bpf::BPF_PROG_TYPE_SYSCALL {
-                continue;
+            if unsafe { bpf::bpf_program__type(program) } == bpf::BPF_PROG_TYPE_SYSCALL {
+                continue; // it is asked
             }
             // SAFETY: `program` is of this loaded object.
             let link = unsafe { bpf::bpf_program__attach(program) };
-            links.push(Link(NonNull::new(link).ok_or_else(|| last_error("attach"))?));
+            links.push(Link(NonNull::new(link).ok_or_else(|| BpfError::last("attach"))?));
         }
+        Ok(links)
+    }
+
+    /// How often the kernel did not run programs because they were running on that CPU already
+    /// (bpf_prog_info.recursion_misses), of those whose names `counts`.
+    ///
+    /// # Errors
+    /// If the kernel does not report it.
+    pub fn skipped_runs(&self, counts: impl Fn(&[u8]) -> bool) -> Result<u64, BpfError> {
+        let mut sum: u64 = 0;
+        for program in self.loaded_programs() {
+            // SAFETY: `program` is of this object, whose names end in NUL.
+            let name = unsafe { CStr::from_ptr(bpf::bpf_program__name(program)) };
+            if !counts(name.to_bytes()) {
+                continue;
+            }
+            let mut size = size_of::<bpf::bpf_prog_info>() as u32;
+            // SAFETY: `program` is of this loaded object. The kernel writes at most `size` bytes,
+            // and nothing through the pointers within, which are null; all zero is a valid value.
+            let (result, info) = unsafe {
+                let mut info: bpf::bpf_prog_info = std::mem::zeroed();
+                let descriptor = bpf::bpf_program__fd(program);
+                (bpf::bpf_prog_get_info_by_fd(descriptor, &mut info, &mut size), info)
+            };
+            check("count the runs of", result)?;
+            sum += info.recursion_misses;
+        }
+        Ok(sum)
+    }
+
+    /// What a program of the type SYSCALL returns for a question; None where the kernel does not
+    /// run it.
+    pub fn ask(&self, name: &CStr, mut question: u64) -> Option<u32> {
+        let program = self.program(name)?;
+        let mut options = bpf::bpf_test_run_opts {
+            sz: size_of::<bpf::bpf_test_run_opts>() as _,
+            ctx_in: (&raw mut question).cast(),
+            ctx_size_in: size_of_val(&question) as u32,
+            ..Default::default()
+        };
+        // SAFETY: the program is of the loaded object, and reads a question of this size.
+        let result =
+            unsafe { bpf::bpf_prog_test_run_opts(bpf::bpf_program__fd(program), &raw mut options) };
+        (result == 0).then_some(options.retval)
+    }
+
+    fn program(&self, name: &CStr) -> Option<*mut bpf::bpf_program> {
+        // SAFETY: the object is open, and the name ends in NUL.
+        let program =
+            unsafe { bpf::bpf_object__find_program_by_name(self.0.as_ptr(), name.as_ptr()) };
+        NonNull::new(program).map(NonNull::as_ptr)
+    }
+
+    fn loaded_programs(&self) -> impl Iterator<Item = *mut bpf::bpf_program> {
+        let mut program = null_mut();
+        let all = std::iter::from_fn(move || {
+            // SAFETY: the object is open; a null program asks for the first.
+            program = unsafe { bpf::bpf_object__next_program(self.0.as_ptr(), program) };
+            (!program.is_null()).then_some(program)
+        });
+        // SAFETY: `program` is of this object.
+        all.filter(|&program| unsafe { bpf::bpf_program__autoload(program) })
     }
 }
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: nothing refers to the object any more: it is the last field dropped.
+        // SAFETY: whoever has pointers into the object drops them before it.
         unsafe { bpf::bpf_object__close(self.0.as_ptr()) }
     }
 }
@@ -102,24 +163,4 @@ impl Drop for Link {
         // SAFETY: the link is ours and dropped once. It can only fail to detach what is gone.
         unsafe { bpf::bpf_link__destroy(self.0.as_ptr()) };
     }
-}
-
-pub fn check(step: &'static str, result: c_int) -> Result<(), ProgramError> {
-    if result >= 0 {
-        return Ok(());
-    }
-    Err(failed(step, io::Error::from_raw_os_error(-result)))
-}
-
-fn last_error(step: &'static str) -> ProgramError {
-    failed(step, io::Error::last_os_error())
-}
-
-pub fn failed(step: &'static str, source: io::Error) -> ProgramError {
-    let remedy = match source.kind() {
-        io::ErrorKind::PermissionDenied => "run as root (CAP_BPF and CAP_PERFMON are needed)",
-        io::ErrorKind::NotFound => "the kernel needs BTF: /sys/kernel/btf/vmlinux",
-        _ => "libbpf's messages above say what the kernel refused",
-    };
-    ProgramError::Step { step, source, remedy }
 }

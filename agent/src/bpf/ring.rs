@@ -1,4 +1,4 @@
-//! The user-space end of the tracer's ring (kernel/block/ring.bpf.h writes the other end). Reads
+//! The user-space end of a ring (kernel/bpf/ring.bpf.h writes the other end). Reads
 //! the memory of the ring's two maps; produces the bytes of whole records, and leaves zeros
 //! behind.
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/block: a record begins in a chunk, and may end in
+/// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/bpf: a record begins in a chunk, and may end in
 /// its slack.
 pub const CHUNK_BYTES: u32 = 1 << 16;
 const CHUNK_SLACK_BYTES: usize = 4352;
@@ -20,7 +20,7 @@ const LENGTH_BYTES: usize = size_of::<u64>();
 /// What is read is given back after this many bytes at most: the programs look there each time.
 const GIVE_BACK_BYTES: u64 = 1 << 18;
 
-/// struct ring of event.h.
+/// struct ring of ring.h.
 #[repr(C)]
 pub struct Ends {
     head: AtomicU64,

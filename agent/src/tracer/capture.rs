@@ -17,7 +17,7 @@ use super::requests::gaps::Gaps;
 use super::requests::{Disk, Joiner};
 use super::surroundings::Surroundings;
 use super::totals::{Sums, Totals};
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tables::rows;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.

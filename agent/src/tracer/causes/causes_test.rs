@@ -1,7 +1,7 @@
 //! From calls, changes and bios to causes.
 
 use super::*;
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tracer::classify::classify;
 use crate::tracer::classify::layout::Layout;
 

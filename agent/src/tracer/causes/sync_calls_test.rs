@@ -1,7 +1,7 @@
 //! Which call a bio serves, with one caller and with several.
 
 use super::*;
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tracer::classify::classify;
 use crate::tracer::classify::layout::Layout;
 

@@ -1,8 +1,9 @@
 //! One test for each rule, by filesystem.
 
 use super::*;
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tracer::classify::layout::Layout;
+use crate::tracer::program::functions::WANTED;
 use crate::tracer::records::kernel::EXT4_MAGIC as EXT4;
 use crate::tracer::records::{self, Bio, Run};
 
@@ -35,7 +36,7 @@ fn what(bio: &Bio, run: &Run) -> (&'static str, Word, Owner) {
 }
 
 fn class(bio: &Bio, run: &Run) -> Class {
-    let symbols = Symbols::parse(KALLSYMS.as_bytes()).unwrap();
+    let symbols = Symbols::parse(KALLSYMS.as_bytes(), WANTED).unwrap();
     classify(bio, run, &symbols, &Layout::default())
 }
 
@@ -184,7 +185,7 @@ fn f2fs_nodes_belong_to_a_file() {
 
 #[test]
 fn f2fs_areas_come_from_the_layout() {
-    let symbols = Symbols::parse(KALLSYMS.as_bytes()).unwrap();
+    let symbols = Symbols::parse(KALLSYMS.as_bytes(), WANTED).unwrap();
     let layout = Layout::of_areas(&[(4096, 4096, "checkpoint"), (8192, 4096, "nat")]);
     let meta = |file_offset_bytes| Run { file_offset_bytes, ..file(F2FS_MAGIC, 2, REGULAR) };
     let checkpoint = classify(&write(0), &meta(4096), &symbols, &layout);

@@ -4,8 +4,9 @@
 
 pub mod layout;
 
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tables::rows::Word;
+use crate::tracer::program::functions::is_stacked;
 use crate::tracer::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, MODE_BLOCK_DEVICE, MODE_DIRECTORY, MODE_REGULAR,
     MODE_TYPE, NILFS_MAGIC, OPERATION_DISCARD, OPERATION_MASK, OPERATION_READ,
@@ -101,7 +102,7 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
     if let Some(class) = by_operation(bio, run) {
         return class;
     }
-    if symbols.is_stacked(bio.end_io) {
+    if is_stacked(symbols.name(bio.end_io)) {
         // Its pages may be a file's and it the journal's copy of them.
         return Class::new(BlockType::Unknown, "");
     }

@@ -15,14 +15,14 @@ use std::rc::Rc;
 use super::capture::{self, Assembler, Capture, Finished, NEVER_NS};
 use super::files::Files;
 use super::files::file_kind::FileKinds;
+use super::program::{Attribution, AttributionError, functions};
 use super::records::counted::Counted;
 use super::records::decode::DecodeError;
 use super::requests::Disk;
 use super::requests::gaps::Gaps;
 use super::surroundings::{MountWatch, Surroundings, device_name};
 use super::totals::Totals;
-use crate::bpf::symbols::{Symbols, SymbolsError};
-use crate::bpf::{Program, ProgramError};
+use crate::bpf::{BpfError, Symbols, SymbolsError};
 use crate::device::{layers::Layer, number};
 use crate::tables::rows;
 
@@ -30,10 +30,12 @@ use crate::tables::rows;
 #[derive(Debug, thiserror::Error)]
 pub enum TracerError {
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Bpf(#[from] BpfError),
+    #[error(transparent)]
+    Attribution(#[from] AttributionError),
     #[error(transparent)]
     Symbols(#[from] SymbolsError),
-    #[error("the BPF tracer sent a damaged record: {0}")]
+    #[error("the BPF program sent a damaged record: {0}")]
     Decode(#[from] DecodeError),
     #[error("{path}: {source}; is /sys mounted, and {path} the number of a disk?")]
     Disk { path: String, source: std::io::Error },
@@ -56,7 +58,7 @@ const FILES_KEPT: usize = 131_072;
 
 /// The programs in the kernel, and what is needed to make tables of what they send.
 pub struct Tracer {
-    program: Program,
+    program: Attribution,
     ring_bytes: usize,
     symbols: Symbols,
     /// /proc/modules when the symbols were read.
@@ -86,8 +88,8 @@ impl Tracer {
     /// # Errors
     /// If the kernel refuses the programs, or hides its addresses.
     pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
-        let (modules, symbols) = (loaded_modules(), Symbols::read()?);
-        let program = Program::load(ring_bytes, &symbols)?;
+        let (modules, symbols) = (loaded_modules(), functions::read()?);
+        let program = Attribution::load(ring_bytes, &symbols)?;
         Ok(Tracer {
             program,
             ring_bytes: ring_bytes as usize,
@@ -161,7 +163,7 @@ impl Tracer {
         let modules = loaded_modules();
         if modules != self.modules {
             self.modules = modules;
-            self.symbols = Symbols::read()?;
+            self.symbols = functions::read()?;
             self.program.set_addresses(&self.symbols);
         }
         Ok(())
@@ -264,7 +266,7 @@ impl Tracer {
     /// # Errors
     /// If the kernel does not hand them out.
     pub fn totals(&mut self) -> Result<Totals, TracerError> {
-        let sums = self.program.totals()?;
+        let sums = self.program.sums()?;
         let counted = sums.iter().map(|sum| Counted::decode(&sum.key, sum.runs, sum.bytes));
         let counted: Vec<Counted> = counted.collect();
         let untold = self.program.untold_runs() - self.untold_before + self.skipped_runs()?;

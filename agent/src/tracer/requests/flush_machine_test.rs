@@ -7,7 +7,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bpf::symbols::Symbols;
+use crate::bpf::Symbols;
 use crate::tracer::capture::{Assembler, Capture};
 use crate::tracer::requests::Disk;
 use crate::tracer::surroundings::Surroundings;

@@ -20,7 +20,7 @@ fn queue(joiner: &mut Joiner, device: u32, sector: u64) {
     let class = crate::tracer::classify::classify(
         &bio,
         &Run { mode: 0o100_644, magic: 1, inode: 12, ..run.clone() },
-        &crate::bpf::symbols::Symbols::default(),
+        &crate::bpf::Symbols::default(),
         &crate::tracer::classify::layout::Layout::default(),
     );
     joiner.queue(bio, vec![(run, class)], Cause::default());

@@ -14,6 +14,18 @@
 /* The verifier drops the branch that this kernel lacks. */
 const volatile struct settings settings SEC(".rodata.settings") = {};
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct qstr {
+	union {
+		struct {
+			__u32 hash, len;
+		};
+		__u64 hash_len;
+	};
+	const unsigned char *name;
+};
+#pragma clang attribute pop
+
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
 static __always_inline __u64 read_memory(__u64 address, __u32 size)

@@ -11,10 +11,10 @@
  * A position counts bytes for ever. It lies in chunk number position / CHUNK_BYTES, and a record
  * that begins there may run into the chunk's slack: none is ever in two pieces. A length of 0 is a
  * record that is not whole yet; user space leaves what it has read as zeros. Stores are seen in
- * their order on x86_64, the only one that calls.bpf.h knows.
+ * their order on x86_64, the only processor that the agent is built for.
  *
- * A part of the ring is kept for bios that are being told of: their runs and they themselves leave
- * whole, or not at all, and are counted then (totals.bpf.h). All else is lost before that part is.
+ * A part of the ring is kept for records that come in several parts, as a bio and its runs: they
+ * leave whole, or not at all. All else is lost before that part is.
  */
 #ifndef JOJ_RING_BPF_H
 #define JOJ_RING_BPF_H
@@ -46,8 +46,8 @@ static __always_inline bool has_room(__u64 head, __u32 size, __u64 kept)
 	return head + size + kept - tail <= (__u64)settings.ring_chunks << CHUNK_BITS;
 }
 
-/* A bio may begin to be told of. */
-static __always_inline bool has_room_for_bio(void)
+/* A record of several parts may begin. */
+static __always_inline bool has_room_for_parts(void)
 {
 	return has_room(*(volatile __u64 *)&ring.head, 0, settings.kept_bytes);
 }
@@ -116,8 +116,8 @@ static __always_inline void send(const void *record, __u32 size, __u64 *lost)
 	send_keeping(record, size, settings.kept_bytes, lost);
 }
 
-/* Likewise, of a bio that has_room_for_bio() was asked for: it may use what is kept. */
-static __always_inline void send_of_bio(const void *record, __u32 size, __u64 *lost)
+/* Likewise a part of what has_room_for_parts() was asked for: it may use what is kept. */
+static __always_inline void send_part(const void *record, __u32 size, __u64 *lost)
 {
 	send_keeping(record, size, 0, lost);
 }

@@ -1,0 +1,119 @@
+//! struct control of kernel/block/event.h: the memory that user space steers the attribution
+//! program by, and that the program counts in. Mapped: each side sees every write of the other.
+
+use std::ptr::NonNull;
+
+use crate::bpf::Symbols;
+
+/// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
+pub const DISKS_LIMIT: usize = 8;
+
+/// enum enabled of event.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Enabled {
+    Off = 0,
+    On = 1,
+    /// No new bio has records, but still the requests of those before.
+    Ending = 2,
+}
+
+/// The fields, as event.h has them.
+#[repr(C)]
+pub struct Control {
+    enabled: u32,
+    unmounting: u32,
+    disks: [u32; DISKS_LIMIT],
+    buffer_end_io: u64,
+    direct_end_io: u64,
+    xfs_buffer_end_io: u64,
+    xfs_log_end_io: u64,
+    btrfs_simple_end_io: u64,
+    btrfs_first_end_io: u64,
+    btrfs_copy_end_io: u64,
+    btrfs_packed_write: u64,
+    btrfs_packed_read: u64,
+    btrfs_direct: u64,
+    chain_end_io: u64,
+    vmemmap_base: u64,
+    page_offset_base: u64,
+    bios: u64,
+    pub lost_bios: u64,
+    pub lost_runs: u64,
+    pub lost_paths: u64,
+    pub lost_syncs: u64,
+    pub lost_requests: u64,
+    pub lost_changes: u64,
+    session: u64,
+    renames: u64,
+    pub caught_runs: u64,
+    pub counted_bios: u64,
+    pub lost_totals: u64,
+    pub totals_alone: u64,
+}
+
+const _: () = assert!(size_of::<Control>() == 248);
+
+/// Where the fields are mapped.
+pub struct ControlMemory(NonNull<Control>);
+
+impl ControlMemory {
+    /// # Safety
+    /// It must stay mapped, readable and writable, as long as this lives.
+    pub unsafe fn new(place: NonNull<Control>) -> Self {
+        ControlMemory(place)
+    }
+
+    /// All fields, as of now.
+    pub fn read(&self) -> Control {
+        // SAFETY: mapped, as `new` demands; the programs may change counters meanwhile, so the
+        // read is volatile.
+        unsafe { self.0.as_ptr().read_volatile() }
+    }
+
+    /// Begins a session about these disks; with totals alone, no bio has records.
+    pub fn begin(&mut self, disks: [u32; DISKS_LIMIT], totals_alone: bool) {
+        let control = self.0.as_ptr();
+        // SAFETY: mapped, as `new` demands. The fields are aligned, and written by user space
+        // alone.
+        unsafe {
+            (&raw mut (*control).disks).write_volatile(disks);
+            (&raw mut (*control).unmounting).write_volatile(0);
+            (&raw mut (*control).totals_alone).write_volatile(totals_alone.into());
+            let session = &raw mut (*control).session;
+            session.write_volatile(session.read_volatile() + 1);
+        }
+        self.set_enabled(Enabled::On);
+    }
+
+    /// What the programs do from now on.
+    pub fn set_enabled(&mut self, enabled: Enabled) {
+        // SAFETY: as in `begin`.
+        unsafe { (&raw mut (*self.0.as_ptr()).enabled).write_volatile(enabled as u32) }
+    }
+
+    /// Where the kernel's functions are.
+    pub fn set_addresses(&mut self, symbols: &Symbols) {
+        let control = self.0.as_ptr();
+        // SAFETY: as in `begin`.
+        let set = |field: *mut u64, name| unsafe { field.write_volatile(symbols.address(name)) };
+        // SAFETY: only places in the mapped memory are named, none is read.
+        unsafe {
+            set(&raw mut (*control).buffer_end_io, "end_bio_bh_io_sync");
+            set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
+            set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
+            set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
+            set(&raw mut (*control).btrfs_simple_end_io, "btrfs_simple_end_io");
+            set(&raw mut (*control).btrfs_first_end_io, "btrfs_orig_write_end_io");
+            set(&raw mut (*control).btrfs_copy_end_io, "btrfs_clone_write_end_io");
+            set(&raw mut (*control).btrfs_packed_write, "end_compressed_bio_write");
+            set(&raw mut (*control).btrfs_packed_read, "end_compressed_bio_read");
+            let direct = ["btrfs_end_dio_bio", "btrfs_dio_end_io"];
+            let direct = direct.into_iter().find(|name| symbols.address(name) != 0);
+            set(&raw mut (*control).btrfs_direct, direct.unwrap_or_default());
+            set(&raw mut (*control).chain_end_io, "bio_chain_endio");
+            set(&raw mut (*control).vmemmap_base, "vmemmap_base");
+            set(&raw mut (*control).page_offset_base, "page_offset_base");
+        }
+    }
+}

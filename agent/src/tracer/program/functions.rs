@@ -1,0 +1,68 @@
+//! The kernel's functions and variables that the attribution needs the addresses of: those that
+//! identify a bio by its completion, and those that make an address of a page.
+
+use crate::bpf::{Symbols, SymbolsError};
+
+pub const WANTED: &[&str] = &[
+    // A buffer_head's bio, and the function called when the buffer is written.
+    "end_bio_bh_io_sync",
+    "journal_end_buffer_io_sync",
+    "ext4_end_buffer_io_sync",
+    // Direct I/O.
+    "iomap_dio_bio_end_io",
+    // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
+    "bio_chain_endio",
+    "submit_bio_wait_endio",
+    // XFS.
+    "xfs_buf_bio_end_io",
+    "xlog_bio_end_io",
+    // Btrfs, NILFS2.
+    "btrfs_end_super_write",
+    "btrfs_simple_end_io",
+    "btrfs_orig_write_end_io",
+    "btrfs_clone_write_end_io",
+    "end_compressed_bio_write",
+    "end_compressed_bio_read",
+    // Direct I/O of Btrfs: the name of 6.1, and that of 6.18.
+    "btrfs_end_dio_bio",
+    "btrfs_dio_end_io",
+    "nilfs_end_bio_write",
+    "nilfs_buffer_cache_aops",
+    // Swap.
+    "end_swap_bio_write",
+    "end_swap_bio_read",
+    // Device mapper and md, of the bios that they send to the disks below: see is_stacked.
+    "clone_endio",
+    "crypt_endio",
+    "md_end_io_acct",
+    "md_end_clone_io",
+    "raid1_end_read_request",
+    "raid1_end_write_request",
+    "raid10_end_read_request",
+    "raid10_end_write_request",
+    "raid5_end_read_request",
+    "raid5_end_write_request",
+    "raid5_align_endio",
+    // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
+    "vmemmap_base",
+    "page_offset_base",
+    // Not addresses we read at: that they are there says what the kernel has.
+    "__traceiter_io_uring_submit_req",
+    "__traceiter_io_uring_submit_sqe",
+    "__traceiter_io_uring_complete",
+];
+
+/// Their addresses in the running kernel.
+///
+/// # Errors
+/// If it hides them.
+pub fn read() -> Result<Symbols, SymbolsError> {
+    Symbols::read(WANTED)
+}
+
+/// The function that ends a bio is one of device mapper or md, which made the bio: what the
+/// filesystem used it for is unknown.
+pub fn is_stacked(end_io: &str) -> bool {
+    let prefixes = ["clone_endio", "crypt_endio", "md_end_", "raid"];
+    prefixes.iter().any(|prefix| end_io.starts_with(prefix))
+}
