@@ -39,7 +39,7 @@ def export(
 
     Exit code 4 if the capture is incomplete: then the file is incomplete too.
     """
-    from jojlab.experiment.fields import nearest
+    from jojlab.foundation.nearest import nearest
     from jojlab.trace.exports.capture_file import FORMATS, chosen_capture
     from jojlab.trace.exports.capture_file import export as write
     from jojlab.trace.run_folder import RunFolder

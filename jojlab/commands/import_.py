@@ -39,7 +39,7 @@ def import_(
     import json
 
     from jojlab.commands.run import free_folder
-    from jojlab.experiment.fields import nearest
+    from jojlab.foundation.nearest import nearest
     from jojlab.trace.imports.trace_file import FORMATS, import_trace
 
     if format_name and format_name not in FORMATS:

@@ -38,7 +38,7 @@ def list_(
       joj list fields --json | jq '.[] | select(.name == "journal_mode").values'
       joj list figures
     """
-    from jojlab.experiment.fields import nearest
+    from jojlab.foundation.nearest import nearest
     from jojlab.report.terminal.console import print_rows, terminal
 
     lists: dict[str, Callable[[], Rows]] = {

@@ -6,16 +6,20 @@ is not checked here but where the guest is known (jojlab.guest).
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+from msgspec import Meta, Struct
+
+from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import DEVICES
+
+Kind = TypeVar("Kind")
 
 # Least and greatest value of each parameter, in the order of the module's own list
 # (kernel/flash/model/flash_config.h); a test compares the two.
@@ -58,7 +62,6 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "ageing_seed": (0, 2**32 - 1),
     }
 )
-TOP_LEVEL = ("name", "title", "cpu", "model", "sources", "stated")
 CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 9)})
 # Why a limit is where it is, for those who meet it. Measured of the greatest shift: a guest of
 # 2^10 ns an instruction has 3,906 of them from one timer tick to the next, and does not boot.
@@ -91,17 +94,21 @@ SLOT_BYTES = 4096
 SPARE_ROWS = 6
 
 
-@dataclass(frozen=True)
-class Stated:
+# Where the keys of a profile are described.
+FORM = "devices/README.md describes it"
+
+Text = Annotated[str, Meta(pattern=r"\S")]
+
+
+class Stated(Struct, frozen=True, forbid_unknown_fields=True):
     """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES."""
 
     figure: str
-    value: int
-    source: str
+    value: Annotated[int, Meta(ge=1)]
+    source: Text
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """The one parameter that may be fitted, and the one published number it is fitted to.
 
     `parameter` lies between `least` and `greatest`; `case` are fields of an experiment, and
@@ -111,9 +118,21 @@ class Calibration:
     parameter: str
     least: int
     greatest: int
-    throughput_tps: float
-    source: str
-    case: Mapping[str, Any]
+    throughput_tps: Annotated[float, Meta(gt=0, lt=1e9)]
+    source: Text
+    case: dict[str, Any]
+
+
+class _Document(Struct, forbid_unknown_fields=True):
+    """A profile as its file has it."""
+
+    name: Text
+    title: Text
+    cpu: dict[str, int]
+    model: dict[str, int]
+    sources: dict[str, Text]
+    stated: list[Stated]
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
@@ -147,9 +166,7 @@ class Profile:
         both = {"icount_shift": self.icount_shift, **self.model, **values}
         limits = {**CPU_LIMITS, **LIMITS}
         for key, value in values.items():
-            least, greatest = limits[key]
-            if not least <= value <= greatest:
-                raise UseError(f"{owner}.{key} is {value}", _limits(key, least, greatest))
+            _refuse_beyond(owner, key, value, limits[key])
         model = {key: both[key] for key in LIMITS}
         _check_together(owner, model)
         shift = both["icount_shift"]
@@ -163,150 +180,88 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     """
     is_path = "/" in str(name) or str(name).endswith(".toml")
     path = Path(name) if is_path else devices / f"{name}.toml"
-    document = _read_toml(path, str(name), devices)
-    _check_keys(path, "the file", document, TOP_LEVEL, optional=("calibration",))
-    title = _string(path, "title", document["title"])
-    if _string(path, "name", document["name"]) != path.stem:
+    if not path.exists():
+        known = sorted(file.stem for file in devices.glob("*.toml"))
         raise UseError(
-            f"{path}: name is {document['name']!r}, the file's name is {path.stem!r}",
+            f"no device profile {name!r}{nearest(str(name), known)}: {path} does not exist",
+            f"known: {', '.join(known)}",
+        )
+    asked = checked(read_toml(path, FORM)[1], _Document, str(path), FORM)
+    if asked.name != path.stem:
+        raise UseError(
+            f"{path}: name is {asked.name!r}, the file's name is {path.stem!r}",
             f"a copied profile has a name of its own: write name = {path.stem!r}; to change single "
             "keys, leave the profile as it is and use --set device.KEY=VALUE",
         )
-    cpu = _integers(path, "cpu", document["cpu"], CPU_LIMITS)
-    model = _integers(path, "model", document["model"], LIMITS)
+    cpu = _within(path, "cpu", asked.cpu, CPU_LIMITS)
+    model = _within(path, "model", asked.model, LIMITS)
     _check_together(f"{path}: model", model)
-    sources = _table(path, "sources", document["sources"])
-    _check_keys(path, "[sources]", sources, (*CPU_LIMITS, *LIMITS), "say where the number is from")
-    for key, source in sources.items():
-        _string(path, f"sources.{key}", source)
+    sources = _only(path, "sources", asked.sources, (*CPU_LIMITS, *LIMITS))
+    for stated in asked.stated:
+        if stated.figure not in FIGURES:
+            raise UseError(
+                f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, FIGURES)}",
+                f"known: {', '.join(FIGURES)}",
+            )
+    if asked.calibration:
+        _check_calibration(path, asked.calibration)
     return Profile(
         path=path,
         name=path.stem,
-        title=title,
+        title=asked.title,
         icount_shift=cpu["icount_shift"],
         model=MappingProxyType(model),
-        sources=MappingProxyType({key: sources[key] for key in (*CPU_LIMITS, *LIMITS)}),
-        stated=_stated(path, document["stated"]),
-        calibration=_calibration(path, document["calibration"])
-        if "calibration" in document
-        else None,
+        sources=MappingProxyType(sources),
+        stated=tuple(asked.stated),
+        calibration=asked.calibration,
     )
 
 
-def _read_toml(path: Path, name: str, devices: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        known = sorted(file.stem for file in devices.glob("*.toml"))
-        raise UseError(
-            f"no device profile {name!r}: {path} does not exist",
-            _nearest(name, known) or f"known are {', '.join(known)}",
-        ) from None
-    except OSError as error:
-        raise UseError(f"{path}: {error.strerror}", "make the file readable") from error
-    except ValueError as error:  # TOML's and UTF-8's errors are among them
-        raise UseError(f"{path}: {error}", "correct the file at that place") from error
-    except RecursionError as error:
-        raise UseError(f"{path}: nested too deep", "write it as devices/*.toml are") from error
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {matches[0]!r}?" if matches else ""
-
-
-def _check_keys(
-    path: Path,
-    place: str,
-    table: Mapping[str, Any],
-    known: tuple[str, ...],
-    missing: str = "",
-    *,
-    optional: tuple[str, ...] = (),
-) -> None:
+def _only(
+    path: Path, place: str, table: Mapping[str, Kind], known: Iterable[str]
+) -> dict[str, Kind]:
+    """Return the table in the order of `known`, whose keys it has, each of them and no other."""
+    known = tuple(known)
     for key in table:
-        if key not in (*known, *optional):
-            remedy = _nearest(key, (*known, *optional)) or f"known are {', '.join(known)}"
-            raise UseError(f"{path}: {place} has an unknown key {key!r}", remedy)
+        if key not in known:
+            raise UseError(
+                f"{path}: {place} has no key {key!r}{nearest(key, known)}",
+                f"known: {', '.join(known)}",
+            )
     for key in known:
         if key not in table:
-            remedy = missing or "add it; devices/README.md says what it is"
-            raise UseError(f"{path}: {place} has no {key!r}", remedy)
+            raise UseError(f"{path}: {place} lacks {key}", f"add it; {FORM}")
+    return {key: table[key] for key in known}
 
 
-def _table(path: Path, key: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise UseError(f"{path}: {key} is not a table", f"write it as [{key}]")
-    return value
-
-
-def _string(path: Path, key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise UseError(f"{path}: {key} is {value!r}", "give it a text that is not empty")
-    return value
-
-
-def _integers(
-    path: Path, place: str, value: object, limits: Mapping[str, tuple[int, int]]
+def _within(
+    path: Path, place: str, table: Mapping[str, int], limits: Mapping[str, tuple[int, int]]
 ) -> dict[str, int]:
-    """Check the table `place`; give its values in the order of `limits`."""
-    table = _table(path, place, value)
-    _check_keys(path, f"[{place}]", table, tuple(limits))
-    for key, number in table.items():
-        least, greatest = limits[key]
-        if type(number) is not int:  # a bool is an int to isinstance()
-            remedy = f"give an integer, {least} to {greatest}"
-            raise UseError(f"{path}: {place}.{key} is {number!r}", remedy)
-        if not least <= number <= greatest:
-            raise UseError(f"{path}: {place}.{key} is {number}", _limits(key, least, greatest))
-    return {key: table[key] for key in limits}
+    """Return the table in the order of `limits`, every value within its own."""
+    numbers = _only(path, place, table, limits)
+    for key, number in numbers.items():
+        _refuse_beyond(f"{path}: {place}", key, number, limits[key])
+    return numbers
 
 
-def _limits(key: str, least: int, greatest: int) -> str:
-    why = f": {_WHY[key]}" if key in _WHY else ""
-    return f"give a value of {least} to {greatest}{why}"
+def _refuse_beyond(where: str, key: str, number: int, limits: tuple[int, int]) -> None:
+    least, greatest = limits
+    if not least <= number <= greatest:
+        why = f": {_WHY[key]}" if key in _WHY else ""
+        raise UseError(f"{where}.{key} is {number}", f"give a value of {least} to {greatest}{why}")
 
 
-def _stated(path: Path, rows: object) -> tuple[Stated, ...]:
-    if not isinstance(rows, list):
-        raise UseError(f"{path}: stated is not a list of tables", "write each as [[stated]]")
-    found = []
-    for row in rows:
-        table = _table(path, "stated", row)
-        _check_keys(path, "[[stated]]", table, ("figure", "value", "source"))
-        figure = _string(path, "stated.figure", table["figure"])
-        if figure not in FIGURES:
-            remedy = _nearest(figure, FIGURES) or f"known are {', '.join(FIGURES)}"
-            raise UseError(f"{path}: stated.figure is {figure!r}", remedy)
-        if type(table["value"]) is not int or table["value"] <= 0:
-            raise UseError(
-                f"{path}: stated.value of {figure} is {table['value']!r}", "give a whole number"
-            )
-        source = _string(path, f"stated.source of {figure}", table["source"])
-        found.append(Stated(figure, table["value"], source))
-    return tuple(found)
-
-
-def _calibration(path: Path, value: object) -> Calibration:
-    table = _table(path, "calibration", value)
-    keys = ("parameter", "least", "greatest", "throughput_tps", "source", "case")
-    _check_keys(path, "[calibration]", table, keys)
-    parameter = _string(path, "calibration.parameter", table["parameter"])
-    if parameter not in LIMITS:
-        remedy = _nearest(parameter, LIMITS) or "give a key of [model]"
-        raise UseError(f"{path}: calibration.parameter is {parameter!r}", remedy)
-    limits = {"least": LIMITS[parameter], "greatest": LIMITS[parameter]}
-    ends = _integers(path, "calibration", {key: table[key] for key in limits}, limits)
-    if ends["least"] >= ends["greatest"]:
-        raise UseError(f"{path}: calibration.least is not below greatest", "exchange them")
-    throughput = table["throughput_tps"]
-    if type(throughput) not in (int, float) or not 0 < throughput < 1e9:
+def _check_calibration(path: Path, asked: Calibration) -> None:
+    if asked.parameter not in LIMITS:
         raise UseError(
-            f"{path}: calibration.throughput_tps is {throughput!r}", "give transactions a second"
+            f"{path}: calibration.parameter is {asked.parameter!r}"
+            f"{nearest(asked.parameter, LIMITS)}",
+            "give a key of [model]",
         )
-    source = _string(path, "calibration.source", table["source"])
-    case = MappingProxyType(dict(_table(path, "calibration.case", table["case"])))
-    return Calibration(parameter, ends["least"], ends["greatest"], float(throughput), source, case)
+    for key, end in (("least", asked.least), ("greatest", asked.greatest)):
+        _refuse_beyond(f"{path}: calibration", key, end, LIMITS[asked.parameter])
+    if asked.least >= asked.greatest:
+        raise UseError(f"{path}: calibration.least is not below greatest", "exchange them")
 
 
 def _check_together(where: str, model: Mapping[str, int]) -> None:

@@ -56,9 +56,9 @@ def test_the_value_is_written_and_nothing_else(tmp_path: Path) -> None:
     [
         ('parameter = "mapping_program_ns"', 'parameter = "maping_program_ns"', "maping_program"),
         ("least = 0", "least = 4000000", "least is not below greatest"),
-        ("throughput_tps = 39", "throughput_tps = 0", "throughput_tps is 0"),
+        ("throughput_tps = 39", "throughput_tps = 0", "throughput_tps cannot be 0"),
         ("greatest = 4000000", "greatest = 4000000000", "greatest is 4000000000"),
-        ("[calibration.case]", "[calibration.cases]", "unknown key 'cases'"),
+        ("[calibration.case]", "[calibration.cases]", "no key 'cases'"),
     ],
 )
 def test_a_bad_calibration_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

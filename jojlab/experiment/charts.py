@@ -15,39 +15,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jojlab.experiment.fields import field_named, nearest
+from jojlab.experiment.fields import field_named
 from jojlab.experiment.published import check_figure, check_selector
+from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
-
-AXES = ("groups", "bars", "panels")
-KEYS = ("title", "figure", *AXES, "case")
+from jojlab.trace.shapes import Chart
 
 
-def read_charts(entries: object, variants: Sequence[str], where: str) -> list[Mapping[str, Any]]:
+def check_charts(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
     """Check the entries; UseError naming file, entry and key."""
-    if not isinstance(entries, list):
-        raise UseError(f"{where}: chart must be a list of tables", "write [[chart]]")
     for number, entry in enumerate(entries, 1):
         place = f"{where}: [[chart]] number {number}"
-        if not isinstance(entry, dict):
-            raise UseError(f"{place} is no table", "write [[chart]]")
-        for key in entry:
-            if key not in KEYS:
-                raise UseError(
-                    f"{place} has no key {key!r}{nearest(key, KEYS)}", f"known: {', '.join(KEYS)}"
-                )
-        for key in ("title", "figure", *AXES):
-            if not isinstance(entry.get(key, ""), str):
-                raise UseError(f"{place}: {key} must be text", "put it in quotes")
-        for key in ("title", "figure", "groups"):
-            if not entry.get(key):
-                raise UseError(f"{place} lacks {key}", f'{key} = "..."')
-        check_figure(entry["figure"], place)
-        axes = [entry[key] for key in AXES if entry.get(key)]
+        chart = checked(entry, Chart, place, "docs/experiments.md has the form")
+        check_figure(chart.figure, place)
+        axes = [axis for axis in (chart.groups, chart.bars, chart.panels) if axis]
         for axis in axes:
             if axis != "variant":
                 field_named(axis, place)
         if len(set(axes)) < len(axes):
             raise UseError(f"{place}: an axis is named twice", "name each axis once")
-        check_selector(entry.get("case", {}), variants, f"{place}: case")
-    return entries
+        check_selector(chart.case, variants, f"{place}: case")

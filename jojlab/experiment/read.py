@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
-from jojlab.experiment.charts import read_charts
-from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat, nearest
-from jojlab.experiment.published import read_published, refuse_idle
+from jojlab.experiment.charts import check_charts
+from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat
+from jojlab.experiment.published import check_published, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
     choose,
@@ -22,11 +23,13 @@ from jojlab.experiment.variants import (
     settle,
     workloads,
 )
+from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import EXPERIMENTS
 
 CASES = ("case", "matrix", "variant", "published", "chart")
-TOP_LEVEL = ("question", "seed", "seeds", "notes", *CASES, "part")
+FORM = "docs/experiments.md has the form"
 # Tables of an older form, with the names that three fields had in them.
 DROPPED = {
     "device": {"profile": "device", "journal_profile": "journal_device"},
@@ -39,6 +42,27 @@ ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
 WITH_COMMAS = ("mkfs_options", "mount_options")
 MAX_SEEDS = 1000
 MAX_CASES = 10_000
+
+
+class _Part(Struct, forbid_unknown_fields=True):
+    """An entry [[part]]."""
+
+    experiment: str
+
+
+class _Document(Struct, forbid_unknown_fields=True):
+    """An experiment file; what stands in its tables is checked with the fields of a case."""
+
+    question: str = ""
+    seed: int = 1
+    seeds: int = 1
+    notes: list[str] = []
+    case: dict[str, Any] = {}
+    matrix: dict[str, Any] = {}
+    variant: list[dict[str, Any]] = []
+    published: list[dict[str, Any]] = []
+    chart: list[dict[str, Any]] = []
+    part: list[_Part] = []
 
 
 # What makes a case the one that it is: its variant, and all of its fields.
@@ -167,82 +191,61 @@ def _with_own_cases(asked: Experiment) -> Experiment:
 
 def _load(path: Path, part_of: str = "") -> Experiment:
     """Read one file; `part_of` is where a [[part]] names it, which may have no parts itself."""
-    where = str(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise UseError(
-            f"{where}: cannot be read: {error.strerror}", "name a readable file"
-        ) from error
-    except ValueError as error:  # TOML's and UTF-8's errors, and numbers of thousands of digits
-        raise UseError(f"{where}: not TOML: {error}", "docs/experiments.md has the form") from error
-    except RecursionError as error:
-        raise UseError(
-            f"{where}: not TOML: tables or lists are nested too deep",
-            "docs/experiments.md has the form",
-        ) from error
+    text, document = read_toml(path, FORM)
     name = path.parent.name if path.name == "experiment.toml" else path.stem
     if part_of and "part" in document:
         raise UseError(f"{part_of}: {name} has parts itself", "name those instead")
-    return parse(document, name, text, where)
+    return parse(document, name, text, str(path))
 
 
 def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Experiment:
     """Check a parsed document; see read()."""
-    for key in document:
-        if key in DROPPED and isinstance(document[key], dict):
-            raise UseError(f"{where}: [{key}] is no table", _as_case(key, document[key]))
-        if key not in TOP_LEVEL:
-            hint = nearest(key, (*TOP_LEVEL, *BY_NAME))
-            raise UseError(f"{where}: unknown key {key!r}{hint}", f"known: {', '.join(TOP_LEVEL)}")
-    question = document.get("question")
-    if not isinstance(question, str) or not question.strip():
+    for key in DROPPED:
+        if isinstance(table := document.get(key), dict):
+            raise UseError(f"{where}: [{key}] is no table", _as_case(key, table))
+    asked = checked(document, _Document, where, FORM)
+    if not asked.question.strip():
         raise UseError(f"{where}: question is missing", 'begin the file with question = "..."')
-    seeds = _seeds(document.get("seed", 1), document.get("seeds", 1), where)
-    notes = _notes(document.get("notes", []), where)
+    seeds, notes = _seeds(asked.seed, asked.seeds, where), tuple(asked.notes)
     if "part" in document:
-        parts = tuple(replace(part, seeds=seeds) for part in _parts(document, where))
-        return Experiment(name, question, seeds, {}, {}, notes=notes, parts=parts, text=text,
+        parts = tuple(replace(part, seeds=seeds) for part in _parts(document, asked.part, where))
+        return Experiment(name, asked.question, seeds, {}, {}, notes=notes, parts=parts, text=text,
                           where=where)  # fmt: skip
-    fixed = _fixed(_table(document, "case", where), f"{where}: [case]")
-    matrix = _matrix(_table(document, "matrix", where), where)
-    variants = read_variants(document.get("variant", []), where)
+    fixed = _fixed(asked.case, f"{where}: [case]")
+    matrix = _matrix(asked.matrix, where)
+    variants = read_variants(asked.variant, where)
     for twice in fixed.keys() & matrix.keys():
         raise UseError(f"{where}: {twice} stands in [case] and in [matrix]", "drop one of them")
     names = [variant.name for variant in variants]
+    check_published(asked.published, names, where)
+    check_charts(asked.chart, names, where)
     return Experiment(
         name=name,
-        question=question,
+        question=asked.question,
         seeds=seeds,
         fixed=fixed,
         matrix=matrix,
         variants=variants,
-        published=tuple(read_published(document.get("published", []), names, where)),
-        charts=tuple(read_charts(document.get("chart", []), names, where)),
+        published=tuple(asked.published),
+        charts=tuple(asked.chart),
         notes=notes,
         text=text,
         where=where,
     )
 
 
-def _parts(document: Mapping[str, Any], where: str) -> list[Experiment]:
+def _parts(document: Mapping[str, Any], entries: Sequence[_Part], where: str) -> list[Experiment]:
     """Read the experiments that [[part]] names."""
     for key in CASES:
         if key in document:
             raise UseError(f"{where}: {key} beside [[part]]", "an experiment has cases or parts")
-    entries = document["part"]
-    if not isinstance(entries, list) or not entries:
-        raise UseError(f"{where}: part must be a list of tables", "write [[part]]")
+    if not entries:
+        raise UseError(f"{where}: part is empty", "write [[part]]")
     parts: dict[str, Experiment] = {}
     for number, entry in enumerate(entries, 1):
         place = f"{where}: [[part]] number {number}"
-        if not isinstance(entry, dict) or list(entry) != ["experiment"]:
-            raise UseError(f"{place} must have one key", 'experiment = "NAME"')
-        if not isinstance(entry["experiment"], str):
-            raise UseError(f"{place}: experiment must be text", 'experiment = "NAME"')
         try:
-            path = find(entry["experiment"])
+            path = find(entry.experiment)
         except UseError as error:
             raise UseError(f"{place}: {error.message}", error.remedy) from error
         part = _load(path, place)
@@ -252,27 +255,13 @@ def _parts(document: Mapping[str, Any], where: str) -> list[Experiment]:
     return list(parts.values())
 
 
-def _notes(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UseError(f"{where}: notes must be a list of texts", 'notes = ["..."]')
-    return tuple(value)
-
-
-def _seeds(first: object, count: object, where: str) -> tuple[int, ...]:
+def _seeds(first: int, count: int, where: str) -> tuple[int, ...]:
     for key, value, lowest in (("seed", first, 0), ("seeds", count, 1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-            raise UseError(f"{where}: {key} must be a whole number, not {value!r}", f">= {lowest}")
-    assert isinstance(first, int) and isinstance(count, int)
+        if value < lowest:
+            raise UseError(f"{where}: {key} must be {lowest} or more, not {value}", f">= {lowest}")
     if count > MAX_SEEDS or first > MAX_SEED:
         raise UseError(f"{where}: seed = {first}, seeds = {count} is too large", "use fewer seeds")
     return tuple(range(first, first + count))
-
-
-def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    table = document.get(name, {})
-    if not isinstance(table, dict):
-        raise UseError(f"{where}: {name} must be a table", f"write [{name}] on a line of its own")
-    return table
 
 
 def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:

@@ -70,7 +70,7 @@ def test_every_form_is_read(tmp_path: Path, changes: list[tuple[str, str]]) -> N
         ('source = "a paper"', "", "number 1 lacks source"),
         ("value = 17", "", "lacks value"),
         ("value = 17", 'value = "17"', "value must be a number"),
-        ("value = 17", "value = nan", "value must be a number"),
+        ("value = 17", "value = nan", "value cannot be nan"),
         ("value = 17", "value = -100", "leaves nothing"),
         ("value = 17", 'value = 17\nstatus = "missing"', "a missing value is given"),
         ("value = 17", 'value = 17\nholds = "abve"', "did you mean 'above'"),

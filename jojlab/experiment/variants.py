@@ -9,14 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import Struct
 
 from jojlab.experiment.cases import Case, expand
-from jojlab.experiment.fields import BY_NAME, Value, field_named, flat, nearest
+from jojlab.experiment.fields import BY_NAME, Value, field_named, flat
+from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 
-# What an entry may say besides the fields of a case.
-WORDS = ("name", "note", "unsafe")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,59}")
+
+
+class _Words(Struct):
+    """What an entry says besides the fields of a case."""
+
+    name: str = ""
+    note: str = ""
+    unsafe: str = ""
+
+
+WORDS = _Words.__struct_fields__
 
 
 @dataclass(frozen=True)
@@ -29,15 +43,11 @@ class Variant:
     unsafe: str = ""
 
 
-def read_variants(entries: object, where: str) -> tuple[Variant, ...]:
+def read_variants(entries: Sequence[Mapping[str, Any]], where: str) -> tuple[Variant, ...]:
     """Check the entries [[variant]]; UseError naming file, entry and key."""
-    if not isinstance(entries, list):
-        raise UseError(f"{where}: variant must be a list of tables", "write [[variant]]")
     found: dict[str, Variant] = {}
     for number, entry in enumerate(entries, 1):
         place = f"{where}: [[variant]] number {number}"
-        if not isinstance(entry, dict):
-            raise UseError(f"{place} is no table", "write [[variant]]")
         variant = _read_variant(entry, place)
         if variant.name in found:
             raise UseError(f"{place}: name {variant.name!r} is there already", "name it otherwise")
@@ -45,15 +55,12 @@ def read_variants(entries: object, where: str) -> tuple[Variant, ...]:
     return tuple(found.values())
 
 
-def _read_variant(entry: Mapping[str, object], place: str) -> Variant:
-    texts = {key: entry.get(key, "") for key in WORDS}
-    for key, text in texts.items():
-        if not isinstance(text, str):
-            raise UseError(f"{place}: {key} must be text, not {text!r}", "put it in quotes")
-    name = str(texts["name"])
-    if not NAME.fullmatch(name):
+def _read_variant(entry: Mapping[str, Any], place: str) -> Variant:
+    words = checked(entry, _Words, place, "docs/experiments.md has the form")
+    if not NAME.fullmatch(words.name):
         raise UseError(
-            f"{place}: name cannot be {name!r}", "up to 60 letters, digits and _+.- for its cases"
+            f"{place}: name cannot be {words.name!r}",
+            "up to 60 letters, digits and _+.- for its cases",
         )
     fields: dict[str, Value] = {}
     for key, value in flat(entry).items():
@@ -65,7 +72,7 @@ def _read_variant(entry: Mapping[str, object], place: str) -> Variant:
                 f"known: {', '.join(WORDS)}, and the fields of a case",
             )
         fields[key] = field_named(key, place).check(value, place)
-    return Variant(name, fields, str(texts["note"]), str(texts["unsafe"]))
+    return Variant(words.name, fields, words.note, words.unsafe)
 
 
 def expand_variants(

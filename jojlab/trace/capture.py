@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.lazy import pa
 from jojlab.trace.checksums import check, read_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
-from jojlab.trace.shapes import MANIFEST, check_shape
+from jojlab.trace.shapes import Manifest
 
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
 
@@ -139,14 +140,9 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
             manifest[row["key"]] = json.loads(row["value"])
         except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"{path}: key {row['key']}: not JSON: {error}", _REMEDY) from error
-    # What only a tracer can count is not said where there was none.
-    traced = () if manifest.get("traced") is False else ("lost_events", "unattributed_bytes")
-    for key in ("schema_version", "seed", "clock", *traced):
-        if key not in manifest:
-            raise DataError(f"{path}: no key {key}", _REMEDY)
     try:
-        check_shape(manifest, MANIFEST)
-    except ValueError as error:
+        conform(manifest, Manifest)
+    except Mismatch as error:
         raise DataError(f"{path}: {error}", _REMEDY) from error
     manifest.setdefault("incomplete", False)
     if manifest["schema_version"] != SCHEMA_VERSION:

@@ -22,11 +22,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.checksums import write_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
-from jojlab.trace.shapes import RUN, check_shape
+from jojlab.trace.shapes import Experiment, Fields
 
 STATUSES = ("ok", "failed", "skipped", "pending")
 _SAVE_EVERY_S = 1.0
@@ -47,10 +50,20 @@ class CaseEntry:
     """One case: `case` is its flat record; `reason` says why it failed or was skipped."""
 
     case_id: str
-    case: dict[str, Any]
+    case: Fields
     status: str = "pending"
     reason: str = ""
     captures: list[CaptureEntry] = field(default_factory=list)
+
+
+class _Document(msgspec.Struct):
+    """What run.json has."""
+
+    schema_version: int
+    experiment: Experiment
+    seeds: list[int]
+    cases: list[CaseEntry]
+    fingerprint: dict[str, Any]
 
 
 @dataclass
@@ -132,25 +145,18 @@ class RunFolder:
                 f"{path}: not a run: it has no run.json", "name a folder that joj run made"
             )
         try:
-            document = json.loads(file.read_text(encoding="utf-8"))
-            check_shape(document, RUN)
-            cases = [
-                CaseEntry(**{**case, "captures": [CaptureEntry(**c) for c in case["captures"]]})
-                for case in document["cases"]
-            ]
-            version = document["schema_version"]
-            run = cls(
-                path, document["experiment"], document["seeds"], cases, document["fingerprint"]
-            )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            document = msgspec.json.decode(file.read_bytes())
+            whole = conform(document, _Document)
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"{file}: damaged: {error}", "run the experiment again") from error
+        if whole.schema_version != SCHEMA_VERSION:
             raise DataError(
-                f"{file}: damaged: {type(error).__name__}: {error}", "run the experiment again"
-            ) from error
-        if version != SCHEMA_VERSION:
-            raise DataError(
-                f"{file}: schema_version {version}, this joj reads {SCHEMA_VERSION}",
+                f"{file}: schema_version {whole.schema_version}, this joj reads {SCHEMA_VERSION}",
                 "use the joj that wrote the run, or run the experiment again",
             )
+        # As it was read, with what this joj does not know of it.
+        experiment = document["experiment"]
+        run = cls(path, experiment, whole.seeds, whole.cases, whole.fingerprint)
         run._check_case_ids()
         return run
 

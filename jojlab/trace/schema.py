@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
-from jojlab.foundation.errors import MachineError
+from msgspec import Struct
+
+from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.lazy import pa
 from jojlab.foundation.places import SCHEMA
 
@@ -15,19 +18,27 @@ TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifes
 
 SCHEMA_VERSION = 1
 
+_FORM = "restore the schema folder from the repository"
+
 # Name of a column's type -> of the function of pyarrow that makes it.
 _ARROW_TYPES = {"int64": "int64", "string": "string", "bool": "bool_"}
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column: `type` is int64, string or bool; `unit` is empty for names and numbers."""
+class Column(Struct, frozen=True, forbid_unknown_fields=True):
+    """One column; `unit` is empty for names and numbers."""
 
     name: str
-    type: str
+    type: Literal["int64", "string", "bool"]
     meaning: str
     unit: str = ""
     nullable: bool = False
+
+
+class _Document(Struct, forbid_unknown_fields=True):
+    """One file of schema/."""
+
+    table: str
+    column: list[Column]
 
 
 @dataclass(frozen=True)
@@ -52,17 +63,9 @@ def table_schema(table: str) -> TableSchema:
     """Return the schema of `table`; raises MachineError when its file is missing or malformed."""
     path = SCHEMA / f"{table}.toml"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-        columns = tuple(Column(**column) for column in document["column"])
-        unknown = [c.name for c in columns if c.type not in _ARROW_TYPES]
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise MachineError(
-            f"{path}: not readable as a table's schema: {error}",
-            "restore the schema folder from the repository",
-        ) from error
-    if document.get("table") != table or unknown:
-        raise MachineError(
-            f"{path}: is for {document.get('table')!r}, unknown types in columns {unknown}",
-            "restore the schema folder from the repository",
-        )
-    return TableSchema(table, columns)
+        document = checked(read_toml(path, _FORM)[1], _Document, str(path), _FORM)
+    except UseError as error:
+        raise MachineError(error.message, _FORM) from error
+    if document.table != table:
+        raise MachineError(f"{path}: is for {document.table!r}", _FORM)
+    return TableSchema(table, tuple(document.column))

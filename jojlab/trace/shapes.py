@@ -1,140 +1,161 @@
-"""What types run.json and a manifest have, and where: checked before anything is made of them.
+"""The types of run.json's experiment and of a manifest; they are checked before anything uses them.
 
-A shape is a type, a tuple of types, a set of words, [shape] for a list of such, {"key": shape} for
-an object, or {} for any object. A key that ends in "!" must be there; others that are not there are
-left to the reader, and further ones are let be.
+Keys that are not listed are let be, except in entries that an author writes: Published and Chart
+are also what jojlab/experiment reads in [[published]] and [[chart]].
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-_SCALAR = (str, int, float, bool, type(None))
-_FIELDS: dict[str, Any] = {"*": _SCALAR}
-# Which cases: a value of a field, or a list of them.
-_SELECTOR: dict[str, Any] = {"*": (*_SCALAR, list)}
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-_PUBLISHED: dict[str, Any] = {
-    **dict.fromkeys(("source!", "place!", "figure!"), str),
-    **dict.fromkeys(("unit", "says", "note", "explanation", "quote"), str),
-    "status": {"stated", "inferred", "missing"},
-    "holds": {"above", "below"},
-    **dict.fromkeys(("case", "against", "than"), _SELECTOR),
-    "value": (int, float, type(None)),
-    "anchor": bool,
-}
-_CHART: dict[str, Any] = {
-    **dict.fromkeys(("title!", "figure!", "groups!", "bars", "panels"), str),
-    "case": _SELECTOR,
-}
-_VARIANT: dict[str, Any] = {
-    **dict.fromkeys(("name!", "note!", "unsafe!"), str),
-    "fields!": _FIELDS,
-    "cases!": [str],
-}
+from jojlab.foundation.document import Mismatch
 
-_EXPERIMENT: dict[str, Any] = {
-    "name": str,
-    "question": str,
-    "notes": [str],
-    "published": [_PUBLISHED],
-    "charts": [_CHART],
-    "cases": [str],
-    "altered": [str],
-    "variants": [_VARIANT],
-    "settings": {"fixed": _FIELDS, "matrix": {"*": [_SCALAR]}},
-}
-_EXPERIMENT["parts"] = [_EXPERIMENT]
-
-RUN: dict[str, Any] = {
-    "schema_version": int,
-    "experiment": _EXPERIMENT,
-    "seeds": [int],
-    "cases": [
-        {
-            "case_id": str,
-            "case": _FIELDS,
-            "status": str,
-            "reason": str,
-            "captures": [{"seed": int, "folder": str, "cached": bool}],
-        }
-    ],
-    "fingerprint": {},
-}
-
-MANIFEST: dict[str, Any] = {
-    "seed": int,
-    "clock": str,
-    "lost_events": int,
-    "unattributed_bytes": int,
-    "incomplete": bool,
-    "traced": bool,
-    "incomplete_reasons": [str],
-    "untimed_requests": int,
-    "totals": {
-        "exact!": bool,
-        "bios_without_rows!": int,
-        "sums!": [
-            {
-                "device!": str,
-                "operation!": str,
-                "block_type!": str,
-                "bytes!": int,
-                "bytes_without_rows!": int,
-            }
-        ],
-    },
-    "phases": [{"name!": str, "begin_ns!": int, "end_ns!": int}],
-}
-
-_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
 # Beyond this a number is no measure of anything, and is more than a float can hold soon after.
-_LIMIT = 1e18
+LIMIT = 10**18
+Number = (
+    Annotated[int, Meta(gt=-LIMIT, lt=LIMIT)] | Annotated[float, Meta(gt=-1.0 * LIMIT, lt=LIMIT)]
+)
+Scalar = str | bool | Number | None
+Fields = dict[str, Scalar]
+# Which cases: a value of a field, or a list of them.
+Selector = dict[str, Scalar | list[Any]]
 
 
-def check_shape(value: object, shape: Any, place: str = "") -> None:
-    """Raise ValueError, naming the place, where `value` is not of `shape`."""
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            raise ValueError(f"{place} is no list")
-        for number, element in enumerate(value):
-            check_shape(element, shape[0], f"{place}[{number}]")
-    elif isinstance(shape, dict):
-        if not isinstance(value, dict):
-            raise ValueError(f"{place or 'the whole'} is no object")
-        for key in shape:
-            if key.endswith("!") and key[:-1] not in value:
-                raise ValueError(f"{place} has no {key[:-1]}")
-        for key, element in value.items():
-            inner = shape.get(key, shape.get(f"{key}!", shape.get("*")))
-            if inner is not None:
-                check_shape(element, inner, f"{place}.{key}".lstrip("."))
-        if shape is _PUBLISHED:
-            _check_statement(value, place)
-    elif isinstance(shape, set):
-        if not isinstance(value, str) or value not in shape:
-            raise ValueError(f"{place} is none of {', '.join(sorted(shape))}")
-    elif isinstance(shape, tuple):
-        if not isinstance(value, shape):
-            raise ValueError(f"{place} is no {_kind(shape)}")
-        if isinstance(value, int | float) and not abs(value) < _LIMIT:
-            raise ValueError(f"{place} is no number of a measure: {value}")
-    elif type(value) is not shape:  # a bool is an int to isinstance()
-        raise ValueError(f"{place} is not {_WORDS[shape]}")
+class Published(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What others published of some cases; docs/experiments.md has the forms."""
+
+    source: str
+    place: str
+    figure: str
+    unit: str = ""
+    says: str = ""
+    note: str = ""
+    explanation: str = ""
+    quote: str = ""
+    value: Number | None = None
+    status: Literal["stated", "inferred", "missing"] = "stated"
+    holds: Literal["above", "below"] | UnsetType = UNSET
+    anchor: bool = False
+    case: Selector = {}
+    against: Selector | UnsetType = UNSET
+    than: Selector | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Check that the keys make one of the forms."""
+        missing, bound = self.status == "missing", self.holds is not UNSET
+        if missing and self.value is not None:
+            raise Mismatch("a missing value is given", "drop value, or the status")
+        if not missing and not bound and self.value is None:
+            raise Mismatch("lacks value", 'give it, or status = "missing"')
+        if self.against is UNSET:
+            for key in ("holds", "than"):
+                if getattr(self, key) is not UNSET:
+                    raise Mismatch(f"{key} without against", "say against which cases")
+            return
+        if self.than is not UNSET and (self.value is not None or not bound):
+            raise Mismatch(
+                "than compares two changes", 'with holds = "above" or "below", and no value'
+            )
+        if self.case == self.against:
+            raise Mismatch("case and against are the same", "name what they differ in")
+        if self.value is None:
+            return
+        if self.unit not in ("%", "times"):
+            raise Mismatch(
+                f"the unit of a change cannot be {self.unit!r}", 'unit = "%" or unit = "times"'
+            )
+        if self.value <= (-100 if self.unit == "%" else 0):
+            raise Mismatch(f"a change of {self.value} {self.unit} leaves nothing", "correct value")
 
 
-def _check_statement(entry: dict[str, Any], place: str) -> None:
-    """Raise ValueError where a statement states nothing (docs/experiments.md has its forms)."""
-    if entry.get("status") != "missing" and "holds" not in entry and entry.get("value") is None:
-        raise ValueError(f"{place} has no value")
-    if "against" not in entry:
-        if "holds" in entry:
-            raise ValueError(f"{place} has holds without against")
-        return
-    least = -100 if entry.get("unit") == "%" else 0
-    if (entry.get("value") or least + 1) <= least:
-        raise ValueError(f"{place}: a change of {entry['value']} leaves nothing")
+class Chart(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A chart of some cases; jojlab/experiment/charts.py says what its keys mean."""
+
+    title: str
+    figure: str
+    groups: str
+    bars: str = ""
+    panels: str = ""
+    case: Selector = {}
 
 
-def _kind(shape: tuple[type, ...]) -> str:
-    return "single value" if str in shape else "number"
+class Variant(Struct):
+    """A variant, and the case_ids of its cases."""
+
+    name: str
+    note: str
+    unsafe: str
+    fields: Fields
+    cases: list[str]
+
+
+class Settings(Struct):
+    """The fields that have one value in all cases, and those that the experiment varies."""
+
+    fixed: Fields = {}
+    matrix: dict[str, list[Scalar]] = {}
+
+
+class Experiment(Struct):
+    """What was asked."""
+
+    name: str = ""
+    question: str = ""
+    notes: list[str] = []
+    published: list[Published] = []
+    charts: list[Chart] = []
+    cases: list[str] = []
+    altered: list[str] = []
+    variants: list[Variant] = []
+    settings: Settings = field(default_factory=Settings)
+    parts: list[Experiment] = []
+
+
+class Sum(Struct):
+    """Bytes of one operation and block type on one device."""
+
+    device: str
+    operation: str
+    block_type: str
+    bytes: int
+    bytes_without_rows: int
+
+
+class Totals(Struct):
+    """Sums over everything that a live tracing saw."""
+
+    exact: bool
+    bios_without_rows: int
+    sums: list[Sum]
+
+
+class Phase(Struct):
+    """A phase of a run, in ns of the capture's clock."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+class Manifest(Struct):
+    """What joj reads of a manifest. Only a tracer counts lost events and unattributed bytes."""
+
+    schema_version: int
+    seed: int
+    clock: str
+    lost_events: int | UnsetType = UNSET
+    unattributed_bytes: int | UnsetType = UNSET
+    incomplete: bool = False
+    traced: bool = True
+    incomplete_reasons: list[str] = []
+    untimed_requests: int = 0
+    totals: Totals | UnsetType = UNSET
+    phases: list[Phase] = []
+
+    def __post_init__(self) -> None:
+        """Check that a tracer said what it lost."""
+        for key in ("lost_events", "unattributed_bytes") if self.traced else ():
+            if getattr(self, key) is UNSET:
+                raise Mismatch(f"lacks {key}", "")

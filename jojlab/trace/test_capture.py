@@ -98,10 +98,10 @@ def test_another_schema_version_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("unattributed_bytes", "null", "unattributed_bytes is not a whole number"),
-        ("lost_events", '"2"', "lost_events is not a whole number"),
-        ("incomplete_reasons", '"lost"', "incomplete_reasons is no list"),
-        ("clock", "{}", "clock is not text"),
+        ("unattributed_bytes", "null", "unattributed_bytes must be a whole number"),
+        ("lost_events", '"2"', "lost_events must be a whole number"),
+        ("incomplete_reasons", '"lost"', "incomplete_reasons must be a list"),
+        ("clock", "{}", "clock must be text"),
         ("clock", "[" * 100_000, "key clock: not JSON"),
     ],
 )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from jojlab.foundation.errors import DataError, JojError
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.shapes import RUN, check_shape
 
 DOCUMENT: dict[str, Any] = {
     "schema_version": 1,
@@ -53,29 +52,43 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
     return [*([path] if path else []), *below]
 
 
-def test_what_is_written_is_of_the_shape() -> None:
-    check_shape(DOCUMENT, RUN)
+def test_what_is_written_is_of_the_shape(tmp_path: Path) -> None:
+    run = open_with(tmp_path, ("seeds",), [1, 2])
+    assert run.seeds == [1, 2] and run.experiment == DOCUMENT["experiment"]
+    assert run.cases[0].captures[0].folder == "captures/a/seed-1"
 
 
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (("seeds",), None, "seeds is no list"),
-        (("cases", 0, "case_id"), None, "cases[0].case_id is not text"),
-        (("cases", 0, "captures", 0, "folder"), [], "cases[0].captures[0].folder is not text"),
-        (("experiment", "variants"), 0, "experiment.variants is no list"),
-        (("experiment", "settings", "fixed", "x"), {}, "fixed.x is no single value"),
-        (("seeds", 0), True, "seeds[0] is not a whole number"),
-        (("experiment", "published", 0, "value"), "17", "published[0].value is no number"),
-        (("experiment", "published", 0, "value"), -100, "a change of -100 leaves nothing"),
-        (("experiment", "published", 0, "value"), 1e999, "published[0].value is no number of"),
-        (("experiment", "published", 0, "case"), [], "published[0].case is no object"),
-        (("experiment", "published", 0), {}, "published[0] has no source"),
-        (("experiment", "published", 1, "holds"), "over", "holds is none of above, below"),
-        (("experiment", "published", 1, "than", "x"), {}, "than.x is no single value"),
-        (("experiment", "charts", 0), {}, "charts[0] has no title"),
-        (("experiment", "variants", 0), {}, "variants[0] has no name"),
-        (("fingerprint",), "", "fingerprint is no object"),
+        (("seeds",), None, "seeds must be a list, not None"),
+        (("cases", 0, "case_id"), None, "cases[0].case_id must be text, not None"),
+        (("cases", 0, "captures", 0, "folder"), [], "cases[0].captures[0].folder must be text"),
+        (("experiment", "variants"), 0, "experiment.variants must be a list"),
+        (("experiment", "settings", "fixed", "x"), {}, "settings.fixed.x must be a single value"),
+        (("seeds", 0), True, "seeds[0] must be a whole number, not True"),
+        (
+            ("experiment", "published", 0, "value"),
+            "17",
+            "published[0].value must be a number, not '17'",
+        ),
+        (
+            ("experiment", "published", 0, "value"),
+            -100,
+            "published[0]: a change of -100 % leaves nothing",
+        ),
+        (("experiment", "published", 0, "value"), 1e999, "damaged: JSON is malformed"),
+        (("experiment", "published", 0, "case"), [], "published[0].case must be a table"),
+        (("experiment", "published", 0), {}, "published[0] lacks source"),
+        (("experiment", "published", 1, "holds"), "over", "published[1].holds cannot be 'over'"),
+        (
+            ("experiment", "published", 1, "than", "x"),
+            {},
+            "published[1].than.x must be a single value or a list",
+        ),
+        (("experiment", "charts", 0), {}, "charts[0] lacks title"),
+        (("experiment", "variants", 0), {}, "variants[0] lacks name"),
+        (("fingerprint",), "", "fingerprint must be a table"),
     ],
 )
 def test_the_place_is_named(

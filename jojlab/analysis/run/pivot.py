@@ -6,15 +6,15 @@ experiment that are not asked for stand beside the rows, so that no cell holds s
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.figures.case_figures import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 
 # Axes that are no field of a case: its variant, and its part of a run of several experiments.
 VARIANT, EXPERIMENT = "variant", "experiment"
@@ -41,14 +41,14 @@ def pivot(summary: RunSummary, by: Sequence[str], figure: str) -> Pivot:
     Raises UseError for a name that is no field of a case, or no figure.
     """
     if figure not in FIGURES:
-        raise UseError(f"no figure {figure!r}{_nearest(figure, FIGURES)}", "see joj list figures")
+        raise UseError(f"no figure {figure!r}{nearest(figure, FIGURES)}", "see joj list figures")
     places = _places(summary)
     axes = _axes(summary, places)
     known = dict.fromkeys(name for place in places for name in place)
     for name in by:
         if name not in known:
             remedy = f"the cases differ in: {', '.join(axes)}" if axes else "there is one case"
-            raise UseError(f"--by {name}: no field of a case{_nearest(name, known)}", remedy)
+            raise UseError(f"--by {name}: no field of a case{nearest(name, known)}", remedy)
     if len(set(by)) < len(by):
         raise UseError(f"--by {','.join(by)}: a field is named twice", "name each field once")
     *named, across = by
@@ -77,7 +77,7 @@ def by_figure(summary: RunSummary, name: str) -> list[CaseSummary]:
     fields = dict.fromkeys(field for case in summary.cases for field in case.case)
     if key not in FIGURES and key not in fields:
         raise UseError(
-            f"--sort {name}: neither a figure nor a field{_nearest(key, (*FIGURES, *fields))}",
+            f"--sort {name}: neither a figure nor a field{nearest(key, (*FIGURES, *fields))}",
             "see joj list figures and joj list fields",
         )
 
@@ -137,8 +137,3 @@ def _axes(summary: RunSummary, places: Sequence[dict[str, Any]]) -> list[str]:
         if len(keys) == len(places):
             return axes
     return axes
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, NO_DEVICE, WORKLOADS
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
-from jojlab.experiment.fields.field import Field, Value, nearest
+from jojlab.experiment.fields.field import Field, Value
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 
 __all__ = [
     "BY_NAME",
@@ -31,7 +32,6 @@ __all__ = [
     "device_values",
     "field_named",
     "flat",
-    "nearest",
 ]
 
 MAX_SEED = 1 << 32

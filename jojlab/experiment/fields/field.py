@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.nearest import nearest
 
 Value = str | int
 
@@ -80,9 +79,3 @@ class Field:
             raise UseError(
                 f"{where}: {self.name} must be a whole number, not {text!r}", "digits only"
             ) from None
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ' (did you mean ...?)' for the known word nearest to `word`, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
