@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::device::disks::{self, Disks};
 use crate::device::layers::Layer;
@@ -16,6 +16,7 @@ use crate::device::number;
 use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
+use crate::tables::manifest::{Manifest, Origin};
 use crate::tables::rows::Counter;
 use crate::tracer::live_trace::counted::Counted;
 use crate::tracer::live_trace::output::Output;
@@ -230,10 +231,10 @@ impl Session {
         }
         if let Some(output) = &mut self.output {
             let (own_requests, own_bytes) = (self.summary.own_requests, self.summary.own_bytes);
-            output.note("own_requests", json!(own_requests));
-            output.note("own_bytes", json!(own_bytes));
-            output.note("totals", json!(self.totals));
-            output.manifest(lost_events, &gaps, &reasons)?;
+            output.note("own_requests", own_requests);
+            output.note("own_bytes", own_bytes);
+            output.note("totals", &self.totals);
+            output.end(lost_events, &gaps, &reasons)?;
         }
         Ok(reasons)
     }
@@ -274,25 +275,16 @@ fn open(folder: &Path, arguments: &Arguments, disks: &Disks) -> anyhow::Result<O
     let made_of = disks.layers.iter().filter(|layer| layer.takes_bios());
     let made_of: BTreeMap<&str, Vec<String>> =
         made_of.map(|layer| (layer.name.as_str(), layer.below())).collect();
-    let kernel = rustix::system::uname();
-    let facts: Vec<(&'static str, Value)> = vec![
-        ("schema_version", json!(1)),
-        ("case", json!({ "command": arguments.command })),
-        ("seed", json!(0)),
-        ("clock", json!("wall")),
-        ("began_unix_ns", json!(now.as_nanos() as u64)),
-        ("tracer_pid", json!(own_pid())),
-        (
-            "kernel",
-            json!({
-                "release": kernel.release().to_string_lossy(),
-                "version": kernel.version().to_string_lossy(),
-            }),
-        ),
-        ("device", json!({ "disks": numbers, "made_of": made_of })),
-        ("configuration", json!({ "mounts": disks.mounts })),
-    ];
-    let output = Output::create(folder, facts)?;
+    let mut manifest = Manifest::new(Origin {
+        case: json!({ "command": arguments.command }),
+        seed: 0,
+        clock: "wall",
+        device: json!({ "disks": numbers, "made_of": made_of }),
+        configuration: json!({ "mounts": disks.mounts }),
+    });
+    manifest.note("began_unix_ns", now.as_nanos() as u64);
+    manifest.note("tracer_pid", own_pid());
+    let output = Output::create(folder, manifest)?;
     let own = Disks::of_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
         say(format_args!(

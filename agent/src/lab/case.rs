@@ -18,8 +18,9 @@ use crate::filesystem::{make, mount::Mounted};
 use crate::lab::channel::clock::{self, Clock};
 use crate::record::Case;
 use crate::tables::annotate::annotate;
+use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::timeline::Timeline;
-use crate::tables::write::{Entry, write};
+use crate::tables::write::Tables;
 use crate::tracer::{Capture, Tracer};
 use crate::workload::background::Background;
 use crate::workload::{Finished, Observer, Workload};
@@ -155,39 +156,21 @@ fn write_tables(
     // Times are what the lab is for.
     reasons.extend(capture.gaps.untimed());
     reasons.extend(finished.incomplete_reasons.iter().cloned());
-    let kernel = rustix::system::uname();
-    let manifest = [
-        ("schema_version", json!(1)),
-        ("case", json!(case.case)),
-        ("seed", json!(case.seed)),
-        ("clock", json!(clock.word())),
-        (
-            "kernel",
-            json!({
-                "release": kernel.release().to_string_lossy(),
-                "version": kernel.version().to_string_lossy(),
-            }),
-        ),
-        ("device", json!({ "name": case.case.device, "model": case.device_model })),
-        ("journal_device", journal_device(case)),
-        ("phases", json!(timeline.phases())),
-        ("configuration", configuration),
-        ("operation_hash", json!(finished.operation_hash)),
-        ("lost_events", json!(capture.lost_events)),
-        ("unattributed_bytes", json!(capture.gaps.unattributed_bytes)),
-        ("incomplete", json!(!reasons.is_empty())),
-        ("incomplete_reasons", json!(reasons)),
-    ];
-    let manifest: Vec<Entry> = manifest
-        .into_iter()
-        .chain(finished.manifest.iter().cloned())
-        .map(|(key, value)| Entry { key: key.into(), value: value.to_string() })
-        .collect();
-    write(output, &capture.requests)?;
-    write(output, &capture.page_runs)?;
-    write(output, &capture.files)?;
-    write(output, &finished.transactions)?;
-    write(output, &counters)?;
-    write(output, &manifest)?;
-    Ok(())
+    let device = json!({ "name": case.case.device, "model": case.device_model });
+    let (settings, seed, clock) = (json!(case.case), case.seed, clock.word());
+    let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
+    manifest.note("journal_device", journal_device(case));
+    manifest.note("phases", timeline.phases());
+    manifest.note("operation_hash", &finished.operation_hash);
+    finished.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
+    let (lost_events, unattributed_bytes) = (capture.lost_events, capture.gaps.unattributed_bytes);
+    let tables = Tables {
+        requests: &capture.requests,
+        page_runs: &capture.page_runs,
+        files: &capture.files,
+        transactions: &finished.transactions,
+        counters: &counters,
+        manifest: &manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, &reasons),
+    };
+    Ok(tables.write(output)?)
 }

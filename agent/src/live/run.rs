@@ -12,9 +12,9 @@ use super::observation::{Observation, tell};
 use super::place::Place;
 use super::space::{Need, explain};
 use crate::record::LiveCase;
-use crate::tables::rows::{File, PageRun, Request};
+use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::timeline::Timeline;
-use crate::tables::write::{Entry, write};
+use crate::tables::write::Tables;
 use crate::workload::background::Background;
 use crate::workload::{Finished, Observer, Workload};
 
@@ -80,39 +80,19 @@ fn write_tables(
     configuration: Value,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let kernel = rustix::system::uname();
     let mut settings = json!(case.case.workload);
     settings["background"] = json!(case.case.background);
-    let manifest = [
-        ("schema_version", json!(1)),
-        ("case", settings),
-        ("seed", json!(case.seed)),
-        ("clock", json!("wall")),
-        ("traced", json!(false)),
-        (
-            "kernel",
-            json!({
-                "release": kernel.release().to_string_lossy(),
-                "version": kernel.version().to_string_lossy(),
-            }),
-        ),
-        ("device", json!({ "name": place.disk_name() })),
-        ("phases", json!(timeline.phases())),
-        ("configuration", configuration),
-        ("operation_hash", json!(finished.operation_hash)),
-        ("incomplete", json!(!finished.incomplete_reasons.is_empty())),
-        ("incomplete_reasons", json!(finished.incomplete_reasons)),
-    ];
-    let manifest: Vec<Entry> = manifest
-        .into_iter()
-        .chain(finished.manifest.iter().cloned())
-        .map(|(key, value)| Entry { key: key.into(), value: value.to_string() })
-        .collect();
-    write::<Request>(output, &[])?;
-    write::<PageRun>(output, &[])?;
-    write::<File>(output, &[])?;
-    write(output, &finished.transactions)?;
-    write(output, &timeline.counters())?;
-    write(output, &manifest)?;
-    Ok(())
+    let device = json!({ "name": place.disk_name() });
+    let (seed, clock) = (case.seed, "wall");
+    let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
+    manifest.note("phases", timeline.phases());
+    manifest.note("operation_hash", &finished.operation_hash);
+    finished.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
+    let tables = Tables {
+        transactions: &finished.transactions,
+        counters: &timeline.counters(),
+        manifest: &manifest.rows(Traced::No, &finished.incomplete_reasons),
+        ..Tables::default()
+    };
+    Ok(tables.write(output)?)
 }

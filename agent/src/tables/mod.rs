@@ -2,6 +2,7 @@
 
 pub mod annotate;
 pub mod clock;
+pub mod manifest;
 pub mod rows;
 pub mod segments;
 pub mod timeline;

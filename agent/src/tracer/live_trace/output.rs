@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::errors::WrongUse;
+use crate::tables::manifest::{Manifest, Traced};
 use crate::tables::rows::{Counter, File, PageRun, Request, Transaction};
 use crate::tables::segments::Segments;
-use crate::tables::write::Entry;
 use crate::tracer::{Finished, Gaps};
 
 /// In `requests`, for all of a live tracing: it has no parts.
@@ -20,7 +20,7 @@ pub const PHASE: &str = "trace";
 pub struct Output {
     segments: Segments,
     directory: PathBuf,
-    facts: Vec<(&'static str, Value)>,
+    manifest: Manifest,
 }
 
 impl Output {
@@ -28,7 +28,7 @@ impl Output {
     ///
     /// # Errors
     /// If something is there already, or it cannot be written.
-    pub fn create(directory: &Path, facts: Vec<(&'static str, Value)>) -> anyhow::Result<Self> {
+    pub fn create(directory: &Path, manifest: Manifest) -> anyhow::Result<Self> {
         let name = || directory.display().to_string();
         fs::create_dir_all(directory).with_context(name)?;
         if fs::read_dir(directory).with_context(name)?.next().is_some() {
@@ -41,8 +41,8 @@ impl Output {
         segments.replace::<File>(&[])?;
         segments.replace::<Transaction>(&[])?;
         segments.replace::<Counter>(&[])?;
-        let output = Output { segments, directory: directory.to_owned(), facts };
-        output.manifest(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
+        let output = Output { segments, directory: directory.to_owned(), manifest };
+        output.end(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
         Ok(output)
     }
 
@@ -94,28 +94,21 @@ impl Output {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn manifest(&self, lost: u64, gaps: &Gaps, reasons: &[String]) -> anyhow::Result<()> {
-        let end = [
-            ("lost_events", json!(lost)),
-            ("skipped_runs", json!(gaps.skipped_runs)),
-            ("unattributed_bytes", json!(gaps.unattributed_bytes)),
-            ("edge_requests", json!(gaps.edge_requests)),
-            ("untimed_requests", json!(gaps.untimed_requests)),
-            ("unmatched_names", json!(gaps.unmatched_names)),
-            ("dropped_changes", json!(gaps.dropped_changes)),
-            ("forgotten_files", json!(gaps.forgotten_files)),
-            ("incomplete", json!(!reasons.is_empty())),
-            ("incomplete_reasons", json!(reasons)),
-        ];
-        let all = self.facts.iter().cloned().chain(end);
-        let entry =
-            |(key, value): (&str, Value)| Entry { key: key.into(), value: value.to_string() };
-        let entries: Vec<Entry> = all.map(entry).collect();
-        Ok(self.segments.replace(&entries)?)
+    pub fn end(&self, lost_events: u64, gaps: &Gaps, reasons: &[String]) -> anyhow::Result<()> {
+        let mut manifest = self.manifest.clone();
+        manifest.note("skipped_runs", gaps.skipped_runs);
+        manifest.note("edge_requests", gaps.edge_requests);
+        manifest.note("untimed_requests", gaps.untimed_requests);
+        manifest.note("unmatched_names", gaps.unmatched_names);
+        manifest.note("dropped_changes", gaps.dropped_changes);
+        manifest.note("forgotten_files", gaps.forgotten_files);
+        let unattributed_bytes = gaps.unattributed_bytes;
+        let rows = manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, reasons);
+        Ok(self.segments.replace(&rows)?)
     }
 
     /// Adds what is only known at the end to what the manifest says.
-    pub fn note(&mut self, key: &'static str, value: Value) {
-        self.facts.push((key, value));
+    pub fn note(&mut self, key: &'static str, value: impl Serialize) {
+        self.manifest.note(key, value);
     }
 }
