@@ -153,9 +153,9 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.kinds import print_kinds
     from jojlab.report.terminal.summary import print_warnings
-    from jojlab.trace.run_tables import open_tables
+    from jojlab.trace.dataset import Dataset
 
-    found = characterisations(open_tables(folder))
+    found = characterisations(Dataset.of(folder))
     cases = [case for case in summary.cases if case.case_id in found]
     if as_json:
         document = [

@@ -58,9 +58,14 @@ class Dataset:
         """Return the same by column, as long answers take less room so."""
         return self._engine.columns(sql, parameters)
 
-    def keep(self, table: str, sql: str) -> None:
-        """Make what one SELECT gives a table of the dataset, unless it is there already."""
-        self._engine.keep(table, sql)
+    def keep(
+        self, table: str, sql: str, parameters: Row | None = None, *, in_slices: bool = False
+    ) -> None:
+        """Make what one SELECT gives a table of the dataset, unless it is there already.
+
+        With `in_slices` it is what the SELECT gives of some requests, then of the next, and so on.
+        """
+        self._engine.keep(table, sql, parameters, in_slices=in_slices)
 
     @cached_property
     def _engine(self) -> Engine:

@@ -2,13 +2,13 @@ from functools import partial
 from pathlib import Path
 
 from jojlab.analysis.commit.trace import commit_traces
-from jojlab.trace.run_tables import open_tables
+from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of
 
 
 def test_a_truncate_commit_in_order(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[4, 2], transactions=1)
-    trace = commit_traces(open_tables(run))["filesystem=ext4,journal_mode=truncate"]
+    trace = commit_traces(Dataset.of(run))["filesystem=ext4,journal_mode=truncate"]
     assert (trace.seed, trace.transaction_id) == (2, 0)
     assert [(r.block_type, r.length_bytes) for r in trace.runs] == [
         ("data", 8192),
@@ -33,6 +33,6 @@ def test_the_typical_commit_is_nearest_to_the_medians(tmp_path: Path) -> None:
         owners = [("data", "", None, length_bytes)]
         request = partial(builder.request, owners, service_time_ns=service_time_ns * 1000)
         builder.transaction(request)
-    trace = commit_traces(open_tables(run_of(tmp_path, builder)))["a"]
+    trace = commit_traces(Dataset.of(run_of(tmp_path, builder)))["a"]
     assert trace.transaction_id == 2
     assert [r.length_bytes for r in trace.runs] == [8192]

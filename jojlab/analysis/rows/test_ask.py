@@ -18,7 +18,7 @@ QUESTIONS = sorted(
 
 def test_questions_are_found_at_all() -> None:
     assert "commit/bill" in QUESTIONS
-    assert {"billed", "durations", "named_files"} <= shared_tables()
+    assert {"billed", "durations", "named_files"} <= set(shared_tables())
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

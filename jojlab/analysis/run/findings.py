@@ -68,7 +68,7 @@ def _compute(run: RunFolder, depth: Depth) -> Findings:
     figures, missing, manifests = case_figures(tables), completeness(data), _manifests(tables)
     if depth == Depth.FIGURES:
         return Findings(figures, missing, manifests=manifests)
-    bills, traces = commit_bills(data, missing), commit_traces(tables)
+    bills, traces = commit_bills(data, missing), commit_traces(data)
     for case_id, _ in untraced(tables):
         bills.pop(case_id, None)
         traces.pop(case_id, None)
@@ -78,7 +78,7 @@ def _compute(run: RunFolder, depth: Depth) -> Findings:
         missing,
         bills,
         traces,
-        traffic(tables) if deep else {},
+        traffic(data) if deep else {},
         histograms(tables, FINE_NS if deep else COARSE_NS),
         manifests,
     )

@@ -12,12 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.rows.measured import CAPTURE
-from jojlab.analysis.rows.pieces import pieces
-from jojlab.analysis.rows.sums import requests_and_bytes, sectors
+from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.traffic.device_load import DeviceLoad, device_loads
-from jojlab.foundation.lazy import ibis
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.trace.dataset import Dataset
 
 OPERATIONS = ("write", "read")
 
@@ -69,20 +66,16 @@ class Characterisation:
         )
 
 
-def characterisations(tables: RunTables) -> dict[str, Characterisation]:
+def characterisations(data: Dataset) -> dict[str, Characterisation]:
     """Return the characterisation of every case that has a request, by case_id."""
     operations: dict[str, dict[str, tuple[int, int]]] = {}
-    counted = _after_warmup(tables).group_by("case_id", "operation")
-    totals = counted.agg(
-        n=lambda t: t.count(), total=lambda t: t.length_bytes.sum().cast("int64")
-    ).order_by("case_id", ibis.desc("n"), "operation")
-    for row in rows_of(totals):
-        operations.setdefault(row["case_id"], {})[row["operation"]] = row["n"], row["total"]
+    for row in ask(data, "traffic/operations"):
+        case = operations.setdefault(row["case_id"], {})
+        case[row["operation"]] = row["requests"], row["bytes"]
     shares: dict[str, list[Share]] = {}
-    for attribute, rows in _by_attribute(tables).items():
-        for row in rows_of(requests_and_bytes(rows, "case_id", "operation", "value")):
-            shares.setdefault(row.pop("case_id"), []).append(Share(attribute=attribute, **row))
-    loads = device_loads(tables)
+    for row in ask(data, "traffic/shares"):
+        shares.setdefault(row.pop("case_id"), []).append(Share(**row))
+    loads = device_loads(data)
     return {
         case_id: Characterisation(
             case_id,
@@ -116,50 +109,6 @@ def characterisation_json(found: Characterisation) -> dict[str, Any]:
         }
     result["devices"] = [vars(device) for device in found.devices]
     return result
-
-
-def _after_warmup(tables: RunTables) -> ibis.Table:
-    return tables.requests.filter(tables.requests.phase != "warm-up")
-
-
-def _by_attribute(tables: RunTables) -> dict[str, ibis.Table]:
-    """Return, for each attribute, rows with case_id, operation, value, requests and bytes."""
-    moved = _with_pattern(tables.requests.filter(tables.requests.operation.isin(OPERATIONS)))
-    moved = moved.filter(moved.phase != "warm-up")
-    owned = pieces(moved, tables)
-    bucket = moved.length_bytes.cast("float64").log2().ceil().cast("int64")
-    waits = ibis.cases(
-        (moved.asker_call.notnull(), "sync call"), (moved.sync, "REQ_SYNC"), else_="nobody"
-    )
-    power = ibis.literal(2).cast("float64").pow(bucket).cast("int64").cast("string")
-    values = {
-        "file_kind": (owned, owned.file_kind),
-        "block_type": (owned, owned.block_type),
-        "sync": (moved, waits),
-        "pattern": (moved, moved.pattern),
-        "size": (moved, power),
-    }
-    return {
-        attribute: rows.select(
-            "case_id",
-            "operation",
-            value=value,
-            requests=(rows.first if "first" in rows.columns else ibis.literal(True)).cast("int64"),
-            bytes=rows.length_bytes,
-        )
-        for attribute, (rows, value) in values.items()
-    }
-
-
-def _with_pattern(rows: ibis.Table) -> ibis.Table:
-    """Add `pattern`: sequential when it begins where the last read or write of the device ended."""
-    rows = rows.mutate(end=rows.sector + sectors(rows.length_bytes))
-    last = rows.end.lag().over(
-        group_by=[*CAPTURE, "device"], order_by=[rows.issue_ns, rows.request_id]
-    )
-    rows = rows.mutate(last_end=last)
-    follows = (rows.last_end == rows.sector).fill_null(False)
-    return rows.mutate(pattern=follows.ifelse("sequential", "random")).drop("end", "last_end")
 
 
 def _place(share: Share) -> tuple[int, int, int, int, str]:

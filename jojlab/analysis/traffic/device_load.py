@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset
 
 MACHINE = "machine"
 
@@ -24,7 +25,7 @@ class DeviceLoad:
     interrupts: int | None
 
 
-def device_loads(tables: RunTables) -> dict[str, tuple[DeviceLoad, ...]]:
+def device_loads(data: Dataset) -> dict[str, tuple[DeviceLoad, ...]]:
     """Return every device of each case, by name, over all seeds; the machine stands last.
 
     Interrupts are the counters `interrupts` of phase all: of source kernel for the whole machine
@@ -32,24 +33,17 @@ def device_loads(tables: RunTables) -> dict[str, tuple[DeviceLoad, ...]]:
     the only disk of a case (/proc/interrupts).
     """
     counted: dict[tuple[str, str], int] = {}
-    counters = tables.counters
-    counters = counters.filter(counters.phase == "all", counters["name"] == "interrupts")
-    sums = counters.group_by("case_id", "source").agg(n=counters["value"].sum().cast("int64"))
-    for row in rows_of(sums):
+    for row in ask(data, "traffic/interrupts"):
         device = MACHINE if row["source"] == "kernel" else row["source"]
-        counted[row["case_id"], device] = row["n"]
-    requests = tables.requests
-    loads = requests.group_by("case_id", "device").agg(
-        n=requests.count(), total=requests.length_bytes.sum().cast("int64")
-    )
+        counted[row["case_id"], device] = row["interrupts"]
     result: dict[str, list[DeviceLoad]] = {}
-    rows = rows_of(loads.order_by("case_id", "device"))
+    rows = ask(data, "traffic/devices")
     disks = Counter(row["case_id"] for row in rows)
     for row in rows:
         own = counted.get((row["case_id"], row["device"]))
         if own is None and disks[row["case_id"]] == 1:
             own = counted.get((row["case_id"], "device"))
-        load = DeviceLoad(row["device"], row["n"], row["total"], own)
+        load = DeviceLoad(row["device"], row["requests"], row["bytes"], own)
         result.setdefault(row["case_id"], []).append(load)
     for case_id, found in result.items():
         if (case_id, MACHINE) in counted:

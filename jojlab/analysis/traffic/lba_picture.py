@@ -8,30 +8,24 @@ and sector with all page runs of one owner and operation in it. The first seed o
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES, class_of
-from jojlab.analysis.rows.measured import CAPTURE
-from jojlab.analysis.rows.pieces import pieces
-from jojlab.analysis.rows.sums import sectors
-from jojlab.foundation.lazy import ibis, pa
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask, ask_columns
+from jojlab.trace.dataset import Dataset, Row
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
 MOST_POINTS = 200_000
-_FINEST_GRID = 1 << 12  # cells each way; halved until a picture has few enough
-US = 1000
+_FINEST_GRID = 1 << 12  # cells each way (rows/sliced/points.sql)
 
 # A stretch without I/O is cut out of the axis when it is longer than this part of what is left.
 _GAP = 0.15
 _MOST_ZONES = 5
-_BINS = 4096
 
 # What a picture is of.
-_KEY = [*CAPTURE, "device"]
-# What all requests of a cell have in common, beside where they are.
-_OWNER = ["owner", "path", "operation"]
+_KEY = ("case_id", "seed", "device")
 
 # The columns of a point, in whole numbers. Times count from the picture's begin; class, file and
 # operation are places in their lists, file -1 where none is known.
@@ -59,26 +53,19 @@ class LbaPicture:
     flushes: dict[str, list[int]]  # begin_us, service_us
 
 
-def lba_pictures(tables: RunTables) -> dict[str, tuple[LbaPicture, ...]]:
-    """Return the pictures of every case, by case_id and device, of its first seed.
-
-    One query each for all pictures of a run: a query for a picture takes longer to prepare than
-    to answer.
-    """
-    requests = tables.requests
-    first = requests.group_by("case_id").agg(seed=requests.seed.min())
-    requests = requests.inner_join(first, CAPTURE).select(*requests.columns)
-    wholes = _wholes(requests)
-    frames = {_key(row): row for row in rows_of(wholes.order_by(_KEY))}
-    limit = MOST_POINTS // max(1, len(frames))
-    placed = _placed(requests, wholes)
-    moved = pieces(placed.filter(placed.sector.notnull()), tables)
-    points = _split(_points(tables, moved, limit))
-    zones = _split(_stretches(moved))
-    phases = _split(_phases(placed))
-    flushes = _split(_flushes(placed.filter(placed.sector.isnull())))
+def lba_pictures(data: Dataset) -> dict[str, tuple[LbaPicture, ...]]:
+    """Return the pictures of every case, by case_id and device, of its first seed."""
+    pictures = ask(data, "traffic/pictures")
+    limit = MOST_POINTS // max(1, len(pictures))
+    dense = [picture for picture in pictures if picture["points"] > limit]
+    _choose_grids(data, dense, limit)
+    points = _split(ask_columns(data, "traffic/points"))
+    zones = _split(ask_columns(data, "traffic/stretches"))
+    phases = _split(ask_columns(data, "traffic/phases"))
+    flushes = _split(ask_columns(data, "traffic/flushes", limit=MOST_POINTS))
     result: dict[str, tuple[LbaPicture, ...]] = {}
-    for key, whole in frames.items():
+    for whole in pictures:
+        key = tuple(whole[name] for name in _KEY)
         files, columns = _columns(points.get(key, {}))
         picture = LbaPicture(
             whole["case_id"],
@@ -90,7 +77,7 @@ def lba_pictures(tables: RunTables) -> dict[str, tuple[LbaPicture, ...]]:
             tuple(zip(*phases.get(key, {}).values(), strict=True)),
             files,
             whole["requests"],
-            any(points.get(key, {}).get("binned", ())),
+            whole in dense,
             columns,
             flushes.get(key, {"begin_us": [], "service_us": []}),
         )
@@ -98,142 +85,49 @@ def lba_pictures(tables: RunTables) -> dict[str, tuple[LbaPicture, ...]]:
     return result
 
 
-def _wholes(requests: ibis.Table) -> ibis.Table:
-    """Return one row per picture: what it spans."""
-    return requests.group_by(_KEY).agg(
-        requests=requests.count(),
-        begin_ns=requests.issue_ns.min(),
-        # A request whose end was not seen is a point at its issue.
-        end_ns=requests.complete_ns.fill_null(requests.issue_ns).max(),
-        low=requests.sector.min(),
-        high=(requests.sector + sectors(requests.length_bytes)).max(),
-    )
+def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
+    """Find for each dense picture the finest grid with at most `limit` cells.
 
-
-def _placed(requests: ibis.Table, wholes: ibis.Table) -> ibis.Table:
-    """Add to requests their picture's span, and their times in it."""
-    frame = wholes.select(
-        *_KEY,
-        "low",
-        start_ns="begin_ns",
-        span_us=ibis.greatest(1, (wholes.end_ns - wholes.begin_ns) // US),
-        span_sectors=ibis.greatest(1, wholes.high - wholes.low),
-    )
-    rows = requests.inner_join(frame, _KEY)
-    end_ns = rows.complete_ns.fill_null(rows.issue_ns)
-    return rows.mutate(
-        begin_us=(rows.issue_ns - rows.start_ns) // US,
-        service_us=(end_ns - rows.issue_ns) // US,
-    )
-
-
-def _points(tables: RunTables, moved: ibis.Table, limit: int) -> pa.Table:
-    """Return the points of all pictures, or cells of those with more than `limit` points."""
-    names = tables.files.select(*CAPTURE, "file_id", "path")
-    points = moved.left_join(names, [*CAPTURE, "file_id"]).select(
-        *_KEY,
-        "begin_us",
-        "service_us",
-        "sector",
-        "low",
-        "span_us",
-        "span_sectors",
-        sectors=sectors(moved.length_bytes),
-        owner=moved.block_type + "\t" + moved.file_kind,
-        path=names.path.fill_null(""),
-        operation=moved.operation,
-        sync=(moved.asker_call.notnull() | moved.sync).cast("int64"),
-    )
-    counts = points.group_by(_KEY).agg(points=points.count())
-    points = points.inner_join(counts, _KEY)
-    columns = [*_KEY, *_OWNER, "begin_us", "service_us", "sector", "sectors", "sync"]
-    few = points.filter(points.points <= limit).select(
-        *columns, requests=ibis.literal(1, "int64"), binned=ibis.literal(False)
-    )
-    cells = _cells(_finest_cells(points.filter(points.points > limit)), limit)
-    many = cells.select(*columns, "requests", binned=ibis.literal(True))
-    order = [*_KEY, "begin_us", "sector", *_OWNER, "sectors", "service_us", "sync"]
-    return few.union(many).order_by(order).to_pyarrow()
-
-
-def _finest_cells(points: ibis.Table) -> ibis.Table:
-    """Put points into the cells of the finest grid."""
-    cells = points.mutate(
-        column=points.begin_us * _FINEST_GRID // (points.span_us + 1),
-        row=(points.sector - points.low) * _FINEST_GRID // (points.span_sectors + 1),
-    )
-    return cells.group_by(*_KEY, "column", "row", *_OWNER).agg(
-        begin_us=cells.begin_us.min(),
-        end_us=(cells.begin_us + cells.service_us).max(),
-        sector=cells.sector.min(),
-        end=(cells.sector + cells.sectors).max(),
-        sync=cells["sync"].max(),
-        requests=cells.count(),
-    )
-
-
-def _cells(finest: ibis.Table, limit: int) -> ibis.Table:
-    """Join cells to those of the finest grid in which each picture has at most `limit` of them.
-
-    A grid of half as many cells each way is the finest shifted by one bit, and so on.
+    The page runs are put into the finest grid that is not too fine for a sample of them already;
+    its cells, which are few then, are joined until no more are left than the limit.
     """
-    coarsest = _FINEST_GRID.bit_length() - 1
-    shifts = ibis.range(coarsest + 1).unnest().name("shift").as_table()
-    tried = finest.cross_join(shifts)
-    tried = tried.select(
-        *_KEY, "shift", *_OWNER, column=tried.column >> tried.shift, row=tried.row >> tried.shift
-    )
-    counts = tried.distinct().group_by(*_KEY, "shift").agg(cells=lambda t: t.count())
-    few_enough = counts["shift"].min(where=counts.cells <= limit)
-    chosen = counts.group_by(_KEY).agg(shift=few_enough.fill_null(coarsest))
-    cells = finest.inner_join(chosen, _KEY)
-    cells = cells.mutate(column=cells.column >> cells.shift, row=cells.row >> cells.shift)
-    cells = cells.group_by(*_KEY, "column", "row", *_OWNER).agg(
-        begin_us=cells.begin_us.min(),
-        end_us=cells.end_us.max(),
-        sector=cells.sector.min(),
-        end=cells.end.max(),
-        sync=cells["sync"].max(),
-        requests=cells.requests.sum().cast("int64"),
-    )
-    return cells.mutate(service_us=cells.end_us - cells.begin_us, sectors=cells.end - cells.sector)
+    sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
+    data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
+    factors = _finest(data, "traffic/grid", dense, limit) if dense else {}
+    data.keep("joins", _CHOSEN.format("factor"), _chosen(factors))
 
 
-def _stretches(moved: ibis.Table) -> pa.Table:
-    """Return the stretches of sectors with I/O: at most about _BINS of every picture."""
-    end = moved.sector + sectors(moved.length_bytes)
-    size = ibis.greatest(1, moved.span_sectors // _BINS)
-    bins = moved.mutate(end=end, bin=moved.sector // size)
-    bins = bins.group_by(*_KEY, "bin").agg(first=bins.sector.min(), end=bins.end.max())
-    return bins.order_by(*_KEY, "bin").drop("bin").to_pyarrow()
+# By capture and device: so many cells of a grid are joined each way.
+_CHOSEN = "SELECT unnest($captures) AS capture, unnest($devices) AS device, unnest($numbers) AS {}"
 
 
-def _phases(requests: ibis.Table) -> pa.Table:
-    """Return the phases in order; what lies between two (pause) is none."""
-    named = requests.filter(requests.phase != "pause")
-    spans = named.group_by(*_KEY, "phase").agg(
-        begin_us=named.begin_us.min(), end_ns=named.complete_ns.fill_null(named.issue_ns).max(),
-        start_ns=named.start_ns.min(),
-    )  # fmt: skip
-    spans = spans.mutate(end_us=(spans.end_ns - spans.start_ns) // US)
-    spans = spans.order_by(*_KEY, "begin_us", "phase")
-    return spans.select(*_KEY, "phase", "begin_us", "end_us").to_pyarrow()
+def _chosen(numbers: Mapping[tuple[int, str], int]) -> dict[str, list[Any]]:
+    keys = list(numbers)
+    return {
+        "captures": [capture for capture, _ in keys],
+        "devices": [device for _, device in keys],
+        "numbers": list(numbers.values()),
+    }
 
 
-def _flushes(flushes: ibis.Table) -> pa.Table:
-    place = ibis.row_number().over(group_by=_KEY, order_by=["begin_us", "service_us"])
-    rows = flushes.mutate(place=place).filter(lambda t: t.place < MOST_POINTS)
-    rows = rows.order_by(*_KEY, "begin_us", "service_us")
-    return rows.select(*_KEY, "begin_us", "service_us").to_pyarrow()
+def _finest(
+    data: Dataset, question: str, pictures: list[Row], limit: int
+) -> dict[tuple[int, str], int]:
+    """Return how many cells to join so that `question` counts at most `limit` of each picture."""
+    left = {(picture["capture"], picture["device"]) for picture in pictures}
+    found: dict[tuple[int, str], int] = {}
+    size = 1
+    while left and size < _FINEST_GRID:
+        for row in ask(data, question, size=size):
+            if (key := (row["capture"], row["device"])) in left and row["cells"] <= limit:
+                found[key] = size
+                left.remove(key)
+        size *= 2
+    return found | dict.fromkeys(left, _FINEST_GRID)
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _KEY)
-
-
-def _split(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[Any]]]:
+def _split(columns: dict[str, list[Any]]) -> dict[tuple[Any, ...], dict[str, list[Any]]]:
     """Return the columns of each picture's rows, which stand together, without the key's."""
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
     keys = list(zip(*(columns.pop(name) for name in _KEY), strict=True))
     edges = [i for i in range(len(keys) + 1) if i in (0, len(keys)) or keys[i] != keys[i - 1]]
     return {
@@ -252,8 +146,8 @@ def _columns(columns: dict[str, list[Any]]) -> tuple[tuple[str, ...], dict[str, 
             counts[path] = counts.get(path, 0) + requests
     files = tuple(sorted(counts, key=lambda path: (-counts[path], path)))
     file_of = {path: place for place, path in enumerate(files)} | {"": -1}
-    owners = columns["owner"]
-    kinds = {owner: CLASSES.index(class_of(*owner.split("\t"))) for owner in set(owners)}
+    owners = list(zip(columns["block_type"], columns["file_kind"], strict=True))
+    kinds = {owner: CLASSES.index(class_of(*owner)) for owner in set(owners)}
     places = {
         **columns,
         "class": [kinds[owner] for owner in owners],
@@ -267,8 +161,8 @@ def _zones(bins: dict[str, list[Any]], whole: dict[str, Any]) -> tuple[tuple[int
     """Cut the sectors at the longest stretches without I/O."""
     if not bins:
         return ()
-    stretches = list(zip(bins["first"], bins["end"], strict=True))
-    ends = itertools.accumulate(bins["end"], max)
+    stretches = list(zip(bins["first"], bins["end_sector"], strict=True))
+    ends = itertools.accumulate(bins["end_sector"], max)
     gaps = [
         (after[0] - end, place)
         for place, (end, after) in enumerate(zip(ends, stretches[1:], strict=False), 1)

@@ -11,14 +11,14 @@ from jojlab.analysis.traffic.characterisation import (
     characterisations,
 )
 from jojlab.analysis.traffic.device_load import DeviceLoad
-from jojlab.trace.run_tables import open_tables
+from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of, truncate_capture
 
 KIB = 1024
 
 
 def kinds_of(folder: Path, builder: CaptureBuilder) -> Characterisation:
-    return characterisations(open_tables(run_of(folder, builder)))["a"]
+    return characterisations(Dataset.of(run_of(folder, builder)))["a"]
 
 
 def found(kinds: Characterisation, operation: str, attribute: str) -> dict[str, tuple[int, int]]:

@@ -5,14 +5,14 @@ import pytest
 from jojlab.analysis.commit.classes import CLASSES
 from jojlab.analysis.traffic import lba_picture
 from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
-from jojlab.trace.run_tables import open_tables
+from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
 
 KIB = 1024
 
 
 def pictures_of(folder: Path, builder: CaptureBuilder) -> tuple[LbaPicture, ...]:
-    return lba_pictures(open_tables(run_of(folder, builder)))["a"]
+    return lba_pictures(Dataset.of(run_of(folder, builder)))["a"]
 
 
 def two_streams(requests: int) -> CaptureBuilder:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jojlab.analysis.traffic.characterisation import Characterisation, characterisations
 from jojlab.analysis.traffic.lba_picture import LbaPicture, lba_pictures
-from jojlab.trace.run_tables import RunTables
+from jojlab.trace.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class Traffic:
     pictures: tuple[LbaPicture, ...]
 
 
-def traffic(tables: RunTables) -> dict[str, Traffic]:
+def traffic(data: Dataset) -> dict[str, Traffic]:
     """Return the traffic of every case that has a request, by case_id."""
-    pictures = lba_pictures(tables)
+    pictures = lba_pictures(data)
     return {
         case_id: Traffic(kinds, pictures.get(case_id, ()))
-        for case_id, kinds in characterisations(tables).items()
+        for case_id, kinds in characterisations(data).items()
     }

@@ -8,6 +8,8 @@
 -- the end still wrote); background, what the case's background load caused, or what is for a file
 -- of it, whoever made the kernel write that. It is null for warm-up, pauses and imported traces.
 --
+-- `points` counts the page runs, and the requests without any that have a place on the disk.
+--
 -- `cause` is the call that waits and the file it was for, as in "fdatasync of test.db". Where
 -- nobody waits it is "read" for a read, "writeback" for what the kernel's flusher threads submit,
 -- and else the submitter and the call it was in, as in "unlink by sh" or "by jbd2/sda-8".
@@ -36,7 +38,8 @@ whole AS (
         capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
         asker_file_id, reason, askers, block_type, file_kind, file_id,
         count(*) AS requests,
-        sum(length_bytes) AS bytes
+        sum(length_bytes) AS bytes,
+        count(sector) AS points
     FROM placed
     GROUP BY ALL
 ),
@@ -53,7 +56,8 @@ cut AS (
         count_if(page_runs.sector = placed.sector) AS requests,
         sum(page_runs.length_bytes) AS bytes,
         sum(CASE WHEN page_runs.sector = placed.sector THEN placed.length_bytes ELSE 0 END)
-            AS request_bytes
+            AS request_bytes,
+        count(*) AS points
     FROM placed
     JOIN page_runs
         ON placed.capture = page_runs.capture AND placed.request_id = page_runs.request_id
@@ -65,14 +69,15 @@ uncut AS (
     UNION ALL
     SELECT
         capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, block_type, file_kind, file_id, -requests, -request_bytes
+        asker_file_id, reason, askers, block_type, file_kind, file_id, -requests, -request_bytes,
+        -requests
     FROM cut
 ),
 pieces AS (
     SELECT
         capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
         asker_file_id, reason, askers, run_block_type AS block_type, run_file_kind AS file_kind,
-        run_file_id AS file_id, home, requests, bytes
+        run_file_id AS file_id, home, requests, bytes, points
     FROM cut
     UNION ALL
     SELECT
@@ -81,12 +86,12 @@ pieces AS (
         CASE WHEN operation IN ('read', 'write') THEN 'unknown' ELSE block_type END,
         CASE WHEN operation IN ('read', 'write') THEN 'none' ELSE file_kind END,
         CASE WHEN operation IN ('read', 'write') THEN NULL ELSE file_id END,
-        NULL, requests, bytes
+        NULL, requests, bytes, points
     FROM uncut
     UNION ALL
     SELECT
         capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, 'unknown', 'none', NULL, NULL, 0, request_bytes - bytes
+        asker_file_id, reason, askers, 'unknown', 'none', NULL, NULL, 0, request_bytes - bytes, 0
     FROM cut
 ),
 named AS (
@@ -120,7 +125,8 @@ SELECT
         '\b(file|renamed)-[0-9]{7}\b', '\1-*', 'g'
     ) AS reason,
     CAST(sum(requests) AS BIGINT) AS requests,
-    CAST(sum(bytes) AS BIGINT) AS bytes
+    CAST(sum(bytes) AS BIGINT) AS bytes,
+    CAST(sum(points) AS BIGINT) AS points
 FROM named
 GROUP BY ALL
 HAVING sum(requests) <> 0 OR sum(bytes) <> 0
