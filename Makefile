@@ -5,7 +5,7 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages test-packages agent image check lint test-agent test-flash \
+.PHONY: help run test setup packages test-packages agent image wheel check lint test-agent test-flash \
 	test-python format requirements clean
 
 help: ## this list
@@ -18,7 +18,7 @@ run: packages agent ## what one commit costs: runs experiments/first-look and sh
 setup: packages agent image ## installs packages, builds agent, environment and guest image
 
 packages:
-	@setup/packages.sh packages.txt
+	@setup/packages.sh packages.txt packages-agent.txt
 	@setup/rust.sh
 	@setup/python.sh
 
@@ -37,6 +37,10 @@ agent: packages
 image: agent
 	@.venv/bin/joj doctor --build
 
+wheel: agent ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
+	@rm -rf dist
+	@.venv/bin/hatchling build -t wheel
+
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
 test test-agent test-python: export JOJ_SKIPS = listed
@@ -52,8 +56,8 @@ check: lint test-flash ## lints, and the tests of units: no guest and no root, i
 lint: packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
-	.venv/bin/ruff check --quiet conftest.py jojlab tests bench
-	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench
+	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
+	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup
 	.venv/bin/mypy
 	shellcheck setup/*.sh .ci/run bench/workload
 
@@ -68,11 +72,11 @@ test-python: setup ## the engineer's side, and what crosses the zones
 
 format: ## formats Rust and Python
 	cargo fmt
-	.venv/bin/ruff format --quiet conftest.py jojlab tests bench
-	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench
+	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup
+	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup
 
 requirements: ## compiles requirements.txt anew from pyproject.toml
 	setup/requirements.sh
 
 clean: ## removes what was built here; the caches in the user's folder stay (joj cache --empty)
-	rm -rf target .venv
+	rm -rf target .venv dist

@@ -6,7 +6,7 @@ tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install -q uv
-echo setuptools >"$tools/extra.in"
+echo hatchling >"$tools/extra.in"
 {
 	echo '# Every Python package by version and hash, compiled from pyproject.toml'
 	echo '# (make requirements).'

@@ -11,27 +11,28 @@ import typer
 from jojlab.foundation.errors import UseError
 
 Rows = list[dict[str, Any]]
+WHAT = {
+    "experiments": "questions that come with jojlab, with their numbers of cases",
+    "devices": "modelled devices, and the disks that QEMU emulates",
+    "fields": "settings of a case, with their values and defaults",
+    "figures": "numbers measured for a case",
+}
 
 
 def list_(
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="experiments, devices, fields or figures.")
-    ],
+        str, typer.Argument(metavar="[WHAT]", help="experiments, devices, fields or figures.")
+    ] = "",
     of: Annotated[
         str, typer.Option("--of", metavar="WORKLOAD", help="Only the fields of this workload.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
 ) -> None:
-    """List experiments, devices, fields or figures.
-
-    \b
-    experiments  the files in experiments/, with their numbers of cases
-    devices      the profiles in devices/, and the disks that QEMU emulates
-    fields       the settings of a case, with their values and defaults
-    figures      the numbers measured for a case
+    """List experiments, devices, fields or figures; without WHAT, what can be listed.
 
     \b
     Examples:
+      joj list
       joj list experiments
       joj list devices
       joj list fields --of file-write
@@ -46,11 +47,12 @@ def list_(
         "devices": _devices,
         "fields": lambda: _fields(of),
         "figures": _figures,
+        "": lambda: [{"name": name, "meaning": meaning} for name, meaning in WHAT.items()],
     }
     if what not in lists:
-        raise UseError(f"no list of {what!r}{nearest(what, lists)}", f"one of: {', '.join(lists)}")
+        raise UseError(f"no list of {what!r}{nearest(what, WHAT)}", f"one of: {', '.join(WHAT)}")
     if of and what != "fields":
-        raise UseError(f"--of is for fields, not for {what}", "leave it out")
+        raise UseError("--of is for fields alone", f"joj list fields --of {of}")
     rows = lists[what]()
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))

@@ -44,7 +44,7 @@ def test_fields_are_listed_with_the_values_that_they_take(
 
 
 def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> None:
-    for what in ("experiments", "devices", "fields", "figures"):
+    for what in ("", "experiments", "devices", "fields", "figures"):
         names = [row["name"] for row in listed(capsys, what)]
         list_(what, "", as_json=False)
         shown = capsys.readouterr().out
@@ -52,11 +52,18 @@ def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["name"] for row in listed(capsys, "figures")] == list(FIGURES)
 
 
+def test_without_a_word_what_can_be_listed_is(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(row["name"]) for row in listed(capsys, "")]
+    assert names == ["experiments", "devices", "fields", "figures"]
+    assert all(listed(capsys, name) for name in names)
+
+
 @pytest.mark.parametrize(
     ("what", "of", "words"),
     [
         ("feilds", "", "did you mean 'fields'"),
         ("devices", "file-write", "--of is for fields"),
+        ("", "file-write", "joj list fields --of file-write"),
         ("fields", "file-wriet", "did you mean 'file-write'"),
     ],
 )

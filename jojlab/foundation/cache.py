@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from jojlab.foundation import in_use
 from jojlab.foundation.disk import disk_errors
 from jojlab.foundation.hashing import sha256
@@ -33,12 +35,11 @@ class Cache:
     root: Path
 
     @classmethod
-    def default(cls, environment: Mapping[str, str] = os.environ) -> Cache:
+    def default(cls) -> Cache:
         """The user's cache: $JOJ_CACHE, else $XDG_CACHE_HOME/jojlab, else ~/.cache/jojlab."""
-        if own := environment.get("JOJ_CACHE"):
+        if own := os.environ.get("JOJ_CACHE"):
             return cls(Path(own).absolute())
-        base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return cls(Path(base).absolute() / "jojlab")
+        return cls(user_cache_path("jojlab"))
 
     @property
     def analyses(self) -> Path:

@@ -20,7 +20,11 @@ EXPERIMENTS = _ROOT / "experiments"
 DEVICES = _ROOT / "devices"
 SCHEMA = _ROOT / "schema"
 FLASH = _ROOT / "kernel" / "flash"
-DEBIAN_PACKAGES = _ROOT / "setup" / "packages.txt"
+# A checkout builds the agent too; a wheel holds it.
+DEBIAN_PACKAGES = tuple(
+    _ROOT / "setup" / name
+    for name in ("packages.txt", *(() if INSTALLED else ("packages-agent.txt",)))
+)
 AGENT_CARGO = _ROOT / "agent" / "Cargo.toml"
 _BUILT_AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
 

@@ -23,10 +23,15 @@ def own(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-def test_default_place_follows_the_environment() -> None:
-    assert Cache.default({"JOJ_CACHE": "/a", "XDG_CACHE_HOME": "/b"}).root == Path("/a")
-    assert Cache.default({"XDG_CACHE_HOME": "/b"}).root == Path("/b/jojlab")
-    assert Cache.default({}).root == Path.home() / ".cache/jojlab"
+def test_default_place_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOJ_CACHE", "/a")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
+    assert Cache.default().root == Path("/a")
+    monkeypatch.setenv("JOJ_CACHE", "")
+    assert Cache.default().root == Path("/b/jojlab")
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # the XDG specification: to be ignored
+    monkeypatch.setenv("HOME", "/c")
+    assert Cache.default().root == Path("/c/.cache/jojlab")
 
 
 def test_what_is_stored_is_found(own: Cache) -> None:

@@ -1,6 +1,6 @@
 """Checks, one by one, what the lab needs of this machine, and gives the remedies.
 
-Reads setup/packages.txt and agent/Cargo.toml, the same lists that setup/*.sh use.
+Reads setup/packages*.txt and agent/Cargo.toml, the same lists that setup/*.sh use.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
-from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, agent_path
+from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, INSTALLED, agent_path
 from jojlab.foundation.tools import dpkg_query, run_tool
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.image.ready import ready_image
@@ -49,7 +49,7 @@ def checks(icount_shift: int, *, build: bool) -> Iterator[Check]:
     cache = Cache.default()
     looks: dict[str, Callable[[], str]] = {
         "packages": packages,
-        "rust": rust,
+        **({} if INSTALLED else {"rust": rust}),
         "qemu": qemu_version,
         "agent": lambda: str(agent_path()),
         "image": lambda: image(cache, icount_shift, build=build),
@@ -66,16 +66,17 @@ def checks(icount_shift: int, *, build: bool) -> Iterator[Check]:
             yield Check(name, False, str(error))
 
 
-def packages(wanted: Path = DEBIAN_PACKAGES) -> str:
-    """Look for the Debian packages that `wanted` lists; MachineError names those missing."""
-    lines = [line.split("#")[0].strip() for line in wanted.read_text().splitlines()]
+def packages(wanted: Sequence[Path] = DEBIAN_PACKAGES) -> str:
+    """Look for the Debian packages of the lists `wanted`; MachineError names those missing."""
+    text = "".join(path.read_text() for path in wanted)
+    lines = [line.split("#")[0].strip() for line in text.splitlines()]
     # This is running in a Python, wherever it is from.
     names = [name for name in lines if name and not name.startswith("python3")]
     missing = [name for name in names if not _installed(name)]
     if missing:
         line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
         raise MachineError(f"missing: {', '.join(missing)}", line)
-    return f"all {len(names)} of setup/packages.txt"
+    return f"all {len(names)} of {', '.join(path.name for path in wanted)}"
 
 
 def rust(cargo_toml: Path = AGENT_CARGO) -> str:

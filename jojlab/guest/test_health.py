@@ -27,11 +27,11 @@ def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
     wanted = tmp_path / "packages.txt"
     wanted.write_text("dpkg  # there\njojlab-no-such\n\n# a remark\npython3\njojlab-nor-this #\n")
     with pytest.raises(MachineError) as caught:
-        packages(wanted)
+        packages([wanted])
     assert caught.value.message == "missing: jojlab-no-such, jojlab-nor-this"
     assert caught.value.remedy.endswith("--no-install-recommends jojlab-no-such jojlab-nor-this")
     wanted.write_text("dpkg\n")
-    assert packages(wanted).startswith("all 1 ")
+    assert packages([wanted]).startswith("all 1 ")
 
 
 def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

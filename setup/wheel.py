@@ -1,0 +1,45 @@
+"""Puts what jojlab needs beside its Python into a wheel, as package data in jojlab/data.
+
+Hatchling runs it (pyproject.toml). jojlab/foundation/places.py finds the files. An editable
+installation holds none of them: it uses those of its checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# The folder is the same in the checkout and in jojlab/data.
+FILES = (
+    "experiments/*/experiment.toml",
+    "devices/*.toml",
+    "schema/*.toml",
+    "kernel/LICENSE",
+    "kernel/flash/*",
+    "kernel/flash/model/*",
+    "kernel/flash/figures/*",
+    "setup/packages.txt",
+)
+AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"
+
+
+class CustomBuildHook(BuildHookInterface):
+    """Adds the files and names the platform, that of the agent."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Fill `build_data`; raises FileNotFoundError when there is no agent yet."""
+        if version == "editable":
+            return
+        root = Path(self.root)
+        found = {path for pattern in FILES for path in root.glob(pattern) if path.is_file()}
+        included = {str(path): f"jojlab/data/{path.relative_to(root)}" for path in sorted(found)}
+        agent = Path(os.environ.get("CARGO_TARGET_DIR") or root / "target") / AGENT
+        if not agent.is_file():
+            raise FileNotFoundError(f"no agent at {agent}: make agent")
+        included[str(agent)] = "jojlab/data/joj-agent"
+        build_data["force_include"] |= included
+        build_data["pure_python"] = False
+        build_data["tag"] = "py3-none-linux_x86_64"  # any Python: the agent is a static binary

@@ -1,0 +1,113 @@
+"""A wheel of this checkout, installed into an environment of its own: joj works in any folder, with
+nothing of the checkout but the libraries of its environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.places import EXPERIMENTS, agent_path
+from tests.command.conftest import CHECKOUT, SMALL, Ended
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel in it, and where its packages are."""
+
+    python: Path
+    packages: Path
+    cache: Path
+
+    def run(self, *command: str | Path, folder: Path) -> Ended:
+        """Run a program of the environment in a folder; it must succeed."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("PYTHONPATH", "CARGO_TARGET_DIR", "VIRTUAL_ENV")
+        }
+        answer = subprocess.run(
+            [str(self.python.parent / command[0]), *map(str, command[1:])],
+            cwd=folder,
+            env={**environment, "JOJ_CACHE": str(self.cache), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer
+
+    def hashes(self) -> Mapping[str, str]:
+        """The hash of every file of jojlab here."""
+        return {
+            str(path): sha256_file(path)
+            for path in sorted((self.packages / "jojlab").rglob("*"))
+            if path.is_file()
+        }
+
+
+@pytest.fixture(scope="module")
+def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel in a new environment. Libraries are those of this one: nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=CHECKOUT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    install = ["--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run([*PIP, *install], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "venv" / "lib" / version / "site-packages"
+    # A line of a .pth file adds a folder after this one, and reads no .pth file in it: the
+    # checkout, which is installed there as editable, is not found.
+    (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    own = Cache(folder / "cache")
+    own.root.mkdir()
+    for kind in ("packages", "kernels", "vega"):  # not "modules": they are built from the wheel
+        (own.root / kind).symlink_to(cache.folder(kind))
+    return Installed(python, packages, own.root)
+
+
+def test_nothing_is_of_the_checkout(installed: Installed, tmp_path: Path) -> None:
+    code = "import sys, jojlab.foundation.places as p; print(p.__file__, p.EXPERIMENTS, p.DEVICES,"
+    code += " p.SCHEMA, p.FLASH, *p.DEBIAN_PACKAGES, p.agent_path(), *sys.path, sep='\\n')"
+    lines = installed.run("python", "-c", code, folder=tmp_path).stdout.splitlines()
+    assert all(line.startswith(str(installed.packages)) for line in lines[:7])
+    assert str(CHECKOUT) not in lines[7:]
+    subprocess.run([*PIP, "--python", str(installed.python), "check"], check=True)
+
+
+def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) -> None:
+    shown = installed.run("joj", "list", folder=tmp_path).stdout
+    assert "experiments" in shown
+    listed = installed.run("joj", "list", "experiments", "--json", folder=tmp_path).stdout
+    assert {row["name"] for row in json.loads(listed)} == {
+        path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml")
+    }
+    # Compiles the model of the flash device.
+    assert "ufs-3.1" in installed.run("joj", "device", "show", "ufs-3.1", folder=tmp_path).stdout
+    checks = json.loads(installed.run("joj", "doctor", "--json", folder=tmp_path).stdout)["checks"]
+    assert "rust" not in [check["name"] for check in checks]
+
+
+def test_an_experiment_is_run_by_its_name(installed: Installed, tmp_path: Path) -> None:
+    before = installed.hashes()
+    installed.run("joj", "run", "first-look", *SMALL, folder=tmp_path)
+    run = json.loads((tmp_path / "runs" / "first-look" / "run.json").read_text())
+    assert run["fingerprint"]["agent_sha256"] == sha256_file(agent_path())
+    assert [case["status"] for case in run["cases"]] == ["ok"]
+    assert (tmp_path / "runs" / "first-look" / "report.html").is_file()
+    assert installed.hashes() == before  # what is built is in the cache
