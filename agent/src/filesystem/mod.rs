@@ -28,4 +28,6 @@ pub enum FilesystemError {
     Finish { directory: PathBuf, source: std::io::Error },
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {path}: {source}")]
+    Write { path: PathBuf, source: std::io::Error },
 }

@@ -91,6 +91,16 @@ impl Mounted {
     }
 }
 
+/// Empties the page cache and the caches of inodes and names of what is clean
+/// (Documentation/admin-guide/sysctl/vm.rst, drop_caches).
+///
+/// # Errors
+/// If there is no right to.
+pub fn drop_caches() -> Result<(), FilesystemError> {
+    let path = PathBuf::from("/proc/sys/vm/drop_caches");
+    std::fs::write(&path, "3").map_err(|source| FilesystemError::Write { path, source })
+}
+
 impl Drop for Mounted {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; the results were taken before.

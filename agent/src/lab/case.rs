@@ -2,35 +2,23 @@
 //! checks, and the files of schema/ in the output directory.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
 use super::agreement;
 use super::observation::{Observation, SOURCES};
+use super::stand::{Prepared, Stand};
 use crate::device::disk::Disk;
-use crate::device::flash_module;
-use crate::errors::WrongUse;
-use crate::filesystem::{make, mount::Mounted};
 use crate::lab::channel::clock::{self, Clock};
 use crate::record::Case;
 use crate::tables::annotate::annotate;
 use crate::tables::manifest::{Manifest, Origin, Traced};
+use crate::tables::rows::Counter;
 use crate::tables::timeline::Timeline;
-use crate::tables::write::Tables;
+use crate::tables::write::{Entry, Tables};
 use crate::tracer::{Capture, Tracer};
-use crate::workload::background::Background;
-use crate::workload::{Finished, Observer, Workload};
-
-/// Where the device is mounted.
-const MOUNT_POINT: &str = "/mnt/flash";
-
-/// Longest wait before the measured part: two periods of the kernel's timer tick (CONFIG_HZ=250).
-/// A seed so meets another phase of tick and timers: deterministic is not free of noise.
-const START_DELAY_NS: u64 = 8_000_000;
+use crate::workload::{Finished, course};
 
 /// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
 /// whose times are by `clock`, to `output`.
@@ -44,86 +32,19 @@ pub fn run(
     tracer: &mut Tracer,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let settings = &case.case;
-    let disks = match &case.disk {
-        Some(name) => vec![Disk::of_kernel(name)?],
-        None => {
-            let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
-            flash_module::insert(flash_module, &models, settings.completion.word())?
-        }
-    };
-    let [device, journal @ ..] = disks.as_slice() else {
-        return Err(WrongUse("the case: neither disk nor device_model".to_owned()).into());
-    };
-    let (device, journal) = (device.node(), journal.first().map(Disk::node));
-    make::make(settings.filesystem, device, journal, &settings.mkfs_options)?;
-    let mounted = Mounted::new(
-        settings.filesystem,
-        device,
-        journal,
-        Path::new(MOUNT_POINT),
-        &settings.mount_options,
-    )?;
-    let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
-    let mut configuration = configuration(&workload, &mounted, &disks)?;
+    let stand = Stand::of_case(case, flash_module)?;
+    let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
     configuration["clock_source"] = clock::source()?.into();
-    ready(&mounted, &disks, &workload, case.seed)?;
-
-    let mut observation = Observation::start(&disks, tracer)?;
-    let background = Background::start(settings.background, mounted.directory())?;
-    workload.run(&mut observation)?;
-    let background = background.map(Background::stop).transpose()?;
-    observation.enter("settle")?;
-    let mut finished = workload.close()?;
-    mounted.sync()?;
-    observation.leave()?;
+    let mut observation = Observation::start(&stand.disks, tracer)?;
+    let (background, place) = (case.case.background, mounted.directory());
+    let sync = || Ok(mounted.sync()?);
+    let finished = course::run(workload, background, place, &mut observation, sync)?;
     let timeline = observation.finish()?;
 
     finished.check()?;
-    finished.manifest.extend(background.map(|did| ("background", did)));
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    let about = About { case, clock, disks: &disks, configuration };
+    let about = About { case, clock, disks: &stand.disks, configuration };
     write_tables(about, capture, &finished, &timeline, output)
-}
-
-/// What comes between a prepared workload and its run: everything is on the devices, these have
-/// their past, the caches are as the workload needs them, and the seed's delay is over.
-///
-/// # Errors
-/// If a step fails.
-pub fn ready(
-    mounted: &Mounted,
-    disks: &[Disk],
-    workload: &Workload,
-    seed: u64,
-) -> anyhow::Result<()> {
-    mounted.sync()?;
-    disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
-    if workload.needs_cold_cache() {
-        drop_caches()?;
-    }
-    let delay_ns = ChaCha8Rng::seed_from_u64(!seed).next_u64() % START_DELAY_NS;
-    std::thread::sleep(Duration::from_nanos(delay_ns));
-    Ok(())
-}
-
-/// Empties the page cache and the caches of inodes and names of what is clean; see
-/// Documentation/admin-guide/sysctl/vm.rst, drop_caches.
-fn drop_caches() -> anyhow::Result<()> {
-    let control = "/proc/sys/vm/drop_caches";
-    std::fs::write(control, "3").context(control)
-}
-
-/// The configuration in force, read back from the workload, the mount table and the block layer.
-fn configuration(workload: &Workload, mounted: &Mounted, disks: &[Disk]) -> anyhow::Result<Value> {
-    let mut configuration = workload.configuration()?;
-    configuration["mount"] = mounted.line()?.into();
-    for (disk, place) in disks.iter().zip(["queue", "journal_queue"]) {
-        for setting in ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"] {
-            configuration[place][setting] = disk.queue_setting(setting)?.into();
-        }
-    }
-    Ok(configuration)
 }
 
 /// The journal's device, as the manifest has it; null where there is none.
@@ -147,15 +68,46 @@ fn write_tables(
     timeline: &Timeline,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let About { case, clock, disks, configuration } = about;
     annotate(&mut capture.requests, timeline, &finished.transactions);
     let counters = timeline.counters();
+    let reasons = incomplete_reasons(about.disks, &capture, &counters, finished);
+    let manifest = manifest(about, &capture, finished, timeline, &reasons);
+    let tables = Tables {
+        requests: &capture.requests,
+        page_runs: &capture.page_runs,
+        files: &capture.files,
+        transactions: &finished.transactions,
+        counters: &counters,
+        manifest: &manifest,
+    };
+    Ok(tables.write(output)?)
+}
+
+/// Why the capture is incomplete: what trace and disks disagree on, what the tracer missed, and
+/// what the workload left out.
+fn incomplete_reasons(
+    disks: &[Disk],
+    capture: &Capture,
+    counters: &[Counter],
+    finished: &Finished,
+) -> Vec<String> {
     let counted: Vec<_> = disks.iter().zip(SOURCES).collect();
-    let mut reasons = agreement::differences(&capture.requests, &counters, &counted);
+    let mut reasons = agreement::differences(&capture.requests, counters, &counted);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
     // Times are what the lab is for.
     reasons.extend(capture.gaps.untimed());
     reasons.extend(finished.incomplete_reasons.iter().cloned());
+    reasons
+}
+
+fn manifest(
+    about: About,
+    capture: &Capture,
+    finished: &Finished,
+    timeline: &Timeline,
+    reasons: &[String],
+) -> Vec<Entry> {
+    let About { case, clock, configuration, .. } = about;
     let device = json!({ "name": case.case.device, "model": case.device_model });
     let (settings, seed, clock) = (json!(case.case), case.seed, clock.word());
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
@@ -164,13 +116,41 @@ fn write_tables(
     manifest.note("operation_hash", &finished.operation_hash);
     finished.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
     let (lost_events, unattributed_bytes) = (capture.lost_events, capture.gaps.unattributed_bytes);
-    let tables = Tables {
-        requests: &capture.requests,
-        page_runs: &capture.page_runs,
-        files: &capture.files,
-        transactions: &finished.transactions,
-        counters: &counters,
-        manifest: &manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, &reasons),
-    };
-    Ok(tables.write(output)?)
+    manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ReplaySettings, ReplayWorkload, WorkloadSettings, small_case};
+    use crate::workload::Workload;
+
+    /// Of a script that reads nothing, and in which a call cannot be replayed.
+    fn replayed() -> Finished {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 ioctl 5 1\n").unwrap();
+        let settings = ReplaySettings { workload: ReplayWorkload::Mobigen, script };
+        let settings = WorkloadSettings::Replay(settings);
+        let workload = Workload::prepare(folder.path(), &settings, 1).unwrap();
+        let case = small_case();
+        course::run(workload, case.case.background, folder.path(), &mut (), || Ok(())).unwrap()
+    }
+
+    #[test]
+    fn what_a_workload_left_out_makes_the_capture_incomplete() {
+        let (case, finished) = (small_case(), replayed());
+        let capture = Capture { lost_events: 2, ..Capture::default() };
+        let reasons = incomplete_reasons(&[], &capture, &[], &finished);
+        let words = ["2 events of the tracer were lost", "1 calls left out: ioctl is no call"];
+        assert_eq!(reasons.len(), words.len(), "{reasons:?}");
+        assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
+        let about =
+            About { case: &case, clock: Clock::Virtual, disks: &[], configuration: json!({}) };
+        let rows = manifest(about, &capture, &finished, &Timeline::default(), &reasons);
+        let value = |key| &rows.iter().find(|row| row.key == key).unwrap().value;
+        assert_eq!(value("incomplete"), "true");
+        assert_eq!(value("incomplete_reasons"), &json!(reasons).to_string());
+        assert_eq!(value("lost_events"), "2");
+    }
 }

@@ -1,4 +1,7 @@
-//! What a guest does with a record: runs a case, the self-test of attribution, or power cuts.
+//! What a guest does: takes a job from its channel, runs a case, the self-test of attribution or
+//! power cuts, and hands the results out.
+//!
+//! channel; stand (disks and filesystem), observation -> case, self_test, power_cut
 
 pub mod agreement;
 pub mod case;
@@ -6,3 +9,4 @@ pub mod channel;
 mod observation;
 pub mod power_cut;
 pub mod self_test;
+mod stand;

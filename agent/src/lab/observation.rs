@@ -1,5 +1,5 @@
-//! Observes one case: starts and stops the tracer, the device's statistics and the timeline
-//! together, so that trace and counters cover exactly the same requests.
+//! Observes one case: starts and stops the tracer, the disks' statistics and the timeline together,
+//! so that trace and counters cover exactly the same requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use anyhow::Context;
 
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
-use crate::tables::clock::now_ns;
 use crate::tables::timeline::Timeline;
+use crate::tables::watch::{Counters, Watch};
 use crate::tracer::Tracer;
 use crate::workload::Observer;
 
@@ -28,15 +28,14 @@ type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 pub struct Observation<'a> {
     disks: &'a [Disk],
     tracer: &'a mut Tracer,
-    timeline: Timeline,
-    begin: Reading,
+    watch: Watch<&'a [Disk]>,
 }
 
 impl<'a> Observation<'a> {
-    /// Starts tracing at a moment when the device has nothing to do.
+    /// Starts tracing at a moment when the disks have nothing to do.
     ///
     /// # Errors
-    /// If the device never rests, or the tracer cannot be started.
+    /// If they never rest, or the tracer cannot be started.
     pub fn start(disks: &'a [Disk], tracer: &'a mut Tracer) -> anyhow::Result<Self> {
         let numbers: Vec<u32> = disks.iter().map(Disk::number).collect::<Result<_, _>>()?;
         for _ in 0..SETTLE_LOOKS {
@@ -45,8 +44,8 @@ impl<'a> Observation<'a> {
                 tracer.start(&numbers)?;
                 let after = statistics(disks)?;
                 if before == after {
-                    let begin = Reading::take(&after)?;
-                    return Ok(Self { disks, tracer, timeline: Timeline::default(), begin });
+                    let watch = Watch::new(disks, Reading::take(&after)?);
+                    return Ok(Self { disks, tracer, watch });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
@@ -55,12 +54,12 @@ impl<'a> Observation<'a> {
         anyhow::bail!("the device never came to rest before the measured part")
     }
 
-    /// Stops tracing once the device rests, and gives the timeline with the counters of the
-    /// whole traced part as phase `all`.
+    /// Stops tracing once the disks rest, and gives the timeline with the counters of the whole
+    /// traced part as phase `all`.
     ///
     /// # Errors
-    /// If the device never rests.
-    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+    /// If they never rest.
+    pub fn finish(self) -> anyhow::Result<Timeline> {
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(self.disks)?;
             if at_rest(&before) {
@@ -68,8 +67,7 @@ impl<'a> Observation<'a> {
                 let after = statistics(self.disks)?;
                 if before == after {
                     self.tracer.stop();
-                    self.timeline.add("all", &self.begin, &Reading::take(&after)?);
-                    return Ok(self.timeline);
+                    return Ok(self.watch.finish(&Reading::take(&after)?));
                 }
             }
             std::thread::sleep(SETTLE);
@@ -87,17 +85,19 @@ fn at_rest(statistics: &Statistics) -> bool {
     statistics.iter().all(|(_, counted)| counted.get("in_flight") == Some(&0))
 }
 
+impl Counters for &[Disk] {
+    fn read(&self) -> anyhow::Result<Reading> {
+        Ok(Reading::take(&statistics(self)?)?)
+    }
+}
+
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        let reading = Reading::take(&statistics(self.disks)?)?;
-        self.timeline.enter(phase, reading, now_ns());
-        Ok(())
+        self.watch.enter(phase)
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
-        let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&statistics(self.disks)?)?);
-        Ok(())
+        self.watch.leave()
     }
 
     fn is_pause_due(&self) -> bool {

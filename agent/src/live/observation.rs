@@ -3,15 +3,14 @@
 
 use super::place::Place;
 use crate::device::counters::Reading;
-use crate::tables::clock::now_ns;
 use crate::tables::timeline::Timeline;
-use crate::workload::conduct::Observer;
+use crate::tables::watch::{Counters, Watch};
+use crate::workload::Observer;
 
 /// A workload being watched.
 pub struct Observation<'a> {
     place: &'a Place,
-    timeline: Timeline,
-    begin: Reading,
+    watch: Watch<&'a Place>,
     told: Vec<&'static str>,
 }
 
@@ -21,18 +20,15 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If /proc is not mounted.
     pub fn start(place: &'a Place) -> anyhow::Result<Self> {
-        let begin = Reading::take(&[("device", place.statistics())])?;
-        Ok(Self { place, timeline: Timeline::default(), begin, told: Vec::new() })
+        Ok(Self { place, watch: Watch::new(place, place.read()?), told: Vec::new() })
     }
 
     /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
     ///
     /// # Errors
     /// If /proc is not mounted.
-    pub fn finish(mut self) -> anyhow::Result<Timeline> {
-        let end = Reading::take(&[("device", self.place.statistics())])?;
-        self.timeline.add("all", &self.begin, &end);
-        Ok(self.timeline)
+    pub fn finish(self) -> anyhow::Result<Timeline> {
+        Ok(self.watch.finish(&self.place.read()?))
     }
 }
 
@@ -42,28 +38,22 @@ pub fn tell(stage: &str) {
     let _ = writeln!(std::io::stdout(), "stage {stage}");
 }
 
+impl Counters for &Place {
+    fn read(&self) -> anyhow::Result<Reading> {
+        Ok(Reading::take(&[("device", self.statistics())])?)
+    }
+}
+
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         if !self.told.contains(&phase) {
             self.told.push(phase);
             tell(phase);
         }
-        let reading = Reading::take(&[("device", self.place.statistics())])?;
-        self.timeline.enter(phase, reading, now_ns());
-        Ok(())
+        self.watch.enter(phase)
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
-        let end_ns = now_ns();
-        self.timeline.leave(end_ns, &Reading::take(&[("device", self.place.statistics())])?);
-        Ok(())
-    }
-
-    fn is_pause_due(&self) -> bool {
-        false
-    }
-
-    fn pause(&mut self) -> anyhow::Result<()> {
-        Ok(())
+        self.watch.leave()
     }
 }

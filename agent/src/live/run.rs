@@ -15,8 +15,7 @@ use crate::record::LiveCase;
 use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::timeline::Timeline;
 use crate::tables::write::Tables;
-use crate::workload::background::Background;
-use crate::workload::{Finished, Observer, Workload};
+use crate::workload::{Finished, Workload, course};
 
 /// Runs `case` in `directory`; writes its tables to `output`.
 ///
@@ -34,7 +33,7 @@ fn run_and_write(
     let place = Place::of(directory.path())?;
     Need::of(&case.case.workload).refuse(directory.path())?;
     tell("prepare");
-    let mut workload = Workload::prepare(directory.path(), &case.case.workload, case.seed)?;
+    let workload = Workload::prepare(directory.path(), &case.case.workload, case.seed)?;
     let mut configuration = workload.configuration()?;
     if let Some(us) = configuration["script_recorded_us"].as_u64() {
         tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
@@ -49,18 +48,13 @@ fn run_and_write(
     }
 
     let mut observation = Observation::start(&place)?;
-    let background = Background::start(case.case.background, directory.path())?;
-    workload.run(&mut observation)?;
-    let background = background.map(Background::stop).transpose()?;
-    observation.enter("settle")?;
-    let mut finished = workload.close()?;
-    directory.sync()?;
-    observation.leave()?;
+    let (background, path) = (case.case.background, directory.path());
+    let sync = || directory.sync();
+    let finished = course::run(workload, background, path, &mut observation, sync)?;
     let timeline = observation.finish()?;
 
     tell("check");
     finished.check()?;
-    finished.manifest.extend(background.map(|did| ("background", did)));
     write_tables(case, &finished, &timeline, &place, configuration, output)
 }
 

@@ -166,7 +166,7 @@ words! {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{from_slice, from_str};
@@ -185,7 +185,7 @@ pub(super) mod tests {
         }
     }
 
-    pub fn small_case() -> Case {
+    pub(crate) fn small_case() -> Case {
         let (device_model, journal_model) = (Some(BTreeMap::new()), None);
         Case { seed: 3, case: settings(), device_model, journal_model, disk: None }
     }

@@ -63,7 +63,7 @@ impl Job {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::case::tests::small_case;
+    use super::super::small_case;
     use super::*;
 
     fn parse(record: &Value) -> Result<Job, String> {

@@ -13,6 +13,8 @@ mod stack;
 mod words;
 
 pub use background::Background;
+#[cfg(test)]
+pub(crate) use case::tests::small_case;
 pub use case::{Case, Completion, DeviceModel, WorkloadSettings};
 pub use file::{
     Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,

@@ -6,4 +6,5 @@ pub mod manifest;
 pub mod rows;
 pub mod segments;
 pub mod timeline;
+pub mod watch;
 pub mod write;

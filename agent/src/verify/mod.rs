@@ -17,10 +17,8 @@ mod writers;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
-
 use crate::device::number;
-use crate::filesystem::mount::Mounted;
+use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::tracer::Tracer;
 
 pub use check::Verdict;
@@ -42,12 +40,6 @@ pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::
     mounted.unmount()?;
     tracer.rest()?;
     let capture = tracer.finish()?;
-    drop_caches()?;
+    drop_caches()?; // what is read from now on comes from the device
     check::check(&capture, &log, nodes)
-}
-
-/// What is read from now on comes from the device (Documentation/admin-guide/sysctl/vm.rst).
-fn drop_caches() -> anyhow::Result<()> {
-    let control = "/proc/sys/vm/drop_caches";
-    std::fs::write(control, "3").context(control)
 }

@@ -15,9 +15,23 @@ pub trait Observer {
     /// The phase ends now.
     fn leave(&mut self) -> anyhow::Result<()>;
     /// Whether it wants every transaction to stop soon; asked after each, so it must be cheap.
-    fn is_pause_due(&self) -> bool;
+    fn is_pause_due(&self) -> bool {
+        false
+    }
     /// No transaction is open and no phase: it may empty its buffers.
-    fn pause(&mut self) -> anyhow::Result<()>;
+    fn pause(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
+        Ok(())
+    }
+    fn leave(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
 }
 
 /// How much is measured.

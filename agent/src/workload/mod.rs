@@ -2,6 +2,7 @@
 
 pub mod background;
 pub mod conduct;
+pub mod course;
 mod crew;
 mod draw;
 pub mod file;

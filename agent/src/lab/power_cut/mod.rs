@@ -16,20 +16,16 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::device::disk::Disk;
-use crate::device::{flash, flash_module};
+use super::stand::{Prepared, Stand};
+use crate::device::flash;
 use crate::errors::WrongUse;
-use crate::filesystem::{FilesystemError, make, mount::Mounted};
-use crate::lab::case::ready;
 use crate::record::{Background, Case, MetadataOperation, PowerCuts, WorkloadSettings};
+use crate::tables::clock::now_ns;
 use crate::tables::rows::Transaction;
+use crate::workload::course;
 use crate::workload::sqlite::History;
-use crate::workload::{Observer, Workload};
 use instants::Instant;
 use judge::{Expected, Verdict};
-
-/// Where the device is mounted.
-const MOUNT_POINT: &str = "/mnt/flash";
 
 /// One cut, and what was there afterwards.
 #[derive(Debug, Serialize)]
@@ -41,24 +37,6 @@ struct Cut {
     begun: u64,
     #[serde(flatten)]
     verdict: Verdict,
-}
-
-/// Nobody watches: what is measured here is what is left.
-struct Unwatched;
-
-impl Observer for Unwatched {
-    fn enter(&mut self, _: &'static str) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn leave(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn is_pause_due(&self) -> bool {
-        false
-    }
-    fn pause(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
 }
 
 /// A run that is over, unmounted, with its record in the devices.
@@ -82,24 +60,23 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
     if case.case.background != Background::None {
         return Err(WrongUse("power cuts: background must be none".into()).into());
     }
-    let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
-    if models.is_empty() {
+    if case.disk.is_some() || case.device_model.is_none() {
         return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
     }
-    let disks = flash_module::insert(flash_module, &models, case.case.completion.word())?;
-    let recorded = record(case, &disks)?;
+    let stand = Stand::of_case(case, flash_module)?;
+    let recorded = record(case, &stand)?;
     let performed = recorded.transactions.len() as u64;
     let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
     let mut found = Vec::new();
     for instant in instants::choose(span, &recorded.transactions, cuts.cuts, case.seed) {
-        disks.iter().try_for_each(|disk| {
+        stand.disks.iter().try_for_each(|disk| {
             let Instant { cut_ns, survivors, .. } = instant;
             until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
         })?;
         let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
         let begun = instants::begun(&recorded.transactions, instant.cut_ns);
-        let mounted = mount(case, &disks);
-        let verdict = recorded.expected.judge(mounted, &recorded.transactions, instant.cut_ns)?;
+        let (transactions, cut_ns) = (&recorded.transactions, instant.cut_ns);
+        let verdict = recorded.expected.judge(stand.mount(), transactions, cut_ns)?;
         found.push(Cut { instant, acknowledged, begun, verdict });
     }
     let report = json!({
@@ -132,26 +109,18 @@ fn refused(workload: &WorkloadSettings) -> Option<&'static str> {
 
 /// Runs the workload on an empty filesystem, its devices recording from before the first
 /// transaction until everything is written back.
-fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
-    let settings = &case.case;
-    let [device, journal @ ..] = disks else { anyhow::bail!("no device") };
-    let journal = journal.first().map(Disk::node);
-    make::make(settings.filesystem, device.node(), journal, &settings.mkfs_options)?;
-    let mounted = mount(case, disks)?;
-    let mut workload = Workload::prepare(mounted.directory(), &settings.workload, case.seed)?;
-    let configuration = workload.configuration()?;
-    ready(&mounted, disks, &workload, case.seed)?;
-    disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
-    workload.run(&mut Unwatched)?;
-    let finished = workload.close()?;
-    mounted.sync()?;
-    let end_ns = crate::tables::clock::now_ns();
-    disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
+fn record(case: &Case, stand: &Stand) -> anyhow::Result<Recorded> {
+    let Prepared { mounted, workload, configuration } = stand.prepare(case)?;
+    stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
+    let (background, place) = (case.case.background, mounted.directory());
+    let finished = course::run(workload, background, place, &mut (), || Ok(mounted.sync()?))?;
+    let end_ns = now_ns();
+    stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
     finished.check()?;
     let operation_hash = finished.operation_hash.clone();
     let mut transactions = finished.transactions.clone();
     transactions.retain(|transaction| transaction.kind != "checkpoint");
-    let expected = match &settings.workload {
+    let expected = match &case.case.workload {
         WorkloadSettings::Sqlite(sqlite) => {
             let history = History::new(sqlite, case.seed, transactions.len() as u64)?;
             Expected::Databases { paths: finished.databases(), history }
@@ -160,14 +129,6 @@ fn record(case: &Case, disks: &[Disk]) -> anyhow::Result<Recorded> {
     };
     mounted.unmount()?;
     Ok(Recorded { transactions, operation_hash, configuration, expected, end_ns })
-}
-
-fn mount(case: &Case, disks: &[Disk]) -> Result<Mounted, FilesystemError> {
-    let settings = &case.case;
-    let journal = disks.get(1).map(Disk::node);
-    let place = Path::new(MOUNT_POINT);
-    let node = disks[0].node();
-    Mounted::new(settings.filesystem, node, journal, place, &settings.mount_options)
 }
 
 /// Tries until nobody has the device open.

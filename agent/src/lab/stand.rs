@@ -1,0 +1,132 @@
+//! A filesystem on the disks of a guest: inserts or finds the disks, makes the filesystem, mounts
+//! it, ages the disks. Cases, self-tests and power cuts all stand on one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde_json::Value;
+
+use crate::device::disk::Disk;
+use crate::device::flash_module;
+use crate::errors::WrongUse;
+use crate::filesystem::mount::{Mounted, drop_caches};
+use crate::filesystem::{FilesystemError, make};
+use crate::record::{Case, Completion, DeviceModel, Filesystem};
+use crate::workload::Workload;
+
+/// Where the filesystem is mounted.
+const MOUNT_POINT: &str = "/mnt/flash";
+
+/// Longest wait before the measured part: two periods of the kernel's timer tick (CONFIG_HZ=250).
+/// A seed so meets another phase of tick and timers: deterministic is not free of noise.
+const START_DELAY_NS: u64 = 8_000_000;
+
+/// Settings of a disk's queue that the manifest has.
+const QUEUE: [&str; 5] = ["write_cache", "fua", "scheduler", "nr_requests", "max_sectors_kb"];
+
+/// Disks, and the filesystem that they are for.
+pub struct Stand<'a> {
+    /// As they count; that of the journal last, where it has one.
+    pub disks: Vec<Disk>,
+    /// What the filesystem is made on: a disk, a part of one, or several.
+    pub device: PathBuf,
+    pub journal: Option<PathBuf>,
+    pub filesystem: Filesystem,
+    pub mkfs_options: &'a str,
+    pub mount_options: &'a str,
+}
+
+/// A workload that can begin: its filesystem is mounted, and the disks are at rest soon.
+pub struct Prepared {
+    pub mounted: Mounted,
+    pub workload: Workload,
+    /// What is in force, as the manifest has it.
+    pub configuration: Value,
+}
+
+impl<'a> Stand<'a> {
+    /// Finds the disk of a case, or inserts the modelled ones.
+    ///
+    /// # Errors
+    /// If there is none, or the kernel refuses it.
+    pub fn of_case(case: &'a Case, flash_module: &Path) -> anyhow::Result<Self> {
+        let settings = &case.case;
+        let disks = match &case.disk {
+            Some(name) => vec![Disk::of_kernel(name)?],
+            None => {
+                let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
+                insert(flash_module, &models, settings.completion)?
+            }
+        };
+        Ok(Self {
+            device: disks[0].node().to_owned(),
+            journal: disks.get(1).map(|disk| disk.node().to_owned()),
+            disks,
+            filesystem: settings.filesystem,
+            mkfs_options: &settings.mkfs_options,
+            mount_options: &settings.mount_options,
+        })
+    }
+
+    /// Makes the filesystem, and mounts it.
+    ///
+    /// # Errors
+    /// If its mkfs or the kernel refuses.
+    pub fn make(&self) -> Result<Mounted, FilesystemError> {
+        let journal = self.journal.as_deref();
+        make::make(self.filesystem, &self.device, journal, self.mkfs_options)?;
+        self.mount()
+    }
+
+    /// Mounts the filesystem that is there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn mount(&self) -> Result<Mounted, FilesystemError> {
+        let (journal, place) = (self.journal.as_deref(), Path::new(MOUNT_POINT));
+        Mounted::new(self.filesystem, &self.device, journal, place, self.mount_options)
+    }
+
+    /// Makes the filesystem and in it what the workload of `case` starts from. Everything is on the
+    /// disks then, these have their past, the caches are as the workload needs them, and the seed's
+    /// delay is over.
+    ///
+    /// # Errors
+    /// If a step fails, or a setting is refused.
+    pub fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
+        let mounted = self.make()?;
+        let workload = Workload::prepare(mounted.directory(), &case.case.workload, case.seed)?;
+        let mut configuration = workload.configuration()?;
+        configuration["mount"] = mounted.line()?.into();
+        for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {
+            for setting in QUEUE {
+                configuration[place][setting] = disk.queue_setting(setting)?.into();
+            }
+        }
+        mounted.sync()?;
+        self.disks.iter().try_for_each(Disk::age)?; // after mkfs, which discards the disk
+        if workload.needs_cold_cache() {
+            drop_caches()?;
+        }
+        let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
+        std::thread::sleep(Duration::from_nanos(delay_ns));
+        Ok(Prepared { mounted, workload, configuration })
+    }
+}
+
+/// Inserts modelled disks, one for each model.
+///
+/// # Errors
+/// If there are none, or the kernel refuses one.
+pub fn insert(
+    flash_module: &Path,
+    models: &[&DeviceModel],
+    completion: Completion,
+) -> anyhow::Result<Vec<Disk>> {
+    if models.is_empty() {
+        return Err(WrongUse("the job: neither disk nor device_model".to_owned()).into());
+    }
+    Ok(flash_module::insert(flash_module, models, completion.word())?)
+}
