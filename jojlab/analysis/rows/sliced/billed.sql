@@ -13,91 +13,74 @@
 -- `cause` is the call that waits and the file it was for, as in "fdatasync of test.db". Where
 -- nobody waits it is "read" for a read, "writeback" for what the kernel's flusher threads submit,
 -- and else the submitter and the call it was in, as in "unlink by sh" or "by jbd2/sda-8".
-WITH checkpoints AS (
-    SELECT capture, transaction_id FROM transactions WHERE kind = 'checkpoint'
-),
-placed AS (
+WITH summed AS (
     SELECT
-        requests.*,
-        CASE
-            WHEN requests.phase NOT IN ('commit', 'checkpoint', 'settle') THEN NULL
-            WHEN coalesce(requests.asker_comm, requests.submitter_comm) = 'joj-background'
-                OR named_files.of_load THEN 'background'
-            WHEN requests.phase = 'commit' AND checkpoints.transaction_id IS NULL THEN 'commit'
-            ELSE 'deferred'
-        END AS part
-    FROM requests
-    LEFT JOIN checkpoints
-        ON requests.capture = checkpoints.capture
-        AND requests.transaction_id = checkpoints.transaction_id
-    LEFT JOIN named_files
-        ON requests.capture = named_files.capture AND requests.file_id = named_files.file_id
-),
-whole AS (
-    SELECT
-        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, block_type, file_kind, file_id,
-        count(*) AS requests,
-        sum(length_bytes) AS bytes,
-        count(sector) AS points
-    FROM placed
-    GROUP BY ALL
-),
-cut AS (
-    SELECT
-        placed.capture, device, phase, part, operation, sync, submitter_comm, submitter_call,
+        requests.capture, device, phase, operation, sync, submitter_comm, submitter_call,
         asker_call, asker_file_id, reason, askers,
-        placed.block_type, placed.file_kind, placed.file_id,
+        coalesce(asker_comm, submitter_comm) = 'joj-background' AS by_load,
+        EXISTS (
+            SELECT 1 FROM transactions
+            WHERE
+                transactions.capture = requests.capture
+                AND transactions.transaction_id = requests.transaction_id
+                AND kind = 'checkpoint'
+        ) AS by_checkpoint,
+        requests.block_type, requests.file_kind, requests.file_id,
+        page_runs.request_id IS NOT NULL AS has_runs,
         page_runs.block_type AS run_block_type,
         page_runs.file_kind AS run_file_kind,
         page_runs.file_id AS run_file_id,
         page_runs.home,
+        count(*) AS pieces,
+        count(requests.sector) AS points,
         -- The runs of a request cover it in the order of their sectors (schema/page_runs.toml).
-        count_if(page_runs.sector = placed.sector) AS requests,
+        count_if(page_runs.sector = requests.sector) AS firsts,
         sum(page_runs.length_bytes) AS bytes,
-        sum(CASE WHEN page_runs.sector = placed.sector THEN placed.length_bytes ELSE 0 END)
-            AS request_bytes,
-        count(*) AS points
-    FROM placed
-    JOIN page_runs
-        ON placed.capture = page_runs.capture AND placed.request_id = page_runs.request_id
+        sum(
+            CASE WHEN page_runs.request_id IS NULL OR page_runs.sector = requests.sector
+                THEN requests.length_bytes ELSE 0 END
+        ) AS request_bytes
+    FROM requests
+    LEFT JOIN page_runs
+        ON requests.capture = page_runs.capture AND requests.request_id = page_runs.request_id
     GROUP BY ALL
-),
--- Requests with runs are taken from all requests, which leaves those without any.
-uncut AS (
-    SELECT * FROM whole
-    UNION ALL
-    SELECT
-        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, block_type, file_kind, file_id, -requests, -request_bytes,
-        -requests
-    FROM cut
 ),
 pieces AS (
     SELECT
-        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, run_block_type AS block_type, run_file_kind AS file_kind,
-        run_file_id AS file_id, home, requests, bytes, points
-    FROM cut
+        capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, by_load, by_checkpoint, file_id AS request_file_id,
+        run_block_type AS block_type, run_file_kind AS file_kind, run_file_id AS file_id, home,
+        firsts AS requests, bytes, points
+    FROM summed
+    WHERE has_runs
     UNION ALL
     SELECT
-        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers,
+        capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, by_load, by_checkpoint, file_id,
         CASE WHEN operation IN ('read', 'write') THEN 'unknown' ELSE block_type END,
         CASE WHEN operation IN ('read', 'write') THEN 'none' ELSE file_kind END,
         CASE WHEN operation IN ('read', 'write') THEN NULL ELSE file_id END,
-        NULL, requests, bytes, points
-    FROM uncut
+        NULL, pieces, request_bytes, points
+    FROM summed
+    WHERE NOT has_runs
     UNION ALL
     SELECT
-        capture, device, phase, part, operation, sync, submitter_comm, submitter_call, asker_call,
-        asker_file_id, reason, askers, 'unknown', 'none', NULL, NULL, 0, request_bytes - bytes, 0
-    FROM cut
+        capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, by_load, by_checkpoint, file_id,
+        'unknown', 'none', NULL, NULL, 0, request_bytes - bytes, 0
+    FROM summed
+    WHERE has_runs
 ),
 named AS (
     SELECT
         pieces.*,
         coalesce(owner.file, '') AS file,
+        CASE
+            WHEN phase NOT IN ('commit', 'checkpoint', 'settle') THEN NULL
+            WHEN by_load OR request_owner.of_load THEN 'background'
+            WHEN phase = 'commit' AND NOT by_checkpoint THEN 'commit'
+            ELSE 'deferred'
+        END AS part,
         CASE
             WHEN asker.file = '/' THEN '/'
             ELSE regexp_extract(asker.file, '([^/]+)/?$', 1)
@@ -105,6 +88,9 @@ named AS (
     FROM pieces
     LEFT JOIN named_files AS owner
         ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
+    LEFT JOIN named_files AS request_owner
+        ON pieces.capture = request_owner.capture
+        AND pieces.request_file_id = request_owner.file_id
     LEFT JOIN named_files AS asker
         ON pieces.capture = asker.capture AND pieces.asker_file_id = asker.file_id
 )
