@@ -16,13 +16,13 @@ use super::symbols::{RDONLY_CAST, Symbols};
 
 /// struct settings of kernel/bpf/ring.h: what the verifier knows.
 #[repr(C)]
-struct Settings {
+struct ProgramSettings {
     has_rdonly_cast: u32,
     ring_chunks: u32,
     kept_bytes: u64,
 }
 
-const _: () = assert!(size_of::<Settings>() == 16);
+const _: () = assert!(size_of::<ProgramSettings>() == 16);
 
 /// What is to be loaded, and how.
 pub struct Plan<'a> {
@@ -68,8 +68,8 @@ impl Program {
         let processors = unsafe { bpf::libbpf_num_possible_cpus() }.max(1) as u64;
         let kept_bytes = (processors * plan.kept_bytes_each).min(u64::from(ring_bytes) / 4);
         let has_rdonly_cast = u32::from(symbols.address(RDONLY_CAST) != 0);
-        let settings = Settings { has_rdonly_cast, ring_chunks, kept_bytes };
-        let place = object.section(c".rodata.settings", size_of::<Settings>())?;
+        let settings = ProgramSettings { has_rdonly_cast, ring_chunks, kept_bytes };
+        let place = object.section(c".rodata.settings", size_of::<ProgramSettings>())?;
         // SAFETY: the section holds just the struct settings, and is writable until loaded.
         unsafe { place.cast().write(settings) };
         let missing = plan.optional.iter().filter(|(_, function)| symbols.address(function) == 0);

@@ -1,4 +1,4 @@
-//! Which disks something is on. Reads /proc/self/mountinfo and /sys; gives the whole disks behind a
+//! Which disks something is on. Reads the mount table and /sys; gives the whole disks behind a
 //! block device or a directory, because requests are those of disks.
 
 use std::collections::BTreeSet;
@@ -6,8 +6,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 use super::layers::{self, Layer};
-use super::number;
+use super::mounts::{self, MOUNTINFO, Mount};
+use super::{number, sysfs};
 use crate::errors::WrongUse;
 
 /// The filesystems whose blocks the tracer can tell apart.
@@ -24,16 +27,6 @@ pub struct Disks {
     pub mounts: Vec<String>,
     /// Types of mounted filesystems whose metadata the tracer does not know.
     pub unknown_types: BTreeSet<String>,
-}
-
-/// One line of mountinfo (proc_pid_mountinfo(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
-    device: String,
-    mount_point: PathBuf,
-    filesystem: String,
-    source: String,
-    options: String,
 }
 
 impl Disks {
@@ -69,60 +62,37 @@ fn with_mounts(numbers: BTreeSet<u32>, mounts: &[Mount]) -> anyhow::Result<Disks
         if !disks_of_mount(mount).is_ok_and(|on| !on.is_disjoint(&disks.numbers)) {
             continue;
         }
-        let Mount { source, mount_point, filesystem, options, .. } = mount;
-        disks.mounts.push(format!("{source} {} {filesystem} {options}", mount_point.display()));
-        if !KNOWN.contains(&filesystem.as_str()) {
-            disks.unknown_types.insert(filesystem.clone());
+        let Mount { source, point, kind, filesystem_options, .. } = mount;
+        disks.mounts.push(format!("{source} {point} {kind} {filesystem_options}"));
+        if !KNOWN.contains(&kind.as_str()) {
+            disks.unknown_types.insert(kind.clone());
         }
     }
     Ok(disks)
 }
 
 fn mounts() -> anyhow::Result<Vec<Mount>> {
-    let path = "/proc/self/mountinfo";
-    let text = fs::read_to_string(path).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
-    Ok(text.lines().filter_map(parse_mount).collect())
-}
-
-/// "ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [FIELDS...] - TYPE SOURCE SUPER-OPTIONS".
-fn parse_mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let fields: Vec<&str> = before.split(' ').collect();
-    let [_, _, device, _, mount_point, _, ..] = fields.as_slice() else { return None };
-    let mut rest = after.splitn(3, ' ');
-    Some(Mount {
-        device: (*device).to_owned(),
-        mount_point: PathBuf::from(unescape(mount_point)),
-        filesystem: rest.next()?.to_owned(),
-        source: unescape(rest.next()?),
-        options: rest.next().unwrap_or_default().to_owned(),
-    })
-}
-
-/// Space, tab, newline and backslash are there as \040 and so on.
-fn unescape(text: &str) -> String {
-    let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    codes.iter().fold(text.to_owned(), |text, (code, sign)| text.replace(code, sign))
+    mounts::read().with_context(|| MOUNTINFO)
 }
 
 /// The mount with the longest mount point above a path; of equal ones the last, which hides them.
 fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
-    above.max_by_key(|mount| mount.mount_point.components().count())
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| Path::new(&mount.point).components().count())
 }
 
 fn disks_of_mount(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
-    if mount.filesystem == "btrfs" {
+    if mount.kind == "btrfs" {
         // Its device number is of no device: it may be on several.
         return btrfs_disks(mount);
     }
-    if mount.device.starts_with("0:") {
-        let Mount { mount_point, filesystem, .. } = mount;
-        let place = mount_point.display();
-        let message = format!("{place}: {filesystem} is on no block device; name a --device");
+    // Major number 0: of filesystems without a device (Documentation/admin-guide/devices.txt).
+    if mount.filesystem >> 20 == 0 {
+        let Mount { point, kind, .. } = mount;
+        let message = format!("{point}: {kind} is on no block device; name a --device");
         return Err(WrongUse(message).into());
     }
-    Ok(BTreeSet::from([whole_disk(&mount.device)?]))
+    Ok(BTreeSet::from([whole_disk(mount.filesystem)?]))
 }
 
 fn btrfs_disks(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
@@ -131,10 +101,13 @@ fn btrfs_disks(mount: &Mount) -> anyhow::Result<BTreeSet<u32>> {
     for filesystem in fs::read_dir("/sys/fs/btrfs")?.flatten() {
         let devices = filesystem.path().join("devices");
         if devices.join(name).exists() {
-            let numbers = fs::read_dir(devices)?
-                .flatten()
-                .map(|device| whole_disk(fs::read_to_string(device.path().join("dev"))?.trim()));
-            return numbers.collect();
+            let number = |device: fs::DirEntry| {
+                let path = device.path().join("dev");
+                let text = fs::read_to_string(&path)?;
+                let number = number::parse(text.trim());
+                whole_disk(number.with_context(|| format!("{}: {text}", path.display()))?)
+            };
+            return fs::read_dir(devices)?.flatten().map(number).collect();
         }
     }
     Ok(BTreeSet::from([disk_of_node(&source)?]))
@@ -146,33 +119,26 @@ fn disk_of_node(path: &Path) -> anyhow::Result<u32> {
     if !metadata.file_type().is_block_device() {
         return Err(cannot("no block device; name one of lsblk's".to_owned()).into());
     }
-    whole_disk(&number::text(number::of_node(metadata.rdev())))
+    whole_disk(number::of_node(metadata.rdev()))
 }
 
-/// The disk that MAJOR:MINOR is, or is a partition of.
-fn whole_disk(device: &str) -> anyhow::Result<u32> {
-    let node = PathBuf::from(format!("/sys/dev/block/{device}"));
-    let mut place = fs::canonicalize(&node)
-        .map_err(|error| WrongUse(format!("{}: {error}: no such disk", node.display())))?;
-    if place.join("partition").exists() {
-        place.pop();
-    }
-    let path = place.join("dev");
-    let text = fs::read_to_string(&path)
-        .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
-    number::parse(text.trim()).ok_or_else(|| anyhow::anyhow!("{}: {text}", path.display()))
+/// The disk that a device is, or is a partition of.
+fn whole_disk(device: u32) -> anyhow::Result<u32> {
+    let node = sysfs::folder(device);
+    sysfs::disk_number(device)
+        .map_err(|error| WrongUse(format!("{}: {error}: no such disk", node.display())).into())
 }
 
 fn layer(disk: u32) -> anyhow::Result<Layer> {
-    let path = format!("/sys/dev/block/{}", number::text(disk));
-    let folder = fs::canonicalize(&path).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+    let path = sysfs::folder(disk);
+    let folder = fs::canonicalize(&path).with_context(|| path.display().to_string())?;
     Ok(Layer::new(&folder))
 }
 
 /// What tells one life of a disk from the next: a loop device that is detached and used again
 /// gets another (Documentation/ABI/stable/sysfs-block, diskseq). None once the disk is gone.
 pub fn life(disk: u32) -> Option<String> {
-    let place = PathBuf::from(format!("/sys/dev/block/{}", number::text(disk)));
+    let place = sysfs::folder(disk);
     let sequence = fs::read_to_string(place.join("diskseq")).unwrap_or_default();
     let size = fs::read_to_string(place.join("size")).ok()?;
     (size.trim() != "0").then(|| sequence.trim().to_owned())
@@ -182,19 +148,19 @@ pub fn life(disk: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    const MOUNTINFO: &str = r"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+    const TABLE: &str = r"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 30 22 0:26 / /run rw - tmpfs tmpfs rw,size=5g
 31 22 7:0 / /mnt/a\040b rw,noatime - xfs /dev/loop0 rw,attr2
 32 22 7:1 / /mnt/a\040b rw - ext4 /dev/loop1 rw";
 
     fn mounts() -> Vec<Mount> {
-        MOUNTINFO.lines().filter_map(parse_mount).collect()
+        mounts::parse(TABLE)
     }
 
     #[test]
     fn the_nearest_and_latest_mount_holds_a_directory() {
         let mounts = mounts();
-        let device = |path| mount_of(&mounts, Path::new(path)).unwrap().device.as_str();
+        let device = |path| number::text(mount_of(&mounts, Path::new(path)).unwrap().filesystem);
         assert_eq!(device("/home/x"), "8:1");
         assert_eq!(device("/running"), "8:1");
         assert_eq!(device("/run/user"), "0:26");

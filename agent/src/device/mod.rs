@@ -8,6 +8,8 @@ pub mod flash_module;
 pub mod interrupts;
 pub mod iostats;
 pub mod layers;
+pub mod mounts;
 pub mod number;
 pub mod partition;
 pub mod stack;
+pub mod sysfs;

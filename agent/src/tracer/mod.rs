@@ -4,11 +4,10 @@
 //! Each room uses only those before it: program (the BPF program and its memory) -> records
 //! (decodes what it sends) -> files (names and kinds) -> classify (a page run's block type) ->
 //! surroundings (queries to the machine: mounts, tables on a device) -> causes (which call is
-//! served, and why) -> requests (joins bios to requests) -> totals (sums, including bios without
-//! records) -> capture (combines them) -> control (runs everything) -> live_trace (a trace of a
-//! running machine, from begin to end).
+//! served, and why) -> requests (joins bios to requests) -> assembly (makes tables of all that) ->
+//! control (runs everything) -> live_trace (a trace of a running machine, from begin to end).
 
-mod capture;
+mod assembly;
 mod causes;
 mod classify;
 mod control;
@@ -18,13 +17,7 @@ mod program;
 mod records;
 mod requests;
 mod surroundings;
-mod totals;
 
-pub use capture::{Capture, Finished};
+pub use assembly::Capture;
 pub use control::Tracer;
-pub use files::Files;
 pub use files::file_kind::FileKinds;
-pub use requests::gaps::Gaps;
-#[cfg(test)]
-pub use totals::Total;
-pub use totals::Totals;

@@ -30,14 +30,15 @@ fn journal_block(block_type: u8, time_ns: u64, device: u32) -> (Bio, Vec<(Run, C
 fn causes() -> Causes {
     let mut causes = Causes::new(BTreeSet::from([DISK, LOG_DISK]), Surroundings::nothing());
     causes.learn(DISK);
-    let path = Path { filesystem: DISK, inode: 12, path: "/a".into(), ..Path::default() };
+    let path =
+        PathRecord { filesystem: DISK, inode: 12, path: "/a".into(), ..PathRecord::default() };
     causes.see_path(&path);
-    causes.see_path(&Path { inode: 2, path: "/".into(), ..path });
+    causes.see_path(&PathRecord { inode: 2, path: "/".into(), ..path });
     causes
 }
 
 fn reason(cause: &Cause) -> String {
-    let names = |key: Key| if key.inode == 12 { "/a" } else { "/b" };
+    let names = |key: FileKey| if key.inode == 12 { "/a" } else { "/b" };
     cause.reason.as_ref().map_or_else(|| "none".to_owned(), |reason| reason.text(names))
 }
 

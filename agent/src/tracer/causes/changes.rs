@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::tracer::files::Key;
+use crate::tracer::files::FileKey;
 
 /// enum change of kernel/block/event.h, and behind it what calls on names do.
 pub const CREATED: u32 = 1;
@@ -43,7 +43,7 @@ const CHANGES_KEPT: usize = 16_384;
 /// What was changed: a file, or of one that was never seen its last name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Changed {
-    File(Key),
+    File(FileKey),
     Named(String),
 }
 
@@ -72,7 +72,7 @@ impl Reason {
     /// What the bios of one request carry together; None if none of them carries anything.
     pub fn text_of_all<'a>(
         reasons: &[Rc<Reason>],
-        name: impl Fn(Key) -> &'a str,
+        name: impl Fn(FileKey) -> &'a str,
     ) -> Option<String> {
         let (first, rest) = reasons.split_first()?;
         if rest.iter().all(|reason| reason == first) {
@@ -89,7 +89,7 @@ impl Reason {
 
     /// As the tables have it: "a.db-journal: created, grew; a.db: times". `name` gives the path
     /// of a file.
-    pub fn text<'a>(&self, name: impl Fn(Key) -> &'a str) -> String {
+    pub fn text<'a>(&self, name: impl Fn(FileKey) -> &'a str) -> String {
         let one = |(changed, bits): (&Changed, &u32)| {
             let path = match changed {
                 Changed::File(key) => name(*key),

@@ -11,17 +11,17 @@ mod uring_names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::tracer::classify::{BlockType, Class, Owner};
-use crate::tracer::files::{Effect, Key};
+use crate::tracer::classify::{BlockType, Class, RunOwner};
+use crate::tracer::files::{Effect, FileKey};
 use crate::tracer::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
 };
-use crate::tracer::records::{Bio, Change, Name, Path, Run, Sync};
+use crate::tracer::records::{Bio, Change, Name, PathRecord, Run, Sync};
 use crate::tracer::surroundings::Surroundings;
 use calls::{LINK, LINKAT, RENAME, RENAMEAT, RENAMEAT2, RMDIR, TRUNCATE, UNLINK, UNLINKAT};
 use changes::{Changed, Changes, Reason, Scope};
-use mounts::{Mounts, Place};
-use names::Names;
+use mounts::{FilesystemPath, Mounts};
+use names::NameLookup;
 use sync_calls::{Asker, SyncCalls};
 use uring_names::UringNames;
 
@@ -41,7 +41,7 @@ pub struct Cause {
 pub struct Causes {
     calls: SyncCalls,
     changes: Changes,
-    names: Names,
+    names: NameLookup,
     submitted: UringNames,
     disks: BTreeSet<u32>,
     /// The filesystem (s_dev) behind a device that is not its own: of Btrfs, of a journal.
@@ -55,7 +55,7 @@ impl Causes {
         Causes {
             calls: SyncCalls::new(disks.clone()),
             changes: Changes::default(),
-            names: Names::new(mounts, (surroundings.own_root)()),
+            names: NameLookup::new(mounts, (surroundings.own_root)()),
             submitted: UringNames::default(),
             disks,
             behind: BTreeMap::new(),
@@ -67,7 +67,7 @@ impl Causes {
         self.names.read_mounts();
     }
 
-    /// Names that were changed and could not be followed: see `Names::unmatched`.
+    /// Names that were changed and could not be followed: see `NameLookup::unmatched`.
     pub fn unmatched_names(&self) -> u64 {
         self.names.unmatched()
     }
@@ -100,7 +100,7 @@ impl Causes {
     }
 
     /// The kernel reported the path of a file.
-    pub fn see_path(&mut self, path: &Path) {
+    pub fn see_path(&mut self, path: &PathRecord) {
         self.names.see_path(path);
     }
 
@@ -109,7 +109,7 @@ impl Causes {
         let Change { filesystem, inode, generation, .. } = *change;
         // One that the kernel's side met on the way to a name may be on any disk.
         if change.disk == 0 || self.disks.contains(&change.disk) {
-            let file = Changed::File(Key { filesystem, inode, generation });
+            let file = Changed::File(FileKey { filesystem, inode, generation });
             self.changes.add(filesystem, &file, change.changes, change.time_ns);
         }
     }
@@ -137,7 +137,7 @@ impl Causes {
         effects
     }
 
-    fn note_name(&mut self, name: &Name, place: &Place) {
+    fn note_name(&mut self, name: &Name, place: &FilesystemPath) {
         let changed = self.names.find(place);
         let bits = match name.call {
             // The one that changes no name.
@@ -213,9 +213,9 @@ impl Causes {
             (BlockType::FsJournal, _) if class.subtype == "superblock" => None,
             (BlockType::FsJournal, _) => Some(Scope::All),
             (BlockType::FsMetadata, F2FS_MAGIC) => match class.owner {
-                Owner::None => Some(Scope::All),
-                Owner::Number(inode) => Some(Scope::Inode(inode)),
-                Owner::Inode => Some(Scope::Inode(run.inode)),
+                RunOwner::None => Some(Scope::All),
+                RunOwner::Number(inode) => Some(Scope::Inode(inode)),
+                RunOwner::Inode => Some(Scope::Inode(run.inode)),
             },
             (BlockType::FsMetadata, NILFS_MAGIC) => Some(Scope::All),
             (BlockType::FsMetadata, _) if class.subtype == "superblock" && on_btrfs => {

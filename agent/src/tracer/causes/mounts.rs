@@ -1,33 +1,26 @@
-//! Resolves a path to a filesystem and the path from that filesystem's root. Reads
-//! /proc/self/mountinfo. Where the text of a path is not enough, follows its symbolic links as they
+//! Resolves a path to a filesystem and the path from that filesystem's root, by the mount table.
+//! Where the text of a path is not enough, follows its symbolic links as they
 //! are at that moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tracer::surroundings::{Followed, Surroundings};
-
-/// Where a filesystem is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
-    filesystem: u32,
-    /// Path in the filesystem of what is seen at the mount point; without a slash at the end.
-    root: String,
-    point: String,
-}
+use crate::device::mounts::Mount;
+use crate::tracer::surroundings::{LinkTarget, Surroundings};
 
 /// A filesystem (s_dev), and a path from its root.
-pub type Place = (u32, String);
+pub type FilesystemPath = (u32, String);
 
 /// The mounts, as this process sees them.
 #[derive(Debug)]
 pub struct Mounts {
     surroundings: Surroundings,
     disks: BTreeSet<u32>,
+    /// With roots and points that do not end in a slash.
     mounts: Vec<Mount>,
     /// Filesystems without a device number of their own that may be on a traced disk: of Btrfs.
     on_several: BTreeSet<u32>,
     /// A folder as it was written, and without symbolic links: calls come in rows on one folder.
-    followed: Option<(String, Followed)>,
+    followed: Option<(String, LinkTarget)>,
     /// By device: whether it is on a traced disk.
     asked: BTreeMap<u32, bool>,
 }
@@ -44,15 +37,15 @@ impl Mounts {
 
     /// Reads them again.
     pub fn read(&mut self) {
-        let text = (self.surroundings.read_mounts)();
-        let lines = text.lines().filter_map(|line| Some((mount(line)?, filesystem_type(line))));
-        (self.mounts, self.on_several) = (Vec::new(), BTreeSet::new());
-        for (mount, filesystem_type) in lines {
-            if filesystem_type == "btrfs" {
-                self.on_several.insert(mount.filesystem);
+        self.mounts = (self.surroundings.read_mounts)();
+        for mount in &mut self.mounts {
+            // Paths are put together of these.
+            for path in [&mut mount.root, &mut mount.point] {
+                path.truncate(path.trim_end_matches('/').len());
             }
-            self.mounts.push(mount);
         }
+        let btrfs = self.mounts.iter().filter(|mount| mount.kind == "btrfs");
+        self.on_several = btrfs.map(|mount| mount.filesystem).collect();
         self.asked.clear();
         self.forget_links();
     }
@@ -72,12 +65,12 @@ impl Mounts {
     }
 
     /// The place of an absolute path, by its text.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<FilesystemPath> {
         self.place_below(&normal(path), "")
     }
 
     /// By the mounts whose points are longer than `above`; the empty text is above all.
-    fn place_below(&self, path: &str, above: &str) -> Option<Place> {
+    fn place_below(&self, path: &str, above: &str) -> Option<FilesystemPath> {
         let below = |mount: &&Mount| {
             let is_deeper = above.is_empty() || mount.point.len() > above.len();
             is_deeper && is_within(path, &mount.point)
@@ -90,7 +83,7 @@ impl Mounts {
     /// The place of a relative path, by its text, from a folder that a process is in. None where
     /// the folder is seen at several points and a mount lies below one of them: which one the
     /// process means is not known.
-    pub fn place_from(&self, folder: &Place, path: &str) -> Option<Place> {
+    pub fn place_from(&self, folder: &FilesystemPath, path: &str) -> Option<FilesystemPath> {
         let by_text = (folder.0, normal(&format!("{}/{path}", folder.1)));
         let points = self.all_absolute(folder);
         let crossing = |point: &String| {
@@ -108,7 +101,7 @@ impl Mounts {
     /// The place of an absolute path, as a call on a name finds it: symbolic links are followed in
     /// its folders, not in its last part. By its text where its folder is gone; None where it
     /// is unknown.
-    pub fn place_followed(&mut self, path: &str) -> Option<Place> {
+    pub fn place_followed(&mut self, path: &str) -> Option<FilesystemPath> {
         let (folder, last) = path.trim_end_matches('/').rsplit_once('/')?;
         if matches!(last, "" | "." | "..") {
             return None;
@@ -123,20 +116,20 @@ impl Mounts {
             }
         };
         match followed {
-            Followed::To(real) => self.place(&format!("{real}/{last}")),
-            Followed::Gone => self.place(path),
-            Followed::Unknown => None,
+            LinkTarget::To(real) => self.place(&format!("{real}/{last}")),
+            LinkTarget::Gone => self.place(path),
+            LinkTarget::Unknown => None,
         }
     }
 
     /// What is not in memory is asked of a traced disk alone: a network filesystem may not answer.
-    fn follow(&mut self, folder: &str) -> Followed {
+    fn follow(&mut self, folder: &str) -> LinkTarget {
         let followed = (self.surroundings.follow)(&format!("{folder}/"));
         let holds = |mount: &&Mount| is_within(folder, &mount.point);
         let mount = self.mounts.iter().filter(holds).max_by_key(|mount| mount.point.len());
         match mount.cloned() {
             Some(Mount { filesystem, point, .. })
-                if followed == Followed::Unknown && self.may_be_traced(filesystem) =>
+                if followed == LinkTarget::Unknown && self.may_be_traced(filesystem) =>
             {
                 (self.surroundings.follow_within)(&point, &folder[point.len()..])
             }
@@ -145,11 +138,11 @@ impl Mounts {
     }
 
     /// An absolute path that leads to a place.
-    pub fn absolute(&self, place: &Place) -> Option<String> {
+    pub fn absolute(&self, place: &FilesystemPath) -> Option<String> {
         self.all_absolute(place).pop()
     }
 
-    fn all_absolute(&self, (filesystem, path): &Place) -> Vec<String> {
+    fn all_absolute(&self, (filesystem, path): &FilesystemPath) -> Vec<String> {
         let path = path.trim_end_matches('/');
         let shows =
             |mount: &&Mount| mount.filesystem == *filesystem && is_within(path, &mount.root);
@@ -176,30 +169,10 @@ pub fn normal(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// One line: number, parent, device, root, mount point, and more.
-fn mount(line: &str) -> Option<Mount> {
-    let mut fields = line.split(' ');
-    let (major, minor) = fields.nth(2)?.split_once(':')?;
-    let filesystem = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
-    let place = |field: &str| unescape(field).trim_end_matches('/').to_owned();
-    Some(Mount { filesystem, root: place(fields.next()?), point: place(fields.next()?) })
-}
-
-/// The field after the separator.
-fn filesystem_type(line: &str) -> &str {
-    let after = line.split_once(" - ").map(|(_, after)| after);
-    after.and_then(|after| after.split(' ').next()).unwrap_or_default()
-}
-
-/// Space, tab, newline and backslash stand there as three octal digits behind a backslash.
-fn unescape(field: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(field.to_owned(), |text, (escape, byte)| text.replace(escape, byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::mounts::parse;
 
     const ROOT: u32 = 8 << 20 | 1;
     const SUB: u32 = 8 << 20 | 2;
@@ -208,18 +181,19 @@ mod tests {
 
     fn mounts() -> Mounts {
         let read_mounts = || {
-            "1 0 8:1 / / rw - ext4 /dev/sda1 rw
+            parse(
+                "1 0 8:1 / / rw - ext4 /dev/sda1 rw
 2 1 8:2 /sub /mnt/a\\040b rw - xfs /dev/sda2 rw
 3 1 0:40 / /mnt/btrfs rw shared:1 - btrfs /dev/sdb rw
 4 2 0:41 / /mnt/a\\040b/c/over rw - tmpfs none rw
-damaged line"
-                .to_owned()
+damaged line",
+            )
         };
         // Where the folder "link" of any folder leads.
         let follow = |folder: &str| match folder {
-            "/gone/" => Followed::Gone,
-            "/net/" => Followed::Unknown,
-            _ => Followed::To(folder.replace("link", "real/deep")),
+            "/gone/" => LinkTarget::Gone,
+            "/net/" => LinkTarget::Unknown,
+            _ => LinkTarget::To(folder.replace("link", "real/deep")),
         };
         let disk_of = |device: u32| if device >> 20 == 8 { 8 << 20 } else { device };
         let own = Surroundings { read_mounts, follow, disk_of, ..Surroundings::nothing() };

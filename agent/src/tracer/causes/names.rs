@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use super::changes::Changed;
-use super::mounts::{Mounts, Place, normal};
-use crate::tracer::files::{Effect, Key, path_key};
-use crate::tracer::records::{Name, Path, Root};
+use super::mounts::{FilesystemPath, Mounts, normal};
+use crate::tracer::files::{Effect, FileKey, path_key};
+use crate::tracer::records::{Name, PathRecord, Root};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
 /// full, so that the memory has a bound.
@@ -22,31 +22,31 @@ const CALLS_KEPT: usize = 65_536;
 
 /// The paths of files, and the mounts.
 #[derive(Debug)]
-pub struct Names {
+pub struct NameLookup {
     mounts: Mounts,
     own_root: Root,
-    paths: BTreeMap<Place, Key>,
-    older_paths: BTreeMap<Place, Key>,
-    directories: BTreeMap<Key, String>,
-    older_directories: BTreeMap<Key, String>,
+    paths: BTreeMap<FilesystemPath, FileKey>,
+    older_paths: BTreeMap<FilesystemPath, FileKey>,
+    directories: BTreeMap<FileKey, String>,
+    older_directories: BTreeMap<FileKey, String>,
     /// By thread: the first place of a call whose second name is to come.
-    first_places: BTreeMap<u32, Place>,
+    first_places: BTreeMap<u32, FilesystemPath>,
     unmatched: u64,
 }
 
 /// A place that a name leads to, or why there is none.
 enum Found {
-    Place(Place),
+    Place(FilesystemPath),
     /// It is about no traced disk.
     Elsewhere,
     /// It depends on what is not known here.
     Unknown,
 }
 
-impl Names {
+impl NameLookup {
     /// No path is known. `own_root` is this process's.
     pub fn new(mounts: Mounts, own_root: Root) -> Self {
-        Names {
+        NameLookup {
             mounts,
             own_root,
             paths: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl Names {
     }
 
     /// The kernel reported a file's path.
-    pub fn see_path(&mut self, path: &Path) {
+    pub fn see_path(&mut self, path: &PathRecord) {
         if path.path.is_empty() {
             return;
         }
@@ -79,7 +79,7 @@ impl Names {
         self.directories.insert(key, path.path.clone());
     }
 
-    fn know(&mut self, key: Key, place: Place) {
+    fn know(&mut self, key: FileKey, place: FilesystemPath) {
         // A path whose file is ever another has one place, and many directories.
         if self.paths.len().max(self.directories.len()) >= PATHS_KEPT {
             self.older_paths = std::mem::take(&mut self.paths);
@@ -90,7 +90,7 @@ impl Names {
 
     /// The place of a name, on a filesystem that may be on a traced disk (`is_known`: it is). None
     /// where it is none of those, or is not known, which is counted.
-    pub fn place(&mut self, name: &Name, is_known: impl Fn(u32) -> bool) -> Option<Place> {
+    pub fn place(&mut self, name: &Name, is_known: impl Fn(u32) -> bool) -> Option<FilesystemPath> {
         match self.find_place(name) {
             Found::Place(place) => {
                 let here = is_known(place.0) || self.mounts.may_be_traced(place.0);
@@ -105,7 +105,7 @@ impl Names {
     }
 
     /// The file at a place or, if none of that path was seen, the path's last part.
-    pub fn find(&self, place: &Place) -> Changed {
+    pub fn find(&self, place: &FilesystemPath) -> Changed {
         let last = || place.1.rsplit('/').next().unwrap_or_default().to_owned();
         self.key(place).map_or_else(|| Changed::Named(last()), Changed::File)
     }
@@ -114,7 +114,7 @@ impl Names {
     /// of the files that are known: the file, what is below it if it is a directory, and the other
     /// one of an exchange or the one that was replaced. The kernel tells the new name itself only
     /// when a file is met again.
-    pub fn rename(&mut self, name: &Name, place: Option<Place>) -> Vec<Effect> {
+    pub fn rename(&mut self, name: &Name, place: Option<FilesystemPath>) -> Vec<Effect> {
         let Some((old, new)) = self.pair(name, place) else { return Vec::new() };
         self.mounts.forget_links();
         if old.0 != new.0 || old == new {
@@ -133,7 +133,7 @@ impl Names {
     }
 
     /// Takes the two names of a link likewise.
-    pub fn link(&mut self, name: &Name, place: Option<Place>) -> Vec<Effect> {
+    pub fn link(&mut self, name: &Name, place: Option<FilesystemPath>) -> Vec<Effect> {
         let Some((old, new)) = self.pair(name, place) else { return Vec::new() };
         let Some(key) = self.key(&old) else { return Vec::new() };
         self.know(key, new);
@@ -141,7 +141,7 @@ impl Names {
     }
 
     /// The name is gone.
-    pub fn unlink(&mut self, place: &Place) -> Vec<Effect> {
+    pub fn unlink(&mut self, place: &FilesystemPath) -> Vec<Effect> {
         self.mounts.forget_links();
         let gone = self.take(place);
         let own = gone.into_iter().filter(|(path, _)| *path == place.1);
@@ -149,7 +149,11 @@ impl Names {
     }
 
     /// The first place of the call whose second one this is.
-    fn pair(&mut self, name: &Name, place: Option<Place>) -> Option<(Place, Place)> {
+    fn pair(
+        &mut self,
+        name: &Name,
+        place: Option<FilesystemPath>,
+    ) -> Option<(FilesystemPath, FilesystemPath)> {
         let first = self.first_places.remove(&name.tid);
         if name.second {
             return Some((first?, place?));
@@ -163,7 +167,7 @@ impl Names {
     }
 
     /// Removes what is known at a place and below it.
-    fn take(&mut self, place: &Place) -> Vec<(String, Key)> {
+    fn take(&mut self, place: &FilesystemPath) -> Vec<(String, FileKey)> {
         let below = (place.0, format!("{}/", place.1));
         let mut taken = BTreeMap::new();
         for paths in [&mut self.older_paths, &mut self.paths] {
@@ -171,20 +175,25 @@ impl Names {
             let inside = inside.take_while(|(filesystem, path)| {
                 *filesystem == below.0 && path.starts_with(&below.1)
             });
-            let mut found: Vec<Place> = inside.cloned().collect();
+            let mut found: Vec<FilesystemPath> = inside.cloned().collect();
             found.push(place.clone());
             // What was reported last is in the newer ones.
             taken.extend(
                 found.into_iter().filter_map(|it| Some((it.1.clone(), paths.remove(&it)?))),
             );
         }
-        let mut taken: Vec<(String, Key)> = taken.into_iter().collect();
+        let mut taken: Vec<(String, FileKey)> = taken.into_iter().collect();
         taken.sort_by_key(|(path, _)| *path == place.1);
         taken
     }
 
     /// Enters what was taken at one path again at a place; gives files with their paths of now.
-    fn put(&mut self, taken: Vec<(String, Key)>, from: &str, to: &Place) -> Vec<Effect> {
+    fn put(
+        &mut self,
+        taken: Vec<(String, FileKey)>,
+        from: &str,
+        to: &FilesystemPath,
+    ) -> Vec<Effect> {
         let mut renamed = Vec::new();
         for (path, key) in taken {
             let path = format!("{}{}", to.1, &path[from.len()..]);
@@ -199,7 +208,7 @@ impl Names {
         renamed
     }
 
-    fn key(&self, place: &Place) -> Option<Key> {
+    fn key(&self, place: &FilesystemPath) -> Option<FileKey> {
         self.paths.get(place).or_else(|| self.older_paths.get(place)).copied()
     }
 
@@ -243,7 +252,7 @@ impl Names {
 
     /// Whether there can be no symbolic link in a path: the file or its folder is known by that
     /// path. What is above a link is not above where it leads.
-    fn is_sure(&self, written: &str, by_text: &Place) -> bool {
+    fn is_sure(&self, written: &str, by_text: &FilesystemPath) -> bool {
         if written.split('/').any(|part| part == "..") {
             return false;
         }
@@ -254,9 +263,9 @@ impl Names {
     }
 
     /// The directory that a path begins in.
-    fn folder_of(&self, name: &Name) -> Option<Place> {
+    fn folder_of(&self, name: &Name) -> Option<FilesystemPath> {
         let key =
-            Key { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
+            FileKey { filesystem: name.filesystem, inode: name.inode, generation: name.generation };
         let path = self.directories.get(&key).or_else(|| self.older_directories.get(&key))?;
         Some((name.filesystem, path.clone()))
     }

@@ -3,30 +3,33 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tracer::surroundings::{Followed, Surroundings};
+use crate::device::mounts::parse;
+use crate::tracer::surroundings::{LinkTarget, Surroundings};
 
 const FLASH: u32 = 259 << 20;
 const OTHER: u32 = 259 << 20 | 1;
 const OWN: Root = Root { namespace: 5, mount: 21, inode: 2, of_mount: true };
 
-fn names() -> Names {
+fn names() -> NameLookup {
     // "link" leads to "dir", wherever it is.
-    let follow = |folder: &str| Followed::To(folder.replace("link", "dir"));
+    let follow = |folder: &str| LinkTarget::To(folder.replace("link", "dir"));
     names_on(Surroundings { follow, ..Surroundings::nothing() })
 }
 
-fn names_on(machine: Surroundings) -> Names {
+fn names_on(machine: Surroundings) -> NameLookup {
     let read_mounts = || {
-        "21 1 0:20 / / rw - rootfs none rw
+        parse(
+            "21 1 0:20 / / rw - rootfs none rw
 35 21 259:0 / /mnt/flash rw,noatime shared:1 - ext4 /dev/flash0 rw
 36 21 259:1 /sub /mnt/with\\040space rw - btrfs /dev/flash1 rw
-37 35 0:41 / /mnt/flash/over rw - tmpfs none rw"
-            .to_owned()
+37 35 0:41 / /mnt/flash/over rw - tmpfs none rw",
+        )
     };
     let surroundings = Surroundings { read_mounts, ..machine };
-    let mut names = Names::new(Mounts::new(surroundings, BTreeSet::from([FLASH, OTHER])), OWN);
+    let mut names = NameLookup::new(Mounts::new(surroundings, BTreeSet::from([FLASH, OTHER])), OWN);
     for (inode, path) in [(2, "/"), (12, "/main.db-journal"), (13, "/dir"), (14, "/dir/x")] {
-        let path = Path { filesystem: FLASH, inode, path: path.into(), ..Path::default() };
+        let path =
+            PathRecord { filesystem: FLASH, inode, path: path.into(), ..PathRecord::default() };
         names.see_path(&path);
     }
     names
@@ -38,11 +41,11 @@ fn given(directory: u64, name: &str) -> Name {
     Name { inode: directory, filesystem, name: name.into(), root: OWN, ..Name::default() }
 }
 
-fn place(names: &mut Names, name: &Name) -> Option<Place> {
+fn place(names: &mut NameLookup, name: &Name) -> Option<FilesystemPath> {
     names.place(name, |_| false)
 }
 
-fn found(names: &mut Names, name: &Name) -> Option<(u32, Changed)> {
+fn found(names: &mut NameLookup, name: &Name) -> Option<(u32, Changed)> {
     let place = place(names, name)?;
     Some((place.0, names.find(&place)))
 }
@@ -51,8 +54,8 @@ fn find(directory: u64, name: &str) -> Option<(u32, Changed)> {
     found(&mut names(), &given(directory, name))
 }
 
-fn key(inode: u64) -> Key {
-    Key { filesystem: FLASH, inode, generation: 0 }
+fn key(inode: u64) -> FileKey {
+    FileKey { filesystem: FLASH, inode, generation: 0 }
 }
 
 fn file(inode: u64) -> Option<(u32, Changed)> {
@@ -130,7 +133,7 @@ fn a_path_below_a_root_that_is_a_traced_directory_is_followed() {
 }
 
 /// Takes both names of a call.
-fn both(names: &mut Names, calls: [&Name; 2]) -> Vec<Effect> {
+fn both(names: &mut NameLookup, calls: [&Name; 2]) -> Vec<Effect> {
     let [first, second] = calls.map(|name| place(names, name));
     assert_eq!(names.rename(calls[0], first), []);
     names.rename(calls[1], second)
@@ -157,7 +160,7 @@ fn a_rename_is_followed_by_its_two_names() {
 #[test]
 fn a_link_that_is_not_in_memory_is_read_from_a_traced_disk_alone() {
     let follow_within = |point: &str, folder: &str| {
-        Followed::To(format!("{point}{}", folder.replace("link", "dir")))
+        LinkTarget::To(format!("{point}{}", folder.replace("link", "dir")))
     };
     let mut names = names_on(Surroundings { follow_within, ..Surroundings::nothing() });
     assert_eq!(found(&mut names, &given(0, "/mnt/flash/link/x")), file(14));
@@ -165,7 +168,7 @@ fn a_link_that_is_not_in_memory_is_read_from_a_traced_disk_alone() {
     assert_eq!(found(&mut names, &given(0, "/elsewhere/link/x")), None);
 }
 
-fn renamed(names: &mut Names, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
+fn renamed(names: &mut NameLookup, from: &str, to: &str, exchanges: bool) -> Vec<Effect> {
     let new = Name { second: true, exchanges, ..given(2, to) };
     both(names, [&given(2, from), &new])
 }
@@ -177,7 +180,8 @@ fn at(inode: u64, path: &str) -> Effect {
 #[test]
 fn what_is_below_a_renamed_directory_moves_with_it() {
     let mut names = names();
-    let beside = Path { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..Path::default() };
+    let beside =
+        PathRecord { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..PathRecord::default() };
     names.see_path(&beside);
     let moved = [at(14, "/new/x"), at(13, "/new")];
     assert_eq!(renamed(&mut names, "dir", "new", false), moved);
@@ -221,11 +225,16 @@ fn a_name_behind_a_symbolic_link_is_found() {
 fn the_memory_has_a_bound() {
     let mut names = names();
     for inode in 0..3 * PATHS_KEPT as u64 {
-        names.see_path(&Path { inode, path: format!("/{inode}"), ..Path::default() });
+        names.see_path(&PathRecord { inode, path: format!("/{inode}"), ..PathRecord::default() });
     }
     // One path whose file is ever another.
     for inode in 0..3 * PATHS_KEPT as u64 {
-        names.see_path(&Path { inode, path: "/same".into(), generation: 1, ..Path::default() });
+        names.see_path(&PathRecord {
+            inode,
+            path: "/same".into(),
+            generation: 1,
+            ..PathRecord::default()
+        });
     }
     for tid in 0..2 * CALLS_KEPT as u32 {
         names.rename(&Name { tid, ..given(2, "x") }, Some((FLASH, "/x".into())));

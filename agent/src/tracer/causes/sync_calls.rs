@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::calls::{MSYNC, UMOUNT2, sync_name};
 use crate::tables::annotate::ring_owner;
 use crate::tracer::classify::{BlockType, Class};
-use crate::tracer::files::{Key, run_key, sync_key};
+use crate::tracer::files::{FileKey, run_key, sync_key};
 use crate::tracer::records::kernel::{OPERATION_MASK, OPERATION_READ, OPERATION_WRITE};
 use crate::tracer::records::{Bio, CALL_DIRECT, RUN_DIRECT, Run, Sync};
 
@@ -28,7 +28,7 @@ pub struct Asker {
     /// None for direct I/O, whose bios alone are seen.
     pub begin_ns: Option<u64>,
     /// None for a call that names no file: sync, umount.
-    pub file: Option<Key>,
+    pub file: Option<FileKey>,
     /// Calls that the bio may serve: 1 where it is certain.
     pub waiting: u32,
     /// Where they are several: the command names of those that wait, and how many have each.
@@ -39,7 +39,7 @@ pub struct Asker {
 }
 
 #[derive(Debug)]
-struct Call {
+struct SyncCall {
     number: u64,
     sync: Sync,
     /// A commit of its filesystem was finished since it began.
@@ -50,7 +50,7 @@ struct Call {
 #[derive(Debug)]
 pub struct SyncCalls {
     /// By what does them: see `doer`.
-    active: BTreeMap<u64, Call>,
+    active: BTreeMap<u64, SyncCall>,
     begun: u64,
     disks: BTreeSet<u32>,
     /// s_dev of the filesystems that are known to be on the disks.
@@ -80,7 +80,7 @@ impl SyncCalls {
             // Requests whose ends were lost.
             self.active.retain(|_, call| call.sync.request == 0);
         }
-        self.active.insert(doer(&sync), Call { number: self.begun, sync, served: false });
+        self.active.insert(doer(&sync), SyncCall { number: self.begun, sync, served: false });
         self.begun += 1;
     }
 
@@ -132,10 +132,10 @@ impl SyncCalls {
         if nobody || self.active.is_empty() {
             return None;
         }
-        let keys: BTreeSet<Key> = runs.iter().map(|(run, _)| run_key(run)).collect();
+        let keys: BTreeSet<FileKey> = runs.iter().map(|(run, _)| run_key(run)).collect();
         let of_file = |sync: &Sync| sync.inode != 0 && keys.contains(&sync_key(sync));
         let about = |sync: &Sync| sync.filesystem == 0 || sync.filesystem == filesystem;
-        let calls: Vec<&Call> = self
+        let calls: Vec<&SyncCall> = self
             .active
             .values()
             .filter(|call| self.is_here(&call.sync) && about(&call.sync))
@@ -144,7 +144,7 @@ impl SyncCalls {
         // What a worker of io_uring sends is for one of its ring's requests.
         let of_ring =
             |sync: &Sync| sync.request != 0 && ring_owner(&bio.comm) == Some(i64::from(sync.tid));
-        let rank = |call: &Call| {
+        let rank = |call: &SyncCall| {
             let is_likelier = (!of_file(&call.sync), !of_ring(&call.sync), call.served);
             (is_likelier, call.sync.call == UMOUNT2, call.number)
         };
@@ -180,27 +180,27 @@ fn doer(sync: &Sync) -> u64 {
 }
 
 /// The file whose data the runs are.
-fn file_of(runs: &[(Run, Class)]) -> Option<Key> {
+fn file_of(runs: &[(Run, Class)]) -> Option<FileKey> {
     let data = runs.iter().find(|(_, class)| class.block_type == BlockType::Data);
     data.filter(|(run, _)| run.inode != 0).map(|(run, _)| run_key(run))
 }
 
 /// As schema/requests.toml spells `askers`.
-fn names(calls: &[&Call]) -> String {
+fn names(calls: &[&SyncCall]) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
     calls.iter().for_each(|call| *counts.entry(&call.sync.comm).or_default() += 1);
     let words = counts.iter().map(|(comm, count)| format!("{count} of {comm}"));
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn direct(bio: &Bio, reads: bool, file: Option<Key>) -> Asker {
+fn direct(bio: &Bio, reads: bool, file: Option<FileKey>) -> Asker {
     let call = if reads { "O_DIRECT read" } else { "O_DIRECT write" };
     let comm = bio.comm.clone();
     let (pid, tid) = (bio.pid, bio.tid);
     Asker { pid, tid, comm, call, begin_ns: None, file, waiting: 1, all: None, number: None }
 }
 
-fn asker(call: &Call, waiting: u32) -> Asker {
+fn asker(call: &SyncCall, waiting: u32) -> Asker {
     let sync = &call.sync;
     Asker {
         pid: sync.pid,

@@ -46,7 +46,7 @@ impl BlockType {
 
 /// Which file a run is of, or about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum RunOwner {
     /// Nobody's: the filesystem's own, or unknown.
     None,
     /// The inode in the run record.
@@ -61,7 +61,7 @@ pub struct Class {
     pub block_type: BlockType,
     /// Finer kind within the block type (schema/page_runs.toml, block_subtype); may be empty.
     pub subtype: Word,
-    pub owner: Owner,
+    pub owner: RunOwner,
     /// The run's offset is one in a file of the owner's data.
     pub has_offset: bool,
     /// For a journal copy: byte on the filesystem's device where the block lives.
@@ -76,7 +76,7 @@ impl Class {
         Class {
             block_type,
             subtype: subtype.into(),
-            owner: Owner::None,
+            owner: RunOwner::None,
             has_offset: false,
             home_bytes: None,
             home_area: "",
@@ -84,13 +84,13 @@ impl Class {
         }
     }
 
-    fn of(block_type: BlockType, subtype: impl Into<Word>, owner: Owner) -> Self {
+    fn of(block_type: BlockType, subtype: impl Into<Word>, owner: RunOwner) -> Self {
         Class { owner, ..Class::new(block_type, subtype) }
     }
 
     fn data(run: &Run) -> Self {
         Class {
-            owner: Owner::Inode,
+            owner: RunOwner::Inode,
             has_offset: run.flags & records::RUN_OFFSET != 0,
             ..Class::new(BlockType::Data, "")
         }
@@ -166,7 +166,7 @@ fn zeroes(bio: &Bio, run: &Run) -> Class {
         return Class::new(BlockType::FsMetadata, "inode-table");
     }
     if is_file(run) {
-        return Class::of(BlockType::Data, "zeroes", Owner::Inode);
+        return Class::of(BlockType::Data, "zeroes", RunOwner::Inode);
     }
     if is_block_device(run) {
         return Class::new(BlockType::Data, "raw-device");
@@ -202,7 +202,7 @@ fn jbd2(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Option<Clas
         copy.home_inodes = layout.inodes(run.file_offset_bytes);
     } else if is_file(run) {
         // data=journal: the copy's page is the file's.
-        copy.owner = Owner::Inode;
+        copy.owner = RunOwner::Inode;
     }
     Some(copy)
 }
@@ -222,7 +222,7 @@ fn jbd2_subtype(block_type: u8) -> &'static str {
 fn unmapped(bio: &Bio, run: &Run, end_io: &str) -> Class {
     if run.flags & records::RUN_COMPRESSED != 0 && run.inode != 0 {
         // Bytes of the extent are not bytes of the file: there is no offset.
-        return Class::of(BlockType::Data, "compressed", Owner::Inode);
+        return Class::of(BlockType::Data, "compressed", RunOwner::Inode);
     }
     let reads = bio.flags & OPERATION_MASK == OPERATION_READ;
     let anonymous = run.flags & records::RUN_ANONYMOUS != 0;
@@ -286,7 +286,7 @@ fn btrfs_tree(run: &Run) -> Class {
 fn f2fs_node(run: &Run) -> Class {
     match run.detail >> 32 {
         0 => Class::new(BlockType::FsMetadata, "node"),
-        number => Class::of(BlockType::FsMetadata, "node", Owner::Number(number)),
+        number => Class::of(BlockType::FsMetadata, "node", RunOwner::Number(number)),
     }
 }
 
@@ -294,7 +294,7 @@ fn f2fs_node(run: &Run) -> Class {
 fn nilfs(run: &Run, symbols: &Symbols) -> Class {
     if symbols.name(run.operations) == "nilfs_buffer_cache_aops" {
         // B-tree nodes of that inode, kept in an inode of their own with the same number.
-        return Class::of(BlockType::FsMetadata, "btree-node", Owner::Number(run.inode));
+        return Class::of(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
     }
     match run.inode {
         3 => Class::new(BlockType::FsMetadata, "dat"),
@@ -307,7 +307,7 @@ fn nilfs(run: &Run, symbols: &Symbols) -> Class {
 
 fn by_mode(run: &Run) -> Class {
     match run.mode & MODE_TYPE {
-        MODE_DIRECTORY => Class::of(BlockType::FsMetadata, "directory", Owner::Inode),
+        MODE_DIRECTORY => Class::of(BlockType::FsMetadata, "directory", RunOwner::Inode),
         0 => Class::new(BlockType::Unknown, ""),
         // Regular files, and symbolic links too long for their inode.
         _ => Class::data(run),

@@ -29,13 +29,13 @@ pub enum FileKindsError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
-    kind: Vec<Entry>,
+struct KindTable {
+    kind: Vec<KindEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct KindEntry {
     name: String,
     #[serde(default)]
     names: Vec<String>,
@@ -80,7 +80,7 @@ impl FileKinds {
     fn parse(tables: &[&str]) -> Result<Self, String> {
         let mut kinds = FileKinds { rules: Vec::new(), suffixes: BTreeMap::new() };
         for table in tables {
-            let table: Table = toml::from_str(table).map_err(|error| error.to_string())?;
+            let table: KindTable = toml::from_str(table).map_err(|error| error.to_string())?;
             for entry in table.kind {
                 kinds.add(entry)?;
             }
@@ -88,8 +88,8 @@ impl FileKinds {
         Ok(kinds)
     }
 
-    fn add(&mut self, entry: Entry) -> Result<(), String> {
-        let Entry { name, names, beside } = entry;
+    fn add(&mut self, entry: KindEntry) -> Result<(), String> {
+        let KindEntry { name, names, beside } = entry;
         let spelled = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || !name.bytes().all(spelled) {
             return Err(format!("name = {name:?}: small letters, digits and - are needed"));

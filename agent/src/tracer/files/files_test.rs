@@ -3,15 +3,15 @@
 use super::*;
 
 /// A file of the tables, told by its path.
-fn see(files: &mut Files, path: &Path) {
+fn see(files: &mut Files, path: &PathRecord) {
     files.see_path(path);
     files.number(path_key(path));
 }
 
-fn path(inode: u64, generation: u32, time_ns: u64, name: &str) -> Path {
+fn path(inode: u64, generation: u32, time_ns: u64, name: &str) -> PathRecord {
     let path = name.to_owned();
-    let known = Path { filesystem: 7, mode: 0o100644, links: 1, ..Path::default() };
-    Path { inode, generation, time_ns, path, ..known }
+    let known = PathRecord { filesystem: 7, mode: 0o100644, links: 1, ..PathRecord::default() };
+    PathRecord { inode, generation, time_ns, path, ..known }
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn a_rename_is_history_and_an_unlinked_file_keeps_its_name() {
     let mut files = Files::default();
     see(&mut files, &path(5, 0, 10, "/old"));
     see(&mut files, &path(5, 0, 20, "/new"));
-    see(&mut files, &Path { links: 0, ..path(5, 0, 30, "/new") });
-    see(&mut files, &Path { links: 0, ..path(5, 0, 40, "") });
+    see(&mut files, &PathRecord { links: 0, ..path(5, 0, 30, "/new") });
+    see(&mut files, &PathRecord { links: 0, ..path(5, 0, 40, "") });
     let row = &files.rows()[0];
     assert_eq!(row.path, "/new");
     assert!(row.unlinked);
@@ -53,7 +53,7 @@ fn a_call_that_renames_is_history_too_but_makes_no_file() {
     see(&mut files, &path(5, 0, 10, "/a.dpkg-new"));
     let key = path_key(&path(5, 0, 10, ""));
     files.see_effect(&Effect::Path(key, "/a".into()), 20);
-    files.see_effect(&Effect::Path(Key { inode: 6, ..key }, "/b".into()), 30);
+    files.see_effect(&Effect::Path(FileKey { inode: 6, ..key }, "/b".into()), 30);
     let rows = files.rows();
     assert_eq!((rows.len(), rows[0].path.as_str(), rows[0].last_seen_ns), (1, "/a", 20));
     assert!(rows[0].path_history.starts_with(r#"[{"path":"/a.dpkg-new","from_ns":10}"#));
@@ -62,7 +62,7 @@ fn a_call_that_renames_is_history_too_but_makes_no_file() {
 #[test]
 fn a_file_is_unlinked_with_its_last_name_and_a_directory_with_its_only_one() {
     let mut files = Files::default();
-    let directory = Path { mode: 0o040755, links: 7, ..path(6, 0, 10, "/d") };
+    let directory = PathRecord { mode: 0o040755, links: 7, ..path(6, 0, 10, "/d") };
     for told in [path(5, 0, 10, "/a"), directory] {
         see(&mut files, &told);
     }
@@ -129,7 +129,7 @@ fn journals_that_are_let_go_tell_of_no_database_any_more() {
 #[test]
 fn a_file_that_the_kernel_forgot_is_counted() {
     let mut files = Files::default();
-    let first = |inode, time_ns| Path { first: true, ..path(inode, 0, time_ns, "/a") };
+    let first = |inode, time_ns| PathRecord { first: true, ..path(inode, 0, time_ns, "/a") };
     for told in [first(1, 10), first(2, 20), path(1, 0, 30, "/b"), first(1, 40)] {
         see(&mut files, &told);
     }

@@ -17,12 +17,12 @@ use serde::Serialize;
 use crate::device::number;
 use crate::tables::rows;
 use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
-use crate::tracer::records::{Path, Run, Sync};
+use crate::tracer::records::{PathRecord, Run, Sync};
 use file_kind::FileKinds;
 
 /// Distinguishes a file from every other that was ever on a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct FileKey {
     /// s_dev of the filesystem.
     pub filesystem: u32,
     pub inode: u64,
@@ -33,11 +33,11 @@ pub struct Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// It has this path now.
-    Path(Key, String),
+    Path(FileKey, String),
     /// One name less.
-    Unlinked(Key),
+    Unlinked(FileKey),
     /// One more.
-    Linked(Key),
+    Linked(FileKey),
 }
 
 /// Rows of files with consecutive numbers, which are written together.
@@ -85,9 +85,9 @@ fn is_zero(count: &u64) -> bool {
 /// All known files; those in the tables are numbered in order of first sight.
 #[derive(Debug, Default)]
 pub struct Files {
-    stories: BTreeMap<Key, Story>,
+    stories: BTreeMap<FileKey, Story>,
     /// Keys by number, of those that were not let go.
-    keys: BTreeMap<i64, Key>,
+    keys: BTreeMap<i64, FileKey>,
     next_number: i64,
     /// Every path of a rollback journal or a WAL that was seen: it shows which file is a database.
     companions: BTreeSet<String>,
@@ -105,7 +105,7 @@ impl Files {
     }
 
     /// The kernel reported the file's name, links and size.
-    pub fn see_path(&mut self, path: &Path) {
+    pub fn see_path(&mut self, path: &PathRecord) {
         let is_known = self.stories.get(&path_key(path)).is_some_and(|it| !it.paths.is_empty());
         self.forgotten += u64::from(path.first && is_known);
         let story = self.story(path_key(path), path.time_ns);
@@ -131,7 +131,7 @@ impl Files {
         }
     }
 
-    fn see_name(&mut self, key: Key, path: &str, from_ns: u64) {
+    fn see_name(&mut self, key: FileKey, path: &str, from_ns: u64) {
         let Some(story) = self.stories.get_mut(&key) else { return };
         let known = story.paths.last().map(|named| named.path.as_str());
         if !path.is_empty() && known != Some(path) {
@@ -168,23 +168,23 @@ impl Files {
 
     /// A filesystem turned out to be on a traced disk: so are the files synced on it.
     pub fn see_filesystem(&mut self, filesystem: u32) {
-        let first = Key { filesystem, inode: 0, generation: 0 };
-        let last = Key { filesystem, inode: u64::MAX, generation: u32::MAX };
+        let first = FileKey { filesystem, inode: 0, generation: 0 };
+        let last = FileKey { filesystem, inode: u64::MAX, generation: u32::MAX };
         let synced = self.stories.range(first..=last).filter(|(_, story)| story.synced);
-        let keys: Vec<Key> = synced.map(|(key, _)| *key).collect();
+        let keys: Vec<FileKey> = synced.map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.number(key));
     }
 
     /// The file's number, as file_id in the tables; None for one that is in none.
-    pub fn id(&self, key: Key) -> Option<i64> {
+    pub fn id(&self, key: FileKey) -> Option<i64> {
         self.stories.get(&key)?.number
     }
 
     /// The file that had an inode number at some time, where the generation is not known: the
     /// latest that was seen by then, or else the first one seen later.
     pub fn id_by_number(&self, filesystem: u32, inode: u64, time_ns: u64) -> Option<i64> {
-        let first = Key { filesystem, inode, generation: 0 };
-        let last = Key { filesystem, inode, generation: u32::MAX };
+        let first = FileKey { filesystem, inode, generation: 0 };
+        let last = FileKey { filesystem, inode, generation: u32::MAX };
         let lives = self.stories.range(first..=last).map(|(_, story)| story);
         let lives = lives.filter(|story| story.number.is_some());
         let seen = |story: &&Story| story.first_seen_ns;
@@ -204,13 +204,13 @@ impl Files {
     }
 
     /// Kind and path of any known file, as of last sight.
-    pub fn kind_and_path(&self, key: Key) -> (&'static str, &str) {
+    pub fn kind_and_path(&self, key: FileKey) -> (&'static str, &str) {
         let story = self.stories.get(&key);
         story.map_or((file_kind::OTHER, ""), |story| (self.kind_of(story), last_path(story)))
     }
 
     /// The path of any known file, as of last sight.
-    pub fn path_of(&self, key: Key) -> &str {
+    pub fn path_of(&self, key: FileKey) -> &str {
         self.stories.get(&key).map_or("", last_path)
     }
 
@@ -254,7 +254,7 @@ impl Files {
         }
         let limit_ns = *times.select_nth_unstable(middle).1;
         let old = |story: &Story| story.last_seen_ns < limit_ns;
-        let gone: Vec<Key> =
+        let gone: Vec<FileKey> =
             self.stories.iter().filter(|(_, story)| old(story)).map(|(key, _)| *key).collect();
         let mut rows = Vec::new();
         for key in gone {
@@ -278,12 +278,12 @@ impl Files {
         }
     }
 
-    fn note_change(&mut self, key: Key) {
+    fn note_change(&mut self, key: FileKey) {
         let number = self.stories.get(&key).and_then(|story| story.number);
         self.changed.extend(number.map(|number| number / PART_ROWS));
     }
 
-    fn number(&mut self, key: Key) {
+    fn number(&mut self, key: FileKey) {
         let Some(story) = self.stories.get_mut(&key) else { return };
         if story.number.is_none() {
             story.number = Some(self.next_number);
@@ -293,7 +293,7 @@ impl Files {
         }
     }
 
-    fn story(&mut self, key: Key, time_ns: u64) -> &mut Story {
+    fn story(&mut self, key: FileKey, time_ns: u64) -> &mut Story {
         let fresh = || Story { first_seen_ns: time_ns, ..Story::default() };
         let story = self.stories.entry(key).or_insert_with(fresh);
         story.last_seen_ns = story.last_seen_ns.max(time_ns);
@@ -302,25 +302,25 @@ impl Files {
 }
 
 /// The key of the file that a path record names.
-pub fn path_key(path: &Path) -> Key {
-    Key { filesystem: path.filesystem, inode: path.inode, generation: path.generation }
+pub fn path_key(path: &PathRecord) -> FileKey {
+    FileKey { filesystem: path.filesystem, inode: path.inode, generation: path.generation }
 }
 
 /// The key of the file whose pages a run holds.
-pub fn run_key(run: &Run) -> Key {
-    Key { filesystem: run.filesystem, inode: run.inode, generation: run.generation }
+pub fn run_key(run: &Run) -> FileKey {
+    FileKey { filesystem: run.filesystem, inode: run.inode, generation: run.generation }
 }
 
 /// The key of the file that a sync call is about.
-pub fn sync_key(sync: &Sync) -> Key {
-    Key { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
+pub fn sync_key(sync: &Sync) -> FileKey {
+    FileKey { filesystem: sync.filesystem, inode: sync.inode, generation: sync.generation }
 }
 
 fn last_path(story: &Story) -> &str {
     story.paths.last().map_or("", |named| &named.path)
 }
 
-fn row(number: &i64, key: &Key, story: &Story, files: &Files) -> rows::File {
+fn row(number: &i64, key: &FileKey, story: &Story, files: &Files) -> rows::File {
     rows::File {
         file_id: *number,
         device: number::text(key.filesystem),

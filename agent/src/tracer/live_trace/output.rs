@@ -11,7 +11,8 @@ use crate::errors::WrongUse;
 use crate::tables::manifest::{Manifest, Traced};
 use crate::tables::rows::{Counter, File, PageRun, Request, Transaction};
 use crate::tables::segments::Segments;
-use crate::tracer::{Finished, Gaps};
+use crate::tracer::assembly::FinishedRows;
+use crate::tracer::requests::gaps::Gaps;
 
 /// In `requests`, for all of a live tracing: it has no parts.
 pub const PHASE: &str = "trace";
@@ -46,11 +47,6 @@ impl Output {
         Ok(output)
     }
 
-    /// Where the tables are.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// Takes the folder away again: nothing was traced.
     pub fn abandon(self) {
         // It was empty when we got it. That it stays behind would hide the error that comes next.
@@ -65,7 +61,7 @@ impl Output {
     /// If it cannot be written.
     pub fn add(
         &mut self,
-        rows: &mut Finished,
+        rows: &mut FinishedRows,
         gone: &[File],
         changed: &[(i64, Vec<File>)],
     ) -> anyhow::Result<()> {

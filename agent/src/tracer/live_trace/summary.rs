@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::tracer::{Files, Finished, Gaps};
+use crate::tracer::assembly::FinishedRows;
+use crate::tracer::files::Files;
+use crate::tracer::requests::gaps::Gaps;
 
 /// Lines that are kept; the rest is one line.
 const LINES_KEPT: usize = 20_000;
@@ -25,12 +27,12 @@ struct Line {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum {
+struct LineSum {
     runs: u64,
     bytes: u64,
 }
 
-impl Sum {
+impl LineSum {
     fn add(&mut self, bytes: u64) {
         self.runs += 1;
         self.bytes += bytes;
@@ -40,7 +42,7 @@ impl Sum {
 /// The sums so far.
 #[derive(Debug, Default)]
 pub struct Summary {
-    lines: BTreeMap<Line, Sum>,
+    lines: BTreeMap<Line, LineSum>,
     pub requests: u64,
     /// Requests that the tracer itself submitted or waited for, and their bytes.
     pub own_requests: u64,
@@ -49,12 +51,12 @@ pub struct Summary {
 
 impl Summary {
     /// Adds rows; `own_pid` is the tracer's process.
-    pub fn add(&mut self, finished: &Finished, files: &Files, own_pid: i64) {
+    pub fn add(&mut self, finished: &FinishedRows, files: &Files, own_pid: i64) {
         self.requests += finished.requests.len() as u64;
         let mut own = BTreeSet::new();
         let mut operations = BTreeMap::new();
         // Few lines for many rows: words are compared before any is copied.
-        let mut lines = BTreeMap::<[&str; 5], Sum>::new();
+        let mut lines = BTreeMap::<[&str; 5], LineSum>::new();
         for request in &finished.requests {
             if request.submitter_pid == own_pid || request.asker_pid == Some(own_pid) {
                 own.insert(request.request_id);
@@ -79,7 +81,7 @@ impl Summary {
         lines.into_iter().for_each(|(words, sum)| self.line(words, sum));
     }
 
-    fn line(&mut self, words: [&str; 5], more: Sum) {
+    fn line(&mut self, words: [&str; 5], more: LineSum) {
         let [operation, block_type, subtype, file_kind, path] = words.map(str::to_owned);
         let mut line = Line { operation, block_type, subtype, file_kind, path };
         if self.lines.len() >= LINES_KEPT && !self.lines.contains_key(&line) {
@@ -91,8 +93,8 @@ impl Summary {
     }
 
     /// Lines by bytes, the largest first.
-    fn sorted(&self) -> Vec<(&Line, Sum)> {
-        let mut lines: Vec<(&Line, Sum)> =
+    fn sorted(&self) -> Vec<(&Line, LineSum)> {
+        let mut lines: Vec<(&Line, LineSum)> =
             self.lines.iter().map(|(line, sum)| (line, *sum)).collect();
         lines.sort_by_key(|(line, sum)| (std::cmp::Reverse(sum.bytes), *line));
         lines
@@ -106,7 +108,7 @@ impl Summary {
         let lines = self.sorted();
         for (line, sum) in lines.iter().take(LINES_SHOWN) {
             let Line { operation, block_type, subtype, file_kind, path } = line;
-            let (Sum { runs, bytes }, path) = (sum, printable(path));
+            let (LineSum { runs, bytes }, path) = (sum, printable(path));
             put(format!(
                 "{operation:9} {block_type:12} {subtype:17} {file_kind:10} {runs:6} {bytes:12}  \
                  {path}"
@@ -143,7 +145,7 @@ impl Summary {
 
     /// The same for programs, every line of it.
     pub fn json(&self, lost_events: u64, gaps: &Gaps) -> Value {
-        let row = |(line, sum): (&Line, Sum)| {
+        let row = |(line, sum): (&Line, LineSum)| {
             json!({
                 "operation": line.operation,
                 "block_type": line.block_type,
@@ -191,8 +193,8 @@ mod tests {
     use super::*;
     use crate::tables::rows::{PageRun, Request};
 
-    fn finished(count: i64) -> Finished {
-        let mut finished = Finished::default();
+    fn finished(count: i64) -> FinishedRows {
+        let mut finished = FinishedRows::default();
         for request_id in 0..count {
             let pid = if request_id == 0 { 77 } else { 5 };
             finished.requests.push(Request {
@@ -226,7 +228,7 @@ mod tests {
     #[test]
     fn the_name_of_a_file_commands_no_terminal() {
         let mut summary = Summary::default();
-        summary.line(["write", "data", "", "other", "/a\x1b]0;x\x07\n\u{9b}é"], Sum::default());
+        summary.line(["write", "data", "", "other", "/a\x1b]0;x\x07\n\u{9b}é"], LineSum::default());
         let text = summary.text(0, &Gaps::default());
         assert!(text.contains("/a␛]0;x␇␊\u{fffd}é"), "{text}");
     }

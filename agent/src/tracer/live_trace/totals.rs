@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::summary::printable;
-use crate::tracer::Totals;
+use crate::tracer::assembly::Totals;
 
 /// Lines of files that are printed.
 const LINES_SHOWN: usize = 40;
@@ -51,7 +51,7 @@ pub fn text(totals: &Totals) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracer::Total;
+    use crate::tracer::assembly::Total;
 
     #[test]
     fn sums_are_printed_where_rows_are_missing_alone() {

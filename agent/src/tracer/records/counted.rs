@@ -15,14 +15,14 @@ pub const ANY_FILE: u64 = u64::MAX;
 
 /// Runs of bios without records, and whose rules look at the same facts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Counted {
+pub struct CountedRuns {
     pub bio: Bio,
     pub run: Run,
     pub runs: u64,
     pub bytes: u64,
 }
 
-impl Counted {
+impl CountedRuns {
     /// A sum by its key.
     pub fn decode(key: &[u8; KEY_BYTES], runs: u64, bytes: u64) -> Self {
         let mut fields = Fields::new(key);
@@ -49,7 +49,7 @@ impl Counted {
             F2FS_MAGIC => run.file_offset_bytes = detail << F2FS_AREA_BITS,
             _ => {}
         }
-        Counted { bio, run, runs, bytes }
+        CountedRuns { bio, run, runs, bytes }
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         key[40..44].copy_from_slice(b"ext4");
         key[48..60].copy_from_slice(b"ext4lazyinit");
         (key[96], key[97]) = (2, 1);
-        let Counted { bio, run, runs, bytes } = Counted::decode(&key, 3, 12288);
+        let CountedRuns { bio, run, runs, bytes } = CountedRuns::decode(&key, 3, 12288);
         assert_eq!((runs, bytes), (3, 12288));
         assert_eq!((bio.end_io, bio.buffer_end_io, bio.flags), (0x10, 0x20, 1));
         assert_eq!((bio.device, bio.partition_device), (5, 6));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_decides_on_a_tree_or_an_area_is_kept() {
-        let of = |magic| Counted::decode(&key(&[(32, 3)], &[(80, magic)]), 1, 1).run;
+        let of = |magic| CountedRuns::decode(&key(&[(32, 3)], &[(80, magic)]), 1, 1).run;
         assert_eq!((of(BTRFS_MAGIC).detail, of(BTRFS_MAGIC).file_offset_bytes), (3, 0));
         assert_eq!((of(F2FS_MAGIC).detail, of(F2FS_MAGIC).file_offset_bytes), (0, 6 << 20));
     }

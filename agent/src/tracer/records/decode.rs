@@ -2,7 +2,9 @@
 //! ring, produces typed records; a record that is too short or of an unknown kind is an error.
 
 use super::fields::Fields;
-use crate::tracer::records::{Bio, Change, Name, Outcome, Path, Record, Request, Root, Run, Sync};
+use crate::tracer::records::{
+    Bio, Change, Name, Outcome, PathRecord, Record, RequestRecord, Root, Run, Sync,
+};
 
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 136;
@@ -34,6 +36,21 @@ pub enum DecodeError {
     Short { kind: u32, actual: usize, expected: usize },
     #[error("a record is of the unknown kind {0}")]
     UnknownKind(u32),
+}
+
+/// Decodes a sequence of (length u32, record), as it comes out of the ring.
+pub fn decode_all(mut rest: &[u8]) -> impl Iterator<Item = Result<Record, DecodeError>> {
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some((record, after)) = after.split_at_checked(length) else {
+            rest = &[];
+            let short = DecodeError::Short { kind: 0, actual: after.len(), expected: length };
+            return Some(Err(short));
+        };
+        rest = after;
+        Some(decode(record))
+    })
 }
 
 /// Decodes one record as it left the ring.
@@ -134,15 +151,15 @@ fn decode_run(mut fields: Fields) -> Run {
     }
 }
 
-fn decode_path(mut fields: Fields) -> Result<Path, DecodeError> {
-    let mut path = Path {
+fn decode_path(mut fields: Fields) -> Result<PathRecord, DecodeError> {
+    let mut path = PathRecord {
         filesystem: fields.u32(),
         time_ns: fields.u64(),
         inode: fields.u64(),
         generation: fields.u32(),
         mode: fields.u32(),
         links: fields.u32(),
-        ..Path::default()
+        ..PathRecord::default()
     };
     let flags = fields.u32();
     path.size_bytes = fields.u64();
@@ -226,8 +243,8 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     Ok(name)
 }
 
-fn decode_request(mut fields: Fields) -> Request {
-    Request {
+fn decode_request(mut fields: Fields) -> RequestRecord {
+    RequestRecord {
         device: fields.u32(),
         time_ns: fields.u64(),
         request: fields.u64(),

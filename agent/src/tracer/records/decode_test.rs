@@ -170,3 +170,10 @@ fn a_request_is_decoded_by_the_offsets_of_event_h() {
     assert_eq!((request.sector, request.length_bytes, request.flags), (2048, 4096, 0x801));
     assert_eq!((request.bio_count, request.error, request.origin), (2, 10, 0xdef));
 }
+
+#[test]
+fn a_truncated_stream_is_an_error() {
+    let damaged: Vec<_> = decode_all(&[9, 0, 0, 0, 1, 2]).collect();
+    assert!(matches!(damaged.as_slice(), [Err(_)]));
+    assert_eq!(decode_all(&[]).count(), 0);
+}

@@ -29,14 +29,14 @@ pub enum Record {
     /// With its last run, of those it has.
     Bio(Bio, Option<Run>),
     Run(Run),
-    Path(Path),
+    Path(PathRecord),
     SyncBegin(Sync),
     SyncEnd(Sync),
-    Issue(Request),
-    Complete(Request),
+    Issue(RequestRecord),
+    Complete(RequestRecord),
     Change(Change),
     Name(Name),
-    BioEnd(Request),
+    BioEnd(RequestRecord),
 }
 
 /// struct bio_record.
@@ -87,7 +87,7 @@ pub struct Run {
 
 /// struct path_record, its names joined.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Path {
+pub struct PathRecord {
     pub filesystem: u32,
     pub time_ns: u64,
     pub inode: u64,
@@ -181,7 +181,7 @@ pub enum Outcome {
 
 /// struct request_record.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Request {
+pub struct RequestRecord {
     pub device: u32,
     pub time_ns: u64,
     pub request: u64,

@@ -7,16 +7,16 @@ use std::rc::Rc;
 
 use crate::tables::rows::{self, Word};
 use crate::tracer::causes::changes::Reason;
-use crate::tracer::classify::{BlockType, Class, Owner};
+use crate::tracer::classify::{BlockType, Class, RunOwner};
 use crate::tracer::files::file_kind;
-use crate::tracer::files::{Files, Key, run_key};
+use crate::tracer::files::{FileKey, Files, run_key};
 use crate::tracer::records::Run;
 
 /// The file that a run is of, or about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     None,
-    File(Key),
+    File(FileKey),
     /// A file of which only filesystem and inode number are known.
     Number(u32, u64),
 }
@@ -25,9 +25,9 @@ impl Subject {
     /// What the rules said of a run.
     pub fn of(run: &Run, class: &Class) -> Self {
         match class.owner {
-            Owner::None => Self::None,
-            Owner::Inode => Self::File(run_key(run)),
-            Owner::Number(inode) => Self::Number(run.filesystem, inode),
+            RunOwner::None => Self::None,
+            RunOwner::Inode => Self::File(run_key(run)),
+            RunOwner::Number(inode) => Self::Number(run.filesystem, inode),
         }
     }
 
@@ -123,7 +123,7 @@ pub struct Draft {
     /// All but phase, files and what the page runs agree on.
     pub row: rows::Request,
     pub runs: Vec<DraftRun>,
-    pub asker_file: Option<Key>,
+    pub asker_file: Option<FileKey>,
     /// Of its bios that carry changes to files.
     pub reasons: Vec<Rc<Reason>>,
     /// No more records of it will come.

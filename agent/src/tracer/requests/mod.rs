@@ -4,8 +4,6 @@
 
 mod drafts;
 mod flush_askers;
-#[cfg(test)]
-mod flush_machine;
 pub mod gaps;
 mod pieces;
 mod queued_bio;
@@ -20,17 +18,17 @@ use crate::tracer::files::file_kind;
 use crate::tracer::records::kernel::{
     FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN,
 };
-use crate::tracer::records::{Bio, Request, Run};
+use crate::tracer::records::{Bio, RequestRecord, Run};
 use drafts::{Draft, DraftRun};
 use flush_askers::FlushAskers;
 use gaps::Gaps;
-use pieces::{Part, Piece, Pieces};
+use pieces::{Piece, Pieces, RequestPart};
 pub use queued_bio::operation_name;
 use queued_bio::{FLUSH, QueuedBio};
 
 /// A disk that is traced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Disk {
+pub struct TracedDisk {
     /// The kernel's name of it.
     pub name: String,
     /// Its driver takes bios and makes no requests of them (device mapper, md, zram).
@@ -63,7 +61,7 @@ pub struct Overdue {
 #[derive(Default)]
 pub struct Joiner {
     /// By their numbers.
-    disks: BTreeMap<u32, Disk>,
+    disks: BTreeMap<u32, TracedDisk>,
     bios: BTreeMap<usize, Waiting>,
     bios_seen: usize,
     pieces: Pieces,
@@ -82,7 +80,7 @@ pub struct Joiner {
 impl Joiner {
     /// Begins a join for disks by their numbers. What is issued up to `settled_ns` may have been
     /// queued before the tracing began.
-    pub fn new(disks: BTreeMap<u32, Disk>, settled_ns: u64) -> Self {
+    pub fn new(disks: BTreeMap<u32, TracedDisk>, settled_ns: u64) -> Self {
         Joiner { disks, settled_ns, ..Self::default() }
     }
 
@@ -135,9 +133,9 @@ impl Joiner {
 
     /// A bio ended that was in no request of its disk: it was the request, or failed before it got
     /// into one. Others are parts of such bios, made further down.
-    pub fn end_bio(&mut self, end: &Request) {
+    pub fn end_bio(&mut self, end: &RequestRecord) {
         if self.open.contains_key(&end.request) {
-            self.complete(&Request { length_bytes: u32::MAX, ..end.clone() });
+            self.complete(&RequestRecord { length_bytes: u32::MAX, ..end.clone() });
             return;
         }
         let waits = |waiting: &Waiting| waiting.queued.bio.address == end.request;
@@ -152,7 +150,7 @@ impl Joiner {
     }
 
     /// The driver got a request: a row, unless it is one that was put back.
-    pub fn issue(&mut self, request: &Request) {
+    pub fn issue(&mut self, request: &RequestRecord) {
         let again = self.open.get(&request.request).filter(|open| {
             open.sector == request.sector
                 && open.length_bytes == request.length_bytes
@@ -172,7 +170,9 @@ impl Joiner {
         let sectors = u64::from(request.length_bytes) / 512;
         let operation = request.flags & OPERATION_MASK;
         let parts = self.pieces.take((request.device, operation), request.sector, sectors);
-        if self.is_of_others(request) && !parts.iter().any(|part| matches!(part, Part::Known(_))) {
+        if self.is_of_others(request)
+            && !parts.iter().any(|part| matches!(part, RequestPart::Known(_)))
+        {
             self.gaps.edge_requests += 1;
             return;
         }
@@ -184,7 +184,7 @@ impl Joiner {
     }
 
     /// A flush that the block layer made has no bio, and a kworker issues it.
-    fn issue_flush(&mut self, request: &Request) {
+    fn issue_flush(&mut self, request: &RequestRecord) {
         let asker = self.flush_askers.find(request.device, request.origin);
         if asker.is_none() {
             if self.is_of_others(request) {
@@ -207,7 +207,7 @@ impl Joiner {
         self.gaps.unattributed_bytes += unknown.map(|run| run.length_bytes).sum::<u64>();
     }
 
-    fn new_row(&self, request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
+    fn new_row(&self, request: &RequestRecord, bios: &[Rc<QueuedBio>]) -> rows::Request {
         rows::Request {
             request_id: self.first_id + self.drafts.len() as i64,
             device: self.name_of(request.device),
@@ -221,13 +221,13 @@ impl Joiner {
     }
 
     /// A request that may be of a bio queued before the tracing began, or after it ended.
-    fn is_of_others(&self, request: &Request) -> bool {
+    fn is_of_others(&self, request: &RequestRecord) -> bool {
         self.ending || request.time_ns < self.settled_ns
     }
 
     fn push(
         &mut self,
-        request: &Request,
+        request: &RequestRecord,
         row: rows::Request,
         runs: Vec<DraftRun>,
         bios: Vec<Rc<QueuedBio>>,
@@ -237,7 +237,7 @@ impl Joiner {
         let asker_file = asker.and_then(|asker| asker.file);
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
-        let Request { device, sector, length_bytes, origin, .. } = *request;
+        let RequestRecord { device, sector, length_bytes, origin, .. } = *request;
         let left_bytes = match request.flags & OPERATION_MASK {
             OPERATION_FLUSH => 0,
             _ => u64::from(length_bytes),
@@ -250,7 +250,7 @@ impl Joiner {
     }
 
     /// The device was done with a request, or with a part of it.
-    pub fn complete(&mut self, request: &Request) {
+    pub fn complete(&mut self, request: &RequestRecord) {
         // A request that waited for flushes completes once more at their end (block/blk-flush.c).
         let Some(open) = self.open.get_mut(&request.request) else { return };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
@@ -361,12 +361,12 @@ impl Joiner {
     }
 
     /// The bios of a request's parts in order of sectors, and its page runs.
-    fn tie(&mut self, parts: &[Part]) -> (Vec<Rc<QueuedBio>>, Vec<DraftRun>) {
+    fn tie(&mut self, parts: &[RequestPart]) -> (Vec<Rc<QueuedBio>>, Vec<DraftRun>) {
         let (mut bios, mut runs) = (Vec::<Rc<QueuedBio>>::new(), Vec::new());
         for part in parts {
             let piece = match part {
-                Part::Known(piece) => piece,
-                Part::Unknown { sector, sectors } => {
+                RequestPart::Known(piece) => piece,
+                RequestPart::Unknown { sector, sectors } => {
                     DraftRun::unknown(*sector, *sectors).push_onto(&mut runs);
                     continue;
                 }

@@ -21,7 +21,7 @@ pub struct Piece {
 
 /// A stretch of a request: a piece of a bio, or sectors that no bio was seen for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RequestPart {
     Known(Piece),
     Unknown { sector: u64, sectors: u64 },
 }
@@ -30,12 +30,12 @@ pub enum Part {
 pub type Lane = (u32, u32);
 
 /// Orders pieces by lane, sector, and then age.
-type Place = (Lane, u64, usize, usize);
+type PieceKey = (Lane, u64, usize, usize);
 
 /// The pieces queued and not issued yet.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    waiting: BTreeMap<Place, Piece>,
+    waiting: BTreeMap<PieceKey, Piece>,
     /// Of all pieces ever queued: how far back one that covers a sector may begin.
     longest_sectors: u64,
 }
@@ -50,21 +50,21 @@ impl Pieces {
     }
 
     /// Removes what a request of this range is made of, in order of sectors.
-    pub fn take(&mut self, lane: Lane, sector: u64, sectors: u64) -> Vec<Part> {
+    pub fn take(&mut self, lane: Lane, sector: u64, sectors: u64) -> Vec<RequestPart> {
         let end = sector.saturating_add(sectors);
         let mut parts = Vec::new();
         let (mut cursor, mut last_bio) = (sector, None);
         while cursor < end {
             let Some(place) = self.covering(lane, cursor, last_bio) else {
                 let next = self.next_begin(lane, cursor, end);
-                parts.push(Part::Unknown { sector: cursor, sectors: next - cursor });
+                parts.push(RequestPart::Unknown { sector: cursor, sectors: next - cursor });
                 cursor = next;
                 continue;
             };
             let piece = self.cut(place, cursor, end);
             last_bio = Some(piece.bio);
             cursor += piece.sectors;
-            parts.push(Part::Known(piece));
+            parts.push(RequestPart::Known(piece));
         }
         parts
     }
@@ -85,7 +85,7 @@ impl Pieces {
     }
 
     /// The piece to use at a sector: the same bio's next run, or else the oldest that covers it.
-    fn covering(&self, lane: Lane, sector: u64, bio: Option<usize>) -> Option<Place> {
+    fn covering(&self, lane: Lane, sector: u64, bio: Option<usize>) -> Option<PieceKey> {
         let here = (lane, sector, 0, 0)..=(lane, sector, usize::MAX, usize::MAX);
         if let Some((place, _)) = self.waiting.range(here).find(|(_, piece)| Some(piece.bio) == bio)
         {
@@ -104,7 +104,7 @@ impl Pieces {
     }
 
     /// Takes the part from `sector` up to `end` out of a piece; the rest on both sides waits on.
-    fn cut(&mut self, place: Place, sector: u64, end: u64) -> Piece {
+    fn cut(&mut self, place: PieceKey, sector: u64, end: u64) -> Piece {
         let whole = self.waiting.remove(&place).expect("the place was just found");
         let cut_end = end.min(whole.sector + whole.sectors);
         let part = |from: u64, to: u64| Piece {
@@ -130,10 +130,10 @@ mod tests {
         Piece { bio, run, skipped_bytes: 0, sector, sectors }
     }
 
-    fn bios(parts: &[Part]) -> Vec<(Option<usize>, u64, u64)> {
-        let fields = |part: &Part| match *part {
-            Part::Known(piece) => (Some(piece.bio), piece.sector, piece.sectors),
-            Part::Unknown { sector, sectors } => (None, sector, sectors),
+    fn bios(parts: &[RequestPart]) -> Vec<(Option<usize>, u64, u64)> {
+        let fields = |part: &RequestPart| match *part {
+            RequestPart::Known(piece) => (Some(piece.bio), piece.sector, piece.sectors),
+            RequestPart::Unknown { sector, sectors } => (None, sector, sectors),
         };
         parts.iter().map(fields).collect()
     }
@@ -152,7 +152,10 @@ mod tests {
         let mut pieces = Pieces::default();
         pieces.add(WRITES, piece(0, 0, 100, 64));
         let parts = pieces.take(WRITES, 132, 32);
-        assert_eq!(parts, [Part::Known(Piece { skipped_bytes: 32 * 512, ..piece(0, 0, 132, 32) })]);
+        assert_eq!(
+            parts,
+            [RequestPart::Known(Piece { skipped_bytes: 32 * 512, ..piece(0, 0, 132, 32) })]
+        );
         assert_eq!(bios(&pieces.take(WRITES, 100, 32)), [(Some(0), 100, 32)]);
     }
 

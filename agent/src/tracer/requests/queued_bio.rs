@@ -15,7 +15,7 @@ use crate::tracer::records::kernel::{
     OPERATION_DISCARD, OPERATION_FLUSH, OPERATION_MASK, OPERATION_READ, OPERATION_SECURE_ERASE,
     OPERATION_WRITE, OPERATION_WRITE_ZEROES,
 };
-use crate::tracer::records::{Bio, Request, Run};
+use crate::tracer::records::{Bio, RequestRecord, Run};
 
 /// The operation, and the block type, of what carries no bytes.
 pub const FLUSH: &str = "flush";
@@ -32,10 +32,17 @@ pub struct QueuedBio {
 
 impl QueuedBio {
     /// The request that it is to a driver that takes bios.
-    pub fn as_request(&self) -> Request {
+    pub fn as_request(&self) -> RequestRecord {
         let Bio { device, time_ns, address, sector, length_bytes, flags, .. } = self.bio;
-        let place = Request { device, time_ns, sector, length_bytes, flags, ..Request::default() };
-        Request { request: address, bio_count: 1, ..place }
+        let place = RequestRecord {
+            device,
+            time_ns,
+            sector,
+            length_bytes,
+            flags,
+            ..RequestRecord::default()
+        };
+        RequestRecord { request: address, bio_count: 1, ..place }
     }
 
     /// All that it carries.
@@ -81,7 +88,7 @@ fn home_of(class: &Class, piece: &Piece) -> Home {
 }
 
 /// The row, as far as a request's flags and bios give it; number and device are left out.
-pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
+pub fn row(request: &RequestRecord, bios: &[Rc<QueuedBio>]) -> rows::Request {
     let queue_ns = bios.iter().map(|queued| queued.bio.time_ns).min();
     let none = Bio::default();
     let first = bios.first().map_or(&none, |queued| &queued.bio);
@@ -118,7 +125,7 @@ pub fn row(request: &Request, bios: &[Rc<QueuedBio>]) -> rows::Request {
 
 /// Of a request's own list of bios. The kernel's side stops counting at a limit; those that were
 /// tied to the request are as many then, or fewer where bios were split before they were merged.
-fn bio_count(request: &Request, tied: usize) -> i64 {
+fn bio_count(request: &RequestRecord, tied: usize) -> i64 {
     match request.bio_count {
         BIOS_COUNTED => i64::from(BIOS_COUNTED).max(tied as i64),
         counted => i64::from(counted),

@@ -7,8 +7,8 @@ const MAPPED: u32 = 253 << 20;
 const WRITE: u32 = crate::tracer::records::kernel::OPERATION_WRITE;
 
 fn joiner() -> Joiner {
-    let disk = Disk { name: "loop0".to_owned(), takes_bios: false };
-    let mapped = Disk { name: "dm-0".to_owned(), takes_bios: true };
+    let disk = TracedDisk { name: "loop0".to_owned(), takes_bios: false };
+    let mapped = TracedDisk { name: "dm-0".to_owned(), takes_bios: true };
     Joiner::new(BTreeMap::from([(DISK, disk), (MAPPED, mapped)]), 0)
 }
 
@@ -27,9 +27,10 @@ fn queue(joiner: &mut Joiner, device: u32, sector: u64) {
 }
 
 /// The request of that page; `origin` is when it was allocated.
-fn request(address: u64, sector: u64, origin: u64, time_ns: u64) -> Request {
-    let place = Request { request: address, sector, length_bytes: 4096, ..Request::default() };
-    Request { device: DISK, flags: WRITE, origin, time_ns, bio_count: 1, ..place }
+fn request(address: u64, sector: u64, origin: u64, time_ns: u64) -> RequestRecord {
+    let place =
+        RequestRecord { request: address, sector, length_bytes: 4096, ..RequestRecord::default() };
+    RequestRecord { device: DISK, flags: WRITE, origin, time_ns, bio_count: 1, ..place }
 }
 
 fn times(drafts: &[Draft]) -> Vec<Option<i64>> {

@@ -4,61 +4,27 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::causes::Causes;
-use super::classify::layout::Layout;
-use super::classify::{Class, Owner, classify};
-use super::files::Files;
-use super::files::file_kind::FileKinds;
-use super::records::counted::Counted;
-use super::records::decode::{DecodeError, decode};
-use super::records::kernel::BLOCK_DEVICE_MAGIC;
-use super::records::{Bio, Record, Run};
-use super::requests::gaps::Gaps;
-use super::requests::{Disk, Joiner};
-use super::surroundings::Surroundings;
+use super::cover::fill_gaps;
+use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
-use crate::tables::rows;
+use crate::tracer::causes::Causes;
+use crate::tracer::classify::layout::Layout;
+use crate::tracer::classify::{Class, RunOwner, classify};
+use crate::tracer::files::Files;
+use crate::tracer::files::file_kind::FileKinds;
+use crate::tracer::records::counted::CountedRuns;
+use crate::tracer::records::kernel::BLOCK_DEVICE_MAGIC;
+use crate::tracer::records::{Bio, Record, Run};
+use crate::tracer::requests::gaps::Gaps;
+use crate::tracer::requests::{Joiner, TracedDisk};
+use crate::tracer::surroundings::Surroundings;
 
 /// Bios whose runs may wait for them; a run's bio comes right after it unless it was lost.
 const PENDING_BIOS: usize = 1024;
 
 /// A deadline that everything is before.
 pub const NEVER_NS: u64 = i64::MAX as u64;
-
-/// Tables of one tracing, and what is missing from them.
-#[derive(Debug, Default)]
-pub struct Capture {
-    /// In order of issue.
-    pub requests: Vec<rows::Request>,
-    pub page_runs: Vec<rows::PageRun>,
-    pub files: Vec<rows::File>,
-    /// Records that did not fit in the ring, and runs whose bio's record did not.
-    pub lost_events: u64,
-    pub gaps: Gaps,
-}
-
-/// Rows that are finished.
-#[derive(Debug, Default)]
-pub struct Finished {
-    pub requests: Vec<rows::Request>,
-    pub page_runs: Vec<rows::PageRun>,
-}
-
-/// The records of a sequence of (length u32, record) as the tracer collects them.
-pub fn decode_all(mut rest: &[u8]) -> impl Iterator<Item = Result<Record, DecodeError>> {
-    std::iter::from_fn(move || {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let Some((record, after)) = after.split_at_checked(length) else {
-            rest = &[];
-            let short = DecodeError::Short { kind: 0, actual: after.len(), expected: length };
-            return Some(Err(short));
-        };
-        rest = after;
-        Some(decode(record))
-    })
-}
 
 /// What a tracing under way has found so far.
 pub struct Assembler {
@@ -79,7 +45,7 @@ impl Assembler {
     /// Begins with disks by number. `surroundings` are asked for the layout of each device once,
     /// and again when a filesystem appears; so for the mounts. `settled_ns`: see Joiner::new.
     pub fn new(
-        disks: &BTreeMap<u32, Disk>,
+        disks: &BTreeMap<u32, TracedDisk>,
         surroundings: Surroundings,
         kinds: Rc<FileKinds>,
         settled_ns: u64,
@@ -159,7 +125,7 @@ impl Assembler {
             (run, class)
         };
         let runs: Vec<(Run, Class)> = runs.into_iter().map(classify).collect();
-        for (run, _) in runs.iter().filter(|(_, class)| class.owner == Owner::Inode) {
+        for (run, _) in runs.iter().filter(|(_, class)| class.owner == RunOwner::Inode) {
             self.files.see_run(run, bio.time_ns);
         }
         for (run, class) in &runs {
@@ -170,7 +136,7 @@ impl Assembler {
     }
 
     /// The sums of all bios, those among them that were counted without records.
-    pub fn totals(&mut self, counted: &[Counted], symbols: &Symbols) -> Totals {
+    pub fn totals(&mut self, counted: &[CountedRuns], symbols: &Symbols) -> Totals {
         for each in counted {
             let device = each.bio.partition_device;
             let layout = self
@@ -214,10 +180,10 @@ impl Assembler {
     }
 
     /// The rows that are finished; what began before `deadline_ns` is not waited for.
-    pub fn take(&mut self, deadline_ns: u64) -> Finished {
+    pub fn take(&mut self, deadline_ns: u64) -> FinishedRows {
         let drafts = self.joiner.take(deadline_ns);
         // As many runs as requests, or hardly more: rows are large, and growing copies them.
-        let mut finished = Finished {
+        let mut finished = FinishedRows {
             requests: Vec::with_capacity(drafts.len()),
             page_runs: Vec::with_capacity(drafts.len()),
         };
@@ -252,7 +218,7 @@ impl Assembler {
 
     /// Everything that is left, as whole tables.
     pub fn finish(mut self, lost_events: u64) -> Capture {
-        let Finished { requests, page_runs } = self.take(NEVER_NS);
+        let FinishedRows { requests, page_runs } = self.take(NEVER_NS);
         let left: usize = self.pending.values().map(Vec::len).sum();
         let lost_events = lost_events + self.orphans + left as u64;
         let files = self.files.rows();
@@ -260,36 +226,6 @@ impl Assembler {
     }
 }
 
-/// Runs in order that cover the whole bio; where one was lost, a run without facts stands in,
-/// which no rule knows.
-fn fill_gaps(mut runs: Vec<Run>, serial: u64, length_bytes: u32) -> Vec<Run> {
-    if let [run] = runs.as_slice()
-        && (run.offset_bytes, run.length_bytes) == (0, length_bytes)
-    {
-        return runs;
-    }
-    runs.sort_by_key(|run| run.offset_bytes);
-    let mut filled = Vec::with_capacity(runs.len());
-    let mut covered = 0;
-    let gap = |from: u32, to: u32| Run {
-        serial,
-        offset_bytes: from,
-        length_bytes: to - from,
-        ..Run::default()
-    };
-    for run in runs {
-        if run.offset_bytes > covered {
-            filled.push(gap(covered, run.offset_bytes));
-        }
-        covered = run.offset_bytes.saturating_add(run.length_bytes);
-        filled.push(run);
-    }
-    if covered < length_bytes {
-        filled.push(gap(covered, length_bytes));
-    }
-    filled
-}
-
 #[cfg(test)]
-#[path = "capture_test.rs"]
+#[path = "assembler_test.rs"]
 mod tests;

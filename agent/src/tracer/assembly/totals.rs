@@ -6,28 +6,28 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::classify::{BlockType, Class, Owner};
-use super::files::{Files, file_kind, run_key};
-use super::records::Bio;
-use super::records::counted::{ANY_FILE, Counted};
-use super::records::kernel::OPERATION_MASK;
-use super::requests::operation_name;
+use crate::tracer::classify::{BlockType, Class, RunOwner};
+use crate::tracer::files::{Files, file_kind, run_key};
+use crate::tracer::records::Bio;
+use crate::tracer::records::counted::{ANY_FILE, CountedRuns};
+use crate::tracer::records::kernel::OPERATION_MASK;
+use crate::tracer::requests::operation_name;
 
 /// The file of those that were too many to keep apart.
 const FURTHER: &str = "(further files)";
 
 /// By the disk's number, the operation, and the block type.
-type Key = (u32, &'static str, BlockType);
+type SumKey = (u32, &'static str, BlockType);
 
 /// The sums so far.
 #[derive(Debug, Default)]
 pub struct Sums {
-    sums: BTreeMap<Key, Sum>,
-    lines: BTreeMap<(Key, &'static str, String), (u64, u64)>,
+    sums: BTreeMap<SumKey, ByteSum>,
+    lines: BTreeMap<(SumKey, &'static str, String), (u64, u64)>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Sum {
+struct ByteSum {
     bytes: u64,
     bytes_without_rows: u64,
 }
@@ -74,14 +74,14 @@ impl Sums {
     }
 
     /// What was counted without records, as the rules say.
-    pub fn add_counted(&mut self, counted: &Counted, class: &Class, files: &Files) {
+    pub fn add_counted(&mut self, counted: &CountedRuns, class: &Class, files: &Files) {
         let key = key(&counted.bio, class);
         let sum = self.sums.entry(key).or_default();
         sum.bytes += counted.bytes;
         sum.bytes_without_rows += counted.bytes;
         let (kind, path) = match class.owner {
-            Owner::Inode if counted.run.inode == ANY_FILE => (file_kind::OTHER, FURTHER),
-            Owner::Inode => files.kind_and_path(run_key(&counted.run)),
+            RunOwner::Inode if counted.run.inode == ANY_FILE => (file_kind::OTHER, FURTHER),
+            RunOwner::Inode => files.kind_and_path(run_key(&counted.run)),
             _ => (file_kind::NONE, ""),
         };
         let line = self.lines.entry((key, kind, path.to_owned())).or_default();
@@ -90,7 +90,7 @@ impl Sums {
 
     /// The sums as they are reported; `name` gives a disk's name.
     pub fn totals(&self, name: impl Fn(u32) -> String) -> Totals {
-        let total = |(&(device, operation, block_type), sum): (&Key, &Sum)| Total {
+        let total = |(&(device, operation, block_type), sum): (&SumKey, &ByteSum)| Total {
             device: name(device),
             operation,
             block_type: block_type.as_str(),
@@ -115,6 +115,6 @@ impl Sums {
     }
 }
 
-fn key(bio: &Bio, class: &Class) -> Key {
+fn key(bio: &Bio, class: &Class) -> SumKey {
     (bio.device, operation_name(bio.flags & OPERATION_MASK), class.block_type)
 }

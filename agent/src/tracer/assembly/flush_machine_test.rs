@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bpf::Symbols;
-use crate::tracer::capture::{Assembler, Capture};
-use crate::tracer::requests::Disk;
+use crate::tracer::assembly::{Assembler, Capture};
+use crate::tracer::requests::TracedDisk;
 use crate::tracer::surroundings::Surroundings;
 
 /// Runs the world to its end: first as chance has it, then as it comes.
@@ -27,7 +27,7 @@ fn run(kind: Kind, to_come: Vec<Write>, choices: &[u8]) -> World {
 }
 
 fn capture(world: &World) -> Capture {
-    let disk = Disk { name: "nvme0n1".to_owned(), takes_bios: false };
+    let disk = TracedDisk { name: "nvme0n1".to_owned(), takes_bios: false };
     let disks = BTreeMap::from([(DISK, disk)]);
     let mut assembler = Assembler::new(&disks, Surroundings::nothing(), Rc::default(), 0);
     let symbols = Symbols::default();

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::tracer::records::kernel::{FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_WRITE};
-use crate::tracer::records::{Bio, Record, Request, Run};
+use crate::tracer::records::{Bio, Record, RequestRecord, Run};
 
 const DISK: u32 = 259 << 20;
 const QUEUES: usize = 2;
@@ -187,9 +187,9 @@ impl World {
         &mut self.machines[self.writes[write].queue]
     }
 
-    fn tell(&mut self, kind: fn(Request) -> Record, request: Request) {
+    fn tell(&mut self, kind: fn(RequestRecord) -> Record, request: RequestRecord) {
         let time_ns = self.records.len() as u64;
-        self.records.push(kind(Request { device: DISK, time_ns, ..request }));
+        self.records.push(kind(RequestRecord { device: DISK, time_ns, ..request }));
     }
 
     /// submit_bio_noacct().
@@ -259,7 +259,7 @@ impl World {
         self.machines[queue].flush = Flush::Issued;
         let running = self.machines[queue].running.clone();
         let bio = self.writes[running[0]].address;
-        self.tell(Record::Issue, Request { origin: bio, ..flush_request(queue) });
+        self.tell(Record::Issue, RequestRecord { origin: bio, ..flush_request(queue) });
         self.served.push(running);
     }
 
@@ -299,23 +299,23 @@ impl World {
         }
     }
 
-    fn request(&self, number: usize, length_bytes: u32) -> Request {
+    fn request(&self, number: usize, length_bytes: u32) -> RequestRecord {
         let write = &self.writes[number];
         let kept = if self.kind.has_fua { FLAG_FUA } else { 0 };
-        Request {
+        RequestRecord {
             request: write.address,
             sector: sector_of(write, number),
             length_bytes,
             flags: OPERATION_WRITE | write.flags & kept,
             bio_count: 1,
-            ..Request::default()
+            ..RequestRecord::default()
         }
     }
 }
 
-fn flush_request(queue: usize) -> Request {
+fn flush_request(queue: usize) -> RequestRecord {
     let (request, flags) = (0x10 + queue as u64, OPERATION_FLUSH | FLAG_PREFLUSH);
-    Request { request, sector: u64::MAX, flags, ..Request::default() }
+    RequestRecord { request, sector: u64::MAX, flags, ..RequestRecord::default() }
 }
 
 fn sector_of(write: &Write, number: usize) -> u64 {

@@ -1,0 +1,357 @@
+//! Traces disks. Controls the BPF programs and turns their records into tables. It has no thread of
+//! its own: before the ring is full, the caller must call `drain` (whole tables at the end) or
+//! `digest` and `take` (rows as they come, indefinitely).
+//!
+//! Load early: on an emulated processor the verifier and the search through BTF take seconds. The
+//! programs are attached at once and send nothing until `start`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::error::TracerError;
+use super::modules::loaded_modules;
+use super::unseen;
+use crate::bpf::Symbols;
+use crate::device::layers::Layer;
+use crate::device::sysfs;
+use crate::tables::rows;
+use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
+use crate::tracer::files::Files;
+use crate::tracer::files::file_kind::FileKinds;
+use crate::tracer::program::{Attribution, functions};
+use crate::tracer::records::counted::CountedRuns;
+use crate::tracer::records::decode::decode_all;
+use crate::tracer::requests::TracedDisk;
+use crate::tracer::requests::gaps::Gaps;
+use crate::tracer::surroundings::{MountWatch, Surroundings};
+
+/// Requests issued this soon after the begin may be of bios queued before it.
+const SETTLED_NS: u64 = 2_000_000_000;
+
+/// What is not issued or complete after this time has got lost.
+const LATE_NS: u64 = 60_000_000_000;
+
+/// A request that takes so long is asked about, as often as that.
+const OVERDUE_NS: u64 = 1_000_000_000;
+
+/// What is still queued when a tracing ends, or not yet complete, is waited for this long.
+const REST: Duration = Duration::from_secs(2);
+
+/// What is not complete after this part of `REST` is asked about too.
+const ASKED: Duration = Duration::from_millis(50);
+
+/// Pieces of records, a MiB each, that `digest` ties up at a time: some 20,000 requests.
+const PIECES: usize = 8;
+
+/// Files that are kept in memory: some 60 MB.
+const FILES_KEPT: usize = 131_072;
+
+/// The programs in the kernel, and what is needed to make tables of what they send.
+pub struct Tracer {
+    program: Attribution,
+    ring_bytes: usize,
+    symbols: Symbols,
+    /// /proc/modules when the symbols were read.
+    modules: String,
+    kinds: Rc<FileKinds>,
+    /// Of the tracing under way.
+    assembler: Option<Assembler>,
+    mounts: Option<MountWatch>,
+    given_up: bool,
+    /// Records lost up to the last `finish`.
+    lost_before: u64,
+    /// Program runs skipped by the kernel up to the last `start`, and up to the end of the tracing.
+    skipped_before: u64,
+    skipped_end: Option<u64>,
+    /// When requests that take long were asked about.
+    asked_ns: u64,
+    totals_alone: bool,
+    /// Bios counted, and runs that were not, up to the last `start`.
+    counted_before: u64,
+    untold_before: u64,
+}
+
+impl Tracer {
+    /// Loads and attaches the programs. `ring_bytes` is a power of two. The modules of the
+    /// filesystems to be traced must be in: the layout of their structures is looked up now.
+    ///
+    /// # Errors
+    /// If the kernel refuses the programs, or hides its addresses.
+    pub fn load(ring_bytes: u32) -> Result<Self, TracerError> {
+        let (modules, symbols) = (loaded_modules(), functions::read()?);
+        let program = Attribution::load(ring_bytes, &symbols)?;
+        Ok(Tracer {
+            program,
+            ring_bytes: ring_bytes as usize,
+            symbols,
+            modules,
+            kinds: Rc::default(),
+            assembler: None,
+            mounts: None,
+            given_up: false,
+            lost_before: 0,
+            skipped_before: 0,
+            skipped_end: None,
+            asked_ns: 0,
+            totals_alone: false,
+            counted_before: 0,
+            untold_before: 0,
+        })
+    }
+
+    /// Begins to trace disks at rest: the numbers of whole disks, not of partitions.
+    ///
+    /// # Errors
+    /// If there is no such disk, or a module came since, and the kernel's addresses cannot be
+    /// read again.
+    pub fn start(&mut self, disks: &[u32]) -> Result<(), TracerError> {
+        self.start_at(disks, 0)
+    }
+
+    /// Tells the kinds of files by this table, from the next `start` on.
+    pub fn set_file_kinds(&mut self, kinds: FileKinds) {
+        self.kinds = Rc::new(kinds);
+    }
+
+    /// Begins to trace disks that others use. The ring is emptied by a thread of its own, unless
+    /// more than `backlog_bytes` wait for `digest`. With `totals_alone`, there will be no rows.
+    ///
+    /// # Errors
+    /// As `start`, and if there can be no thread.
+    pub fn start_live(
+        &mut self,
+        disks: &[u32],
+        backlog_bytes: usize,
+        totals_alone: bool,
+    ) -> Result<(), TracerError> {
+        self.program.collect_by_itself(backlog_bytes)?;
+        self.totals_alone = totals_alone;
+        self.start_at(disks, now_ns() + SETTLED_NS)
+    }
+
+    fn start_at(&mut self, disks: &[u32], settled_ns: u64) -> Result<(), TracerError> {
+        let known = |disk: &u32| Ok((*disk, known_disk(*disk)?));
+        let known: BTreeMap<u32, TracedDisk> =
+            disks.iter().map(known).collect::<Result<_, TracerError>>()?;
+        self.notice_modules()?;
+        let kinds = self.kinds.clone();
+        self.mounts = MountWatch::new();
+        self.assembler = Some(Assembler::new(&known, Surroundings::here(), kinds, settled_ns));
+        self.skipped_before = self.program.skipped_runs()?;
+        self.skipped_end = None;
+        self.counted_before = self.program.counted_bios();
+        self.untold_before = self.program.untold_runs();
+        self.program.switch_on(disks, self.totals_alone)?;
+        Ok(())
+    }
+
+    /// Looks the kernel's functions up again if a module came or went.
+    ///
+    /// # Errors
+    /// If the kernel's addresses cannot be read again.
+    pub fn notice_modules(&mut self) -> Result<(), TracerError> {
+        let modules = loaded_modules();
+        if modules != self.modules {
+            self.modules = modules;
+            self.symbols = functions::read()?;
+            self.program.set_addresses(&self.symbols);
+        }
+        Ok(())
+    }
+
+    /// More than half of the ring is full: `drain` before the next piece of work.
+    pub fn is_half_full(&self) -> bool {
+        self.program.waiting_bytes() > self.ring_bytes / 2
+    }
+
+    /// Bytes of records that were not processed yet.
+    pub fn backlog_bytes(&self) -> usize {
+        self.program.waiting_bytes() + self.program.collected_bytes()
+    }
+
+    /// Moves the records out of the ring.
+    pub fn drain(&mut self) {
+        self.program.collect();
+    }
+
+    /// Moves the records out of the ring, and ties some of them up; gives how many requests wait
+    /// to be taken.
+    ///
+    /// # Errors
+    /// If a record is damaged.
+    pub fn digest(&mut self) -> Result<usize, TracerError> {
+        // What is left is what the thread that empties the ring has a limit for.
+        if self.program.collected_bytes() == 0 {
+            self.drain();
+        }
+        self.feed(PIECES)?;
+        let now_ns = now_ns();
+        if now_ns - self.asked_ns >= OVERDUE_NS && self.backlog_bytes() == 0 {
+            self.asked_ns = now_ns;
+            self.ask(now_ns - OVERDUE_NS)?;
+        }
+        Ok(self.assembler.as_ref().map_or(0, Assembler::kept))
+    }
+
+    /// Ties up so many pieces of what was moved out of the ring.
+    fn feed(&mut self, pieces: usize) -> Result<(), TracerError> {
+        for _ in 0..pieces {
+            let Some(bytes) = self.program.take() else { break };
+            let Some(assembler) = &mut self.assembler else { continue };
+            if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
+                assembler.read_mounts();
+            }
+            for record in decode_all(&bytes) {
+                assembler.feed(record?, &self.symbols);
+            }
+        }
+        Ok(())
+    }
+
+    fn feed_all(&mut self) -> Result<(), TracerError> {
+        self.drain();
+        self.feed(usize::MAX)
+    }
+
+    /// The rows that are finished, and those of files that are forgotten now.
+    pub fn take(&mut self) -> (FinishedRows, Vec<rows::File>) {
+        let Some(assembler) = &mut self.assembler else { return Default::default() };
+        let late_ns = now_ns().saturating_sub(LATE_NS);
+        let finished = assembler.take(if self.given_up { NEVER_NS } else { late_ns });
+        let crowded = assembler.files().kept() > FILES_KEPT;
+        let gone = if crowded { assembler.files().let_go() } else { Vec::new() };
+        (finished, gone)
+    }
+
+    /// More files are kept than should be: it is time to `take`.
+    pub fn is_crowded(&mut self) -> bool {
+        self.files().is_some_and(|files| files.kept() > FILES_KEPT)
+    }
+
+    /// Asks the kernel about requests that were issued before a time and not seen to complete.
+    fn ask(&mut self, before_ns: u64) -> Result<(), TracerError> {
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        let free = unseen::free(assembler, &self.program, before_ns);
+        if !free.is_empty() {
+            // One that completed just now was seen to, and its record came before it was free.
+            self.feed_all()?;
+        }
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        free.into_iter().for_each(|it| assembler.joiner().end_unseen(it));
+        Ok(())
+    }
+
+    /// Takes no new bio from now on; what is in the ring is to be digested.
+    pub fn end(&mut self) {
+        self.program.switch_to_ending();
+    }
+
+    /// Takes no new bio, and waits for those under way to be complete.
+    ///
+    /// # Errors
+    /// As `digest`.
+    pub fn rest(&mut self) -> Result<(), TracerError> {
+        self.end();
+        self.feed_all()?;
+        let Some(assembler) = &mut self.assembler else { return Ok(()) };
+        assembler.end();
+        let begin = Instant::now();
+        while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
+            std::thread::sleep(Duration::from_millis(5));
+            self.feed_all()?;
+            if begin.elapsed() > ASKED {
+                self.ask(now_ns())?;
+            }
+        }
+        self.assembler.iter_mut().for_each(unseen::believe_disks);
+        self.end_skipping()
+    }
+
+    /// What is still under way will not be waited for: the next `take` takes everything.
+    pub fn give_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// The files of the tables that are in memory.
+    pub fn files(&mut self) -> Option<&mut Files> {
+        self.assembler.as_mut().map(Assembler::files)
+    }
+
+    /// Events lost, and other gaps, of the tracing under way so far.
+    ///
+    /// # Errors
+    /// If the kernel does not report which programs it skipped.
+    pub fn missing(&self) -> Result<(u64, Gaps), TracerError> {
+        let skipped_runs = self.skipped_runs()?;
+        let lost = self.program.lost_records().saturating_sub(self.lost_before) + skipped_runs;
+        let Some(assembler) = &self.assembler else {
+            return Ok((lost, Gaps { skipped_runs, ..Gaps::default() }));
+        };
+        Ok((lost + assembler.orphans(), Gaps { skipped_runs, ..assembler.gaps() }))
+    }
+
+    /// The sums of all bios, at the end of the tracing.
+    ///
+    /// # Errors
+    /// If the kernel does not hand them out.
+    pub fn totals(&mut self) -> Result<Totals, TracerError> {
+        let sums = self.program.sums()?;
+        let counted = sums.iter().map(|sum| CountedRuns::decode(&sum.key, sum.runs, sum.bytes));
+        let counted: Vec<CountedRuns> = counted.collect();
+        let untold = self.program.untold_runs() - self.untold_before + self.skipped_runs()?;
+        let Some(assembler) = &mut self.assembler else { return Ok(Totals::default()) };
+        let totals = assembler.totals(&counted, &self.symbols);
+        let bios_without_rows = self.program.counted_bios() - self.counted_before;
+        Ok(Totals { exact: untold == 0, bios_without_rows, ..totals })
+    }
+
+    fn skipped_runs(&self) -> Result<u64, TracerError> {
+        let now = self.skipped_end.map_or_else(|| self.program.skipped_runs(), Ok)?;
+        Ok(now.saturating_sub(self.skipped_before))
+    }
+
+    /// What the programs miss from now on, switched off, is no loss.
+    fn end_skipping(&mut self) -> Result<(), TracerError> {
+        if self.skipped_end.is_none() {
+            self.skipped_end = Some(self.program.skipped_runs()?);
+        }
+        Ok(())
+    }
+
+    /// Ends the tracing; what was recorded stays to be read.
+    pub fn stop(&mut self) {
+        self.program.switch_off();
+    }
+
+    /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.
+    ///
+    /// # Errors
+    /// If a record is damaged.
+    pub fn finish(&mut self) -> Result<Capture, TracerError> {
+        self.stop();
+        self.end_skipping()?;
+        self.feed_all()?;
+        let lost = self.program.lost_records();
+        let skipped_runs = self.skipped_runs()?;
+        let lost_events = lost - std::mem::replace(&mut self.lost_before, lost) + skipped_runs;
+        let assembler = self.assembler.take();
+        let mut capture = assembler.map(|it| it.finish(lost_events)).unwrap_or_default();
+        capture.gaps.skipped_runs = skipped_runs;
+        Ok(capture)
+    }
+}
+
+/// The clock of the records.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec * 1_000_000_000 + now.tv_nsec) as u64
+}
+
+/// The disk's name, and whether its driver takes bios.
+fn known_disk(disk: u32) -> Result<TracedDisk, TracerError> {
+    let folder = sysfs::folder(disk);
+    let name = sysfs::name(disk)
+        .map_err(|source| TracerError::Disk { path: folder.display().to_string(), source })?;
+    Ok(TracedDisk { name, takes_bios: Layer::new(&folder).takes_bios() })
+}

@@ -1,0 +1,166 @@
+//! A live trace from begin to end: loads the tracer, switches it on, makes rows of what comes until
+//! the end does, and writes them with what is missing from them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::counted::Counted;
+use super::facts;
+use super::lives::Lives;
+use super::outcome::Outcome;
+use super::output::Output;
+use super::pace::Pace;
+use super::room::Room;
+use super::summary::Summary;
+use super::until::{End, Until};
+use crate::device::disks::Disks;
+use crate::messages::say;
+use crate::parent;
+use crate::tracer::assembly::Totals;
+use crate::tracer::control::Tracer;
+use crate::tracer::files::file_kind::FileKinds;
+
+/// What is to be traced, until when, and what becomes of it.
+pub struct LiveTrace {
+    pub disks: Disks,
+    /// Kinds of files beside those that are built in.
+    pub kinds: Option<FileKinds>,
+    /// The trace ends with this command, which is run; empty for none.
+    pub command: Vec<String>,
+    /// Or with this process.
+    pub pid: Option<i32>,
+    /// Or after this time.
+    pub duration: Option<Duration>,
+    /// Or with the process that started us.
+    pub parent: Option<i32>,
+    /// Size of the ring, where the default shall not hold.
+    pub ring_mib: Option<u32>,
+    /// Only sums, no rows.
+    pub totals_alone: bool,
+    /// A new folder for the tables.
+    pub folder: Option<PathBuf>,
+}
+
+impl LiveTrace {
+    /// Traces.
+    ///
+    /// # Errors
+    /// If the disks cannot be traced, the command cannot be run, or the tables not be written.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let numbers: Vec<u32> = self.disks.numbers.iter().copied().collect();
+        let lives = Lives::of(&numbers);
+        let room = Room::here(self.ring_mib);
+        let mut tracer = Tracer::load(room.ring)?;
+        self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
+        let mut until = Until::new(self.pid, self.duration)?;
+        self.parent.map(parent::end_with).transpose()?;
+        let output = self.folder.as_ref().map(|folder| open(folder, &self.command, &self.disks));
+        let output = output.transpose()?;
+        let summary = Summary::default();
+        let mut session = Session { tracer, output, summary, pace: Pace::new(room.backlog) };
+        let counted = Counted::now(&numbers);
+        let begun = session.tracer.start_live(&numbers, room.backlog, self.totals_alone);
+        if let Err(error) = begun.map_err(Into::into).and_then(|()| until.run(&self.command)) {
+            session.output.into_iter().for_each(Output::abandon);
+            return Err(error);
+        }
+        let end = session.watch(&mut until)?;
+        session.catch_up()?;
+        session.tracer.rest()?;
+        let counters = Counted::now(&numbers).since(&counted);
+        session.output.iter().try_for_each(|output| output.counters(&counters))?;
+        session.finish(end, &lives, self.folder)
+    }
+}
+
+/// A trace under way.
+struct Session {
+    tracer: Tracer,
+    output: Option<Output>,
+    summary: Summary,
+    pace: Pace,
+}
+
+impl Session {
+    /// Makes rows of what comes until the end does.
+    fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
+        loop {
+            if let Some(end) = until.wait(self.pace.pause())? {
+                return Ok(end);
+            }
+            let backlog = self.tracer.backlog_bytes();
+            self.pace.hurry(backlog);
+            let kept = self.tracer.digest()?;
+            self.pace.looked(backlog, self.tracer.backlog_bytes());
+            let crowded = self.tracer.is_crowded();
+            if Pace::is_enough(kept) || crowded || self.pace.is_round_due() {
+                self.tracer.notice_modules()?;
+                self.write()?;
+                self.pace.begin_round();
+            }
+        }
+    }
+
+    /// Makes rows of what waits, before the last of it is waited for.
+    fn catch_up(&mut self) -> anyhow::Result<()> {
+        self.tracer.end();
+        while Pace::is_much(self.tracer.backlog_bytes()) {
+            if Pace::is_enough(self.tracer.digest()?) {
+                self.write()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the rows that are finished, and writes them.
+    fn write(&mut self) -> anyhow::Result<()> {
+        let (mut rows, gone) = self.tracer.take();
+        let Some(files) = self.tracer.files() else { return Ok(()) };
+        self.summary.add(&rows, files, own_pid());
+        let Some(output) = &mut self.output else { return Ok(()) };
+        output.add(&mut rows, &gone, &files.take_changed())
+    }
+
+    /// Writes what is left, and says why the tables are incomplete; not at all if nothing is.
+    fn finish(
+        mut self,
+        end: End,
+        lives: &Lives,
+        folder: Option<PathBuf>,
+    ) -> anyhow::Result<Outcome> {
+        self.write()?;
+        self.tracer.give_up();
+        self.write()?;
+        let (lost_events, gaps) = self.tracer.missing()?;
+        let mut reasons = gaps.reasons(lost_events);
+        reasons.extend(lives.changes());
+        let totals: Totals = self.tracer.totals()?;
+        if let Some(output) = &mut self.output {
+            let Summary { own_requests, own_bytes, .. } = self.summary;
+            output.note("own_requests", own_requests);
+            output.note("own_bytes", own_bytes);
+            output.note("totals", &totals);
+            output.end(lost_events, &gaps, &reasons)?;
+        }
+        self.tracer.stop();
+        Ok(Outcome { end, summary: self.summary, totals, lost_events, gaps, reasons, folder })
+    }
+}
+
+fn own_pid() -> i64 {
+    i64::from(std::process::id())
+}
+
+/// The folder for the tables.
+fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<Output> {
+    let output = Output::create(folder, facts::manifest(command, disks, own_pid()))?;
+    let own = Disks::of_directory(folder);
+    if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
+        say(format_args!(
+            "joj-agent: {}: on a traced disk; what the tracer writes there is traced too, and \
+             counted apart",
+            folder.display()
+        ));
+    }
+    Ok(output)
+}
