@@ -2,7 +2,7 @@
 /*
  * The bio that is being looked at, and the sums of those that get no record: because the ring has
  * no room, or nobody wants records. Reads a struct walk; adds up in two maps what user space reads
- * at the end (agent/src/tracer/totals.rs).
+ * at the end (agent/src/tracer/assembly/totals.rs).
  */
 #ifndef JOJ_TOTALS_BPF_H
 #define JOJ_TOTALS_BPF_H

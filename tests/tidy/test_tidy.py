@@ -113,7 +113,16 @@ def test_analyses_read_only_tables() -> None:
 
 # The rooms of the tracer's side in the agent, likewise.
 TRACER_ROOMS = (
-    *("program", "records", "files", "classify", "causes", "requests", "control", "live_trace"),
+    "program",
+    "records",
+    "files",
+    "classify",
+    "surroundings",
+    "causes",
+    "requests",
+    "assembly",
+    "control",
+    "live_trace",
 )
 
 

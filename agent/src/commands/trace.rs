@@ -1,5 +1,6 @@
 //! `joj-agent trace -- COMMAND`: traces the disks behind a device or a directory while a command or
-//! a process runs, or for a time. Reads its arguments; prints a summary of the I/O and whom it served.
+//! a process runs, or for a time. Reads its arguments; prints a summary of the I/O and whom it
+//! served.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

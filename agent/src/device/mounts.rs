@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn optional_fields_and_escaped_signs_are_understood() {
         let table = "\
-            36 22 0:31 /sub /mnt/a\\040b rw,noatime master:1 shared:2 - btrfs /dev/sdb1 rw,subvol=/s\n\
+            36 22 0:31 /sub /mnt/a\\040b rw,noatime shared:2 - btrfs /dev/sdb1 rw,subvol=/s\n\
             a line of another kind\n\
             40 22 254:1 / / rw - ext4 /dev/vda1\n";
         let [sub, root] = parse(table).try_into().unwrap();

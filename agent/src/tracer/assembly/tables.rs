@@ -1,5 +1,5 @@
-//! What comes out of a tracing: rows as they are finished, or whole tables with what is missing from
-//! them.
+//! What comes out of a tracing: rows as they are finished, or whole tables with what is missing
+//! from them.
 
 use crate::tables::rows;
 use crate::tracer::requests::gaps::Gaps;

@@ -1,6 +1,5 @@
 //! Resolves a path to a filesystem and the path from that filesystem's root, by the mount table.
-//! Where the text of a path is not enough, follows its symbolic links as they
-//! are at that moment.
+//! Where the text of a path is not enough, follows its symbolic links as they are at that moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Where a path leads, without waiting: follows its symbolic links by what the kernel has in memory,
-//! or on one filesystem alone.
+//! Where a path leads, without waiting: follows its symbolic links by what the kernel has in
+//! memory, or on one filesystem alone.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
