@@ -138,6 +138,15 @@ def _fields(workload: str) -> Rows:
 
 
 def _figures() -> Rows:
-    from jojlab.analysis.figures.case_figures import FIGURES
+    from jojlab.analysis.figures.figure import FIGURES
 
-    return [{"name": name, "meaning": meaning} for name, meaning in FIGURES.items()]
+    return [
+        {
+            "name": figure.name,
+            "unit": figure.unit,
+            "better": figure.better,
+            "counted from": figure.source,
+            "meaning": figure.meaning,
+        }
+        for figure in FIGURES.values()
+    ]

@@ -62,10 +62,11 @@ def query(
 
 def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:
     """Return the figures of every capture, in the order of the run."""
-    from jojlab.analysis.figures.case_figures import FIGURES, capture_figures
-    from jojlab.trace.run_tables import open_tables
+    from jojlab.analysis.figures.case_figures import capture_figures
+    from jojlab.analysis.figures.figure import FIGURES
+    from jojlab.trace.dataset import Dataset
 
-    found = capture_figures(open_tables(run))
+    found = capture_figures(Dataset.of(run))
     order = [(entry.case_id, capture.seed) for entry in run.cases for capture in entry.captures]
     return {key: {name: found[key].get(name) for name in FIGURES} for key in order if key in found}
 

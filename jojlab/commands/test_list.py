@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.commands.list_ import list_
 from jojlab.device.profile import LIMITS
 from jojlab.experiment.fields import BY_NAME

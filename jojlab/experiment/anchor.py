@@ -16,7 +16,7 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.image.ready import ready_image
-from jojlab.trace.run_tables import open_tables
+from jojlab.trace.dataset import Dataset
 
 # Several, as the tick of the timer moves a short measurement.
 SEEDS = (1, 2, 3)
@@ -50,6 +50,6 @@ def anchor_throughput(profile: Profile) -> Callable[[int], float]:
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")
-            return float(case_figures(open_tables(run))[entry.case_id].median["throughput_tps"])
+            return float(case_figures(Dataset.of(run))[entry.case_id].median["throughput_tps"])
 
     return throughput_tps

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import field_named
 from jojlab.foundation.document import checked
@@ -58,9 +59,6 @@ def _selects(selector: Mapping[str, Any], case: Case) -> bool:
 
 def check_figure(figure: str, place: str) -> None:
     """Raise UseError for a figure that no analysis makes."""
-    # Here, as the figures come with the analyses, which take longer to load than a file to read.
-    from jojlab.analysis.figures.case_figures import FIGURES
-
     if figure not in FIGURES:
         raise UseError(
             f"{place}: no figure {figure!r}{nearest(figure, FIGURES)}",

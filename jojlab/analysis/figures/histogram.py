@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jojlab.analysis.figures.latency import durations
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset
 
 # From 100 ns to 1000 s: what is shorter or longer is in the outer bins. Six bins in every decade
 # fill a terminal's lines; a picture has room for thirty-two, each 7.5 % wide.
@@ -25,24 +25,21 @@ class Bin:
     count: int
 
 
-def histograms(
-    tables: RunTables, edges_ns: tuple[int, ...] = COARSE_NS
-) -> dict[str, tuple[Bin, ...]]:
+def histograms(data: Dataset, edges_ns: tuple[int, ...] = COARSE_NS) -> dict[str, tuple[Bin, ...]]:
     """Return the latencies of the measured transactions by case_id, from BEGIN to COMMIT's return.
 
     `edges_ns` are those of the bins, ascending. The bins follow on each other, from
     the first to the last that is not empty.
     """
-    rows = durations(tables)
-    place = rows.latency_ns.clip(edges_ns[0], edges_ns[-1] - 1).bucket(list(edges_ns))
-    rows = rows.mutate(place=place.cast("int64")).group_by("case_id", "place")
+    bins = {"begins_ns": list(edges_ns[:-1]), "ends_ns": list(edges_ns[1:])}
+    places = {begin_ns: place for place, begin_ns in enumerate(edges_ns)}
     counts: dict[str, dict[int, int]] = {}
-    for row in rows_of(rows.agg(n=lambda table: table.count())):
-        counts.setdefault(row["case_id"], {})[row["place"]] = row["n"]
+    for row in ask(data, "figures/histogram", **bins):
+        counts.setdefault(row["case_id"], {})[places[row["begin_ns"]]] = row["latencies"]
     return {
         case_id: tuple(
             Bin(edges_ns[place], edges_ns[place + 1], found.get(place, 0))
             for place in range(min(found), max(found) + 1)
         )
-        for case_id, found in sorted(counts.items())
+        for case_id, found in counts.items()
     }

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.figures.latency import durations
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,15 @@ class LiveResult:
         return sum(self.latencies_ns)
 
 
-def live_result(tables: RunTables) -> LiveResult:
+def live_result(data: Dataset) -> LiveResult:
     """Return the result of the first seed of a run of one case."""
-    seed = min(row["seed"] for row in rows_of(tables.manifest.select("seed").distinct()))
-    rows = tables.transactions.filter(tables.transactions.seed == seed)
-    commits = rows_of(
-        rows.filter(rows.phase == "commit", rows.kind != "checkpoint").order_by("transaction_id")
-    )
+    seed = min(captured.seed for captured in data.captured)
+    rows = ask(data, "figures/live_transactions")
+    commits = [row for row in rows if not row["is_checkpoint"]]
     begin_ns = min(row["begin_ns"] for row in commits)
     end_ns = max(row["return_ns"] for row in commits)
-    checkpoints = [
-        row for row in rows_of(rows.filter(rows.kind == "checkpoint")) if row["begin_ns"] > begin_ns
-    ]
-    counted = _counters(tables, seed)
+    checkpoints = [row for row in rows if row["is_checkpoint"] and row["begin_ns"] > begin_ns]
+    counted = _counters(data, seed)
     cpu = {name: counted.get(("kernel", f"{name}_ns"), 0) for name in _CPU}
     whole = sum(cpu.values())
     return LiveResult(
@@ -60,17 +56,13 @@ def live_result(tables: RunTables) -> LiveResult:
         end_ns,
         sum(row["return_ns"] - row["begin_ns"] for row in checkpoints),
         sum(r["return_ns"] - r["begin_ns"] for r in checkpoints if r["begin_ns"] < end_ns),
-        _settle_ns(tables, seed),
+        _settle_ns(data, seed),
         _percent(cpu["user"] + cpu["nice"] + cpu["system"], whole),
         _percent(cpu["idle"], whole),
         _percent(cpu["iowait"], whole),
         counted.get(("process", "voluntary_switches"), 0),
         counted.get(("process", "involuntary_switches"), 0),
-        tuple(
-            row["latency_ns"]
-            for row in rows_of(durations(tables).order_by("seed", "transaction_id"))
-            if row["seed"] == seed
-        ),
+        tuple(row["latency_ns"] for row in commits),
         tuple(sorted(row["return_ns"] for row in commits)),
     )
 
@@ -93,12 +85,13 @@ def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def _counters(tables: RunTables, seed: int) -> dict[tuple[str, str], int]:
-    rows = tables.counters.filter(tables.counters.seed == seed, tables.counters.phase == "commit")
-    return {(row["source"], row["name"]): row["value"] for row in rows_of(rows)}
+def _counters(data: Dataset, seed: int) -> dict[tuple[str, str], int]:
+    rows = ask(data, "figures/counted")
+    return {(row["source"], row["name"]): row["value"] for row in rows if row["seed"] == seed}
 
 
-def _settle_ns(tables: RunTables, seed: int) -> int:
-    rows = tables.manifest.filter(tables.manifest.seed == seed, tables.manifest.key == "phases")
-    phases: list[dict[str, Any]] = json.loads(rows_of(rows)[0]["value"])
+def _settle_ns(data: Dataset, seed: int) -> int:
+    """Return how long the first seed's syncs at the end took."""
+    values = [row["value"] for row in ask(data, "figures/phases") if row["seed"] == seed]
+    phases: list[dict[str, Any]] = json.loads(values[0])
     return sum(phase["end_ns"] - phase["begin_ns"] for phase in phases if phase["name"] == "settle")

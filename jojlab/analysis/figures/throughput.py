@@ -9,14 +9,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from typing import Any
 
-from jojlab.analysis.rows.measured import CAPTURE, checkpoints, commits
-from jojlab.foundation.lazy import ibis
-from jojlab.trace.run_tables import RunTables, rows_of
+from jojlab.analysis.rows.ask import ask
+from jojlab.trace.dataset import Dataset, Row
 
 
-def throughput(tables: RunTables) -> list[dict[str, Any]]:
+def throughput(data: Dataset) -> list[Row]:
     """Return one row per capture, with rates in transactions per second.
 
     throughput_tps: from the first BEGIN to the return of the last COMMIT, less the time of the
@@ -25,7 +23,7 @@ def throughput(tables: RunTables) -> list[dict[str, Any]]:
     wherever it fell, so that no checkpoint is free. checkpoint_ns_max: the longest of them; 0 where
     there is none.
     """
-    rows, gaps = rows_of(_spans(tables)), _gaps(tables)
+    rows, gaps = ask(data, "figures/spans"), _gaps(data)
     for row in rows:
         first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
         paused_ns = sum(
@@ -45,40 +43,12 @@ def _rate(count: int, time_ns: int) -> float:
     return count * 1e9 / time_ns if time_ns > 0 else math.inf
 
 
-def _gaps(tables: RunTables) -> dict[tuple[str, int], list[tuple[int, int]]]:
+def _gaps(data: Dataset) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """Return by capture what lies between the intervals of its phases, (begin_ns, end_ns)."""
     found = {}
-    for row in rows_of(tables.manifest.filter(tables.manifest.key == "phases")):
+    for row in ask(data, "figures/phases"):
         phases = sorted((p["begin_ns"], p["end_ns"]) for p in json.loads(row["value"]))
         found[row["case_id"], row["seed"]] = [
             (before[1], after[0]) for before, after in itertools.pairwise(phases)
         ]
     return found
-
-
-def _spans(tables: RunTables) -> ibis.Table:
-    """Return one row per capture: what was counted, and the times that rates are made of, in ns."""
-    rows = commits(tables)
-    span = rows.group_by(CAPTURE).agg(
-        transactions=rows.count(),
-        first_ns=rows.begin_ns.min(),
-        last_ns=rows.return_ns.max(),
-        sync_calls=rows.sync_calls.sum(),
-        busy_retries=rows.busy_retries.sum(),
-    )
-    stops = checkpoints(tables).inner_join(span, CAPTURE)
-    duration = stops.return_ns - stops.begin_ns
-    spent = stops.group_by(CAPTURE).agg(
-        checkpoints=stops.count(),
-        checkpoint_ns=duration.sum(),
-        checkpoint_ns_max=duration.max(),
-        between_ns=duration.sum(where=stops.begin_ns < stops.last_ns),
-    )
-    joined = span.left_join(spent, CAPTURE)
-    return joined.select(
-        *span.columns,
-        checkpoints=joined.checkpoints.fill_null(0),
-        checkpoint_ns=joined.checkpoint_ns.fill_null(0),
-        checkpoint_ns_max=joined.checkpoint_ns_max.fill_null(0),
-        between_ns=joined.between_ns.fill_null(0),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jojlab.analysis.figures.case_figures import FIGURES, Number
+from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 
 

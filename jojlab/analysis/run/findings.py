@@ -15,12 +15,12 @@ from jojlab.analysis.commit.bill import Bill, commit_bills
 from jojlab.analysis.commit.trace import CommitTrace, commit_traces
 from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
 from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
+from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.traffic.traffic import Traffic, traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import RunTables, open_tables, rows_of
 
 
 class Depth(enum.IntEnum):
@@ -64,12 +64,12 @@ def findings(run: RunFolder, depth: Depth, kept: Kept | None = None) -> Findings
 
 
 def _compute(run: RunFolder, depth: Depth) -> Findings:
-    tables, data = open_tables(run), Dataset.of(run)
-    figures, missing, manifests = case_figures(tables), completeness(data), _manifests(tables)
+    data = Dataset.of(run)
+    figures, missing, manifests = case_figures(data), completeness(data), _manifests(data)
     if depth == Depth.FIGURES:
         return Findings(figures, missing, manifests=manifests)
     bills, traces = commit_bills(data, missing), commit_traces(data)
-    for case_id, _ in untraced(tables):
+    for case_id, _ in untraced(data):
         bills.pop(case_id, None)
         traces.pop(case_id, None)
     deep = depth == Depth.TRAFFIC
@@ -79,18 +79,15 @@ def _compute(run: RunFolder, depth: Depth) -> Findings:
         bills,
         traces,
         traffic(data) if deep else {},
-        histograms(tables, FINE_NS if deep else COARSE_NS),
+        histograms(data, FINE_NS if deep else COARSE_NS),
         manifests,
     )
 
 
-def _manifests(tables: RunTables) -> Manifests:
+def _manifests(data: Dataset) -> Manifests:
     """Read the configuration of the first seed of each case, and the rest of every seed."""
-    manifest = tables.manifest
-    keys = ["configuration", "clock", "operation_hash", "background"]
-    rows = manifest.filter(manifest.key.isin(keys))
     found = Manifests()
-    for row in rows_of(rows.order_by("case_id", "seed", "key")):
+    for row in ask(data, "run/manifests"):
         case_id, seed, value = row["case_id"], row["seed"], json.loads(row["value"])
         match row["key"]:
             case "clock":

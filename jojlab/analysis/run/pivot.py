@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.figures.case_figures import FIGURES, Number
+from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest

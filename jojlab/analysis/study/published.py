@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jojlab.analysis.figures.case_figures import Number
+from jojlab.analysis.figures.figure import FIGURES, Number
 
 # Errors up to this are not worth an explanation: a seed moves a short measurement as far.
 SMALL_ERROR = 0.10
@@ -74,9 +74,9 @@ class Statement:
     @property
     def theirs(self) -> float | None:
         """Of a value: what was printed, in the figure's own unit."""
-        if self.value is None or "bytes" not in self.figure:
-            return self.value
-        return self.value * _BYTES.get(self.unit, 1)
+        known = FIGURES.get(self.figure)
+        in_bytes = known is not None and known.unit == "bytes"
+        return self.value * _BYTES.get(self.unit, 1) if self.value and in_bytes else self.value
 
     @property
     def held(self) -> tuple[int, int]:

@@ -102,13 +102,13 @@ def _print(run: RunFolder, asked: Asked) -> int:
     from jojlab.analysis.figures.case_figures import case_figures
     from jojlab.analysis.figures.live_result import live_result, rates_per_second
     from jojlab.report.mobibench import result as lines
-    from jojlab.trace.run_tables import open_tables
+    from jojlab.trace.dataset import Dataset
 
-    tables = open_tables(run)
-    (figures,) = case_figures(tables).values()
+    data = Dataset.of(run)
+    (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
     configuration: dict[str, Any] = capture.manifest["configuration"]
-    result = live_result(tables)
+    result = live_result(data)
     numbers, of_database = asked.numbers, asked.of_database
     _say(lines.database_lines(configuration))
     _say(lines.result_lines(result, numbers, figures.median, of_database=of_database))
@@ -127,12 +127,12 @@ def _print_replay(run: RunFolder, asked: Asked) -> int:
     from jojlab.analysis.figures.case_figures import case_figures
     from jojlab.analysis.figures.live_result import live_result, rates_per_second
     from jojlab.report.mobibench import replay as lines
-    from jojlab.trace.run_tables import open_tables
+    from jojlab.trace.dataset import Dataset
 
-    tables = open_tables(run)
-    (figures,) = case_figures(tables).values()
+    data = Dataset.of(run)
+    (figures,) = case_figures(data).values()
     (_, _, capture) = next(run.captures())
-    result = live_result(tables)
+    result = live_result(data)
     _say(lines.script_lines(asked.directory, capture.manifest["configuration"]))
     found = lines.result_lines(result, capture.manifest["replay"], figures.median)
     _say(found)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
-from jojlab.analysis.figures.latency import PERCENTILES
+from jojlab.analysis.figures.figure import PERCENTILES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.words import hazards
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.report.charts import vega
 from jojlab.report.charts.vega import Datasets, Rows
 from jojlab.report.words import text
@@ -48,7 +48,7 @@ def grouped(rows: Rows, figure: str, axes: Axes = NO_AXES) -> dict[str, Any]:
     axis.scale["domain"][1] = max(axis.scale["domain"][1], highest)
     bars = list(dict.fromkeys(row["bar"] for row in rows))
     # The chart's heading says what is shown; a whole sentence would not stand along the axis.
-    title = text.axis_unit(figure)[0] or FIGURES[figure].partition(",")[0]
+    title = text.axis_unit(figure)[0] or FIGURES[figure].meaning.partition(",")[0]
     drawn = []
     for panel in panels:
         own = [row for row in rows if row["panel"] == panel]

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jojlab.analysis.figures.figure import PERCENTILES
 from jojlab.analysis.figures.live_result import LiveResult
 from jojlab.report.words import text
 
 _RULE = "-" * 41
-_PERCENTILES = ("p50", "p90", "p99", "p999", "max")
 
 
 def setup_lines(numbers: Mapping[str, int], *, of_database: bool) -> list[str]:
@@ -71,7 +71,7 @@ def result_lines(
 
 def latency_line(figures: Mapping[str, float]) -> str:
     """Return the line [LATENCY], which is ours."""
-    values = " ".join(f"{figures[f'latency_ns_{name}'] / 1000:.0f}" for name in _PERCENTILES)
+    values = " ".join(f"{figures[f'latency_ns_{name}'] / 1000:.0f}" for name in PERCENTILES)
     return f"[LATENCY] : p50,p90,p99,p99.9,max usec : {values}"
 
 

@@ -81,7 +81,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> str:
         [
             name_of(summary, case),
             *(with_spread(case, f"latency_ns_{name}") for name in names),
-            *([text.figure("_ns_", case.figures.median["commit_latency_ns_p50"])] if sql else []),
+            *([text.duration(case.figures.median["commit_latency_ns_p50"])] if sql else []),
         ]
         for case in summary.measured
     ]

@@ -9,7 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import Shown
@@ -19,7 +19,7 @@ from jojlab.report.words import hazards, text
 
 def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     """Print one figure in its own unit; a case that lacks a seed, or is at risk, is marked."""
-    console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure])}")
+    console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure].meaning)}")
     # The name of the field across comes before its values.
     heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
     table = new_table(*((name, "left") for name in found.down), *heads)

@@ -7,7 +7,7 @@ import textwrap
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
@@ -108,13 +108,13 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
 def print_case(console: Console, case: CaseSummary) -> None:
     """Print every figure of one case, what it puts at risk, and its bill."""
     table = new_table(("figure", "left"), ("median", "right"), ("[min–max]", "left"), ("", "left"))
-    for name, meaning in FIGURES.items():
+    for name, each in FIGURES.items():
         if name in case.figures.median:
             table.add_row(
                 name,
                 text.figure(name, case.figures.median[name]),
                 escape(text.spread(name, case.figures.spread[name])),
-                f"[dim]{meaning}[/dim]",
+                f"[dim]{each.meaning}[/dim]",
             )
     console.print(table)
     for sentence in hazards.sentences(case.hazards):

@@ -5,7 +5,7 @@ Gets statements that are evaluated; computes nothing.
 
 from __future__ import annotations
 
-from jojlab.analysis.figures.case_figures import FIGURES
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.report.words import text
 
@@ -57,7 +57,8 @@ def verdict(found: Statement) -> str:
 
 def title(found: Statement) -> str:
     """Return what the statement says, or names."""
-    return found.says or FIGURES.get(found.figure, found.figure)
+    figure = FIGURES.get(found.figure)
+    return found.says or (figure.meaning if figure else found.figure)
 
 
 def _change(found: Statement, value: float) -> str:

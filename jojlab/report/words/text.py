@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-Number = int | float
+from jojlab.analysis.figures.figure import FIGURES, Number
 
 # Parts of a bill beside the commit itself, as they are called.
 LATER_PARTS = {"deferred": "deferred", "background": "background load"}
 
+_AXIS_UNITS: dict[str, tuple[str, float]] = {
+    "ns": ("ms", 1e6),
+    "bytes": ("KiB", 1024),
+    "%": ("%", 1),
+}
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 
 
@@ -49,21 +54,21 @@ def _four(value: Number) -> str:
 
 
 def figure(name: str, value: Number) -> str:
-    """Return a figure's value with the unit that its name says."""
-    if "_ns_" in name:
-        return duration(value)
-    if "bytes" in name:
-        return size(value)
-    return f"{digits(value)} %" if name.endswith("_percent") else digits(value)
+    """Return a figure's value with its unit, where digits alone do not say it."""
+    match FIGURES[name].unit:
+        case "ns":
+            return duration(value)
+        case "bytes":
+            return size(value)
+        case "%":
+            return f"{digits(value)} %"
+        case _:
+            return digits(value)
 
 
 def axis_unit(name: str) -> tuple[str, float]:
     """Return the unit in which a chart shows a figure, and what its values are divided by."""
-    if "_ns_" in name:
-        return "ms", 1e6
-    if "bytes" in name:
-        return "KiB", 1024
-    return ("%" if name.endswith("_percent") else ""), 1
+    return _AXIS_UNITS.get(FIGURES[name].unit, ("", 1))
 
 
 def times(ratio: Number) -> str:

@@ -1,0 +1,139 @@
+"""The figures of a case: each one's name, meaning and unit, what it is counted from, whether less
+of it is better, and whether it is a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Number = int | float
+
+Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
+# What must be there for a figure to be counted. `transactions` are in every capture, `requests`
+# only where there was a tracer; the `flash model` counts what it does, and the `machine` (kernel,
+# process, adapter) what it can: a counter that is missing is not zero.
+Source = Literal["transactions", "requests", "flash model", "machine"]
+Better = Literal["lower", "higher", "neither"]
+
+# Names of the percentiles of latencies; latency.sql has their shares.
+PERCENTILES = ("p50", "p90", "p99", "p999", "max")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure. An additive one is a sum over a capture, divided by its transactions."""
+
+    name: str
+    meaning: str
+    unit: Unit
+    source: Source
+    better: Better = "lower"
+    additive: bool = False
+
+
+def _latencies() -> Iterator[Figure]:
+    for prefix, meaning in (
+        ("latency_ns", "BEGIN to return of COMMIT with its checkpoint, or one file operation"),
+        ("commit_latency_ns", "only COMMIT, or only the sync of a file operation"),
+    ):
+        for name in PERCENTILES:
+            yield Figure(f"{prefix}_{name}", f"{meaning}, {name}", "ns", "transactions")
+
+
+def _sums(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figure]:
+    for name, meaning in meanings.items():
+        yield Figure(name, meaning, unit, source, additive=True)
+
+
+# In the order in which they are shown.
+_ALL = (
+    Figure(
+        "throughput_tps",
+        "transactions per second, without the time of checkpoints and of the tracer's pauses",
+        "1/s", "transactions", "higher",
+    ),
+    Figure(
+        "throughput_with_checkpoints_tps", "transactions per second, including checkpoints",
+        "1/s", "transactions", "higher",
+    ),
+    *_latencies(),
+    *_sums("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
+    *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
+    *_sums("requests", "count", {
+        "writes_per_commit": "write requests, without flushes",
+        "flushes_per_commit": "cache flushes",
+    }),
+    *_sums("requests", "bytes", {
+        "data_bytes_per_commit": "bytes of file data",
+        "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
+    }),
+    Figure(
+        "first_journal_write_bytes",
+        "a commit's first write to the filesystem's journal, median; 0: none",
+        "bytes", "requests",
+    ),
+    *_sums("requests", "bytes", {
+        "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
+        "unknown_bytes_per_commit": "unattributed bytes",
+    }),
+    *_sums("requests", "count", {
+        "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
+    }),
+    *_sums("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
+    *_sums("requests", "count", {
+        "deferred_flushes_per_commit": "flushes among deferred requests",
+        "background_requests_per_commit": "requests of the background load",
+    }),
+    *_sums("requests", "bytes", {
+        "background_bytes_per_commit": "bytes of the background load's requests",
+    }),
+    *_sums("requests", "count", {
+        "background_flushes_per_commit": "flushes among the background load's requests",
+    }),
+    *_sums("flash model", "bytes", {
+        "nand_bytes_per_commit": "bytes the device programmed, including checkpoints and settling",
+    }),
+    Figure(
+        "ftl_wa", "programmed bytes / bytes written to the device; whole program units, with "
+        "padding", "ratio", "flash model",
+    ),
+    *_sums("transactions", "count", {
+        "sync_calls_per_commit": "calls that sync a file or a directory",
+        "busy_retries_per_commit": "waits for another connection's lock",
+    }),
+    *_sums("machine", "ns", {
+        "cpu_ns_per_commit": "the agent's CPU time, user and kernel mode, from getrusage(2)",
+        "iowait_ns_per_commit": "idle CPU time during I/O, from /proc/stat in ticks of 10 ms",
+    }),
+    *_sums("machine", "count", {
+        "voluntary_switches_per_commit": "times the agent gave up the CPU to wait",
+        "involuntary_switches_per_commit": "times the agent was preempted",
+        "context_switches_per_commit": "context switches of the whole machine, from /proc/stat",
+        "interrupts_per_commit": "interrupts of the whole machine, including timers, from "
+        "/proc/stat",
+        "device_interrupts_per_commit": "interrupts of the disk's adapter, from /proc/interrupts",
+    }),
+    *_sums("flash model", "count", {
+        "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to "
+        "wait",
+        "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread was "
+        "preempted",
+    }),
+    *_sums("flash model", "ns", {
+        "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
+    }),
+    Figure(
+        "dispatch_cpu_percent", "CPU time of the driver's dispatch thread, per cent of one "
+        "processor", "%", "flash model",
+    ),
+    Figure(
+        "transactions", "measured transactions of one capture", "count", "transactions", "neither"
+    ),
+    Figure("checkpoints", "checkpoints of one capture", "count", "transactions", "neither"),
+    Figure("checkpoint_ns_max", "the longest checkpoint; 0: none", "ns", "transactions"),
+)  # fmt: skip
+
+FIGURES = MappingProxyType({figure.name: figure for figure in _ALL})

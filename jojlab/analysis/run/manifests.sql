@@ -1,0 +1,6 @@
+-- How was each capture made, and what did it do, by its manifest?
+SELECT case_id, seed, key, value
+FROM manifest
+JOIN captures ON manifest.capture = captures.capture
+WHERE key IN ('configuration', 'clock', 'operation_hash', 'background')
+ORDER BY case_id, seed, key
