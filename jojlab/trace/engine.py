@@ -16,7 +16,7 @@ import duckdb
 
 from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import Captured
-from jojlab.trace.parquet_files import file_names, file_patterns
+from jojlab.trace.parquet_files import select_rows
 from jojlab.trace.schema import TABLES
 
 Row = dict[str, Any]
@@ -122,18 +122,11 @@ class Engine:
                 self._make_view(table, everything)
 
     def _make_view(self, table: str, each: _Slice) -> None:
-        captures = [self._captured[place].capture for place in each.captures]
-        files, places = file_names(captures, table)
-        numbers = [each.captures[place] for place in places]
+        captures = {place: self._captured[place].capture for place in each.captures}
         bounds = [f"request_id >= {each.first}"] if each.first is not None else []
         bounds += [f"request_id < {each.end}"] if each.end is not None else []
-        # DuckDB counts the files from 0, and the elements of a list from 1.
-        self._run(
-            f"CREATE OR REPLACE VIEW {table} AS "
-            f"SELECT {numbers}[file_index::INTEGER + 1]::INTEGER AS capture, * "
-            f"FROM read_parquet({_literals(file_patterns(files))}, hive_partitioning = false)"
-            + (f" WHERE {' AND '.join(bounds)}" if bounds else "")
-        )
+        where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
+        self._run(f"CREATE OR REPLACE VIEW {table} AS {select_rows(captures, table)}{where}")
 
     def _answer(self, sql: str, parameters: Row | None) -> tuple[list[str], list[tuple[Any, ...]]]:
         answer = self._run(sql, parameters)
@@ -146,8 +139,3 @@ class Engine:
             raise DataError(
                 f"a table is damaged or cut short: {error}", "run the case again, or fetch the run"
             ) from error
-
-
-def _literals(texts: Sequence[str]) -> str:
-    quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
-    return f"[{', '.join(quoted)}]"

@@ -1,25 +1,37 @@
-"""How DuckDB names the Parquet files of captures, so that every row finds its capture again."""
+"""How DuckDB reads a table of several captures: their Parquet files, and whose each file is."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from jojlab.trace.capture import Capture
 
 
-def file_names(captures: Sequence[Capture], table: str) -> tuple[list[str], list[int]]:
-    """Return the files of one table, and for each the place of its capture in `captures`.
-
-    Names are as DuckDB's column `filename` gives them: absolute.
-    """
-    files = [
-        (path, place) for place, capture in enumerate(captures) for path in capture.paths(table)
+def files_of(captures: Mapping[int, Capture], table: str) -> list[tuple[int, str]]:
+    """Return the files of one table, each with the number of its capture."""
+    return [
+        (number, os.path.abspath(path))
+        for number, capture in captures.items()
+        for path in capture.paths(table)
     ]
-    return [os.path.abspath(path) for path, _ in files], [place for _, place in files]
 
 
-def file_patterns(names: list[str]) -> list[str]:
-    """Return `names` for read_parquet, which takes *, ? and [ for patterns."""
-    return [re.sub(r"([*?\[])", r"[\1]", name) for name in names]
+def select_rows(captures: Mapping[int, Capture], table: str) -> str:
+    """Return the SELECT of the rows of one table, with a column `capture`: their numbers."""
+    files = files_of(captures, table)
+    numbers = ", ".join(str(number) for number, _ in files)
+    names = ", ".join(_literal(path) for _, path in files)
+    # DuckDB counts the files from 0, and the elements of a list from 1. With hive_partitioning
+    # "filesystem=ext4" in a folder's name would be a column.
+    return (
+        f"SELECT [{numbers}][file_index::INTEGER + 1]::INTEGER AS capture, * "
+        f"FROM read_parquet([{names}], hive_partitioning = false)"
+    )
+
+
+def _literal(path: str) -> str:
+    """Return `path` for read_parquet in SQL, which takes *, ? and [ for patterns."""
+    pattern = re.sub(r"([*?\[])", r"[\1]", path)
+    return "'" + pattern.replace("'", "''") + "'"

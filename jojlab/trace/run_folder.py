@@ -189,8 +189,8 @@ class RunFolder:
                 if not source.is_file():
                     raise DataError(f"{source}: missing table", "run the case again")
                 shutil.copyfile(source, partial / source.name)
-            write_checksums(partial)
             capture = Capture.open(partial)
+            write_checksums(partial)
             os.replace(partial, self.path / folder)
             self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.lazy import ibis, pa
 from jojlab.trace.capture import Capture
-from jojlab.trace.parquet_files import file_names, file_patterns
+from jojlab.trace.parquet_files import select_rows
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import TABLES
 
@@ -40,20 +40,17 @@ def open_tables(run: RunFolder) -> RunTables:
     opened = [capture for _, _, capture in captures]
     tables: dict[str, ibis.Table] = {}
     for table in TABLES:
-        files, places = file_names(opened, table)
-        rows = connection.read_parquet(
-            file_patterns(files),
-            filename=True,
-            hive_partitioning=False,  # "filesystem=ext4" in a folder's name is no column
-        )
+        select = select_rows(dict(enumerate(opened)), table)
+        connection.con.execute(f"CREATE VIEW files_of_{table} AS {select}")
+        rows = connection.table(f"files_of_{table}")
         owners = f"captures_of_{table}"
         names = {
-            "filename": files,
-            "case_id": [captures[place][0].case_id for place in places],
-            "seed": [captures[place][1] for place in places],
+            "capture": list(range(len(opened))),
+            "case_id": [entry.case_id for entry, _, _ in captures],
+            "seed": [seed for _, seed, _ in captures],
         }
         connection.con.register(owners, pa.table(names))
-        owned = rows.inner_join(connection.table(owners), "filename").drop("filename")
+        owned = rows.inner_join(connection.table(owners), "capture").drop("capture")
         tables[table] = connection.create_view(table, owned)
     _check_counts(tables, opened, run)
     return RunTables(**tables)

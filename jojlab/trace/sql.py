@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.trace.parquet_files import file_names, file_patterns
+from jojlab.trace.parquet_files import files_of, select_rows
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.schema import TABLES, table_schema
 
@@ -34,27 +34,30 @@ def query(
 
     `made` are further tables by name; a value that a capture lacks is null.
     """
-    captures = [(entry, seed, capture) for entry, seed, capture in run.captures()]
-    if not captures:
+    found = list(run.captures())
+    if not found:
         raise DataError(f"{run.path}: no case of this run has finished", "see: joj show RUN")
+    entries = [(entry, seed) for entry, seed, _ in found]
+    captures = {number: capture for number, (_, _, capture) in enumerate(found)}
+    readable: list[str] = []
     with duckdb.connect() as connection:
         for table in _tables_in(connection, sql):
-            paths, places = file_names([capture for _, _, capture in captures], table)
-            owners = [captures[place][:2] for place in places]
-            connection.register("owners", _owners(table, paths, owners))
-            connection.execute(
-                f"CREATE TABLE {table} AS SELECT rows.* EXCLUDE (filename), "
-                "owners.* EXCLUDE (filename) FROM read_parquet($1, filename=true, "
-                "hive_partitioning=false) AS rows JOIN owners USING (filename)",
-                [file_patterns(paths)],
-            )
+            connection.register("owners", _owners(table, entries))
+            connection.execute(f"CREATE TABLE owners_of_{table} AS SELECT * FROM owners")
             connection.unregister("owners")
+            connection.execute(
+                f"CREATE VIEW {table} AS SELECT rows.* EXCLUDE (capture), "
+                f"owners.* EXCLUDE (capture) FROM ({select_rows(captures, table)}) AS rows "
+                f"JOIN owners_of_{table} AS owners USING (capture)"
+            )
+            readable += [path for _, path in files_of(captures, table)]
         for table, make in (made or {}).items():
             if table in _words(sql):
-                connection.register("made", _made(make(), [entry for entry, _, _ in captures]))
+                connection.register("made", _made(make(), [entry for entry, _ in entries]))
                 connection.execute(f"CREATE TABLE {table} AS SELECT * FROM made")
                 connection.unregister("made")
-        # From here on the SQL of the user: no files, no network, no Python variables.
+        # From here on the SQL of the user: no other files, no network, no Python variables.
+        connection.execute("SET allowed_paths = $1", [readable])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET lock_configuration = true")
@@ -102,11 +105,11 @@ def _made(rows: Made, entries: Sequence[CaseEntry]) -> pa.Table:
     return pa.table(columns)
 
 
-def _owners(table: str, paths: list[str], entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
-    """Return one row per file: its path, case_id, seed and the fields of its case."""
-    taken = {column.name for column in table_schema(table).columns} | {"case_id", "seed"}
+def _owners(table: str, entries: Sequence[tuple[CaseEntry, int]]) -> pa.Table:
+    """Return one row per capture: its number, case_id, seed and the fields of its case."""
+    taken = {column.name for column in table_schema(table).columns} | {"capture", "case_id", "seed"}
     columns: dict[str, pa.Array] = {
-        "filename": pa.array(paths),
+        "capture": pa.array(range(len(entries)), pa.int32()),
         "case_id": pa.array([entry.case_id for entry, _ in entries]),
         "seed": pa.array([seed for _, seed in entries], pa.int64()),
     }
