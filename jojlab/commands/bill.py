@@ -63,7 +63,7 @@ def bill(
 def _show(run: Any, *, as_json: bool) -> int:
     import json
 
-    from jojlab.analysis.commit.bill import bill_json
+    from jojlab.analysis.commit.bill import bill_for_case
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
     from jojlab.foundation.cache import Cache
@@ -71,17 +71,14 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
     from jojlab.report.words.text import clocks
-    from jojlab.trace.dataset import Dataset
     from jojlab.trace.kept import Kept
 
     summary = summarise(run, kept=Kept(Cache.default().analyses))
     if as_json:
         risky = [hazard_json(hazard) for hazard in summary.cases[0].hazards]
-        print(
-            json.dumps(
-                {**bill_json(Dataset.of(run)), "hazards": risky}, indent=1, ensure_ascii=False
-            )
-        )
+        bill = summary.cases[0].bill
+        found = {**(bill_for_case(bill) if bill else {}), "hazards": risky}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
