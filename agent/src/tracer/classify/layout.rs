@@ -115,8 +115,9 @@ fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
     }
     let groups = blocks.saturating_sub(first_block).div_ceil(blocks_per_group);
     let table_begin = (first_block + 1) * block_bytes;
-    let table_bytes = groups * descriptor_bytes as u64;
-    layout.add(table_begin, table_bytes.next_multiple_of(block_bytes), "group-descriptors");
+    let table_bytes = groups.saturating_mul(descriptor_bytes as u64);
+    let table_bytes = table_bytes.checked_next_multiple_of(block_bytes).unwrap_or(u64::MAX);
+    layout.add(table_begin, table_bytes, "group-descriptors");
     let mut descriptor = vec![0; descriptor_bytes];
     for group in 0..groups {
         device.read_exact_at(&mut descriptor, table_begin + group * descriptor_bytes as u64)?;
@@ -223,6 +224,18 @@ mod tests {
         let layout = Layout::read(&Image(image)).unwrap();
         let firsts = [10, 20, 30].map(|block| layout.inodes(block * 4096).map(|it| it.first));
         assert_eq!(firsts, [Some(1), Some(33), Some(65)]);
+    }
+
+    #[test]
+    fn a_superblock_of_impossible_numbers_is_an_error_and_no_overflow() {
+        let mut image = vec![0xff; 16384];
+        put(&mut image, 1024 + 32, 1);
+        put(&mut image, 1024 + 56, EXT4_MAGIC);
+        put(&mut image, 1024 + 96, SIXTY_FOUR_BIT);
+        assert!(Layout::read(&Image(image)).is_err());
+        let mut image = vec![0xff; 16384];
+        put(&mut image, 1024, F2FS_MAGIC);
+        assert_eq!(Layout::read(&Image(image)).unwrap().subtype(0), "superblock");
     }
 
     #[test]
