@@ -18,7 +18,7 @@ DIRECT_BYTES = {"ext4": 512, "xfs": 512, "btrfs": 4096, "nilfs2": 512, "f2fs": 4
 # The sync modes that are a call after the write; the others are in the write, or nothing.
 CALL_AFTER_WRITE = ("fsync", "fdatasync", "mmap_async", "mmap_sync", "sync_file_range")
 
-# Most records that the agent keeps a shuffled order of (agent/src/workload/file/stream.rs).
+# Most records that the agent keeps a shuffled order of (agent/src/workload/files/stream.rs).
 MOST_SHUFFLED = 1 << 24
 
 # Rows of a table to update: about 32 pages, so that random updates meet different ones.

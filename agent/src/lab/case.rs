@@ -18,7 +18,8 @@ use crate::tables::rows::Counter;
 use crate::tables::timeline::Timeline;
 use crate::tables::write::{Entry, Tables};
 use crate::tracer::{Capture, Tracer};
-use crate::workload::{Finished, course};
+use crate::workload::course;
+use crate::workload::kind::ClosedWorkload;
 
 /// Runs `case` on its disk, or on a device made by the module at `flash_module`; writes its tables,
 /// whose times are by `clock`, to `output`.
@@ -38,13 +39,13 @@ pub fn run(
     let mut observation = Observation::start(&stand.disks, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
-    let finished = course::run(workload, background, place, &mut observation, sync)?;
+    let closed = course::run(workload, background, place, &mut observation, sync)?;
     let timeline = observation.finish()?;
 
-    finished.check()?;
+    closed.remains.check()?;
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let about = About { case, clock, disks: &stand.disks, configuration };
-    write_tables(about, capture, &finished, &timeline, output)
+    write_tables(about, capture, &closed, &timeline, output)
 }
 
 /// The journal's device, as the manifest has it; null where there is none.
@@ -64,19 +65,19 @@ struct About<'a> {
 fn write_tables(
     about: About,
     mut capture: Capture,
-    finished: &Finished,
+    closed: &ClosedWorkload,
     timeline: &Timeline,
     output: &Path,
 ) -> anyhow::Result<()> {
-    annotate(&mut capture.requests, timeline, &finished.transactions);
+    annotate(&mut capture.requests, timeline, &closed.transactions);
     let counters = timeline.counters();
-    let reasons = incomplete_reasons(about.disks, &capture, &counters, finished);
-    let manifest = manifest(about, &capture, finished, timeline, &reasons);
+    let reasons = incomplete_reasons(about.disks, &capture, &counters, closed);
+    let manifest = manifest(about, &capture, closed, timeline, &reasons);
     let tables = Tables {
         requests: &capture.requests,
         page_runs: &capture.page_runs,
         files: &capture.files,
-        transactions: &finished.transactions,
+        transactions: &closed.transactions,
         counters: &counters,
         manifest: &manifest,
     };
@@ -89,21 +90,21 @@ fn incomplete_reasons(
     disks: &[Disk],
     capture: &Capture,
     counters: &[Counter],
-    finished: &Finished,
+    closed: &ClosedWorkload,
 ) -> Vec<String> {
     let counted: Vec<_> = disks.iter().zip(SOURCES).collect();
     let mut reasons = agreement::differences(&capture.requests, counters, &counted);
     reasons.extend(capture.gaps.reasons(capture.lost_events));
     // Times are what the lab is for.
     reasons.extend(capture.gaps.untimed());
-    reasons.extend(finished.incomplete_reasons.iter().cloned());
+    reasons.extend(closed.incomplete_reasons.iter().cloned());
     reasons
 }
 
 fn manifest(
     about: About,
     capture: &Capture,
-    finished: &Finished,
+    closed: &ClosedWorkload,
     timeline: &Timeline,
     reasons: &[String],
 ) -> Vec<Entry> {
@@ -113,8 +114,8 @@ fn manifest(
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
     manifest.note("journal_device", journal_device(case));
     manifest.note("phases", timeline.phases());
-    manifest.note("operation_hash", &finished.operation_hash);
-    finished.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
+    manifest.note("operation_hash", &closed.operation_hash);
+    closed.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
     let (lost_events, unattributed_bytes) = (capture.lost_events, capture.gaps.unattributed_bytes);
     manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, reasons)
 }
@@ -122,32 +123,32 @@ fn manifest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ReplaySettings, ReplayWorkload, WorkloadSettings, small_case};
-    use crate::workload::Workload;
+    use crate::record::small_case;
+    use crate::workload;
 
     /// Of a script that reads nothing, and in which a call cannot be replayed.
-    fn replayed() -> Finished {
+    fn replayed() -> ClosedWorkload {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
         std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 ioctl 5 1\n").unwrap();
-        let settings = ReplaySettings { workload: ReplayWorkload::Mobigen, script };
-        let settings = WorkloadSettings::Replay(settings);
-        let workload = Workload::prepare(folder.path(), &settings, 1).unwrap();
+        let fields = json!({ "workload": "replay-mobigen", "script": script });
+        let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
+        let workload = asked.prepare(folder.path(), 1).unwrap();
         let case = small_case();
         course::run(workload, case.case.background, folder.path(), &mut (), || Ok(())).unwrap()
     }
 
     #[test]
     fn what_a_workload_left_out_makes_the_capture_incomplete() {
-        let (case, finished) = (small_case(), replayed());
+        let (case, closed) = (small_case(), replayed());
         let capture = Capture { lost_events: 2, ..Capture::default() };
-        let reasons = incomplete_reasons(&[], &capture, &[], &finished);
+        let reasons = incomplete_reasons(&[], &capture, &[], &closed);
         let words = ["2 events of the tracer were lost", "1 calls left out: ioctl is no call"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
         let about =
             About { case: &case, clock: Clock::Virtual, disks: &[], configuration: json!({}) };
-        let rows = manifest(about, &capture, &finished, &Timeline::default(), &reasons);
+        let rows = manifest(about, &capture, &closed, &Timeline::default(), &reasons);
         let value = |key| &rows.iter().find(|row| row.key == key).unwrap().value;
         assert_eq!(value("incomplete"), "true");
         assert_eq!(value("incomplete_reasons"), &json!(reasons).to_string());

@@ -11,7 +11,7 @@ use crate::device::disk::Disk;
 use crate::tables::timeline::Timeline;
 use crate::tables::watch::{Counters, Watch};
 use crate::tracer::Tracer;
-use crate::workload::Observer;
+use crate::workload::threads::observer::Observer;
 
 /// Pause between looks at a device that is still busy.
 const SETTLE: Duration = Duration::from_millis(1);

@@ -14,7 +14,8 @@ use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, make};
 use crate::record::{Case, Completion, DeviceModel, Filesystem};
-use crate::workload::Workload;
+use crate::workload;
+use crate::workload::kind::Workload;
 
 /// Where the filesystem is mounted.
 const MOUNT_POINT: &str = "/mnt/flash";
@@ -41,7 +42,7 @@ pub struct Stand<'a> {
 /// A workload that can begin: its filesystem is mounted, and the disks are at rest soon.
 pub struct Prepared {
     pub mounted: Mounted,
-    pub workload: Workload,
+    pub workload: Box<dyn Workload>,
     /// What is in force, as the manifest has it.
     pub configuration: Value,
 }
@@ -96,8 +97,9 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// If a step fails, or a setting is refused.
     pub fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
+        let asked = workload::read(&case.case.workload)?;
         let mounted = self.make()?;
-        let workload = Workload::prepare(mounted.directory(), &case.case.workload, case.seed)?;
+        let workload = asked.prepare(mounted.directory(), case.seed)?;
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
         for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {

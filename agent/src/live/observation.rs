@@ -5,7 +5,7 @@ use super::place::Place;
 use crate::device::counters::Reading;
 use crate::tables::timeline::Timeline;
 use crate::tables::watch::{Counters, Watch};
-use crate::workload::Observer;
+use crate::workload::threads::observer::Observer;
 
 /// A workload being watched.
 pub struct Observation<'a> {

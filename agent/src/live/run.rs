@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use super::directory::PrivateDirectory;
 use super::observation::{Observation, tell};
 use super::place::Place;
-use super::space::{Need, explain};
+use super::space::{explain, refuse_unless_free};
 use crate::record::LiveCase;
 use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::timeline::Timeline;
 use crate::tables::write::Tables;
-use crate::workload::{Finished, Workload, course};
+use crate::workload;
+use crate::workload::course;
+use crate::workload::kind::ClosedWorkload;
 
 /// Runs `case` in `directory`; writes its tables to `output`.
 ///
@@ -30,10 +32,11 @@ fn run_and_write(
     directory: &PrivateDirectory,
     output: &Path,
 ) -> anyhow::Result<()> {
+    let asked = workload::read(&case.case.workload)?;
     let place = Place::of(directory.path())?;
-    Need::of(&case.case.workload).refuse(directory.path())?;
+    refuse_unless_free(directory.path(), asked.space_needed())?;
     tell("prepare");
-    let workload = Workload::prepare(directory.path(), &case.case.workload, case.seed)?;
+    let workload = asked.prepare(directory.path(), case.seed)?;
     let mut configuration = workload.configuration()?;
     if let Some(us) = configuration["script_recorded_us"].as_u64() {
         tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
@@ -50,12 +53,12 @@ fn run_and_write(
     let mut observation = Observation::start(&place)?;
     let (background, path) = (case.case.background, directory.path());
     let sync = || directory.sync();
-    let finished = course::run(workload, background, path, &mut observation, sync)?;
+    let closed = course::run(workload, background, path, &mut observation, sync)?;
     let timeline = observation.finish()?;
 
     tell("check");
-    finished.check()?;
-    write_tables(case, &finished, &timeline, &place, configuration, output)
+    closed.remains.check()?;
+    write_tables(case, &closed, &timeline, &place, configuration, output)
 }
 
 /// Asks the kernel to drop the clean pages of the workload's files from its cache
@@ -68,7 +71,7 @@ fn forget_pages(directory: &PrivateDirectory) -> anyhow::Result<()> {
 
 fn write_tables(
     case: &LiveCase,
-    finished: &Finished,
+    closed: &ClosedWorkload,
     timeline: &Timeline,
     place: &Place,
     configuration: Value,
@@ -80,12 +83,12 @@ fn write_tables(
     let (seed, clock) = (case.seed, "wall");
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
     manifest.note("phases", timeline.phases());
-    manifest.note("operation_hash", &finished.operation_hash);
-    finished.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
+    manifest.note("operation_hash", &closed.operation_hash);
+    closed.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
     let tables = Tables {
-        transactions: &finished.transactions,
+        transactions: &closed.transactions,
         counters: &timeline.counters(),
-        manifest: &manifest.rows(Traced::No, &finished.incomplete_reasons),
+        manifest: &manifest.rows(Traced::No, &closed.incomplete_reasons),
         ..Tables::default()
     };
     Ok(tables.write(output)?)

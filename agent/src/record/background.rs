@@ -1,6 +1,6 @@
 //! Which load a record asks for beside its workload.
 
-use super::words;
+use super::words::words;
 
 words! {
     /// What goes on in the background.

@@ -1,6 +1,6 @@
 //! Which filesystem a record asks for.
 
-use super::words;
+use super::words::words;
 
 words! {
     /// The filesystems jojlab knows.

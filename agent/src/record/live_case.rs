@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{Background, WorkloadSettings};
+use super::{Background, WorkloadFields};
 
 /// What a live run is given.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -19,7 +19,7 @@ pub struct LiveCase {
 #[derive(Debug, PartialEq)]
 pub struct LiveSettings {
     pub background: Background,
-    pub workload: WorkloadSettings,
+    pub workload: WorkloadFields,
 }
 
 impl<'de> Deserialize<'de> for LiveSettings {
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for LiveSettings {
         let background = record.remove("background").unwrap_or_default();
         Ok(Self {
             background: serde_json::from_value(background).map_err(D::Error::custom)?,
-            workload: WorkloadSettings::read(record).map_err(D::Error::custom)?,
+            workload: WorkloadFields::new(record).map_err(D::Error::custom)?,
         })
     }
 }
@@ -45,19 +45,20 @@ impl LiveCase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::write_settings;
     use super::*;
 
     #[test]
     fn a_live_case_is_a_workload_and_what_goes_on_beside_it() {
-        let mut json = serde_json::to_value(write_settings()).unwrap();
-        json["background"] = "cpu".into();
-        let text = |case: &Value| serde_json::json!({ "seed": 5, "case": case }).to_string();
-        let case = LiveCase::parse(text(&json).as_bytes()).unwrap();
+        let text = r#"{"seed": 5, "case": {
+            "background": "cpu", "workload": "file-write", "threads": 2}}"#;
+        let case = LiveCase::parse(text.as_bytes()).unwrap();
         assert_eq!((case.seed, case.case.background), (5, Background::Cpu));
-        assert_eq!(case.case.workload, WorkloadSettings::FileWrite(write_settings()));
-        json["filesystem"] = "ext4".into();
-        let error = LiveCase::parse(text(&json).as_bytes()).unwrap_err().to_string();
-        assert!(error.contains("unknown field `filesystem`"), "{error}");
+        assert_eq!(case.case.workload.word(), "file-write");
+        assert_eq!(
+            serde_json::to_value(case.case.workload).unwrap(),
+            serde_json::json!({ "workload": "file-write", "threads": 2 })
+        );
+        let error = LiveCase::parse(text.replace("workload", "work").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("missing field `workload`"), "{error}");
     }
 }

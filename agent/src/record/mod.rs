@@ -3,27 +3,22 @@
 
 mod background;
 mod case;
-pub mod file;
 mod filesystem;
 mod job;
 mod live_case;
-pub mod replay;
-pub mod sqlite;
 mod stack;
+mod switch;
 mod words;
+mod workload;
 
 pub use background::Background;
 #[cfg(test)]
 pub(crate) use case::tests::small_case;
-pub use case::{Case, Completion, DeviceModel, WorkloadSettings};
-pub use file::{
-    Access, Engine, FileMetadataSettings, FileReadSettings, FileWorkload, FileWriteSettings,
-    MetadataOperation, ReadMode, SyncMode,
-};
+pub use case::{Case, Completion, DeviceModel};
 pub use filesystem::Filesystem;
 pub use job::{Job, PowerCuts, SelfTest};
 pub use live_case::LiveCase;
-pub use replay::{ReplaySettings, ReplayWorkload};
-pub use sqlite::{SqliteSettings, SqliteWorkload, Switch};
 pub use stack::Stack;
+pub use switch::Switch;
 pub(crate) use words::words;
+pub use workload::WorkloadFields;

@@ -13,6 +13,10 @@ macro_rules! words {
                 match self { $(Self::$variant => $word),+ }
             }
 
+            /// All words, in the variants' order.
+            #[allow(dead_code, reason = "not every enumeration is listed")]
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
             /// The variant of a word.
             #[allow(dead_code, reason = "not every enumeration is looked up by its word")]
             pub fn from_word(word: &str) -> Option<Self> {

@@ -8,7 +8,7 @@
 //! A path without quotes, or with one of them, is that of a file that was open before the recording
 //! began: MobiGen knew no more than where it was. Names of calls may end in 64.
 
-use super::{Call, Name, Script, ScriptError, Target};
+use super::call::{Call, CallName, Script, ScriptError, Target};
 
 /// Longest call that Linux makes of a read or write is 2 GiB less a page (read(2), NOTES); the
 /// recorded ones were far shorter, and each thread has a buffer of that size.
@@ -71,7 +71,7 @@ pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
             return Err(fields.error("thread", what));
         }
         let word = String::from_utf8_lossy(fields.next("call")?).into_owned();
-        match Name::from_word(word.strip_suffix("64").unwrap_or(&word)) {
+        match CallName::from_word(word.strip_suffix("64").unwrap_or(&word)) {
             Some(name) => script.calls.push(fields.call(name, thread, time_us)?),
             None => *script.unknown.entry(word).or_default() += 1,
         }
@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
         Ok(flags)
     }
 
-    fn call(&mut self, name: Name, thread: u64, time_us: u64) -> Result<Call, ScriptError> {
+    fn call(&mut self, name: CallName, thread: u64, time_us: u64) -> Result<Call, ScriptError> {
         let mut call = Call {
             line: self.line,
             thread,
@@ -175,7 +175,7 @@ impl<'a> Fields<'a> {
             succeeded: None,
         };
         match name {
-            Name::Open => {
+            CallName::Open => {
                 if let Some(path) = self.quoted()? {
                     call.target = Target::Path(path.to_vec());
                 } else {
@@ -185,13 +185,15 @@ impl<'a> Fields<'a> {
                 call.descriptor = self.integer("descriptor")?;
                 call.succeeded = Some(call.descriptor >= 0);
             }
-            Name::Access | Name::Stat | Name::Lstat | Name::Unlink => call.target = self.path()?,
+            CallName::Access | CallName::Stat | CallName::Lstat | CallName::Unlink => {
+                call.target = self.path()?
+            }
             _ => call.target = Target::Descriptor(self.integer("descriptor")?),
         }
-        if matches!(name, Name::Pread | Name::Pwrite) {
+        if matches!(name, CallName::Pread | CallName::Pwrite) {
             call.offset = self.number("offset", 0, MOST_OFFSET)?;
         }
-        if matches!(name, Name::Read | Name::Write | Name::Pread | Name::Pwrite) {
+        if matches!(name, CallName::Read | CallName::Write | CallName::Pread | CallName::Pwrite) {
             // What a failed one gave is recorded in the place of its bytes.
             let bytes = self.integer("bytes")?;
             call.succeeded = Some(bytes >= 0);
@@ -199,7 +201,7 @@ impl<'a> Fields<'a> {
             if call.bytes > MOST_BYTES {
                 return Err(self.error("bytes", format!("{bytes} is more than {MOST_BYTES}")));
             }
-        } else if name != Name::Open && !self.is_over() {
+        } else if name != CallName::Open && !self.is_over() {
             call.succeeded = Some(self.integer("result")? >= 0);
         }
         if !self.is_over() {

@@ -26,13 +26,13 @@ fn every_shape_of_a_line_is_read() {
         assert_eq!((open.target, open.succeeded), (Target::Descriptor(-1), Some(false)));
     }
     let pwrite = call("16 5 pwrite64 53 4096 1024");
-    assert_eq!((pwrite.name, pwrite.target), (Name::Pwrite, Target::Descriptor(53)));
+    assert_eq!((pwrite.name, pwrite.target), (CallName::Pwrite, Target::Descriptor(53)));
     assert_eq!((pwrite.offset, pwrite.bytes, pwrite.succeeded), (4096, 1024, Some(true)));
     assert_eq!(call("1 0 read 3 -1").succeeded, Some(false));
     let access = call(r#"1 0 access "/data/wal" -1"#);
-    assert_eq!((access.name, access.succeeded), (Name::Access, Some(false)));
+    assert_eq!((access.name, access.succeeded), (CallName::Access, Some(false)));
     assert_eq!(call(r#"1 0 lstat64 "/x""#).succeeded, None);
-    assert_eq!(call("1 0 fstat64 9 0").name, Name::Fstat);
+    assert_eq!(call("1 0 fstat64 9 0").name, CallName::Fstat);
     assert_eq!(call("1 0 fsync 9 0\r\n\n  \n").succeeded, Some(true));
 }
 

@@ -2,76 +2,11 @@
 //! with files instead of paths and descriptors, and the contents that the files need before the
 //! first call.
 //!
-//! mobigen -> (calls) -> resolve (names, state) -> workload/replay
+//! call -> mobigen; step, mapped_paths -> contents -> resolve -> workload/replay
 
+pub mod call;
+mod contents;
+mod mapped_paths;
 pub mod mobigen;
-mod names;
 pub mod resolve;
-mod state;
-
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::record::words;
-
-pub use resolve::{Resolved, Step};
-
-words! {
-    /// What a call does, named as in section 2 of the manual.
-    Name {
-        Open = "open", Close = "close", Read = "read", Pread = "pread", Write = "write",
-        Pwrite = "pwrite", Fsync = "fsync", Fdatasync = "fdatasync", Fstat = "fstat",
-        Stat = "stat", Lstat = "lstat", Access = "access", Unlink = "unlink",
-    }
-}
-
-/// What a call is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    Path(Vec<u8>),
-    /// The number that the recorded process knew the file by.
-    Descriptor(i64),
-}
-
-/// One recorded call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// Of the script, from 1.
-    pub line: usize,
-    /// As the script numbers them.
-    pub thread: u64,
-    /// Since the recording began.
-    pub time_us: u64,
-    pub name: Name,
-    pub target: Target,
-    /// Of pread and pwrite.
-    pub offset: u64,
-    /// Of reads and writes.
-    pub bytes: u64,
-    /// Of open: open(2)'s.
-    pub flags: i32,
-    /// Of open: the descriptor it gave, negative where it failed.
-    pub descriptor: i64,
-    /// Whether it succeeded; none where the script does not tell.
-    pub succeeded: Option<bool>,
-}
-
-/// A script that was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Script {
-    pub calls: Vec<Call>,
-    /// Lines, of which each has a call.
-    pub lines: usize,
-    /// Of all lines, as the script numbers them.
-    pub threads: BTreeSet<u64>,
-    /// Calls that are not among ours, by their name: how many there were.
-    pub unknown: BTreeMap<String, u64>,
-}
-
-/// What is wrong with a script.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, {field}: {what}")]
-pub struct ScriptError {
-    pub line: usize,
-    pub field: &'static str,
-    pub what: String,
-}
+pub mod step;

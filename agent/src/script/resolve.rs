@@ -2,44 +2,11 @@
 //! path and descriptor and the order of calls on each file, and gives each thread its steps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
-use super::names::{Names, components};
-use super::state::{Beginning, State};
-use super::{Call, Name, Script, Target};
-
-/// One call, ready to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    pub line: usize,
-    /// After the beginning of the replay; never less than of the thread's step before.
-    pub due_ns: i64,
-    pub name: Name,
-    /// Which of the files.
-    pub file: usize,
-    /// Which of the open files; of open, the one it makes, none where it failed.
-    pub handle: Option<usize>,
-    /// Steps on the same file that come before.
-    pub turn: u32,
-    pub offset: u64,
-    pub bytes: usize,
-    pub flags: i32,
-    pub succeeded: Option<bool>,
-}
-
-/// A file or directory of the replay.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// In the directory of the replay.
-    pub path: PathBuf,
-    pub is_directory: bool,
-    /// A path that no open may lead to: its directory is never made.
-    pub is_nowhere: bool,
-    /// Bytes before the first step; none where it is not there.
-    pub begins: Option<u64>,
-    /// Bytes after the last step, if all went as it should; none where it is not there.
-    pub ends: Option<u64>,
-}
+use super::call::{Call, CallName, Script, Target};
+use super::contents::{Beginning, Contents};
+use super::mapped_paths::{MappedPaths, components};
+use super::step::{ReplayFile, Step};
 
 /// A thread's steps in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +20,7 @@ pub struct Thread {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
     pub threads: Vec<Thread>,
-    pub places: Vec<Place>,
+    pub files: Vec<ReplayFile>,
     pub handles: usize,
     /// Calls that are left out, as their descriptor is not open at their time.
     pub unopened: BTreeMap<NotOpen, u64>,
@@ -105,21 +72,21 @@ impl From<&Script> for Resolved {
         }
         let steps: Vec<&Step> =
             order.iter().map(|(thread, number)| &threads[thread][*number]).collect();
-        let known = resolver.places.iter().map(|place| {
+        let known = resolver.files.iter().map(|file| {
             // A directory's bytes are the filesystem's own matter.
-            let there = place.is_directory || place.begins.is_some();
+            let there = file.is_directory || file.begins.is_some();
             if there { Beginning::there() } else { Beginning::default() }
         });
-        let begin = State::beginnings(known.collect(), resolver.handles, &steps);
-        let end = State::ends(&begin, resolver.handles, &steps);
-        let mut places = resolver.places;
-        for ((place, begin), end) in places.iter_mut().zip(begin).zip(end) {
-            (place.begins, place.ends) = (begin.size, end);
+        let begin = Contents::beginnings(known.collect(), resolver.handles, &steps);
+        let end = Contents::ends(&begin, resolver.handles, &steps);
+        let mut files = resolver.files;
+        for ((file, begin), end) in files.iter_mut().zip(begin).zip(end) {
+            (file.begins, file.ends) = (begin.size, end);
         }
         let idle = |number: &&u64| !threads.contains_key(number);
         let idle_threads = script.threads.iter().filter(idle).copied().collect();
         let threads = threads.into_iter().map(|(number, steps)| Thread { number, steps }).collect();
-        Self { threads, places, handles: resolver.handles, unopened, idle_threads }
+        Self { threads, files, handles: resolver.handles, unopened, idle_threads }
     }
 }
 
@@ -140,14 +107,14 @@ fn in_order(script: &Script) -> Vec<(u64, &Call)> {
 
 /// What a script's descriptors and paths stand for, call after call.
 struct Resolver {
-    names: Names,
+    names: MappedPaths,
     /// Paths below which others are.
     directories: BTreeSet<Vec<Vec<u8>>>,
     by_path: BTreeMap<Vec<Vec<u8>>, usize>,
-    places: Vec<Place>,
-    /// Steps on each place so far.
+    files: Vec<ReplayFile>,
+    /// Steps on each file so far.
     turns: Vec<u32>,
-    /// By descriptor: handle and place.
+    /// By descriptor: handle and file.
     open: BTreeMap<i64, (usize, usize)>,
     /// Descriptors that some call opens, and those that were open by now.
     opened_ever: BTreeSet<i64>,
@@ -158,7 +125,7 @@ struct Resolver {
 impl Resolver {
     fn new(calls: &[(u64, &Call)]) -> Self {
         let mut directories = BTreeSet::new();
-        let opens = calls.iter().filter(|(_, call)| call.name == Name::Open);
+        let opens = calls.iter().filter(|(_, call)| call.name == CallName::Open);
         let opened_ever = opens.map(|(_, call)| call.descriptor).collect();
         for (_, call) in calls {
             let Target::Path(path) = &call.target else { continue };
@@ -171,10 +138,10 @@ impl Resolver {
             }
         }
         Self {
-            names: Names::default(),
+            names: MappedPaths::default(),
             directories,
             by_path: BTreeMap::new(),
-            places: Vec::new(),
+            files: Vec::new(),
             turns: Vec::new(),
             open: BTreeMap::new(),
             opened_ever,
@@ -183,49 +150,49 @@ impl Resolver {
         }
     }
 
-    /// The place of a path; a new one for a path that was not met before.
-    fn place(&mut self, mut parts: Vec<Vec<u8>>, is_directory: bool) -> usize {
+    /// The file of a path; a new one for a path that was not met before.
+    fn file(&mut self, mut parts: Vec<Vec<u8>>, is_directory: bool) -> usize {
         if self.directories.contains(&parts) && !is_directory {
             // A file where others have a directory: the recording knew one of them by half a name.
             let last = parts.last_mut();
             last.into_iter().for_each(|name| name.extend(b"\0file"));
         }
-        if let Some(place) = self.by_path.get(&parts) {
-            return *place;
+        if let Some(file) = self.by_path.get(&parts) {
+            return *file;
         }
         let path = self.names.of(&parts);
-        self.by_path.insert(parts, self.places.len());
+        self.by_path.insert(parts, self.files.len());
         self.turns.push(0);
         let (begins, ends) = (None, None);
-        self.places.push(Place { path, is_directory, is_nowhere: false, begins, ends });
-        self.places.len() - 1
+        self.files.push(ReplayFile { path, is_directory, is_nowhere: false, begins, ends });
+        self.files.len() - 1
     }
 
-    /// A place that no path of the script leads to: no path has a zero byte.
-    fn place_apart(&mut self, directory: &[u8]) -> usize {
-        let number = self.places.len().to_string();
-        self.place(vec![directory.to_vec(), number.into_bytes()], false)
+    /// A file that no path of the script leads to: no path has a zero byte.
+    fn file_apart(&mut self, directory: &[u8]) -> usize {
+        let number = self.files.len().to_string();
+        self.file(vec![directory.to_vec(), number.into_bytes()], false)
     }
 
     /// Whether a path is the directory of others, and the call could be made on one.
     fn is_directory(&self, parts: &[Vec<u8>], call: &Call) -> bool {
         let writes = call.flags & (libc::O_ACCMODE | libc::O_CREAT) != libc::O_RDONLY;
-        let removes = call.name == Name::Unlink;
+        let removes = call.name == CallName::Unlink;
         self.directories.contains(parts) && (parts.is_empty() || !(writes || removes))
     }
 
     /// The step of a call; else why its descriptor leads to no file.
     fn step(&mut self, time_us: u64, call: &Call) -> Result<Step, NotOpen> {
         let (handle, file) = match (&call.target, call.name) {
-            (_, Name::Open) => self.open(call),
+            (_, CallName::Open) => self.open(call),
             (Target::Path(path), _) => {
                 let parts = components(path);
                 let is_directory = self.is_directory(&parts, call);
-                (None, self.place(parts, is_directory))
+                (None, self.file(parts, is_directory))
             }
             (Target::Descriptor(number), name) => {
                 let found = match name {
-                    Name::Close => self.open.remove(number),
+                    CallName::Close => self.open.remove(number),
                     _ => self.open.get(number).copied(),
                 };
                 let (handle, file) = found.ok_or_else(|| self.not_open(*number))?;
@@ -237,7 +204,7 @@ impl Resolver {
         let flags = match &call.target {
             // What MobiGen says of a file that was open before does not hold: such files are read
             // that are said to be open for writing, and none is made anew.
-            Target::Descriptor(_) if call.name == Name::Open => {
+            Target::Descriptor(_) if call.name == CallName::Open => {
                 libc::O_RDWR | call.flags & libc::O_APPEND
             }
             _ => call.flags,
@@ -256,7 +223,7 @@ impl Resolver {
         })
     }
 
-    /// Handle and place of an open.
+    /// Handle and file of an open.
     fn open(&mut self, call: &Call) -> (Option<usize>, usize) {
         let failed = call.descriptor < 0;
         let file = match &call.target {
@@ -265,16 +232,16 @@ impl Resolver {
             Target::Path(path) if !failed || call.flags & libc::O_CREAT == 0 => {
                 let parts = components(path);
                 let is_directory = self.is_directory(&parts, call);
-                self.place(parts, is_directory)
+                self.file(parts, is_directory)
             }
             _ if failed => {
-                let file = self.place_apart(b"\0nowhere");
-                self.places[file].is_nowhere = true;
+                let file = self.file_apart(b"\0nowhere");
+                self.files[file].is_nowhere = true;
                 file
             }
             _ => {
-                let file = self.place_apart(b"\0opened-before");
-                self.places[file].begins = Some(0);
+                let file = self.file_apart(b"\0opened-before");
+                self.files[file].begins = Some(0);
                 file
             }
         };

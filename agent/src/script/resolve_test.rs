@@ -12,10 +12,10 @@ fn resolved(text: &str) -> Resolved {
     Resolved::from(&mobigen::parse(text.as_bytes()).unwrap())
 }
 
-/// Begin and end of the place of a name.
+/// Begin and end of the file of a name.
 fn sizes(resolved: &Resolved, name: &str) -> (Option<u64>, Option<u64>) {
-    let place = resolved.places.iter().find(|place| place.path.as_os_str() == name).unwrap();
-    (place.begins, place.ends)
+    let file = resolved.files.iter().find(|file| file.path.as_os_str() == name).unwrap();
+    (file.begins, file.ends)
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_file_opened_before_is_one_of_its_own() {
     assert_eq!(sizes(&found, "_opened-before/0"), (Some(50), Some(50)));
     assert_eq!(sizes(&found, "_opened-before/1"), (Some(0), Some(4)));
     assert_eq!(sizes(&found, "_nowhere/2"), (None, None));
-    assert!(found.places[2].is_nowhere && found.threads[0].steps[4].handle.is_none());
+    assert!(found.files[2].is_nowhere && found.threads[0].steps[4].handle.is_none());
     assert!(
         found.threads[0]
             .steps
@@ -99,13 +99,13 @@ fn a_file_and_a_directory_of_one_path_are_two() {
         "1 0 open \"/d\" O_RDWR|O_CREAT 3\n1 1 stat \"/d/f\" 0\n1 2 stat \"/d\" 0\n\
          1 3 unlink \"/d\" 0\n1 4 stat \"/d/..\" 0\n",
     );
-    let places: Vec<_> = found
-        .places
+    let files: Vec<_> = found
+        .files
         .iter()
-        .map(|place| (place.path.display().to_string(), place.is_directory))
+        .map(|file| (file.path.display().to_string(), file.is_directory))
         .collect();
     let wanted = [("d_file", false), ("d/f", false), ("d", true), ("", true)];
-    assert_eq!(places, wanted.map(|(name, is_directory)| (name.to_owned(), is_directory)));
+    assert_eq!(files, wanted.map(|(name, is_directory)| (name.to_owned(), is_directory)));
 }
 
 #[derive(Debug, Clone)]
@@ -150,8 +150,8 @@ proptest! {
     fn nothing_leads_out_and_nothing_is_lost(lines in prop::collection::vec(any_line(), 0..40)) {
         let text: Vec<String> = lines.into_iter().map(|line| line.0).collect();
         let found = resolved(&text.join("\n"));
-        for place in &found.places {
-            prop_assert!(place.path.components().all(|it| matches!(it, Component::Normal(_))));
+        for file in &found.files {
+            prop_assert!(file.path.components().all(|it| matches!(it, Component::Normal(_))));
         }
         let steps: Vec<&Step> = found.threads.iter().flat_map(|thread| &thread.steps).collect();
         let left_out: u64 = found.unopened.values().sum();

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::ffi;
+use super::system_calls::{self, Pointer};
 
 // _IOR(0xf5, 12, u32) and _IO(0xf5, 2), Linux include/uapi/linux/f2fs.h.
 const F2FS_IOC_GET_FEATURES: c_ulong = 0x8004_f50c;
@@ -26,18 +26,14 @@ thread_local! {
 /// If SQLite's default VFS has no `ioctl` to replace: our build always does.
 pub fn choose(allowed: bool) {
     ALLOWED.store(allowed, Ordering::Relaxed);
-    // SAFETY: a function pointer of another type, which SQLite casts back before it calls it
-    // (aSyscall in os_unix.c); it passes the third argument as C passes any pointer.
-    let ours: unsafe extern "C" fn() = unsafe {
-        std::mem::transmute::<unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int, _>(ioctl)
+    type Ioctl = unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int;
+    // SAFETY: `ioctl` has the type of the call that it takes the place of; C passes the third
+    // argument as it passes any pointer.
+    let is_known = unsafe {
+        let ours = std::mem::transmute::<Ioctl, Pointer>(ioctl);
+        system_calls::replace(c"ioctl", Some(ours))
     };
-    // SAFETY: the default VFS is static; the name is a C string; `ours` lives for ever.
-    let result = unsafe {
-        let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
-        let set = (*vfs).xSetSystemCall.expect("the unix VFS has xSetSystemCall");
-        set(vfs, c"ioctl".as_ptr(), Some(ours))
-    };
-    assert_eq!(result, ffi::SQLITE_OK, "the unix VFS knows ioctl");
+    assert!(is_known, "the unix VFS knows ioctl");
 }
 
 /// Transactions that this thread has committed by F2FS's atomic write.

@@ -1,7 +1,17 @@
-//! How SQLite is driven by whichever room opens a database: which call syncs, whether F2FS writes
-//! atomically, where random numbers come from, and what happens while a database is locked.
+//! SQLite as every room of the agent drives it: which call syncs, whether F2FS writes atomically,
+//! where random numbers come from, and what happens while a database is locked.
+//!
+//! system_calls -> batch_atomic_write, written; words -> pragmas -> databases (with wal); sound
 
 pub mod batch_atomic_write;
 pub mod busy;
+pub mod databases;
+pub mod error;
+pub mod pragmas;
 pub mod randomness;
+pub mod sound;
 pub mod sync_call;
+mod system_calls;
+pub mod wal;
+pub mod words;
+pub mod written;

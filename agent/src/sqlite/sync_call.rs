@@ -7,7 +7,12 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::record::sqlite::SyncCall;
+use crate::record::words;
+
+words! {
+    /// The system call by which SQLite makes a file or a directory durable.
+    SyncCall { Fsync = "fsync", Fdatasync = "fdatasync" }
+}
 
 static FDATASYNC: AtomicBool = AtomicBool::new(false);
 

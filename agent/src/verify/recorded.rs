@@ -1,19 +1,14 @@
-//! What SQLite writes, as it hands it to the kernel: its VFS lets write(2) be replaced, and ours
-//! keeps of every sector of every file each content that it ever had. So the bytes of a journal
-//! that is gone, or of a page that was written again, are known like those of a stamped file.
-//! Shared memory (-shm) is written through a mapping, and not seen here. Others tell what they
-//! write themselves.
+//! Every content that each sector of every file ever had, as SQLite hands it to the kernel. So the
+//! bytes of a journal that is gone, or of a page that was written again, are known like those of a
+//! stamped file. Others tell what they write themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-
-use libc::{off_t, size_t, ssize_t};
-use rusqlite::ffi;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::stamp::SECTOR;
+use crate::sqlite::written::{self, Written};
 
 /// Every content that each sector of the files had.
 #[derive(Default)]
@@ -88,112 +83,22 @@ fn hash(sector: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The recording under way: where the filesystem is mounted, and what was written to it.
-static UNDER_WAY: Mutex<Option<(PathBuf, Recorded)>> = Mutex::new(None);
-
 /// Runs `work`, and records what SQLite writes below `directory` meanwhile.
-///
-/// # Panics
-/// If SQLite's default VFS does not know the calls: our build always does.
 pub fn record<T>(directory: &Path, work: impl FnOnce() -> T) -> (T, Recorded) {
-    let set_under_way = |value| {
-        std::mem::replace(&mut *UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner), value)
+    let recorded = Arc::new(Mutex::new(Recorded::default()));
+    let (root, recording) = (directory.to_owned(), Arc::clone(&recorded));
+    let listener = move |written: Written| {
+        let Ok(path) = written.path.strip_prefix(&root) else { return };
+        let mut recorded = recording.lock().unwrap_or_else(PoisonError::into_inner);
+        let shadow = recorded.files.entry(format!("/{}", path.display())).or_default();
+        if shadow.bytes.len() != written.length_before {
+            shadow.resize(written.length_before);
+        }
+        shadow.write(written.offset, written.bytes);
     };
-    set_under_way(Some((directory.to_owned(), Recorded::default())));
-    replace_calls(true);
-    let result = work();
-    replace_calls(false);
-    let recorded = set_under_way(None).map_or_else(Recorded::default, |(_, recorded)| recorded);
+    let result = written::listen(listener, work);
+    let recorded = std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
     (result, recorded)
-}
-
-/// SQLite writes by one of the three, as it was built; null gives it its own back.
-fn replace_calls(ours: bool) {
-    type Pointer = unsafe extern "C" fn();
-    type Write = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
-    type Pwrite = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
-    // SAFETY: function pointers of other types, which SQLite casts back before it calls them
-    // (aSyscall in os_unix.c). off_t has 64 bits on every target of ours.
-    let (write, pwrite) = unsafe {
-        (
-            std::mem::transmute::<Write, Pointer>(write),
-            std::mem::transmute::<Pwrite, Pointer>(pwrite),
-        )
-    };
-    for (name, call) in [(c"write", write), (c"pwrite", pwrite), (c"pwrite64", pwrite)] {
-        // SAFETY: the default VFS is static; the name is a C string; functions live for ever.
-        let result = unsafe {
-            let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
-            let set = (*vfs).xSetSystemCall.expect("the unix VFS has xSetSystemCall");
-            set(vfs, name.as_ptr(), ours.then_some(call))
-        };
-        // It refuses to give back what it was built without.
-        assert!(result == ffi::SQLITE_OK || !ours, "the unix VFS knows {name:?}");
-    }
-}
-
-unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, length: size_t) -> ssize_t {
-    // SAFETY: SQLite's own descriptor.
-    let offset = unsafe { libc::lseek(descriptor, 0, libc::SEEK_CUR) };
-    // SAFETY: SQLite's own arguments, handed on; `keep` reads the same bytes.
-    unsafe {
-        let before = size_of_file(descriptor);
-        let written = libc::write(descriptor, data, length);
-        keep(descriptor, before, offset, data, written);
-        written
-    }
-}
-
-unsafe extern "C" fn pwrite(
-    descriptor: c_int,
-    data: *const c_void,
-    length: size_t,
-    offset: off_t,
-) -> ssize_t {
-    // SAFETY: as in `write`.
-    unsafe {
-        let before = size_of_file(descriptor);
-        let written = libc::pwrite(descriptor, data, length, offset);
-        keep(descriptor, before, offset, data, written);
-        written
-    }
-}
-
-fn size_of_file(descriptor: c_int) -> usize {
-    // SAFETY: zeros are a valid stat, which fstat fills.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(descriptor, &raw mut status);
-        usize::try_from(status.st_size).unwrap_or_default()
-    }
-}
-
-/// Takes down what was written of a file that had `before` bytes.
-///
-/// # Safety
-/// `written`, where it is no error, is how many bytes are at `data`.
-unsafe fn keep(
-    descriptor: c_int,
-    before: usize,
-    offset: off_t,
-    data: *const c_void,
-    written: ssize_t,
-) {
-    let (Ok(length), Ok(offset)) = (usize::try_from(written), usize::try_from(offset)) else {
-        return;
-    };
-    // SAFETY: as our caller promises.
-    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) };
-    let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((directory, recorded)) = under_way.as_mut() else { return };
-    let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{descriptor}")) else { return };
-    let Ok(path) = path.strip_prefix(directory) else { return };
-    let path = format!("/{}", path.display());
-    let shadow = recorded.files.entry(path).or_default();
-    if shadow.bytes.len() != before {
-        shadow.resize(before);
-    }
-    shadow.write(offset, bytes);
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use super::background::Background;
-use super::{Finished, Observer, Workload};
-use crate::record;
+use super::background::load::BackgroundLoad;
+use super::kind::{ClosedWorkload, Workload};
+use super::threads::observer::Observer;
+use crate::record::Background;
 
 /// Runs a prepared workload in `directory` under the eyes of `observer`, with its background load,
 /// until `sync` has written everything back, which is the phase `settle`.
@@ -13,19 +14,19 @@ use crate::record;
 /// # Errors
 /// If a step fails.
 pub fn run(
-    mut workload: Workload,
-    background: record::Background,
+    mut workload: Box<dyn Workload>,
+    background: Background,
     directory: &Path,
-    observer: &mut impl Observer,
+    observer: &mut dyn Observer,
     sync: impl FnOnce() -> anyhow::Result<()>,
-) -> anyhow::Result<Finished> {
-    let background = Background::start(background, directory)?;
+) -> anyhow::Result<ClosedWorkload> {
+    let background = BackgroundLoad::start(background, directory)?;
     workload.run(observer)?;
-    let background = background.map(Background::stop).transpose()?;
+    let background = background.map(BackgroundLoad::stop).transpose()?;
     observer.enter("settle")?;
-    let mut finished = workload.close()?;
+    let mut closed = workload.close()?;
     sync()?;
     observer.leave()?;
-    finished.manifest.extend(background.map(|did| ("background", did)));
-    Ok(finished)
+    closed.manifest.extend(background.map(|did| ("background", did)));
+    Ok(closed)
 }

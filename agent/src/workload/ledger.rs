@@ -1,23 +1,16 @@
 //! What each thread notes of its transactions while they run: numbers alone, so that noting costs
 //! next to nothing. Rows of the transactions table are made of them afterwards.
 
-use crate::record::words;
 use crate::tables::rows::Transaction;
 
-words! {
-    /// What a transaction was, as in the transactions table.
-    Verb {
-        Insert = "insert", Update = "update", Delete = "delete", Checkpoint = "checkpoint",
-        Write = "write", Read = "read", Create = "create", Unlink = "unlink", Rename = "rename",
-        Mkdir = "mkdir", Stat = "stat", Open = "open", Close = "close", Access = "access",
-        Fsync = "fsync", Fdatasync = "fdatasync",
-    }
-}
+/// What a checkpoint is in the transactions table.
+pub const CHECKPOINT: &str = "checkpoint";
 
 /// One transaction or checkpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
-    pub verb: Verb,
+    /// What it did, as in the transactions table.
+    pub verb: &'static str,
     pub databases: u16,
     pub sync_calls: u32,
     pub busy_retries: u32,
@@ -31,7 +24,7 @@ impl Done {
     /// What stands where nothing has been noted yet; not all zeroes, which the kernel would lend
     /// without any page of ours.
     const NOTHING: Self = Self {
-        verb: Verb::Insert,
+        verb: "nothing",
         databases: 0,
         sync_calls: 0,
         busy_retries: 0,
@@ -44,7 +37,7 @@ impl Done {
     /// A checkpoint that begins at a time, and has copied nothing yet.
     pub fn checkpoint(begin_ns: i64) -> Self {
         let commit_ns = begin_ns;
-        Self { verb: Verb::Checkpoint, begin_ns, commit_ns, return_ns: begin_ns, ..Self::NOTHING }
+        Self { verb: CHECKPOINT, begin_ns, commit_ns, return_ns: begin_ns, ..Self::NOTHING }
     }
 }
 
@@ -71,7 +64,7 @@ impl Ledger {
 
     /// Transactions in it, warm-up and measured, without checkpoints.
     pub fn performed(&self) -> u64 {
-        self.entries.iter().filter(|done| done.verb != Verb::Checkpoint).count() as u64
+        self.entries.iter().filter(|done| done.verb != CHECKPOINT).count() as u64
     }
 }
 
@@ -84,7 +77,7 @@ pub fn rows(ledgers: &[Ledger]) -> Vec<Transaction> {
             thread,
             tid: ledger.tid,
             phase: phase(done.verb, index < ledger.warmup).into(),
-            kind: done.verb.word().into(),
+            kind: done.verb.into(),
             databases: done.databases.into(),
             begin_ns: done.begin_ns,
             commit_ns: done.commit_ns,
@@ -102,9 +95,9 @@ pub fn rows(ledgers: &[Ledger]) -> Vec<Transaction> {
     rows
 }
 
-fn phase(verb: Verb, warmup: bool) -> &'static str {
+fn phase(verb: &str, warmup: bool) -> &'static str {
     match verb {
-        Verb::Checkpoint => "checkpoint",
+        CHECKPOINT => "checkpoint",
         _ if warmup => "warm-up",
         _ => "commit",
     }
@@ -114,7 +107,7 @@ fn phase(verb: Verb, warmup: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn done(verb: Verb, begin_ns: i64) -> Done {
+    fn done(verb: &'static str, begin_ns: i64) -> Done {
         let (databases, sync_calls, busy_retries, wal_frames) = (1, 2, 3, 4);
         let (commit_ns, return_ns) = (begin_ns + 1, begin_ns + 5);
         Done {
@@ -131,9 +124,8 @@ mod tests {
 
     #[test]
     fn rows_are_in_order_of_their_beginning_over_all_threads() {
-        let first = vec![done(Verb::Insert, 10), done(Verb::Insert, 20)];
-        let second =
-            vec![done(Verb::Insert, 10), done(Verb::Insert, 15), done(Verb::Checkpoint, 30)];
+        let first = vec![done("insert", 10), done("insert", 20)];
+        let second = vec![done("insert", 10), done("insert", 15), done(CHECKPOINT, 30)];
         let ledgers = [
             Ledger { tid: 70, entries: first, warmup: 1 },
             Ledger { tid: 71, entries: second, warmup: 1 },

@@ -11,7 +11,7 @@ from jojlab.foundation.lazy import ibis
 _FAMILIES = (
     # vdbeCommit() in SQLite's src/vdbeaux.c: "%s-mj%06X9%02X".
     (r"-mj[0-9A-F]{6}9[0-9A-F]{2}\b", "-mj*"),
-    # agent/src/workload/file/metadata.rs.
+    # agent/src/workload/file_metadata/names_left.rs.
     (r"\b(file|renamed)-[0-9]{7}\b", r"\1-*"),
 )
 

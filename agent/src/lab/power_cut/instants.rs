@@ -60,16 +60,6 @@ pub fn choose(span: Span, transactions: &[Transaction], count: u64, seed: u64) -
     (0..count).map(choose_one).collect()
 }
 
-/// Transactions that have returned by then.
-pub fn returned<'a>(transactions: impl IntoIterator<Item = &'a Transaction>, at_ns: i64) -> u64 {
-    transactions.into_iter().filter(|it| it.return_ns <= at_ns).count() as u64
-}
-
-/// Transactions that have begun by then.
-pub fn begun<'a>(transactions: impl IntoIterator<Item = &'a Transaction>, at_ns: i64) -> u64 {
-    transactions.into_iter().filter(|it| it.begin_ns <= at_ns).count() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,14 +89,6 @@ mod tests {
             let these = found.iter().filter(|it| it.survivors == survivors);
             assert_eq!(these.filter(|it| it.after_return).count(), 10, "{survivors:?}");
         }
-    }
-
-    #[test]
-    fn a_transaction_counts_from_its_begin_and_its_return_on() {
-        let all = transactions();
-        assert_eq!((begun(&all, 99), returned(&all, 99)), (0, 0));
-        assert_eq!((begun(&all, 110), returned(&all, 110)), (2, 1));
-        assert_eq!((begun(&all, 118), returned(&all, 118)), (2, 2));
     }
 
     #[test]

@@ -19,24 +19,26 @@ use serde_json::{Value, json};
 use super::stand::{Prepared, Stand};
 use crate::device::flash;
 use crate::errors::WrongUse;
-use crate::record::{Background, Case, MetadataOperation, PowerCuts, WorkloadSettings};
+use crate::record::{Background, Case, PowerCuts};
 use crate::tables::clock::now_ns;
 use crate::tables::rows::Transaction;
+use crate::workload;
 use crate::workload::course;
-use crate::workload::sqlite::History;
+use crate::workload::kind::{ClosedWorkload, Remains};
+use crate::workload::power_cut::{Cut, Progress, Survival};
 use instants::Instant;
-use judge::{Expected, Verdict};
+use judge::judge;
 
 /// One cut, and what was there afterwards.
 #[derive(Debug, Serialize)]
-struct Cut {
+struct Judged {
     #[serde(flatten)]
     instant: Instant,
     /// Transactions that had returned by then, and those that had begun.
     acknowledged: u64,
     begun: u64,
     #[serde(flatten)]
-    verdict: Verdict,
+    survival: Survival,
 }
 
 /// A run that is over, unmounted, with its record in the devices.
@@ -44,7 +46,7 @@ struct Recorded {
     transactions: Vec<Transaction>,
     operation_hash: String,
     configuration: Value,
-    expected: Expected,
+    remains: Box<dyn Remains>,
     end_ns: i64,
 }
 
@@ -54,7 +56,7 @@ struct Recorded {
 /// If a step fails; what a power cut destroys is none, but in the verdict.
 pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Result<()> {
     let case = &cuts.of;
-    if let Some(reason) = refused(&case.case.workload) {
+    if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
         return Err(WrongUse(format!("power cuts: {reason}")).into());
     }
     if case.case.background != Background::None {
@@ -73,11 +75,10 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
             let Instant { cut_ns, survivors, .. } = instant;
             until_free(|| flash::cut_power(disk.folder(), cut_ns, survivors.word(), case.seed))
         })?;
-        let acknowledged = instants::returned(&recorded.transactions, instant.cut_ns);
-        let begun = instants::begun(&recorded.transactions, instant.cut_ns);
-        let (transactions, cut_ns) = (&recorded.transactions, instant.cut_ns);
-        let verdict = recorded.expected.judge(stand.mount(), transactions, cut_ns)?;
-        found.push(Cut { instant, acknowledged, begun, verdict });
+        let cut = Cut { transactions: &recorded.transactions, at_ns: instant.cut_ns };
+        let Progress { returned: acknowledged, begun } = cut.progress();
+        let survival = judge(&*recorded.remains, stand.mount(), &cut)?;
+        found.push(Judged { instant, acknowledged, begun, survival });
     }
     let report = json!({
         "case": case.case,
@@ -91,44 +92,20 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
     std::fs::write(&path, report.to_string()).with_context(|| path.display().to_string())
 }
 
-/// Why the power of a workload is not cut; None where it can be.
-fn refused(workload: &WorkloadSettings) -> Option<&'static str> {
-    match workload {
-        WorkloadSettings::FileMetadata(settings)
-            if settings.metadata_operation == MetadataOperation::Stat =>
-        {
-            Some("metadata_operation stat changes nothing")
-        }
-        WorkloadSettings::FileRead(_) => Some("workload file-read changes nothing"),
-        WorkloadSettings::Replay(_) => Some("workload replay: what it leaves is not known"),
-        WorkloadSettings::Sqlite(_)
-        | WorkloadSettings::FileWrite(_)
-        | WorkloadSettings::FileMetadata(_) => None,
-    }
-}
-
 /// Runs the workload on an empty filesystem, its devices recording from before the first
 /// transaction until everything is written back.
 fn record(case: &Case, stand: &Stand) -> anyhow::Result<Recorded> {
     let Prepared { mounted, workload, configuration } = stand.prepare(case)?;
     stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
     let (background, place) = (case.case.background, mounted.directory());
-    let finished = course::run(workload, background, place, &mut (), || Ok(mounted.sync()?))?;
+    let closed = course::run(workload, background, place, &mut (), || Ok(mounted.sync()?))?;
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
-    finished.check()?;
-    let operation_hash = finished.operation_hash.clone();
-    let mut transactions = finished.transactions.clone();
+    let ClosedWorkload { mut transactions, operation_hash, remains, .. } = closed;
+    remains.check()?;
     transactions.retain(|transaction| transaction.kind != "checkpoint");
-    let expected = match &case.case.workload {
-        WorkloadSettings::Sqlite(sqlite) => {
-            let history = History::new(sqlite, case.seed, transactions.len() as u64)?;
-            Expected::Databases { paths: finished.databases(), history }
-        }
-        _ => Expected::Files(finished),
-    };
     mounted.unmount()?;
-    Ok(Recorded { transactions, operation_hash, configuration, expected, end_ns })
+    Ok(Recorded { transactions, operation_hash, configuration, remains, end_ns })
 }
 
 /// Tries until nobody has the device open.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Signals;
+use super::signals::Signals;
 
 /// What it computes: hashes of a block; one takes some 10 us, between which it looks for the end.
 const BLOCK_BYTES: usize = 4096;

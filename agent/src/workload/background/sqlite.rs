@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{Signals, path};
+use super::signals::Signals;
 
 /// Idle time between two transactions: a busy app, but not one that does nothing else.
 const INTERVAL_NS: i64 = 10_000_000;
@@ -18,7 +18,7 @@ const VALUE_BYTES: usize = 100;
 /// # Errors
 /// If SQLite fails.
 pub fn run(directory: &Path) -> anyhow::Result<Value> {
-    let path = path(directory, "app.db");
+    let path = directory.join("app.db");
     let name = || path.display().to_string();
     let connection = rusqlite::Connection::open(&path).with_context(name)?;
     connection

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{Signals, path};
+use super::signals::Signals;
 use crate::tables::clock::now_ns;
 
 const FRAMES_PER_S: i64 = 30;
@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// # Errors
 /// If the file cannot be written.
 pub fn run(directory: &Path) -> anyhow::Result<Value> {
-    let path = path(directory, "video.mp4");
+    let path = directory.join("video.mp4");
     let name = || path.display().to_string();
     let file = OpenOptions::new().write(true).create_new(true).open(&path).with_context(name)?;
     let mut frame = vec![0_u8; usize::try_from(FRAME_BYTES)?];

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use rand_chacha::rand_core::RngCore;
 
-use crate::script::resolve::Place;
-use crate::script::{Script, mobigen};
-use crate::workload::WorkloadError;
+use crate::script::call::Script;
+use crate::script::mobigen;
+use crate::script::step::ReplayFile;
 use crate::workload::draw::generator;
-use crate::workload::file::failed;
+use crate::workload::error::{WorkloadError, failed};
+use crate::workload::kind::Remains;
+use crate::workload::power_cut::{Cut, Survival};
 
 /// A call takes 12 bytes at the least, so that there are never more than a few million.
 const MOST_SCRIPT_BYTES: u64 = 64 << 20;
@@ -42,32 +44,36 @@ pub fn fill_contents(seed: u64, bytes: &mut [u8]) {
 }
 
 /// The files of one replay.
-pub struct Files {
-    places: Vec<Place>,
+pub struct ReplayFiles {
+    files: Vec<ReplayFile>,
     paths: Vec<PathBuf>,
 }
 
-impl Files {
+impl ReplayFiles {
     /// Makes those that are there before the first call, and the directories of all.
     ///
     /// # Errors
     /// If there is no room for them, or a step fails.
-    pub fn make(directory: &Path, places: Vec<Place>, seed: u64) -> Result<Self, WorkloadError> {
-        refuse_large(directory, &places)?;
+    pub fn make(
+        directory: &Path,
+        files: Vec<ReplayFile>,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        refuse_large(directory, &files)?;
         let mut contents = vec![0; CHUNK_BYTES];
         fill_contents(seed, &mut contents);
-        let paths: Vec<PathBuf> = places.iter().map(|place| directory.join(&place.path)).collect();
-        for (place, path) in places.iter().zip(&paths) {
-            let folder = if place.is_directory { Some(path.as_path()) } else { path.parent() };
-            if let Some(folder) = folder.filter(|_| !place.is_nowhere) {
+        let paths: Vec<PathBuf> = files.iter().map(|file| directory.join(&file.path)).collect();
+        for (file, path) in files.iter().zip(&paths) {
+            let folder = if file.is_directory { Some(path.as_path()) } else { path.parent() };
+            if let Some(folder) = folder.filter(|_| !file.is_nowhere) {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
                 made.map_err(failed("mkdir", folder))?;
             }
-            if let Some(bytes) = place.begins.filter(|_| !place.is_directory) {
+            if let Some(bytes) = file.begins.filter(|_| !file.is_directory) {
                 fill(path, &contents, bytes).map_err(failed("fill", path))?;
             }
         }
-        Ok(Self { places, paths })
+        Ok(Self { files, paths })
     }
 
     /// Where a file is.
@@ -77,12 +83,13 @@ impl Files {
 
     /// Its name in the directory of the replay.
     pub fn name(&self, file: usize) -> &Path {
-        &self.places[file].path
+        &self.files[file].path
     }
 
     /// What there is to check: nothing, where calls ended otherwise than they should.
-    pub fn ended(self, as_it_should: bool) -> Ended {
-        Ended(if as_it_should { self } else { Self { places: Vec::new(), paths: Vec::new() } })
+    pub fn left(self, as_it_should: bool) -> ReplayLeft {
+        let nothing = Self { files: Vec::new(), paths: Vec::new() };
+        ReplayLeft(if as_it_should { self } else { nothing })
     }
 }
 
@@ -98,8 +105,8 @@ fn fill(path: &Path, contents: &[u8], bytes: u64) -> std::io::Result<()> {
 }
 
 /// Refuses files that there is no room for.
-fn refuse_large(directory: &Path, places: &[Place]) -> Result<(), WorkloadError> {
-    let needed = places.iter().filter_map(|place| place.begins).fold(0_u64, u64::saturating_add);
+fn refuse_large(directory: &Path, files: &[ReplayFile]) -> Result<(), WorkloadError> {
+    let needed = files.iter().filter_map(|file| file.begins).fold(0_u64, u64::saturating_add);
     let room = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     if needed <= free {
@@ -113,16 +120,13 @@ fn refuse_large(directory: &Path, places: &[Place]) -> Result<(), WorkloadError>
 }
 
 /// The files after the last call.
-pub struct Ended(Files);
+pub struct ReplayLeft(ReplayFiles);
 
-impl Ended {
+impl Remains for ReplayLeft {
     /// Checks that they are as long as the script left them.
-    ///
-    /// # Errors
-    /// If they cannot be looked at, or are not.
-    pub fn check(&self) -> Result<(), WorkloadError> {
-        for (place, path) in self.0.places.iter().zip(&self.0.paths) {
-            if place.is_directory || place.is_nowhere {
+    fn check(&self) -> Result<(), WorkloadError> {
+        for (file, path) in self.0.files.iter().zip(&self.0.paths) {
+            if file.is_directory || file.is_nowhere {
                 continue;
             }
             let found = match fs::symlink_metadata(path) {
@@ -130,14 +134,18 @@ impl Ended {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
                 Err(error) => return Err(failed("stat", path)(error)),
             };
-            if found != place.ends {
+            if found != file.ends {
                 let size = |bytes: Option<u64>| {
                     bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
                 };
-                let what = format!("is {} where {} was due", size(found), size(place.ends));
+                let what = format!("is {} where {} was due", size(found), size(file.ends));
                 return Err(WorkloadError::Contents { path: path.clone(), what });
             }
         }
         Ok(())
+    }
+
+    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
+        Err(WorkloadError::refused("workload replay: what a power cut leaves of it is not known"))
     }
 }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
-use crate::script::{Name, Step};
+use crate::script::call::CallName;
+use crate::script::step::Step;
 
 /// Open files of all threads; none where it was closed, or not opened yet.
 pub type Handles = Vec<Mutex<Option<File>>>;
@@ -26,7 +27,7 @@ pub fn perform(
 ) -> io::Result<usize> {
     let Some(handle) = step.handle else { return on_path(step, path) };
     let mut handle = handles[handle].lock().unwrap_or_else(PoisonError::into_inner);
-    if step.name == Name::Open {
+    if step.name == CallName::Open {
         let opened = open(path, step.flags);
         let (file, result) = match opened {
             Ok(file) => (Ok(file), Ok(0)),
@@ -36,30 +37,30 @@ pub fn perform(
         *handle = Some(file?);
         return result;
     }
-    if step.name == Name::Close {
+    if step.name == CallName::Close {
         drop(handle.take());
         return Ok(0);
     }
     let mut file = handle.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
     let bytes = &mut buffer[..step.bytes];
     match step.name {
-        Name::Read => file.read(bytes),
-        Name::Pread => file.read_at(bytes, step.offset),
-        Name::Write => file.write(bytes),
-        Name::Pwrite => file.write_at(bytes, step.offset),
-        Name::Fsync => file.sync_all().map(|()| 0),
-        Name::Fdatasync => file.sync_data().map(|()| 0),
+        CallName::Read => file.read(bytes),
+        CallName::Pread => file.read_at(bytes, step.offset),
+        CallName::Write => file.write(bytes),
+        CallName::Pwrite => file.write_at(bytes, step.offset),
+        CallName::Fsync => file.sync_all().map(|()| 0),
+        CallName::Fdatasync => file.sync_data().map(|()| 0),
         _ => Ok(rustix::fs::fstat(file).map(|_| 0)?),
     }
 }
 
 fn on_path(step: &Step, path: &Path) -> io::Result<usize> {
     match step.name {
-        Name::Open => open(path, step.flags).map(|_| 0),
+        CallName::Open => open(path, step.flags).map(|_| 0),
         // The script does not say what was asked; SQLite asks whether a journal is there.
-        Name::Access => Ok(rustix::fs::access(path, Access::EXISTS).map(|()| 0)?),
-        Name::Stat => Ok(rustix::fs::stat(path).map(|_| 0)?),
-        Name::Lstat => Ok(rustix::fs::lstat(path).map(|_| 0)?),
+        CallName::Access => Ok(rustix::fs::access(path, Access::EXISTS).map(|()| 0)?),
+        CallName::Stat => Ok(rustix::fs::stat(path).map(|_| 0)?),
+        CallName::Lstat => Ok(rustix::fs::lstat(path).map(|_| 0)?),
         _ => Ok(rustix::fs::unlinkat(CWD, path, AtFlags::empty()).map(|()| 0)?),
     }
 }

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::databases::failed;
-use super::operations::{Operations, Planned, initial_rows};
-use super::table_name;
-use crate::record::sqlite::{SqliteSettings, SqliteWorkload};
-use crate::workload::WorkloadError;
+use super::operations::{Operations, PlannedTransaction, initial_rows};
+use super::populate::table_name;
+use super::settings::{SqliteSettings, SqliteWorkload};
+use crate::sqlite::error::failed;
+use crate::sqlite::sound;
+use crate::workload::error::WorkloadError;
 
 /// The sum of all rows' hashes, which any order of rows gives.
 type Digest = u64;
@@ -21,6 +21,13 @@ type Digest = u64;
 pub struct History {
     tables: u64,
     digests: Vec<Digest>,
+}
+
+/// Why there is no one history of the databases.
+pub fn refused(settings: &SqliteSettings) -> Option<&'static str> {
+    (settings.connections.get() > 1).then_some(
+        "connections must be 1: the order of several connections' transactions is not known",
+    )
 }
 
 impl History {
@@ -34,10 +41,8 @@ impl History {
         seed: u64,
         performed: u64,
     ) -> Result<Self, WorkloadError> {
-        if settings.connections.get() > 1 {
-            let what = "connections must be 1: the order of several connections' transactions is \
-                        not known";
-            return Err(WorkloadError::refused(what));
+        if let Some(reason) = refused(settings) {
+            return Err(WorkloadError::refused(reason));
         }
         let mut rows: BTreeMap<(usize, i64), Digest> = BTreeMap::new();
         initial_rows(settings, seed, 0, |row| {
@@ -47,7 +52,7 @@ impl History {
         let mut digest = rows.values().fold(0, |sum: Digest, row| sum.wrapping_add(*row));
         let mut digests = vec![digest];
         let mut operations = Operations::new(settings, seed, 0)?;
-        let mut planned = Planned::default();
+        let mut planned = PlannedTransaction::default();
         for _ in 0..performed {
             operations.draw(&mut planned)?;
             for change in &planned.changes {
@@ -72,15 +77,8 @@ impl History {
     /// # Errors
     /// If it is not there, cannot be read, or fails SQLite's integrity_check.
     pub fn find(&self, path: &Path, most: u64) -> Result<Option<u64>, WorkloadError> {
-        // Not read-only: the first reader after a crash is the one that recovers.
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .map_err(failed("open", path))?;
-        let step = failed("integrity_check", path);
-        let report: String =
-            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(&step)?;
-        if report != "ok" {
-            return Err(WorkloadError::Integrity { path: path.into(), report });
-        }
+        let connection = sound::open(path)?;
+        let step = failed("read back", path);
         let mut digest: Digest = 0;
         for table in 0..self.tables {
             let sql = format!("SELECT key, value FROM {}", table_name(table));

@@ -2,17 +2,20 @@
 
 use std::num::NonZeroU64;
 
-use super::super::Sqlite;
+use rusqlite::Connection;
+
 use super::*;
-use crate::record::sqlite::tests::settings;
-use crate::workload::noted_phases::NotedPhases;
+use crate::workload::kind::Workload;
+use crate::workload::sqlite::prepared::Sqlite;
+use crate::workload::sqlite::settings::tests::settings;
+use crate::workload::threads::noted_phases::NotedPhases;
 
 /// Databases after a run, in a directory that lives as long as they are looked at.
 fn run(settings: &SqliteSettings, seed: u64) -> (tempfile::TempDir, u64) {
     let directory = tempfile::tempdir().unwrap();
     let mut sqlite = Sqlite::prepare(directory.path(), settings, seed).unwrap();
     sqlite.run(&mut NotedPhases::default()).unwrap();
-    let transactions = sqlite.close().unwrap().transactions;
+    let transactions = Box::new(sqlite).close().unwrap().transactions;
     let performed = transactions.iter().filter(|it| it.kind != "checkpoint").count();
     (directory, performed as u64)
 }

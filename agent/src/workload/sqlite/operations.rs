@@ -8,14 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 use sha2::{Digest, Sha256};
 
-use crate::record::sqlite::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
-use crate::workload::WorkloadError;
-use crate::workload::conduct::{Length, Plan};
+use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::workload::draw::{below, generator};
+use crate::workload::error::WorkloadError;
 
 /// One row's change, or a look at one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Operation {
+pub struct RowOperation {
     /// Number of the table, from 0.
     pub table: usize,
     /// The row's INTEGER PRIMARY KEY.
@@ -26,10 +25,10 @@ pub struct Operation {
 
 /// What one transaction does in every database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedTransaction {
     /// Rows to look at before the changes.
-    pub selects: Vec<Operation>,
-    pub changes: Vec<Operation>,
+    pub selects: Vec<RowOperation>,
+    pub changes: Vec<RowOperation>,
 }
 
 /// Random keys are drawn below 2^40: wide enough to be sparse. As row ids they are varints, nearly
@@ -37,22 +36,6 @@ pub struct Planned {
 const RANDOM_KEY_LIMIT: u64 = 1 << 40;
 /// The generator's streams of initial rows are apart from those of transactions.
 const ROWS_STREAM: u64 = 1 << 32;
-
-impl SqliteSettings {
-    /// What there is to do, over all connections.
-    pub fn plan(&self) -> Plan {
-        let measured = Length::new(self.transactions, self.duration_ms);
-        Plan { warmup: self.warmup_transactions, measured }
-    }
-
-    /// Threads that change the same databases.
-    fn sharers(&self) -> u64 {
-        match self.sharing {
-            Sharing::Own => 1,
-            Sharing::Shared => self.connections.get(),
-        }
-    }
-}
 
 /// The keys of one table that a thread may change: its own, where several change the same table.
 #[derive(Debug)]
@@ -157,10 +140,10 @@ impl Operations {
     ///
     /// # Errors
     /// If all rows have been deleted.
-    pub fn draw(&mut self, planned: &mut Planned) -> Result<(), WorkloadError> {
-        let Planned { selects, changes } = planned;
-        selects.resize_with(size(self.settings.selects), Operation::default);
-        changes.resize_with(size(self.settings.statements.get()), Operation::default);
+    pub fn draw(&mut self, planned: &mut PlannedTransaction) -> Result<(), WorkloadError> {
+        let PlannedTransaction { selects, changes } = planned;
+        selects.resize_with(size(self.settings.selects), RowOperation::default);
+        changes.resize_with(size(self.settings.statements.get()), RowOperation::default);
         let tables = self.keys.len();
         let value_bytes = match self.settings.workload {
             SqliteWorkload::Delete => 0,
@@ -201,11 +184,11 @@ impl Operations {
             hasher.update(rows.to_le_bytes());
             initial_rows(&self.settings, self.seed, self.thread, |row| {
                 add(&mut hasher, row);
-                Ok(())
+                Ok::<(), WorkloadError>(())
             })?;
         }
         let mut again = Self::new(&self.settings, self.seed, self.thread)?;
-        let mut planned = Planned::default();
+        let mut planned = PlannedTransaction::default();
         for _ in 0..performed {
             again.draw(&mut planned)?;
             for operations in [&planned.selects, &planned.changes] {
@@ -217,7 +200,7 @@ impl Operations {
     }
 }
 
-fn add(hasher: &mut Sha256, operation: &Operation) {
+fn add(hasher: &mut Sha256, operation: &RowOperation) {
     hasher.update((operation.table as u64).to_le_bytes());
     hasher.update(operation.key.to_le_bytes());
     hasher.update((operation.value.len() as u64).to_le_bytes());
@@ -232,10 +215,10 @@ pub fn initial_rows<E>(
     settings: &SqliteSettings,
     seed: u64,
     thread: u64,
-    mut take: impl FnMut(&Operation) -> Result<(), E>,
+    mut take: impl FnMut(&RowOperation) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut random = generator(seed, ROWS_STREAM + thread);
-    let mut row = Operation::default();
+    let mut row = RowOperation::default();
     for table in 0..size(settings.tables.get()) {
         row.table = table;
         for key in 1..=settings.initial_rows {

@@ -5,13 +5,18 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::sqlite::tests::settings;
-use crate::workload::hash_of;
+use crate::workload::sqlite::settings::tests::settings;
+use crate::workload::stream_hash::hash_of;
 
-fn transactions(settings: &SqliteSettings, seed: u64, thread: u64, count: u64) -> Vec<Planned> {
+fn transactions(
+    settings: &SqliteSettings,
+    seed: u64,
+    thread: u64,
+    count: u64,
+) -> Vec<PlannedTransaction> {
     let mut operations = Operations::new(settings, seed, thread).unwrap();
     let mut draw = || {
-        let mut planned = Planned::default();
+        let mut planned = PlannedTransaction::default();
         operations.draw(&mut planned).unwrap();
         planned
     };
@@ -49,7 +54,7 @@ fn a_time_may_outlast_the_rows_to_delete() {
             ..settings()
         };
         let mut operations = Operations::new(&settings, 1, 0).unwrap();
-        let mut planned = Planned::default();
+        let mut planned = PlannedTransaction::default();
         let performed = (0..).take_while(|_| operations.draw(&mut planned).is_ok()).count();
         assert_eq!(performed, 8);
         let error = operations.draw(&mut planned).unwrap_err().to_string();
@@ -67,7 +72,7 @@ fn changes_and_selects_go_round_the_tables() {
         ..settings()
     };
     let found = transactions(&settings, 1, 0, 9);
-    let tables = |of: &[Operation]| of.iter().map(|o| o.table).collect::<Vec<_>>();
+    let tables = |of: &[RowOperation]| of.iter().map(|o| o.table).collect::<Vec<_>>();
     assert_eq!(tables(&found[0].changes), [0, 1, 0]);
     assert_eq!(tables(&found[1].changes), [1, 0, 1]);
     assert_eq!(tables(&found[1].selects), [1]);
@@ -112,7 +117,7 @@ fn any_settings() -> impl Strategy<Value = SqliteSettings> {
 /// Does every operation of a group of threads on the same databases, in turns.
 fn perform(settings: &SqliteSettings, seed: u64, threads: &[u64]) -> Result<(), TestCaseError> {
     let mut rows = vec![BTreeSet::new(); size(settings.tables.get())];
-    initial_rows(settings, seed, threads[0], |Operation { table, key, value }| {
+    initial_rows(settings, seed, threads[0], |RowOperation { table, key, value }| {
         prop_assert_eq!(value.len(), size(settings.value_bytes));
         prop_assert!(rows[*table].insert(*key));
         Ok(())
@@ -124,13 +129,14 @@ fn perform(settings: &SqliteSettings, seed: u64, threads: &[u64]) -> Result<(), 
         .map(|thread| settings.plan().share(*thread, connections).count().unwrap())
         .collect();
     for (thread, count) in threads.iter().zip(&counts) {
-        for Planned { selects, changes } in transactions(settings, seed, *thread, *count) {
+        for PlannedTransaction { selects, changes } in transactions(settings, seed, *thread, *count)
+        {
             prop_assert_eq!(selects.len() as u64, settings.selects);
             prop_assert_eq!(changes.len() as u64, settings.statements.get());
             for select in selects {
                 prop_assert!((1..=settings.initial_rows.cast_signed()).contains(&select.key));
             }
-            for Operation { table, key, .. } in changes {
+            for RowOperation { table, key, .. } in changes {
                 let possible = match settings.workload {
                     SqliteWorkload::Insert => rows[table].insert(key),
                     SqliteWorkload::Update => rows[table].contains(&key),

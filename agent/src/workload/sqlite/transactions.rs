@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use rusqlite::{Statement, params};
 
-use super::super::WorkloadError;
-use super::databases::{Database, Databases, failed, frame_limit};
-use super::operations::{Operation, Operations, Planned};
-use super::table_name;
-use crate::record::sqlite::{Autocheckpoint, Sharing};
-use crate::record::{SqliteSettings, SqliteWorkload};
+use super::operations::{Operations, PlannedTransaction, RowOperation};
+use super::populate::table_name;
+use super::settings::{Autocheckpoint, Sharing, SqliteSettings, SqliteWorkload};
+use crate::sqlite::databases::Databases;
+use crate::sqlite::error::{SqliteError, failed};
+use crate::sqlite::wal::{self, Database};
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
-use crate::workload::conduct::Task;
-use crate::workload::ledger::{Done, Verb};
+use crate::workload::error::WorkloadError;
+use crate::workload::ledger::Done;
+use crate::workload::threads::task::Task;
 
 /// The statements of a transaction, prepared once.
 struct Statements<'a> {
@@ -26,7 +27,7 @@ struct Statements<'a> {
 }
 
 impl<'a> Statements<'a> {
-    fn prepare(databases: &'a Databases, case: &SqliteSettings) -> Result<Self, WorkloadError> {
+    fn prepare(databases: &'a Databases, case: &SqliteSettings) -> Result<Self, SqliteError> {
         let main = &databases.all()[0];
         let in_each = |sql: fn(&str) -> String| {
             let of_tables = |database: &Database| {
@@ -62,15 +63,19 @@ fn begin(case: &SqliteSettings) -> &'static str {
     }
 }
 
-impl SqliteWorkload {
-    /// The verb of its transactions, as in the transactions table.
-    pub fn verb(self) -> Verb {
-        match self {
-            Self::Insert => Verb::Insert,
-            Self::Update => Verb::Update,
-            Self::Delete => Verb::Delete,
-        }
+/// What its transactions are called in the transactions table.
+pub fn verb(workload: SqliteWorkload) -> &'static str {
+    match workload {
+        SqliteWorkload::Insert => "insert",
+        SqliteWorkload::Update => "update",
+        SqliteWorkload::Delete => "delete",
     }
+}
+
+/// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
+fn noted(made: wal::Autocheckpoint) -> Done {
+    let wal::Autocheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
+    Done { databases, wal_frames, sync_calls, return_ns, ..Done::checkpoint(begin_ns) }
 }
 
 /// One connection's transactions.
@@ -80,9 +85,9 @@ pub struct Runner<'a> {
     operations: &'a mut Operations,
     batch_atomic_commits: &'a mut i64,
     statements: Statements<'a>,
-    planned: Planned,
+    planned: PlannedTransaction,
     /// The checkpoint inside the last COMMIT, until it is noted.
-    autocheckpoint: Option<Done>,
+    autocheckpoint: Option<wal::Autocheckpoint>,
 }
 
 impl<'a> Runner<'a> {
@@ -97,7 +102,7 @@ impl<'a> Runner<'a> {
         batch_atomic_commits: &'a mut i64,
     ) -> Result<Self, WorkloadError> {
         let statements = Statements::prepare(databases, case)?;
-        let planned = Planned::default();
+        let planned = PlannedTransaction::default();
         databases.take_autocheckpoint(); // of the initial rows
         Ok(Self {
             databases,
@@ -114,7 +119,7 @@ impl<'a> Runner<'a> {
     fn due(&self, at_end: bool) -> impl Iterator<Item = &'a Database> + use<'a> {
         let limit = match self.case.autocheckpoint {
             _ if at_end => 1,
-            Autocheckpoint::Workload => frame_limit(self.case).unwrap_or(u32::MAX),
+            Autocheckpoint::Workload => self.case.frame_limit().unwrap_or(u32::MAX),
             Autocheckpoint::Sqlite => u32::MAX,
         };
         let databases = self.databases.all().iter();
@@ -135,10 +140,11 @@ impl Task for Runner<'_> {
             look(&mut self.statements.selects[index], &self.planned.selects)
                 .map_err(failed("SELECT", &database.path))?;
         }
-        let verb = self.case.workload.verb();
+        let verb = verb(self.case.workload);
         for (index, database) in databases.iter().enumerate() {
-            change(&mut self.statements.changes[index], verb, &self.planned.changes)
-                .map_err(failed(verb.word(), &database.path))?;
+            let statements = &mut self.statements.changes[index];
+            change(statements, self.case.workload, &self.planned.changes)
+                .map_err(failed(verb, &database.path))?;
         }
         let commit_ns = now_ns();
         self.statements.commit.execute([]).map_err(failed("COMMIT", path))?;
@@ -165,7 +171,7 @@ impl Task for Runner<'_> {
     }
 
     fn take_autocheckpoint(&mut self) -> Option<Done> {
-        self.autocheckpoint.take()
+        self.autocheckpoint.take().map(noted)
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
@@ -182,7 +188,7 @@ impl Task for Runner<'_> {
         let begin_ns = now_ns();
         let mut wal_frames = 0;
         for database in &due {
-            wal_frames += self.databases.checkpoint(database, self.case.checkpoint_mode.word())?;
+            wal_frames += self.databases.checkpoint(database, self.case.checkpoint_mode)?;
         }
         Ok(Some(Done {
             databases: count(due.len()),
@@ -196,8 +202,8 @@ impl Task for Runner<'_> {
 }
 
 /// Reads each row's value; a row deleted before is not found, which is as good a look.
-fn look(statements: &mut [Statement<'_>], selects: &[Operation]) -> rusqlite::Result<()> {
-    for Operation { table, key, .. } in selects {
+fn look(statements: &mut [Statement<'_>], selects: &[RowOperation]) -> rusqlite::Result<()> {
+    for RowOperation { table, key, .. } in selects {
         let mut rows = statements[*table].query([key])?;
         if let Some(row) = rows.next()? {
             row.get_ref(0)?;
@@ -209,12 +215,12 @@ fn look(statements: &mut [Statement<'_>], selects: &[Operation]) -> rusqlite::Re
 /// Changes each row, and makes sure that it was one.
 fn change(
     statements: &mut [Statement<'_>],
-    verb: Verb,
-    changes: &[Operation],
+    workload: SqliteWorkload,
+    changes: &[RowOperation],
 ) -> rusqlite::Result<()> {
-    for Operation { table, key, value } in changes {
-        let changed = match verb {
-            Verb::Delete => statements[*table].execute([key])?,
+    for RowOperation { table, key, value } in changes {
+        let changed = match workload {
+            SqliteWorkload::Delete => statements[*table].execute([key])?,
             _ => statements[*table].execute(params![key, value])?,
         };
         if changed != 1 {

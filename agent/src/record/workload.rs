@@ -1,0 +1,47 @@
+//! The part of a record that its workload alone has: the fields as they came. Which there must be
+//! is for the kind of workload to say, whose words `workload::read` knows.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// The word of the field `workload`, and all fields with it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct WorkloadFields(Map<String, Value>);
+
+impl WorkloadFields {
+    /// Of named fields.
+    ///
+    /// # Errors
+    /// If none of them is the word `workload`.
+    pub fn new(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        match fields.get("workload") {
+            Some(Value::String(_)) => Ok(Self(fields)),
+            Some(other) => {
+                let what = format!("workload: {other} where a word was expected");
+                Err(serde_json::Error::custom(what))
+            }
+            None => Err(serde_json::Error::missing_field("workload")),
+        }
+    }
+
+    /// The word that names the workload.
+    pub fn word(&self) -> &str {
+        self.0.get("workload").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The fields as one kind of workload has them.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_value(self.0.clone().into())
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkloadFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Map::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,132 @@
+//! One connection and its databases: opens the first, attaches the others, sets the settings of
+//! each and reads them back, and makes checkpoints.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, Statement};
+use serde_json::{Map, Value, json};
+
+use super::busy;
+use super::error::{SqliteError, failed};
+use super::pragmas::{self, Pragmas};
+use super::wal::{self, Autocheckpoint, Database, FollowedWals};
+use super::words::CheckpointMode;
+
+/// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
+/// dropped before what the hook writes to.
+pub struct Databases {
+    connection: Connection,
+    // Boxed: the hook needs an address that stays.
+    followed: Box<FollowedWals>,
+}
+
+impl Databases {
+    /// Opens or makes databases, of which the first is called main; SQLite makes a checkpoint of
+    /// its own inside a COMMIT after `autocheckpoint_frames` frames, or none.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn open(
+        databases: Vec<Database>,
+        pragmas: &Pragmas,
+        autocheckpoint_frames: Option<u32>,
+    ) -> Result<Self, SqliteError> {
+        let path = &databases[0].path;
+        let mut connection = Connection::open(path).map_err(failed("open", path))?;
+        connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
+        for Database { name, path, .. } in &databases[1..] {
+            connection
+                .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
+                .map_err(failed("ATTACH", path))?;
+        }
+        for database in &databases {
+            pragmas.set(&connection, database)?;
+        }
+        let autocheckpoint = None.into();
+        let followed = Box::new(FollowedWals { databases, autocheckpoint_frames, autocheckpoint });
+        // SAFETY: in its box it stays where it is until after the connection is closed: `close`
+        // does so first, and else the order of the fields.
+        unsafe { wal::follow(&connection, &followed) };
+        Ok(Self { connection, followed })
+    }
+
+    /// The checkpoints that SQLite made inside the last COMMIT, if it made any; given once.
+    pub fn take_autocheckpoint(&self) -> Option<Autocheckpoint> {
+        self.followed.autocheckpoint.take()
+    }
+
+    /// Every database, main first.
+    pub fn all(&self) -> &[Database] {
+        &self.followed.databases
+    }
+
+    /// Runs SQL without a result. `database` is named in the error.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn batch(&self, sql: &str, database: &Database) -> Result<(), SqliteError> {
+        self.connection.execute_batch(sql).map_err(failed(sql, &database.path))
+    }
+
+    /// Prepares a statement. `database` is named in the error.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn statement(&self, sql: &str, database: &Database) -> Result<Statement<'_>, SqliteError> {
+        self.connection.prepare(sql).map_err(failed(sql, &database.path))
+    }
+
+    /// Copies the WAL of `database` back into it; returns the frames it had.
+    ///
+    /// # Errors
+    /// If SQLite fails, or leaves frames: PASSIVE does so for a reader, and says so by this alone.
+    pub fn checkpoint(
+        &self,
+        database: &Database,
+        mode: CheckpointMode,
+    ) -> Result<u32, SqliteError> {
+        let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
+        let (busy, frames, copied): (i64, i64, i64) = self
+            .connection
+            .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(failed(&sql, &database.path))?;
+        if busy != 0 || copied != frames {
+            let path = database.path.clone();
+            return Err(SqliteError::FramesLeft { path, sql, copied, frames });
+        }
+        // Not `frames`: TRUNCATE reads back 0 of 0.
+        Ok(database.take_frames())
+    }
+
+    /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
+    ///
+    /// # Errors
+    /// If SQLite does not answer.
+    pub fn configuration(&self) -> Result<Value, SqliteError> {
+        let mut databases = Map::new();
+        for database in self.all() {
+            let found = pragmas::read_back(&self.connection, database)?;
+            databases.insert(database.name.clone(), found);
+        }
+        let step = failed("PRAGMA compile_options", &self.all()[0].path);
+        let mut options = self.connection.prepare("PRAGMA compile_options").map_err(&step)?;
+        let options: Vec<String> =
+            options.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
+        Ok(json!({
+            "databases": databases,
+            "sqlite_version": rusqlite::version(),
+            "sqlite_compile_options": options,
+        }))
+    }
+
+    /// Closes the connection; gives the databases' files.
+    ///
+    /// # Errors
+    /// If SQLite cannot close it.
+    pub fn close(self) -> Result<Vec<PathBuf>, SqliteError> {
+        let Self { connection, followed } = self;
+        let path = &followed.databases[0].path;
+        connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+        Ok(followed.databases.iter().map(|database| database.path.clone()).collect())
+    }
+}

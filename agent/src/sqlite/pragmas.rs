@@ -1,0 +1,95 @@
+//! The settings with which databases are opened: sets each by its PRAGMA, and reads it back.
+
+use rusqlite::Connection;
+use rusqlite::types::Value as SqlValue;
+use serde_json::{Map, Value};
+
+use super::error::{SqliteError, failed};
+use super::wal::Database;
+use super::words::{AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore};
+use crate::errors::WrongUse;
+
+/// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
+const READ_BACK: [&str; 9] = [
+    "page_size",
+    "journal_mode",
+    "synchronous",
+    "wal_autocheckpoint",
+    "locking_mode",
+    "auto_vacuum",
+    "secure_delete",
+    "temp_store",
+    "cache_size",
+];
+
+/// The settings of every database of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Pragmas {
+    pub page_size_bytes: u64,
+    pub auto_vacuum: AutoVacuum,
+    pub locking_mode: LockingMode,
+    pub journal_mode: JournalMode,
+    pub synchronous: Synchronous,
+    pub secure_delete: SecureDelete,
+    pub temp_store: TempStore,
+}
+
+impl Pragmas {
+    /// Sets them in one database.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn set(&self, connection: &Connection, database: &Database) -> Result<(), SqliteError> {
+        let word = |word: &str| (word.to_string(), word.to_string());
+        let level = |word: &str, level: i64| (word.to_string(), level.to_string());
+        // The first two shape the file, so they come before anything is written; exclusive locking
+        // comes before WAL, which then needs no shared memory (sqlite.org/wal.html#noshm).
+        let settings = [
+            ("page_size", word(&self.page_size_bytes.to_string())),
+            ("auto_vacuum", level(self.auto_vacuum.word(), self.auto_vacuum.level())),
+            ("locking_mode", word(self.locking_mode.word())),
+            ("journal_mode", word(self.journal_mode.word())),
+            ("synchronous", level(self.synchronous.word(), self.synchronous.level())),
+            ("secure_delete", level(self.secure_delete.word(), self.secure_delete.level())),
+            ("temp_store", level(self.temp_store.word(), self.temp_store.level())),
+            // Off, as it is a WAL hook itself (sqlite3WalDefaultHook() in main.c), which ours takes
+            // the place of and does the work of where it is asked to.
+            ("wal_autocheckpoint", word("0")),
+        ];
+        for (pragma, (word, wanted)) in settings {
+            let sql = format!("PRAGMA {}.{pragma} = {word}", database.name);
+            connection.execute_batch(&sql).map_err(failed(&sql, &database.path))?;
+            let found = read(connection, database, pragma)?;
+            if found != wanted {
+                return Err(SqliteError::WrongUse(WrongUse(format!(
+                    "{}: PRAGMA {pragma} reads back {found} where {wanted} was set; SQLite refused \
+                     the setting, so the case would measure something else",
+                    database.path.display()
+                ))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is in force in one database; an object.
+///
+/// # Errors
+/// If SQLite does not answer.
+pub fn read_back(connection: &Connection, database: &Database) -> Result<Value, SqliteError> {
+    let mut pragmas = Map::new();
+    for pragma in READ_BACK {
+        pragmas.insert(pragma.into(), read(connection, database, pragma)?.into());
+    }
+    Ok(pragmas.into())
+}
+
+fn read(connection: &Connection, database: &Database, pragma: &str) -> Result<String, SqliteError> {
+    let sql = format!("PRAGMA {}.{pragma}", database.name);
+    let text = |row: &rusqlite::Row<'_>| match row.get(0)? {
+        SqlValue::Integer(number) => Ok(number.to_string()),
+        SqlValue::Text(text) => Ok(text),
+        other => Ok(format!("{other:?}")),
+    };
+    connection.query_row(&sql, [], text).map_err(failed(&sql, &database.path))
+}

@@ -1,0 +1,93 @@
+//! What can go wrong in a workload, and whose fault it is.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::errors::WrongUse;
+use crate::sqlite::error::SqliteError;
+
+/// A failure of a workload.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    #[error(transparent)]
+    Sqlite(#[from] SqliteError),
+    #[error("{step} {path}: {source}")]
+    File { step: String, path: PathBuf, source: std::io::Error },
+    #[error("{path} {what}")]
+    Contents { path: PathBuf, what: String },
+    /// The case asks for something impossible.
+    #[error("{0}")]
+    WrongUse(#[source] WrongUse),
+}
+
+impl WorkloadError {
+    /// The case asks for something impossible: says what, and the remedy.
+    pub fn refused(what: impl Into<String>) -> Self {
+        Self::WrongUse(WrongUse(what.into()))
+    }
+
+    /// Whether the filesystem was full, or the user's quota used up.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.is_disk_full(),
+            Self::File { source, .. } => {
+                matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the failure is this machine's, and says nothing of what the files hold.
+    pub fn is_of_this_machine(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.is_of_this_machine(),
+            Self::File { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::OutOfMemory | ErrorKind::Interrupted | ErrorKind::PermissionDenied
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// Makes an error of a failed step on a file.
+pub fn failed<'a, E: Into<std::io::Error>>(
+    step: &'a str,
+    path: &'a Path,
+) -> impl Fn(E) -> WorkloadError + 'a {
+    move |source| WorkloadError::File {
+        step: step.into(),
+        path: path.into(),
+        source: source.into(),
+    }
+}
+
+#[cfg(test)]
+impl WorkloadError {
+    /// Whether the case asks for something impossible.
+    pub fn is_wrong_use(&self) -> bool {
+        matches!(self, Self::WrongUse(_) | Self::Sqlite(SqliteError::WrongUse(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(source: impl Into<std::io::Error>) -> WorkloadError {
+        failed("read", Path::new("data"))(source.into())
+    }
+
+    #[test]
+    fn damage_is_told_from_want_of_memory() {
+        assert!(error(ErrorKind::OutOfMemory).is_of_this_machine());
+        assert!(!error(ErrorKind::NotFound).is_of_this_machine());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_another_failure() {
+        let of = |code| error(std::io::Error::from_raw_os_error(code));
+        assert!(of(libc::ENOSPC).is_disk_full() && of(libc::EDQUOT).is_disk_full());
+        assert!(!of(libc::EIO).is_disk_full());
+    }
+}

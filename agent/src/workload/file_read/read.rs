@@ -1,0 +1,109 @@
+//! Reads: reads settings and a seed; reads one record an operation, of a file that the kernel's
+//! caches hold nothing of at first, and makes sure that it is the one that was put there.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::settings::{FileReadSettings, ReadMode};
+use crate::tables::clock::now_ns;
+use crate::workload::error::{WorkloadError, failed};
+use crate::workload::files::aligned_buffer::AlignedBuffer;
+use crate::workload::files::data_file::{self, Records};
+use crate::workload::files::engine::Way;
+use crate::workload::files::left::FilesOfThread;
+use crate::workload::files::open_file;
+use crate::workload::files::stream::{INITIAL, RecordStream, Shape};
+use crate::workload::files::threads::FileTask;
+use crate::workload::ledger::Done;
+use crate::workload::threads::task::Task;
+
+/// A thread's file being read.
+pub struct ReadTask {
+    settings: FileReadSettings,
+    shape: Shape,
+    stream: RecordStream,
+    path: PathBuf,
+    file: File,
+    way: Way,
+    buffer: AlignedBuffer,
+}
+
+impl ReadTask {
+    /// Makes the thread's file and opens it.
+    ///
+    /// # Errors
+    /// If a setting is impossible, or a step fails.
+    pub fn prepare(
+        directory: &Path,
+        settings: &FileReadSettings,
+        seed: u64,
+        thread: u64,
+    ) -> Result<Self, WorkloadError> {
+        let mut flags = OFlags::empty();
+        if settings.read_mode == ReadMode::ODirect {
+            open_file::refuse_unaligned(settings.record_bytes)?;
+            flags = OFlags::DIRECT;
+        }
+        let shape = settings.shape(thread);
+        let stream = RecordStream::new(shape, seed, thread)?;
+        let path = data_file::make(directory, thread, &stream, shape, shape.records())?;
+        let file = open_file::open(&path, false, flags)?;
+        let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let mut buffer = AlignedBuffer::new(record_bytes);
+        let mut way = Way::new(settings.engine)?;
+        way.refuse_unpolled(&file, buffer.bytes())?;
+        Ok(Self { settings: settings.clone(), shape, stream, path, file, way, buffer })
+    }
+}
+
+impl Task for ReadTask {
+    #[inline]
+    fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
+        let record = self.stream.draw().record;
+        let offset = record * self.settings.record_bytes;
+        let bytes = self.buffer.bytes();
+        // What the last operation read shall not pass for what this one reads.
+        RecordStream::stamp(bytes, !INITIAL);
+        let found = self.way.read(&self.file, bytes, offset);
+        let found = found.map_err(failed("pread", &self.path))?;
+        let return_ns = now_ns();
+        if found < bytes.len() || !RecordStream::is_stamped(bytes, INITIAL) {
+            let what = format!("gave {found} bytes of record {record}, not those put there");
+            return Err(WorkloadError::Contents { path: self.path.clone(), what });
+        }
+        Ok(Done {
+            verb: "read",
+            databases: 0,
+            sync_calls: 0,
+            busy_retries: 0,
+            wal_frames: 0,
+            begin_ns: last_ns,
+            commit_ns: last_ns,
+            return_ns,
+        })
+    }
+}
+
+impl FileTask for ReadTask {
+    fn configuration(&self) -> Result<Value, WorkloadError> {
+        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed("fcntl", &self.path))?;
+        Ok(json!({
+            "open_flags": open_file::names(flags),
+            "records": self.shape.records(),
+            "engine": self.settings.engine.word(),
+        }))
+    }
+
+    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+        self.stream.hash(self.settings.workload.word(), performed)
+    }
+
+    fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
+        let records = self.shape.records();
+        Box::new(Records::new(self.path, self.stream, self.shape, records, performed))
+    }
+}

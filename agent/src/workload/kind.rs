@@ -1,0 +1,108 @@
+//! What a kind of workload is: its stages from a record's fields to the files that it leaves.
+//!
+//! fields -> Asked -> Workload -> ClosedWorkload, with its Remains
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::WorkloadError;
+use super::power_cut::{Cut, Survival};
+use super::threads::observer::Observer;
+use crate::record::WorkloadFields;
+use crate::tables::rows::Transaction;
+
+/// One line of the table of kinds.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The words of a record's field `workload` that ask for it.
+    pub words: &'static [&'static str],
+    /// Reads all of the workload's fields.
+    pub read: fn(&WorkloadFields) -> Result<Box<dyn Asked>, serde_json::Error>,
+}
+
+impl Kind {
+    /// Of the struct that the fields are read into, and its words.
+    pub const fn new<Settings>(words: &'static [&'static str]) -> Self
+    where
+        Settings: Asked + DeserializeOwned + 'static,
+    {
+        Self { words, read: |fields| Ok(Box::new(fields.read::<Settings>()?)) }
+    }
+}
+
+/// What a workload takes of a filesystem at the least.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    pub bytes: u64,
+    pub files: u64,
+}
+
+/// A workload as a record asks for it.
+pub trait Asked: std::fmt::Debug {
+    /// What it takes at the least; where a time decides how much is done, what there is at first.
+    fn space_needed(&self) -> Space;
+
+    /// Why nobody could say what a power cut took of it; None where `Remains::survived` can.
+    fn refuses_power_cut(&self) -> Option<&'static str>;
+
+    /// Makes in `directory` what it starts from.
+    ///
+    /// # Errors
+    /// If a step fails, or a setting is impossible.
+    fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError>;
+}
+
+/// A prepared workload.
+pub trait Workload {
+    /// Whether the kernel's caches are to be empty before the first transaction.
+    fn needs_cold_cache(&self) -> bool;
+
+    /// The configuration in force, read back where that can be done; an object.
+    ///
+    /// # Errors
+    /// If it cannot be read back.
+    fn configuration(&self) -> Result<Value, WorkloadError>;
+
+    /// Runs warm-up and measured transactions; leaves no phase open.
+    ///
+    /// # Errors
+    /// If a step or the observer fails.
+    fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()>;
+
+    /// Closes its files.
+    ///
+    /// # Errors
+    /// If they cannot be closed.
+    fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError>;
+}
+
+/// What a closed workload gives.
+pub struct ClosedWorkload {
+    /// The table transactions, in order.
+    pub transactions: Vec<Transaction>,
+    /// SHA-256 over what was performed, in hexadecimal; of several threads over their hashes.
+    pub operation_hash: String,
+    /// What the workload alone adds to the manifest.
+    pub manifest: Vec<(&'static str, Value)>,
+    /// Why not all was done that was asked for; empty where it was.
+    pub incomplete_reasons: Vec<String>,
+    /// What it left in its directory.
+    pub remains: Box<dyn Remains>,
+}
+
+/// The files of a closed workload.
+pub trait Remains {
+    /// Checks that they hold what the workload put there.
+    ///
+    /// # Errors
+    /// If they cannot be read, are damaged, or hold something else.
+    fn check(&self) -> Result<(), WorkloadError>;
+
+    /// What is there after a power cut.
+    ///
+    /// # Errors
+    /// If the files cannot be read, or hold what no operation put there.
+    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError>;
+}

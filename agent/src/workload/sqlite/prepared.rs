@@ -1,0 +1,160 @@
+//! The prepared databases: one connection or several, a thread each, with its stream of operations;
+//! and what closing them gives. One transaction changes rows in every database of its connection.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::operations::{Operations, final_rows};
+use super::populate::populate;
+use super::remains::{DatabasesLeft, SqliteRemains};
+use super::settings::{Autocheckpoint, Sharing, SqliteSettings};
+use super::transactions::Runner;
+use crate::record::Switch;
+use crate::sqlite::databases::Databases;
+use crate::sqlite::wal::Database;
+use crate::sqlite::{batch_atomic_write, randomness, sync_call};
+use crate::workload::error::WorkloadError;
+use crate::workload::kind::{ClosedWorkload, Workload};
+use crate::workload::ledger::{self, Ledger};
+use crate::workload::stream_hash::hash_of;
+use crate::workload::threads;
+use crate::workload::threads::observer::Observer;
+use crate::workload::threads::task::Worker;
+
+/// Connections to prepared databases, each with its stream of operations.
+pub struct Sqlite {
+    settings: SqliteSettings,
+    seed: u64,
+    sessions: Vec<Session>,
+    ledgers: Vec<Ledger>,
+}
+
+/// What one connection's thread has.
+struct Session {
+    settings: SqliteSettings,
+    databases: Databases,
+    operations: Operations,
+    batch_atomic_commits: i64,
+}
+
+impl Worker for Session {
+    type Task<'a> = Runner<'a>;
+
+    fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
+        let Self { settings, databases, operations, batch_atomic_commits } = self;
+        Runner::new(databases, settings, operations, batch_atomic_commits)
+    }
+}
+
+/// The databases of a connection in `directory`: main.db, db2.db and so on, and of each further
+/// connection main-1.db and so on.
+fn databases(directory: &Path, settings: &SqliteSettings, thread: u64) -> Vec<Database> {
+    let suffix = if thread == 0 { String::new() } else { format!("-{thread}") };
+    (1..=settings.databases.get())
+        .map(|number| if number == 1 { "main".into() } else { format!("db{number}") })
+        .map(|name| {
+            let path = directory.join(format!("{name}{suffix}.db"));
+            Database::new(name, path)
+        })
+        .collect()
+}
+
+impl Sqlite {
+    /// Creates main.db, db2.db and so on in `directory`, with their settings and initial rows; for
+    /// each further connection main-1.db and so on, unless it shares the first one's.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn prepare(
+        directory: &Path,
+        case: &SqliteSettings,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        sync_call::choose(case.sync_call);
+        batch_atomic_write::choose(case.batch_atomic_write == Switch::On);
+        randomness::seed(seed);
+        let autocheckpoint_frames = match case.autocheckpoint {
+            Autocheckpoint::Workload => None,
+            Autocheckpoint::Sqlite => case.frame_limit(),
+        };
+        let open = |databases| Databases::open(databases, &case.pragmas(), autocheckpoint_frames);
+        let mut sessions: Vec<Session> = Vec::new();
+        for thread in 0..case.connections.get() {
+            let operations = Operations::new(case, seed, thread)?;
+            let databases = match sessions.first() {
+                Some(first) if case.sharing == Sharing::Shared => {
+                    open(first.databases.all().to_vec())?
+                }
+                _ => {
+                    let databases = open(databases(directory, case, thread))?;
+                    for database in databases.all() {
+                        populate(&databases, database, case, seed, thread)?;
+                    }
+                    databases
+                }
+            };
+            let (settings, batch_atomic_commits) = (case.clone(), 0);
+            sessions.push(Session { settings, databases, operations, batch_atomic_commits });
+        }
+        Ok(Self { settings: case.clone(), seed, sessions, ledgers: Vec::new() })
+    }
+}
+
+impl Workload for Sqlite {
+    fn needs_cold_cache(&self) -> bool {
+        false
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
+        self.ledgers = threads::run(&mut self.sessions, self.settings.plan(), observer)?;
+        Ok(())
+    }
+
+    /// PRAGMAs read back, what the agent itself chose, and SQLite's version and build. Of the first
+    /// connection; the others have the same.
+    fn configuration(&self) -> Result<Value, WorkloadError> {
+        let case = &self.settings;
+        let mut configuration = self.sessions[0].databases.configuration()?;
+        configuration["wal_autocheckpoint_pages"] = case.wal_autocheckpoint_pages.into();
+        configuration["autocheckpoint"] = case.autocheckpoint.word().into();
+        configuration["sync_call"] = case.sync_call.word().into();
+        configuration["batch_atomic_write"] = case.batch_atomic_write.word().into();
+        configuration["atomic_across_databases"] = case.is_atomic_across_databases().into();
+        Ok(configuration)
+    }
+
+    fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
+        let Self { settings, seed, sessions, ledgers } = *self;
+        let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
+        let mut hashes = Vec::with_capacity(sessions.len());
+        let mut left: Vec<DatabasesLeft> = Vec::new();
+        let mut batch_atomic_commits = 0;
+        for (thread, session) in sessions.into_iter().enumerate() {
+            hashes.push(session.operations.hash(performed[thread])?);
+            batch_atomic_commits += session.batch_atomic_commits;
+            let paths = session.databases.close()?;
+            match settings.sharing {
+                Sharing::Own => {
+                    let rows = final_rows(&settings, &performed[thread..=thread]);
+                    left.push(DatabasesLeft { paths, rows });
+                }
+                Sharing::Shared if thread == 0 => {
+                    left.push(DatabasesLeft { paths, rows: final_rows(&settings, &performed) });
+                }
+                Sharing::Shared => {}
+            }
+        }
+        Ok(ClosedWorkload {
+            transactions: ledger::rows(&ledgers),
+            operation_hash: hash_of(hashes),
+            remains: Box::new(SqliteRemains::new(left, settings, seed, performed.iter().sum())),
+            manifest: vec![("batch_atomic_commits", batch_atomic_commits.into())],
+            incomplete_reasons: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "prepared_test.rs"]
+mod tests;

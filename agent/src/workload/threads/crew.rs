@@ -1,0 +1,232 @@
+//! Several workers, a thread each: they run between barriers, and stop at their next transaction's
+//! end when one of them is due for a checkpoint, the observer needs a pause, or one fails.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::observer::Observer;
+use super::phases::{Team, conduct};
+use super::plan::Plan;
+use super::post::{Part, Post};
+use super::task::{Task, Worker};
+use crate::workload::error::WorkloadError;
+use crate::workload::ledger::Ledger;
+
+/// How often the observer is asked whether it needs a pause: the tracer's ring, half of which is
+/// left then, takes far longer to fill.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a thread is told to do.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Run(Part, i64),
+    SayWhetherCheckpointIsDue(bool),
+    Checkpoint(bool),
+}
+
+/// A thread's number, and its answer to an order: whether the part is over, or a checkpoint due.
+type Report = (usize, Result<bool, WorkloadError>);
+
+/// The threads, as the conducting one sees them.
+struct Crew<'scope, 'stop> {
+    threads: Vec<ScopedJoinHandle<'scope, Ledger>>,
+    orders: Vec<Sender<Order>>,
+    reports: Receiver<Report>,
+    stop: &'stop AtomicBool,
+}
+
+/// Runs the workers through the phases, and gives what each noted.
+///
+/// # Errors
+/// If a transaction or the observer fails; of several failures that of the first thread.
+pub fn run<W: Worker>(
+    workers: &mut [W],
+    plan: Plan,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Vec<Ledger>> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut crew = Crew::start(scope, workers, plan, &stop)?;
+        let result = crew.gather(&|| false).and_then(|_| conduct(&mut crew, plan, observer));
+        // Without a sender of orders the threads end.
+        crew.orders.clear();
+        let ledgers = crew.threads.into_iter().map(ScopedJoinHandle::join);
+        let ledgers = ledgers
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| anyhow::anyhow!("a thread of the workload panicked"))?;
+        result.map(|()| ledgers)
+    })
+}
+
+impl<'scope, 'stop: 'scope> Crew<'scope, 'stop> {
+    fn start<'env, W: Worker>(
+        scope: &'scope Scope<'scope, 'env>,
+        workers: &'env mut [W],
+        plan: Plan,
+        stop: &'stop AtomicBool,
+    ) -> anyhow::Result<Self> {
+        let count = workers.len() as u64;
+        let (report, reports) = mpsc::channel();
+        let mut crew = Self { threads: Vec::new(), orders: Vec::new(), reports, stop };
+        for (number, worker) in workers.iter_mut().enumerate() {
+            let (order, orders) = mpsc::channel();
+            let (report, share) = (report.clone(), worker.plan(plan, number as u64, count));
+            let serve =
+                move || serve(worker, share, &orders, stop, &|it| report.send((number, it)));
+            let thread = thread::Builder::new().spawn_scoped(scope, serve);
+            crew.threads.push(thread.with_context(|| format!("starting thread {number}"))?);
+            crew.orders.push(order);
+        }
+        Ok(crew)
+    }
+
+    /// Waits for every thread's report; says what each one said, in the threads' order.
+    fn gather(&self, is_pause_due: &dyn Fn() -> bool) -> anyhow::Result<Vec<bool>> {
+        self.gather_from(0..self.orders.len(), is_pause_due)
+    }
+
+    /// Waits for the reports of some threads.
+    fn gather_from(
+        &self,
+        numbers: Range<usize>,
+        is_pause_due: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Vec<bool>> {
+        let mut found: BTreeMap<usize, Result<bool, WorkloadError>> = BTreeMap::new();
+        while found.len() < numbers.len() {
+            match self.reports.recv_timeout(LOOK) {
+                Ok((number, report)) => drop(found.insert(number, report)),
+                Err(RecvTimeoutError::Timeout) if is_pause_due() => {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let gone = |number: &usize| {
+                        !found.contains_key(number) && self.threads[*number].is_finished()
+                    };
+                    let gone = numbers.clone().any(|number| gone(&number));
+                    anyhow::ensure!(!gone, "a thread of the workload ended before its time");
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    anyhow::bail!("the threads of the workload ended before their time")
+                }
+            }
+        }
+        Ok(found.into_values().collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn tell_all(&self, order: Order) {
+        for orders in &self.orders {
+            // A thread that is gone cannot report either, which is noticed.
+            let _ = orders.send(order);
+        }
+    }
+}
+
+impl Team for Crew<'_, '_> {
+    fn run(
+        &mut self,
+        part: Part,
+        deadline_ns: i64,
+        is_pause_due: impl Fn() -> bool,
+    ) -> anyhow::Result<bool> {
+        self.stop.store(false, Ordering::Relaxed);
+        self.tell_all(Order::Run(part, deadline_ns));
+        let over = self.gather(&is_pause_due)?;
+        Ok(over.into_iter().all(|over| over))
+    }
+
+    fn is_checkpoint_due(&mut self, at_end: bool) -> anyhow::Result<bool> {
+        self.tell_all(Order::SayWhetherCheckpointIsDue(at_end));
+        Ok(self.gather(&|| false)?.contains(&true))
+    }
+
+    /// One after the other, in the threads' order.
+    fn checkpoint(&mut self, at_end: bool) -> anyhow::Result<()> {
+        for (number, orders) in self.orders.iter().enumerate() {
+            let _ = orders.send(Order::Checkpoint(at_end));
+            self.gather_from(number..number + 1, &|| false)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a thread does all its life: gets ready, reports, and follows orders until there is nobody
+/// to give any. Gives what it noted.
+fn serve<W: Worker, E>(
+    worker: &mut W,
+    plan: Plan,
+    orders: &Receiver<Order>,
+    stop: &AtomicBool,
+    report: &dyn Fn(Result<bool, WorkloadError>) -> Result<(), E>,
+) -> Ledger {
+    let task = match worker.start() {
+        Ok(task) => task,
+        Err(error) => {
+            let _ = report(Err(error));
+            return Ledger::default();
+        }
+    };
+    let mut post = Post::new(task, plan);
+    let _ = report(Ok(true));
+    while let Ok(order) = orders.recv() {
+        let result = match order {
+            Order::Run(part, deadline_ns) => {
+                let result = post.run(part, deadline_ns, || stop.load(Ordering::Relaxed));
+                if result.is_err() || post.task.is_checkpoint_due(false) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                result
+            }
+            Order::SayWhetherCheckpointIsDue(at_end) => Ok(post.task.is_checkpoint_due(at_end)),
+            Order::Checkpoint(at_end) => post.checkpoint(at_end).map(|()| true),
+        };
+        if report(result).is_err() {
+            break;
+        }
+    }
+    post.ledger
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::ledger::Done;
+    use crate::workload::threads::noted_phases::NotedPhases;
+
+    /// Has a checkpoint due at its end, in which it panics.
+    struct Fails;
+
+    impl Task for Fails {
+        fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
+            unreachable!("there is nothing to do")
+        }
+
+        fn is_checkpoint_due(&self, at_end: bool) -> bool {
+            at_end
+        }
+
+        fn checkpoint(&mut self, _: bool) -> Result<Option<Done>, WorkloadError> {
+            panic!("as a thread does that has a fault");
+        }
+    }
+
+    impl Worker for Fails {
+        type Task<'a> = &'a mut Self;
+
+        fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+            Ok(self)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_dies_in_its_checkpoint_is_not_waited_for() {
+        let plan = Plan::new(0, 0, 0);
+        let error = run(&mut [Fails, Fails], plan, &mut NotedPhases::default());
+        assert!(error.unwrap_err().to_string().contains("panicked"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Runs a workload's threads: takes one worker or several, how much they shall do, and who watches;
+//! gives what each thread noted.
+//!
+//! observer, plan -> task -> post (one thread) -> phases -> crew (several threads)
+
+mod crew;
+#[cfg(test)]
+pub mod noted_phases;
+pub mod observer;
+mod phases;
+pub mod plan;
+mod post;
+pub mod task;
+
+use super::ledger::Ledger;
+use observer::Observer;
+use plan::Plan;
+use post::Post;
+use task::Worker;
+
+/// Runs warm-up and measured transactions; leaves no phase open. A worker alone runs in the
+/// calling thread, several in one each.
+///
+/// # Errors
+/// If a transaction or the observer fails.
+pub fn run<W: Worker>(
+    workers: &mut [W],
+    plan: Plan,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Vec<Ledger>> {
+    if let [worker] = workers {
+        let own = worker.plan(plan, 0, 1);
+        let mut post = Post::new(worker.start()?, own);
+        phases::conduct(&mut post, plan, observer)?;
+        return Ok(vec![post.ledger]);
+    }
+    crew::run(workers, plan, observer)
+}
