@@ -48,7 +48,7 @@ import sys
 from jojlab.cli import app
 for arguments in (["--help"], ["bill", "--help"], ["list", "devices"]):
     app(arguments, standalone_mode=False)
-print(sorted({"ibis", "duckdb", "altair", "pyarrow", "pandas"} & sys.modules.keys()))
+print(sorted({"duckdb", "altair", "pyarrow", "pandas"} & sys.modules.keys()))
 """
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -61,7 +61,7 @@ def test_figures_that_are_kept_need_no_database(run: RunFolder, tmp_path: Path) 
 import sys
 from jojlab.cli import app
 app(["show", {str(run.path)!r}], standalone_mode=False)
-print(sorted({{"ibis", "duckdb", "pyarrow"}} & sys.modules.keys()))
+print(sorted({{"duckdb", "pyarrow"}} & sys.modules.keys()))
 """
     shown = [
         subprocess.run(
@@ -71,7 +71,7 @@ print(sorted({{"ibis", "duckdb", "pyarrow"}} & sys.modules.keys()))
         for _ in range(2)
     ]  # fmt: skip
     assert shown[0][0] == shown[1][0] and shown[1][2] == "]\n"
-    assert "ibis" in shown[0][2]
+    assert "duckdb" in shown[0][2]
 
 
 def test_show_hash_is_one_line(run: RunFolder) -> None:
@@ -158,7 +158,7 @@ def test_a_closed_pipe_is_quiet(run: RunFolder) -> None:
 def test_help_loads_nothing_heavy() -> None:
     script = (
         "import sys, jojlab.cli\n"
-        "heavy = {'pyarrow', 'duckdb', 'ibis', 'altair', 'vl_convert', 'numpy', 'pandas'}\n"
+        "heavy = {'pyarrow', 'duckdb', 'altair', 'vl_convert', 'numpy', 'pandas'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

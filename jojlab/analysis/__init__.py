@@ -3,7 +3,7 @@ per room.
 
 Each room uses only those before it:
 
-    rows      which rows of the tables count, whose bytes they are, and whether any is missing
+    rows      asking in SQL, the tables that questions share, and whether anything is missing
     figures   the named numbers of a case: throughput, latency, writes, counters
     commit    one commit: its bill, the reasons for it, and a typical one request by request
     traffic   the I/O itself: of which kinds it was, and where on the device it went

@@ -1,7 +1,7 @@
 """Large libraries that are loaded when something of them is first used.
 
-Figures that are kept from before (jojlab/trace/kept.py) need neither Ibis nor Arrow, whose loading
-takes longer than all else that joj show does then.
+Figures that are kept from before (jojlab/trace/kept.py) do not need Arrow, whose loading takes
+longer than all else that joj show does then.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ibis", "pa"]
+__all__ = ["pa"]
 
 if TYPE_CHECKING:
-    import ibis
     import pyarrow as pa
 else:
 
@@ -27,5 +26,4 @@ else:
             setattr(self, name, found)
             return found
 
-    ibis = _Library("ibis")
     pa = _Library("pyarrow")

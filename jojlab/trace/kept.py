@@ -29,8 +29,13 @@ from jojlab.trace.run_folder import RunFolder
 
 Value = TypeVar("Value")
 
-_SOURCES = ((PACKAGE / "analysis", "*.py"), (PACKAGE / "trace", "*.py"), (SCHEMA, "*.toml"))
-_LIBRARIES = ("duckdb", "ibis-framework", "pyarrow", "sqlglot")
+_SOURCES = (
+    (PACKAGE / "analysis", "*.py"),
+    (PACKAGE / "analysis", "*.sql"),
+    (PACKAGE / "trace", "*.py"),
+    (SCHEMA, "*.toml"),
+)
+_LIBRARIES = ("duckdb", "pyarrow")
 _HASH_BYTES = hashlib.sha256().digest_size
 
 

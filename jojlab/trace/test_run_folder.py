@@ -8,6 +8,7 @@ import pytest
 
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.checksums import write_checksums
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema
 from tests.captures import make_run, truncate_capture
@@ -138,20 +139,16 @@ def test_cases_of_one_folder_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_pattern_characters_works(tmp_path: Path) -> None:
-    from jojlab.trace.run_tables import open_tables, rows_of
-
-    tables = open_tables(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
-    counted = tables.requests.group_by("case_id").agg(n=tables.requests.count()).order_by("case_id")
-    assert [row["n"] for row in rows_of(counted)] == [10, 4]
+    data = Dataset.of(make_run(tmp_path / "r[1]*?", seeds=[1], transactions=1))
+    counted = "SELECT capture, count(*) AS n FROM requests GROUP BY capture ORDER BY capture"
+    assert data.columns(counted)["n"] == [10, 4]
 
 
 def test_a_relative_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jojlab.trace.run_tables import open_tables, rows_of
-
     make_run(tmp_path / "run", seeds=[1], transactions=1)
     monkeypatch.chdir(tmp_path)
-    tables = open_tables(RunFolder.open(Path("run")))
-    assert len(rows_of(tables.requests)) == 14
+    data = Dataset.of(RunFolder.open(Path("run")))
+    assert data.rows("SELECT count(*) AS n FROM requests") == [{"n": 14}]
 
 
 def test_every_flipped_bit_is_found_by_its_file(tmp_path: Path) -> None:

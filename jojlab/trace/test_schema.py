@@ -22,12 +22,6 @@ def test_units_stand_in_the_names() -> None:
                 assert column.name.endswith(f"_{column.unit}"), column.name
 
 
-def test_no_column_hides_behind_a_method_of_ibis() -> None:
-    """Ibis answers `t.op == "W"` with an empty table and no error."""
-    for table in schema.TABLES:
-        assert "op" not in schema.table_schema(table).arrow().names
-
-
 def test_every_file_of_the_schema_is_a_table() -> None:
     files = {path.stem for path in SCHEMA.glob("*.toml")}
     assert files - {"file_kinds"} == set(schema.TABLES)  # that one is names' table of kinds

@@ -18,7 +18,6 @@ from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
 from tests.guest.experiments import ALL_FILESYSTEMS, assert_complete, few_inserts, run_experiment
 
@@ -61,19 +60,19 @@ def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> No
 
 
 def test_trace_and_device_count_the_same(journal_modes: RunFolder) -> None:
-    tables = open_tables(journal_modes)
+    data = Dataset.of(journal_modes)
     of_case = {entry.case_id: dict[str, int]() for entry in journal_modes.cases}
     counted = {case_id: dict[str, int]() for case_id in of_case}
-    requests = tables.requests.group_by("case_id", "operation").agg(
-        count=tables.requests.count(), total_bytes=tables.requests.length_bytes.sum()
-    )
-    for row in rows_of(requests):
+    for row in data.rows(
+        "SELECT case_id, operation, count(*) AS count, sum(length_bytes) AS total_bytes "
+        "FROM requests JOIN captures USING (capture) GROUP BY case_id, operation"
+    ):
         of_case[row["case_id"]][f"{row['operation']}_requests"] = row["count"]
         of_case[row["case_id"]][f"{row['operation']}_bytes"] = row["total_bytes"]
-    whole = tables.counters.filter(
-        (tables.counters.phase == "all") & (tables.counters.source == "device")
-    )
-    for row in rows_of(whole):
+    for row in data.rows(
+        "SELECT case_id, name, value FROM counters JOIN captures USING (capture) "
+        "WHERE phase = 'all' AND source = 'device'"
+    ):
         counted[row["case_id"]][row["name"]] = row["value"]
     for case_id, traced in of_case.items():
         assert traced, case_id

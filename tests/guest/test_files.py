@@ -13,8 +13,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
 from tests.guest.experiments import assert_complete, run_experiment
 
@@ -30,17 +30,19 @@ WITH_TIMES = {"o_sync", "fsync", "o_direct_sync"}
 
 def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
     """Bytes of page runs of /data by case and phase."""
-    tables = open_tables(run)
-    capture = ["case_id", "seed"]
-    data = tables.files.filter(tables.files.path == "/data").select(*capture, "file_id")
-    runs = tables.page_runs.filter(tables.page_runs.block_type == "data")
-    runs = runs.inner_join(data, [*capture, "file_id"]).select(
-        *capture, "request_id", run_bytes="length_bytes"
+    sums = Dataset.of(run).rows(
+        """
+        SELECT case_id, phase, sum(page_runs.length_bytes) AS total
+        FROM page_runs
+        JOIN requests USING (capture, request_id)
+        JOIN files ON page_runs.capture = files.capture AND page_runs.file_id = files.file_id
+        JOIN captures ON page_runs.capture = captures.capture
+        WHERE page_runs.block_type = 'data' AND path = '/data' AND operation = $operation
+        GROUP BY case_id, phase
+        """,
+        {"operation": operation},
     )
-    requests = tables.requests.filter(tables.requests.operation == operation)
-    runs = runs.inner_join(requests, [*capture, "request_id"])
-    sums = runs.group_by("case_id", "phase").agg(total=runs["run_bytes"].sum().cast("int64"))
-    return {(row["case_id"], row["phase"]): row["total"] for row in rows_of(sums)}
+    return {(row["case_id"], row["phase"]): int(row["total"]) for row in sums}
 
 
 def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path) -> None:
@@ -52,12 +54,11 @@ def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path
     )
     assert_complete(run)
     found = bytes_of_file(run, "write")
-    requests = open_tables(run).requests
-    counted = requests.filter(requests.phase == "commit").group_by("case_id", "block_type")
-    counts = {
-        (row["case_id"], row["block_type"]): row["n"]
-        for row in rows_of(counted.agg(n=lambda table: table.count()))
-    }
+    counted = Dataset.of(run).rows(
+        "SELECT case_id, block_type, count(*) AS n FROM requests JOIN captures USING (capture) "
+        "WHERE phase = 'commit' GROUP BY case_id, block_type"
+    )
+    counts = {(row["case_id"], row["block_type"]): row["n"] for row in counted}
     for mode in SYNC_MODES:
         phases = {phase: total for (case_id, phase), total in found.items() if case_id == mode}
         assert sum(phases.values()) == OPERATIONS * RECORD_BYTES, (mode, phases)
@@ -84,14 +85,13 @@ def test_every_change_of_names_is_complete(lab: Laboratory, tmp_path: Path) -> N
         lab, tmp_path / "run", "metadata-ops", "filesystem=ext4", "transactions=17"
     )
     assert_complete(run)
-    tables = open_tables(run)
-    data = tables.requests.filter(
-        tables.requests.block_type == "data", tables.requests.operation == "write"
-    )
-    assert rows_of(data.group_by("case_id").agg(n=data.count())) == []
-    commits = tables.transactions.filter(tables.transactions.phase == "commit")
-    found = commits.group_by("case_id", "kind").agg(n=commits.count())
-    for row in rows_of(found):
+    data = Dataset.of(run)
+    written = "SELECT * FROM requests WHERE block_type = 'data' AND operation = 'write'"
+    assert data.rows(written) == []
+    for row in data.rows(
+        "SELECT case_id, kind, count(*) AS n FROM transactions JOIN captures USING (capture) "
+        "WHERE phase = 'commit' GROUP BY case_id, kind"
+    ):
         assert row["case_id"].split("-")[0] == row["kind"] and row["n"] == 17
 
 

@@ -12,8 +12,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.runner import run_case
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import open_tables, rows_of
 from tests.guest.conftest import real_case
 from tests.guest.experiments import assert_complete, run_experiment
 from tests.guest.test_run_case import fresh
@@ -41,14 +41,20 @@ def test_threads_are_complete_and_each_has_its_requests(lab: Laboratory, tmp_pat
     small = ("transactions=37", "threads=1,4", "connections=1,4")
     run = run_experiment(lab, tmp_path / "run", "threads", *small)
     assert_complete(run)
-    tables = open_tables(run)
-    transactions = tables.transactions.filter(tables.transactions.phase == "commit")
-    requests = tables.requests.filter(tables.requests.transaction_id.notnull())
-    joined = requests.inner_join(transactions, ["case_id", "seed", "transaction_id"])
-    for row in rows_of(transactions.group_by("case_id").agg(n=transactions.count())):
-        assert row["n"] == 37, row
-    served = joined.group_by("case_id").agg(threads=joined.thread.nunique())
-    for row in rows_of(served):
+    for row in Dataset.of(run).rows(
+        """
+        SELECT
+            case_id,
+            count(DISTINCT transactions.transaction_id) AS transactions,
+            count(DISTINCT CASE WHEN request_id IS NOT NULL THEN thread END) AS threads
+        FROM transactions
+        JOIN captures USING (capture)
+        LEFT JOIN requests USING (capture, transaction_id)
+        WHERE transactions.phase = 'commit'
+        GROUP BY case_id
+        """
+    ):
+        assert row["transactions"] == 37, row
         assert row["threads"] == int(row["case_id"].rsplit("-", 1)[1]), row
 
 
@@ -58,7 +64,7 @@ def test_a_time_ends_the_measured_part(lab: Laboratory, tmp_path: Path) -> None:
     toml.write_text(f'question = "How many writes in a time?"\n[case]\n{fields}')
     run = run_experiment(lab, tmp_path / "run", str(toml))
     assert_complete(run)
-    rows = [row for row in rows_of(open_tables(run).transactions) if row["phase"] == "commit"]
+    rows = Dataset.of(run).rows("SELECT * FROM transactions WHERE phase = 'commit'")
     [(_, _, capture)] = run.captures()
     [phase] = [phase for phase in capture.manifest["phases"] if phase["name"] == "commit"]
     deadline_ns = phase["begin_ns"] + 200_000_000
@@ -84,11 +90,15 @@ def test_a_background_is_attributed_and_billed_apart(lab: Laboratory, tmp_path: 
     assert did["video"]["did"]["frames"] > 10
     assert did["cpu"]["did"]["hashes"] > 0
     assert did["sqlite"]["did"]["transactions"] > 1
-    tables = open_tables(run)
-    mine = tables.requests.filter(tables.requests.submitter_comm == "joj-background")
-    assert all(row["transaction_id"] is None for row in rows_of(mine))
-    files = {row["path"] for row in rows_of(tables.files.filter(tables.files.case_id == "video"))}
-    assert "/background/video.mp4" in files
+    data = Dataset.of(run)
+    assert not data.rows(
+        "SELECT * FROM requests "
+        "WHERE submitter_comm = 'joj-background' AND transaction_id IS NOT NULL"
+    )
+    files = data.columns(
+        "SELECT path FROM files JOIN captures USING (capture) WHERE case_id = 'video'"
+    )
+    assert "/background/video.mp4" in files["path"]
 
 
 def test_a_disk_that_fills_ends_the_case_naming_the_step(

@@ -16,7 +16,6 @@ import pytest
 from jojlab.analysis.rows.completeness import completeness
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.run_tables import open_tables
 from tests.live.conftest import CHECKOUT
 from tests.live.loop import Loop, mounted, need_tracer
 
@@ -55,10 +54,10 @@ def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> E
 
 def written_bytes(out: Path) -> dict[str, int]:
     """Bytes of data written, by path."""
-    tables = open_tables(RunFolder.open(out))
-    runs, files = tables.page_runs, tables.files
-    data = runs.filter(runs.block_type == "data").join(files, "file_id")
-    sums = data.group_by("path").agg(bytes=data.length_bytes.sum()).to_pyarrow().to_pylist()
+    sums = Dataset.of(RunFolder.open(out)).rows(
+        "SELECT path, sum(length_bytes) AS bytes FROM page_runs JOIN files USING (file_id) "
+        "WHERE block_type = 'data' GROUP BY path"
+    )
     return {row["path"]: int(row["bytes"]) for row in sums}
 
 
@@ -123,8 +122,8 @@ def test_a_package_install_is_explained_to_the_byte(loop: Loop, tmp_path: Path) 
         ]
         assert sum(written[path] for path in paths) == whole_pages, paths
     # All else too: nothing is of an unknown type, and every file that was written has a name.
-    tables = open_tables(RunFolder.open(out))
-    types = set(tables.page_runs.block_type.to_pyarrow().to_pylist())
+    data = Dataset.of(RunFolder.open(out))
+    types = set(data.columns("SELECT DISTINCT block_type FROM page_runs")["block_type"])
     assert {"data", "fs-journal"} <= types <= {"data", "fs-journal", "fs-metadata"}
     assert "" not in written
     reasons = json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]

@@ -15,9 +15,11 @@ from jojlab.analysis.commit.journal import AskersShare, HomeShare
 from jojlab.analysis.commit.reasons import ReasonShare
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
-from jojlab.analysis.rows.measured import PARTS
 from jojlab.foundation.errors import UseError
 from jojlab.trace.dataset import Dataset, Row
+
+# In this order they are shown (rows/sliced/billed.sql says what they are).
+PARTS = ("commit", "deferred", "background")
 
 _Share = TypeVar("_Share")
 

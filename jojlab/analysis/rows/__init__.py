@@ -1,5 +1,5 @@
-"""Which rows of the tables count, what do they consist of, whose are they, and is any missing?
+"""What do the tables add up to, by whom and what for, and is anything missing?
 
-Reads requests, page_runs, transactions, files and manifest. Returns them as Ibis tables with
-additional columns (part, piece, file, cause), for the other rooms to add up.
+ask.py asks a question. The shared tables are in shared/ and, where they can be made from some
+requests at a time, in sliced/: billed, durations, named_files and so on. The other rooms read them.
 """

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jojlab.foundation.errors import DataError, JojError, UseError
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.file_kind import file_kind
 from jojlab.trace.imports.trace_file import Imported, import_trace
-from jojlab.trace.run_tables import open_tables, rows_of
 
 BLKPARSE = """\
   8,0    1        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
@@ -53,8 +53,7 @@ def written(path: Path, text: str) -> Path:
 
 def imported(tmp_path: Path, text: str, name: str = "") -> tuple[list[dict[str, Any]], Imported]:
     run, counted = import_trace(written(tmp_path / "trace.txt", text), tmp_path / "run", name)
-    requests = open_tables(run).requests
-    return rows_of(requests.order_by("request_id")), counted
+    return Dataset.of(run).rows("SELECT * FROM requests ORDER BY request_id"), counted
 
 
 def test_blkparse_text_becomes_requests(tmp_path: Path) -> None:
@@ -128,8 +127,8 @@ MOST = "".join(
 
 def test_most_names_files_and_types(tmp_path: Path) -> None:
     run, counted = import_trace(written(tmp_path / "result.po", MOST), tmp_path / "run")
-    tables = open_tables(run)
-    rows = rows_of(tables.requests.order_by("request_id"))
+    data = Dataset.of(run)
+    rows = data.rows("SELECT * FROM requests ORDER BY request_id")
     assert [
         (r["operation"], r["block_type"], r["file_kind"], r["submitter_pid"]) for r in rows
     ] == [
@@ -139,7 +138,7 @@ def test_most_names_files_and_types(tmp_path: Path) -> None:
         ("flush", "flush", "none", 137),
         ("write", "data", "db", 135),  # it has a journal beside it
     ]
-    files = rows_of(tables.files.order_by("file_id"))
+    files = data.rows("SELECT * FROM files ORDER BY file_id")
     assert [(f["path"], f["file_kind"]) for f in files] == [
         ("/a/x-journal", "db-journal"),
         ("/a/x", "db"),
@@ -206,7 +205,7 @@ def test_any_bytes_are_a_run_or_a_clear_error(
         assert str(folder / "trace") in str(error)
         assert not (folder / "run").exists()
     else:
-        assert rows_of(open_tables(run).requests.count().as_table())
+        assert Dataset.of(run).rows("SELECT count(*) FROM requests")
         assert counted.requests >= 0
     shutil.rmtree(folder)
 
@@ -296,17 +295,16 @@ SAMPLE = Path(os.environ.get("JOJ_SHARED_DATA", "/nonexistent")) / "most-result.
 @pytest.mark.skipif(not SAMPLE.is_file(), reason="JOJ_SHARED_DATA names no folder with MOST's")
 def test_the_real_sample_of_most(tmp_path: Path) -> None:
     run, _ = import_trace(SAMPLE, tmp_path / "run")
-    tables = open_tables(run)
-    requests = tables.requests.filter(
-        tables.requests.operation == "write", tables.requests.complete_ns.notnull()
-    )
-    counted = requests.group_by("block_type").agg(n=requests.count())
-    shares = {row["block_type"]: row["n"] for row in rows_of(counted)}
+    data = Dataset.of(run)
+    written = "FROM requests WHERE operation = 'write' AND complete_ns IS NOT NULL"
+    counted = data.rows(f"SELECT block_type, count(*) AS n {written} GROUP BY block_type")
+    shares = {row["block_type"]: row["n"] for row in counted}
     assert shares == {"fs-journal": 62, "data": 50, "fs-metadata": 33}  # 145 writes
     # PERSIST: journal 4 + 8 KiB | jbd2 | header 4 | database 4 + 4 | header 4, four times over.
-    paths = {row["path"].rpartition("/")[2]: row["file_id"] for row in rows_of(tables.files)}
+    files = data.rows("SELECT path, file_id FROM files")
+    paths = {row["path"].rpartition("/")[2]: row["file_id"] for row in files}
     journal, database = paths["rmq.db-journal"], paths["rmq.db"]
-    rows = rows_of(requests.order_by("request_id"))
+    rows = data.rows(f"SELECT * {written} ORDER BY request_id")
     pattern = "".join(
         "j" * (r["length_bytes"] // 4096) if r["file_id"] == journal else "d"
         for r in rows
