@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from jojlab.analysis.run import findings as module
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.places import PACKAGE
 from jojlab.trace import kept as kept_module
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -102,6 +104,19 @@ def test_another_program_or_capture_computes_anew(
     monkeypatch.setattr(kept_module, "_program", lambda: "another")
     findings(run, Depth.FIGURES, kept)
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("name", ["commit/bill.sql", "commit/bill.py"])
+def test_an_edited_analysis_is_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / "analysis"
+    shutil.copytree(PACKAGE / "analysis", folder)
+    sources = [(folder if f.name == "analysis" else f, p) for f, p in kept_module._SOURCES]
+    monkeypatch.setattr(kept_module, "_SOURCES", sources)
+    before = kept_module._program.__wrapped__()
+    (folder / name).write_text((folder / name).read_text() + "\n")
+    assert kept_module._program.__wrapped__() != before
 
 
 def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -> None:
