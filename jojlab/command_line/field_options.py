@@ -9,14 +9,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from jojlab.experiment.fields import FILES, RECORDS, SQLITE, Field, Value
+from jojlab.experiment.fields import DRAWN, FILES, RECORDS, REPLAYS, SQLITE, Field, Value
 
 # The headings under which `--help` shows the fields, by the workloads that have them.
 _HEADINGS = {
     (): "Fields of every workload",
     SQLITE: "Fields of sqlite-insert, sqlite-update, sqlite-delete",
+    DRAWN: "Fields of every workload but replays",
     FILES: "Fields of file-write, file-read, file-metadata",
     RECORDS: "Fields of file-write, file-read",
+    REPLAYS: "Fields of replay-mobigen",
 }
 
 

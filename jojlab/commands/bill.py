@@ -37,9 +37,13 @@ def bill(
     **fields: Any,
 ) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
-    from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
+    from jojlab.campaign.execute import Unwatched, execute, options_for
+    from jojlab.campaign.jobs import image_of
+    from jojlab.experiment.plan import plan
     from jojlab.experiment.read import Experiment, apply
     from jojlab.foundation.cache import Cache
+    from jojlab.lab.lab import Lab
+    from jojlab.lab.options import Options
 
     where = "joj bill"
     fixed = parsed(FIELDS, fields, where)
@@ -47,12 +51,12 @@ def bill(
     experiment = apply(experiment, settings or ())
     if experiment.matrix or len(experiment.seeds) > 1:
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
-    asked, profiles = plan(experiment.expanded())
+    planned = plan(experiment.expanded())
     cache = Cache.default()
     options = Options(use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory.of(asked, cache, profiles, options)
+    lab = Lab(cache, options_for(planned, options))
     with cache.work_dir() as work:
-        run = execute(asked, lab, work / "bill", Unwatched())
+        run = execute(planned, image_of(planned, cache), lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
             typer.echo(f"joj: {printable(entry.reason)}", err=True)

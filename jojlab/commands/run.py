@@ -48,6 +48,10 @@ def run(
             help="Limit on a case's real time, per GiB of its guest's memory.",
         ),
     ] = 600.0,
+    cluster: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler."),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.
@@ -61,26 +65,31 @@ def run(
       joj run journal-modes --set filesystem=ext4 --set transactions=37
       joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
       joj run first-look --no-cache --jobs 1
+      joj run atc13 --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed.
     """
-    from jojlab.experiment.estimate import guests, in_words
-    from jojlab.experiment.execute import Laboratory, Options, execute, plan
+    from jojlab.campaign.estimate import guests, in_words
+    from jojlab.campaign.execute import execute, options_for
+    from jojlab.campaign.jobs import image_of
+    from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
     from jojlab.foundation.cache import Cache
+    from jojlab.lab.lab import Lab
+    from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
 
-    asked, profiles = plan(read(find(experiment), settings or ()))
-    cache = Cache.default()
+    planned = plan(read(find(experiment), settings or ()))
+    asked, cache = planned.experiment, Cache.default()
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory.of(asked, cache, profiles, options)
+    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
+    lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
     folder = out or free_folder(Path("runs") / asked.name)
-    if words := in_words(guests(asked, lab), lab.options.jobs):
+    if not cluster and (words := in_words(guests(planned, image, lab), lab.options.jobs)):
         typer.echo(words, err=True)
     try:
         with shown(asked.question, steps) as watcher:
-            made = execute(asked, lab, folder, watcher)
+            made = execute(planned, image, lab, folder, watcher)
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error),

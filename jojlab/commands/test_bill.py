@@ -29,12 +29,14 @@ def test_help_tells_values_and_defaults() -> None:
     headings = re.findall(r"(?m)^(\S.*):$", answer.stdout)
     assert headings == [
         "Fields of every workload",
+        "Fields of every workload but replays",
         "Fields of sqlite-insert, sqlite-update, sqlite-delete",
         "Fields of file-write, file-read, file-metadata",
         "Fields of file-write, file-read",
         "Fields of file-write",
         "Fields of file-read",
         "Fields of file-metadata",
+        "Fields of replay-mobigen",
         "Options",
     ]
 

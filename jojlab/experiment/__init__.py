@@ -1,1 +1,1 @@
-"""Experiments: reads and checks their files, expands them into cases, and runs those."""
+"""Experiments: reads and checks their files, and expands them into cases that can be run."""

@@ -5,8 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from pathlib import Path
 
-from jojlab.experiment.fields import BY_NAME, DEVICE_FIELDS, FIELDS, RECORDS, SQLITE, Value
+from jojlab.experiment.fields import (
+    BY_NAME,
+    DEVICE_FIELDS,
+    FIELDS,
+    RECORDS,
+    REPLAYS,
+    SQLITE,
+    Value,
+)
 from jojlab.experiment.filesystems import impossible_filesystem
 from jojlab.foundation.errors import UseError
 
@@ -29,13 +39,15 @@ UPDATE_ROWS = 1000
 class Case:
     """One point of the matrix: `settings` is the flat record; `skip` says why it cannot be run.
 
-    `variant` is the variant it is of, where the experiment has them.
+    `variant` is the variant it is of, where the experiment has them; `inputs` are the files that it
+    names, by their fields.
     """
 
     case_id: str
     settings: dict[str, Value]
     skip: str = ""
     variant: str = ""
+    inputs: Mapping[str, Path] = dataclass_field(default_factory=dict)
 
 
 def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
@@ -83,7 +95,7 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     assert workload is not None
     fields = [field for field in FIELDS if field.applies(workload)]
     given = {field.name: settings.get(field.name, field.default) for field in fields}
-    if given["duration_ms"] and "transactions" not in settings:
+    if given.get("duration_ms") and "transactions" not in settings:
         given["transactions"] = 0
     record = {name: value for name, value in given.items() if value is not None}
     # initial_rows alone has a default that depends on other fields.
@@ -115,7 +127,11 @@ def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
     if found := impossible_filesystem(settings):
         return found
-    if bool(settings["transactions"]) == bool(settings["duration_ms"]):
+    if settings["workload"] in REPLAYS:
+        return "" if settings["script"] else f"{settings['workload']} needs script = FILE"
+    if "transactions" in settings and (
+        bool(settings["transactions"]) == bool(settings["duration_ms"])
+    ):
         return "either transactions or duration_ms says how much is measured: name one of them"
     if settings["workload"] in SQLITE:
         return _impossible_sqlite(settings)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import check_charts
 from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat
+from jojlab.experiment.input_files import input_files, refuse_outside
 from jojlab.experiment.published import check_published, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
@@ -75,7 +76,8 @@ def _identity(case: Case) -> Identity:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question and the cases that answer it. `text` is the file as it was read.
+    """A question and the cases that answer it. `text` is the file as it was read, and `folder` is
+    where the files are that it names.
 
     One with `parts` has no cases of its own: it runs those of other experiments as one.
     """
@@ -92,6 +94,7 @@ class Experiment:
     parts: tuple[Experiment, ...] = ()
     text: str = ""
     where: str = ""
+    folder: Path = Path()
     prefix: str = ""
     cases: tuple[Case, ...] = field(default=(), compare=False)
     # The cases of the file itself, of which [[published]] speaks; None: the experiment has no file.
@@ -112,7 +115,14 @@ class Experiment:
         refuse_useless([*self.fixed, *self.matrix, *asked], words, self.where)
         cases = expand_variants(self.fixed, self.matrix, self.variants)
         refuse_alone(cases, self.where)
-        cases = [replace(case, case_id=f"{self.prefix}{case.case_id}") for case in cases]
+        cases = [
+            replace(
+                case,
+                case_id=f"{self.prefix}{case.case_id}",
+                inputs=input_files(case.settings, self.folder),
+            )
+            for case in cases
+        ]
         return replace(self, cases=tuple(cases))
 
     def record(self) -> dict[str, Any]:
@@ -195,7 +205,7 @@ def _load(path: Path, part_of: str = "") -> Experiment:
     name = path.parent.name if path.name == "experiment.toml" else path.stem
     if part_of and "part" in document:
         raise UseError(f"{part_of}: {name} has parts itself", "name those instead")
-    return parse(document, name, text, str(path))
+    return replace(parse(document, name, text, str(path)), folder=path.parent)
 
 
 def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Experiment:
@@ -272,6 +282,7 @@ def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:
         if isinstance(value, list):
             raise UseError(f"{where} {name} has several values", f"put {name} in [matrix]")
         fixed[name] = known.check(value, where)
+        refuse_outside(name, fixed[name], where)
     return fixed
 
 
@@ -294,6 +305,8 @@ def _matrix(table: Mapping[str, Any], where: str) -> dict[str, tuple[Value, ...]
         checked = tuple(known.check(value, where) for value in values)
         if len(set(checked)) < len(checked):
             raise UseError(f"{where} {name} names a value twice", "name each value once")
+        for value in checked:
+            refuse_outside(name, value, where)
         matrix[name] = checked
     return matrix
 

@@ -180,7 +180,7 @@ def test_a_field_applies_only_to_the_workloads_that_have_it() -> None:
     found = {case.case_id: case.settings for case in cases.expand({}, matrix)}
     assert list(found) == ["sqlite-insert-wal", "log-append-1", "log-append-2"]
     assert "record_bytes" not in found["sqlite-insert-wal"]
-    assert "journal_mode" not in found["log-append-1"] and "transactions" in found["log-append-1"]
+    assert "journal_mode" not in found["log-append-1"] and "background" in found["log-append-1"]
     cases.refuse_useless(matrix, matrix["workload"], "here")
     with pytest.raises(UseError, match="sqlite-insert has no field record_bytes"):
         cases.refuse_useless(["record_bytes"], ["sqlite-insert"], "here")

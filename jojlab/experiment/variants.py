@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from jojlab.experiment.cases import Case, expand
 from jojlab.experiment.fields import BY_NAME, Value, field_named, flat
+from jojlab.experiment.input_files import refuse_outside
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
@@ -72,6 +73,7 @@ def _read_variant(entry: Mapping[str, Any], place: str) -> Variant:
                 f"known: {', '.join(WORDS)}, and the fields of a case",
             )
         fields[key] = field_named(key, place).check(value, place)
+        refuse_outside(key, fields[key], place)
     return Variant(words.name, fields, words.note, words.unsafe)
 
 

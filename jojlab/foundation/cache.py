@@ -24,7 +24,17 @@ from jojlab.foundation import in_use
 from jojlab.foundation.disk import disk_errors
 from jojlab.foundation.hashing import sha256
 
-KINDS = ("packages", "kernels", "modules", "images", "snapshots", "results", "analyses", "vega")
+KINDS = (
+    "packages",
+    "kernels",
+    "modules",
+    "images",
+    "inputs",
+    "snapshots",
+    "results",
+    "analyses",
+    "vega",
+)
 INDEX = "index.json"
 
 

@@ -19,8 +19,8 @@ from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, INSTALLED, ag
 from jojlab.foundation.tools import dpkg_query, run_tool
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.image.ready import ready_image
+from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import BESIDE_MIB, MIB, SIZES_MIB, available_bytes
-from jojlab.guest.qemu import HANDOUT_BYTES, Machine
 from jojlab.guest.snapshot import snapshot
 
 # A snapshot, an image and the results of some experiments; below this a run is likely to fail.

@@ -42,7 +42,7 @@ _alive_lock = threading.Lock()
 
 
 def kill_all() -> None:
-    """Kills every guest of this process; their run_case calls raise GuestError."""
+    """Kills every guest of this process; what waits for them raises GuestError."""
     with _alive_lock:
         for group in _alive:
             _kill_group(group)

@@ -9,16 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
-from jojlab.guest.memory import MIB, SIZES_MIB
-
-HANDOUT_BYTES = 192 * MIB
-# QEMU's most is 10; a guest of 2^10 ns an instruction never gets beyond its kernel's timer tick.
-MOST_ICOUNT_SHIFT = 9
+from jojlab.guest.machine import HANDOUT_BYTES, Machine
+from jojlab.guest.memory import MIB
 
 # Of both machines.
 COMMON_COMMAND_LINE = (
@@ -50,30 +46,6 @@ ONE_THREAD_AT_A_TIME = ("-icount", "rr=record,rrfile=/dev/null")
 
 # What saved_clock.py does to a snapshot; another word, another key.
 _COUNT = "instructions counted from the snapshot"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The guest's hardware: 2^icount_shift ns an instruction, and memory for it and the flash."""
-
-    icount_shift: int
-    memory_mib: int = SIZES_MIB[0]
-
-    def __post_init__(self) -> None:
-        """Refuses what QEMU would refuse, and what no case has."""
-        if not 0 <= self.icount_shift <= MOST_ICOUNT_SHIFT:
-            raise ValueError(f"icount_shift {self.icount_shift} is not in 0..{MOST_ICOUNT_SHIFT}")
-        if not 128 <= self.memory_mib <= SIZES_MIB[-1]:
-            raise ValueError(f"memory_mib {self.memory_mib} is not in 128..{SIZES_MIB[-1]}")
-
-    @property
-    def handout_address(self) -> int:
-        """Where the memory for results begins: right above the guest's own.
-
-        The machine has memory up to 3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).
-        """
-        hole_mib = 0 if self.memory_mib + HANDOUT_BYTES // MIB <= 3072 else 1024
-        return (self.memory_mib + hole_mib) * MIB
 
 
 def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
@@ -120,18 +92,20 @@ def watched(given: list[str], console: str, qmp_descriptor: int) -> list[str]:
     ]
 
 
-def incoming(snapshot: Path, case_file: str) -> list[str]:
-    """What a case adds: one thread at a time, the snapshot to start from, and its own record."""
-    state = ("-incoming", f"exec:cat {shlex.quote(str(snapshot))}")
-    return [*ONE_THREAD_AT_A_TIME, *state, *record(case_file)]
-
-
-def record(case_file: str) -> list[str]:
-    """The case's record, where the agent looks for it (agent/src/commands/init.rs)."""
-    return ["-fw_cfg", f"name=opt/jojlab/case,file={case_file}"]
+def incoming(snapshot: Path) -> list[str]:
+    """What a run adds: one thread at a time, and the snapshot to start from."""
+    return [*ONE_THREAD_AT_A_TIME, "-incoming", f"exec:cat {shlex.quote(str(snapshot))}"]
 
 
 def machine_key(image: Image, machine: Machine) -> str:
-    """The hash of everything but the case: equal keys give equal snapshots and results."""
-    parts = [image.fingerprint, _COUNT, *arguments(machine, "KERNEL", "INITRAMFS")]
+    """The hash of all that a snapshot depends on: equal keys give equal snapshots."""
+    return _hash([image.fingerprint, _COUNT, *arguments(machine, "KERNEL", "INITRAMFS")])
+
+
+def run_key(image: Image, machine: Machine) -> str:
+    """The hash of all that a run depends on but what the guest is given."""
+    return _hash([machine_key(image, machine), *ONE_THREAD_AT_A_TIME])
+
+
+def _hash(parts: list[str]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -13,8 +13,8 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.hashing import sha256_file
 from jojlab.guest import qemu
 from jojlab.guest.image.build import Image
+from jojlab.guest.machine import Machine
 from jojlab.guest.process import CONSOLE, start
-from jojlab.guest.qemu import Machine
 from jojlab.guest.saved_clock import begin_count
 
 BOOT_TIMEOUT_S = 600.0

@@ -9,12 +9,13 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.guest import memory, runner
+from jojlab.guest import memory, virtual_clock
 from jojlab.guest.errors import ContentsTooLarge, GuestError
+from jojlab.guest.given import Given
 from jojlab.guest.image.build import Image
+from jojlab.guest.machine import Machine
 from jojlab.guest.memory import MIB
 from jojlab.guest.process import panic_error
-from jojlab.guest.qemu import Machine
 
 IMAGE = Image("f", Path("/vmlinux"), Path("/initramfs"), {})
 
@@ -48,7 +49,7 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
     assert panic_error(ended, ["Kernel panic - other"]) is ended
 
 
-def test_a_case_that_does_not_fit_is_run_with_more_memory_and_kept_under_the_same_key(
+def test_what_does_not_fit_is_run_with_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
@@ -57,21 +58,19 @@ def test_a_case_that_does_not_fit_is_run_with_more_memory_and_kept_under_the_sam
         tried.append(machine.memory_mib)
         if machine.memory_mib < 4096:
             raise ContentsTooLarge("the contents do not fit")
-        return {"outcome.json": b'{"status": "ok"}', "table": b"x"}
+        return {"table": b"x"}
 
-    monkeypatch.setattr(runner, "_run", run)
-    monkeypatch.setattr(runner, "snapshot", lambda *_: tmp_path / "state")
-    monkeypatch.setattr(runner, "available_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(virtual_clock, "_run", run)
+    monkeypatch.setattr(virtual_clock, "snapshot", lambda *_: tmp_path / "state")
+    monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 1 << 40)
     cache = Cache(tmp_path / "cache")
 
-    def again() -> runner.Outcome:
-        return runner.run_case(cache, IMAGE, b"{}", 0, tmp_path / "out", contents_bytes=MIB)
+    def again() -> dict[str, bytes]:
+        return virtual_clock.run_by_virtual_clock(
+            cache, IMAGE, Machine(0), Given(b"{}"), timeout_s=1, tell=lambda _: None
+        )
 
-    assert not again().from_cache and tried == [1024, 2048, 4096]
-    assert runner.is_cached(cache, IMAGE, b"{ }", 0, MIB)
-    assert not runner.is_cached(cache, IMAGE, b"{}", 0, 1 << 30)
-    assert again().from_cache and tried == [1024, 2048, 4096]
-    monkeypatch.setattr(runner, "available_bytes", lambda: 0)
-    cache.empty()
+    assert again() == {"table": b"x"} and tried == [1024, 2048, 4096]
+    monkeypatch.setattr(virtual_clock, "available_bytes", lambda: 0)
     with pytest.raises(MachineError, match="2048 MiB"):
         again()

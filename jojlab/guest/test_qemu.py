@@ -10,7 +10,7 @@ import pytest
 
 from jojlab.guest import qemu
 from jojlab.guest.image.build import Image
-from jojlab.guest.qemu import Machine
+from jojlab.guest.machine import Machine
 
 
 def image(fingerprint: str = "f", place: str = "/a") -> Image:
@@ -41,7 +41,7 @@ def test_impossible_machines_are_refused(machine: tuple[int, int]) -> None:
 def test_the_snapshot_s_path_survives_the_shell(tmp_path: Path) -> None:
     state = tmp_path / 'it\'s $(a) "state"; ,x'
     state.write_text("content")
-    arguments = qemu.incoming(state, "case.json")
+    arguments = qemu.incoming(state)
     argument = arguments[arguments.index("-incoming") + 1]
     shell_command = argument.removeprefix("exec:")
     assert shlex.split(shell_command) == ["cat", str(state)]

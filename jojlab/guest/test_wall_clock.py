@@ -6,7 +6,7 @@ from jojlab.device.emulated import EMULATED
 from jojlab.guest import qemu, wall_clock
 from jojlab.guest.image import modules
 from jojlab.guest.image.ready import DRIVERS
-from jojlab.guest.qemu import Machine
+from jojlab.guest.machine import Machine
 
 
 def test_every_emulated_device_can_be_had() -> None:

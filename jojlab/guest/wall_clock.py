@@ -13,26 +13,17 @@ import os
 import platform
 import re
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jojlab.device.emulated import CAPACITY_BYTES
 from jojlab.foundation.cache import Cache
 from jojlab.guest import handout, qemu
+from jojlab.guest.given import Given
 from jojlab.guest.image.build import Image
+from jojlab.guest.machine import HANDOUT_BYTES, WallMachine
 from jojlab.guest.memory import MIB
 from jojlab.guest.process import CONSOLE, start
-from jojlab.guest.runner import (
-    CASE_FILE,
-    CASE_TIMEOUT_S,
-    OUTCOME,
-    Outcome,
-    canonical,
-    check_outcome,
-    write_files,
-)
 
 MEMORY_MIB = 1024
 # The check that timer interrupts come counts them in a stretch of time, and panics where there are
@@ -52,31 +43,21 @@ DEVICES = {
 def run_by_wall_clock(
     cache: Cache,
     image: Image,
-    case_json: bytes,
-    device: str,
-    out_dir: Path,
+    machine: WallMachine,
+    given: Given,
     *,
-    capacity_bytes: int = CAPACITY_BYTES,
-    timeout_s: float = CASE_TIMEOUT_S,
-    on_progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """Runs the case with a new disk of the kind `device`, and leaves its files in `out_dir`.
+    timeout_s: float,
+    tell: Callable[[str], None],
+) -> dict[str, bytes]:
+    """Runs the guest with a new, empty disk; returns the files that it hands out, by name.
 
-    As run_case of runner.py, which says what is raised; but nothing comes from the cache, or goes
-    there, and the outcome has no key.
+    `tell` hears "run". Raises what run_by_virtual_clock raises.
     """
-    tell = on_progress or (lambda _stage: None)
-    case, begun = canonical(case_json), time.monotonic()
     tell("run")
     with cache.work_dir() as work:
-        (work / CASE_FILE).write_bytes(case)
         with (work / _DISK_FILE).open("wb") as disk:
-            disk.truncate(capacity_bytes)
-        files = asyncio.run(_run(image, device, work, timeout_s))
-    check_outcome(files.pop(OUTCOME, None))
-    write_files(files, out_dir)
-    tell("done")
-    return Outcome("", tuple(sorted(files)), False, time.monotonic() - begun)
+            disk.truncate(machine.capacity_bytes)
+        return asyncio.run(_run(image, machine.device, given, work, timeout_s))
 
 
 def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
@@ -85,7 +66,7 @@ def arguments(device: str, kernel: str, initramfs: str) -> list[str]:
     return [
         *("-machine", "q35", "-accel", "tcg,thread=multi"),
         *("-cpu", "qemu64,+arat", "-smp", "2"),
-        *("-m", f"{MEMORY_MIB + qemu.HANDOUT_BYTES // MIB}M"),
+        *("-m", f"{MEMORY_MIB + HANDOUT_BYTES // MIB}M"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-device", "pvpanic", "-action", "panic=pause"),
         # A flush waits for nothing: this machine's own disk shall have no part in the times.
@@ -109,10 +90,12 @@ def host() -> dict[str, Any]:
     }
 
 
-async def _run(image: Image, device: str, work: Path, timeout_s: float) -> dict[str, bytes]:
+async def _run(
+    image: Image, device: str, given: Given, work: Path, timeout_s: float
+) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
-    given = arguments(device, str(image.kernel), str(image.initramfs))
-    command = qemu.watched([*given, *qemu.record(CASE_FILE)], CONSOLE, theirs.fileno())
+    machine = arguments(device, str(image.kernel), str(image.initramfs))
+    command = qemu.watched([*machine, *given.write(work)], CONSOLE, theirs.fileno())
     async with start(command, ours, theirs, work) as guest:
         await guest.run_until_stop(timeout_s)
-        return await handout.collect(guest, _HANDOUT_ADDRESS, qemu.HANDOUT_BYTES)
+        return await handout.collect(guest, _HANDOUT_ADDRESS, HANDOUT_BYTES)

@@ -7,21 +7,21 @@ produces a verdict for every case and seed.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
+from jojlab.campaign.execute import Named, Step, Watcher
+from jojlab.campaign.jobs import Asked, held_bytes, jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import expected_bytes
-from jojlab.experiment.execute import Laboratory, Step, Watcher, case_json, shift_of
-from jojlab.experiment.read import Experiment
-from jojlab.experiment.tries import failure, tried
-from jojlab.foundation.errors import JojError
-from jojlab.guest.power_cuts import cut_in_guest
+from jojlab.experiment.plan import Plan
+from jojlab.guest.image.build import Image
+from jojlab.lab.job import Job, Kind
+from jojlab.lab.lab import Lab
+from jojlab.lab.outcome import Failed
+from jojlab.lab.power_cuts import power_cuts
 
 # Outcomes of a cut (agent/src/lab/power_cut/judge.rs), the worse the later.
 OUTCOMES = ("kept", "lost", "torn", "corrupt", "unmountable")
@@ -105,54 +105,28 @@ def unfit(case: Case) -> str:
 
 
 def verify(
-    experiment: Experiment, lab: Laboratory, cuts: int, watcher: Watcher
+    planned: Plan, image: Image, lab: Lab, cuts: int, watcher: Watcher
 ) -> Iterator[tuple[Step, Durability | None]]:
     """Cut the power of every case that is not skipped, and every seed, so often.
 
     Yields each as soon as it is done; a case that fails has no verdict, and its step says why.
     """
-    asked = [
-        (case, seed) for case in experiment.cases if not case.skip for seed in experiment.seeds
-    ]
-    tasks = [functools.partial(_cut, lab, case, seed, cuts, watcher) for case, seed in asked]
-
-    def again(number: int, why: str) -> None:
-        case, seed = asked[number]
-        watcher.again(Step(case.case_id, seed, failure=why))
-
-    with (
-        ThreadPoolExecutor(lab.options.jobs) as pool,
-        contextlib.closing(tried(pool, enumerate(tasks), again)) as done,
-    ):
-        for number, future in done:
-            case, seed = asked[number]
-            yield _judged(case, seed, future)
+    asked = jobs_of(planned, image, lab.cache)
+    jobs = [_cut(each, planned, cuts) for each in asked]
+    with contextlib.closing(lab.run(jobs, Named(asked, watcher))) as outcomes:
+        for number, outcome in outcomes:
+            for case, seed in asked[number].answers:
+                if isinstance(outcome, Failed):
+                    yield Step(case.case_id, seed, failure=outcome.why), None
+                else:
+                    found = outcome.answer(Kind.POWER_CUTS)
+                    step = Step(case.case_id, seed, cached=outcome.from_cache)
+                    yield step, Durability.of(case, seed, found)
 
 
-def _cut(
-    lab: Laboratory, case: Case, seed: int, cuts: int, watcher: Watcher
-) -> tuple[dict[str, Any], bool]:
-    return cut_in_guest(
-        lab.cache,
-        lab.image,
-        case_json(case, seed, lab.profiles),
-        cuts,
-        shift_of(case, lab.profiles),
-        contents_bytes=expected_bytes(case.settings, lab.profiles),
-        timeout_s=lab.options.timeout_s,
-        use_cached=lab.options.use_cache,
-        on_progress=lambda stage: watcher.stage(case.case_id, seed, stage),
-    )
-
-
-def _judged(
-    case: Case, seed: int, future: Future[tuple[dict[str, Any], bool]]
-) -> tuple[Step, Durability | None]:
-    try:
-        found, cached = future.result()
-    except (JojError, OSError) as error:
-        return Step(case.case_id, seed, failure=failure(error)), None
-    return Step(case.case_id, seed, cached=cached), Durability.of(case, seed, found)
+def _cut(asked: Asked, planned: Plan, cuts: int) -> Job:
+    case, _ = asked.answers[0]
+    return power_cuts(asked.job, cuts, held_bytes(case, planned.profiles))
 
 
 def _described(cut: Mapping[str, Any]) -> str:

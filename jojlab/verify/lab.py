@@ -6,7 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from jojlab.guest.verification import verify_in_guest
+from jojlab.foundation.cache import Cache
+from jojlab.guest.sparse_image import unpack
+from jojlab.lab.job import Kind
+from jojlab.lab.lab import Lab
+from jojlab.lab.attribution import DISK_IMAGE, self_test
 from jojlab.verify import compare
 from jojlab.verify.compare import Addresses
 from jojlab.verify.verdict import Verdict
@@ -17,13 +21,19 @@ NOISY_STACKS = ("dm-crypt",)
 
 
 def verify_in_lab(filesystem: str, *, device: str = "", **options: str | bool) -> Verdict:
-    """Run the self-test of one filesystem; `device` and `options` are those of verify_in_guest.
+    """Run the self-test of one filesystem; `device` and `options` are those of self_test.
 
     Raises MachineError or GuestError when the guest cannot run it.
     """
+    lab, is_noisy = Lab(Cache.default()), options.get("stack") in NOISY_STACKS
+    job = self_test(lab.cache, filesystem, device=device, with_disk=not is_noisy, **options)
+    outcome = lab.run_one(job)
+    found = outcome.answer(Kind.SELF_TEST)
     with tempfile.TemporaryDirectory(prefix="joj-verify-") as folder:
-        disk = None if options.get("stack") in NOISY_STACKS else Path(folder) / "disk"
-        found = verify_in_guest(filesystem, disk, device=device, **options)
+        disk = None
+        if not is_noisy:
+            disk = Path(folder) / "disk"
+            unpack(outcome.files[DISK_IMAGE], disk)
         addresses = _addresses(filesystem, disk, found)
     return Verdict.of(filesystem, found).with_addresses(addresses)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.campaign.jobs import case_json
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.execute import Laboratory, Options, case_json
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import agent_path
 from jojlab.guest.image.build import Image, build_image
+from jojlab.lab.lab import Lab
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
@@ -58,6 +59,6 @@ def bad_image(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 
 @pytest.fixture
-def lab(cache: Cache, image: Image) -> Laboratory:
+def lab(cache: Cache) -> Lab:
     """Where run_experiment runs."""
-    return Laboratory(image, cache, {}, Options())
+    return Lab(cache)

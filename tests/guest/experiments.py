@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.bill import bill_json
-from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
+from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.jobs import image_of
 from jojlab.experiment.fields import FILESYSTEMS
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -21,17 +25,17 @@ ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
 
 
 def run_experiment(
-    lab: Laboratory, out: Path, name: str, *settings: str, jobs: int = JOBS, use_cache: bool = True
+    lab: Lab, out: Path, name: str, *settings: str, jobs: int = JOBS, use_cache: bool = True
 ) -> RunFolder:
     """Run an experiment of ours, or of a file, with settings as words of --set; none may fail."""
-    asked, profiles = plan(read(find(str(EXPERIMENTS / name)), settings))
-    options = Options(jobs=jobs, use_cache=use_cache)
-    run = execute(asked, Laboratory(lab.image, lab.cache, profiles, options), out, Unwatched())
+    planned = plan(read(find(str(EXPERIMENTS / name)), settings))
+    there = Lab(lab.cache, Options(jobs=jobs, use_cache=use_cache))
+    run = execute(planned, image_of(planned, lab.cache), there, out, Unwatched())
     assert [entry.reason for entry in run.cases if entry.reason] == []
     return run
 
 
-def few_inserts(lab: Laboratory, out: Path, *settings: str) -> tuple[Capture, dict[str, Any]]:
+def few_inserts(lab: Lab, out: Path, *settings: str) -> tuple[Capture, dict[str, Any]]:
     """Run the one case of 13 inserts that the settings leave; its capture, and its bill."""
     inserts = ("workload=sqlite-insert", "sync_call=fdatasync", "transactions=13")
     run = run_experiment(lab, out, "journal-modes", *inserts, *settings)

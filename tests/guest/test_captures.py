@@ -9,17 +9,17 @@ import pytest
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.analysis.run.summary import summarise
-from jojlab.experiment.execute import Laboratory, Options
 from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
+from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.guest.conftest import real_case
 from tests.guest.experiments import ALL_FILESYSTEMS, assert_complete, few_inserts, run_experiment
+from tests.guest.jobs import run_case
 
 # What one INSERT costs is asked of 29; of UPDATE and DELETE, that a few are complete. SQLite syncs
 # by fdatasync in the ones and by fsync in the others.
@@ -31,7 +31,7 @@ CHANGES = ("workload=sqlite-update,sqlite-delete", "sync_call=fsync", "transacti
 def inserts(cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """INSERT on every filesystem in every journal mode; cases are named FILESYSTEM-MODE."""
     out = tmp_path_factory.mktemp("runs") / "inserts"
-    lab = Laboratory(image, cache, {}, Options())
+    lab = Lab(cache)
     return run_experiment(lab, out, "journal-modes", ALL_FILESYSTEMS, *INSERTS)
 
 
@@ -39,7 +39,7 @@ def inserts(cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory
 def changes(cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """UPDATE and DELETE on every filesystem in every journal mode."""
     out = tmp_path_factory.mktemp("runs") / "changes"
-    lab = Laboratory(image, cache, {}, Options())
+    lab = Lab(cache)
     return run_experiment(lab, out, "journal-modes", ALL_FILESYSTEMS, *CHANGES)
 
 
@@ -176,7 +176,7 @@ def test_a_commit_is_needed_for_what_sqlite_did(inserts: RunFolder) -> None:
         assert "main.db-journal: unlinked" in found, filesystem
 
 
-def test_an_atomic_write_of_f2fs_needs_no_journal(lab: Laboratory, tmp_path: Path) -> None:
+def test_an_atomic_write_of_f2fs_needs_no_journal(lab: Lab, tmp_path: Path) -> None:
     settings = ("filesystem=f2fs", "journal_mode=truncate", "batch_atomic_write=on")
     capture, bill = few_inserts(lab, tmp_path / "run", *settings)
     assert capture.manifest["batch_atomic_commits"] >= 13
@@ -190,7 +190,7 @@ def test_an_atomic_write_of_f2fs_needs_no_journal(lab: Laboratory, tmp_path: Pat
 
 @pytest.mark.parametrize(("data_mode", "journalled_kib"), [("journal", 24), ("writeback", 0)])
 def test_ext4_is_attributed_in_every_data_mode(
-    lab: Laboratory, tmp_path: Path, data_mode: str, journalled_kib: int
+    lab: Lab, tmp_path: Path, data_mode: str, journalled_kib: int
 ) -> None:
     """One insert changes 24 KiB of files, which data=journal writes to ext4's journal first."""
     settings = ("filesystem=ext4", f"mount_options=noatime,data={data_mode}")
@@ -202,7 +202,7 @@ def test_ext4_is_attributed_in_every_data_mode(
     assert sum(copies) == journalled_kib * 1024
 
 
-def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Laboratory, tmp_path: Path) -> None:
+def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Lab, tmp_path: Path) -> None:
     settings = ("transactions=23", "seeds=2")
     hashes = {
         jobs: run_experiment(
@@ -216,7 +216,7 @@ def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Laboratory, tmp_pat
     assert cached.content_hash() == hashes[1]
 
 
-def test_seeds_change_the_result_slightly(lab: Laboratory, tmp_path: Path) -> None:
+def test_seeds_change_the_result_slightly(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab, tmp_path / "run", "first-look", "seeds=3", "transactions=23", "filesystem=ext4"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jojlab.analysis.commit.bill import bill_json
-from jojlab.experiment.execute import Laboratory
+from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import few_inserts, run_experiment
 
@@ -24,7 +24,7 @@ WAYS = {
 }
 
 
-def test_every_way_to_wait_is_a_cause(lab: Laboratory, tmp_path: Path) -> None:
+def test_every_way_to_wait_is_a_cause(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab,
         tmp_path / "run",
@@ -38,7 +38,7 @@ def test_every_way_to_wait_is_a_cause(lab: Laboratory, tmp_path: Path) -> None:
         assert calls == {WAYS[entry.case["sync_mode"]]}, entry.case_id
 
 
-def test_compressed_extents_of_btrfs_have_their_file(lab: Laboratory, tmp_path: Path) -> None:
+def test_compressed_extents_of_btrfs_have_their_file(lab: Lab, tmp_path: Path) -> None:
     settings = ("filesystem=btrfs", "mount_options=noatime,compress-force=zstd")
     _, bill = few_inserts(lab, tmp_path / "run", *settings, "journal_mode=wal")
     data = [row for row in bill["rows"] if row["block_type"] == "data"]

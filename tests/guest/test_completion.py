@@ -8,9 +8,9 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
 
 WAYS = ("direct", "interrupt", "polling")
 

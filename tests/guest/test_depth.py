@@ -9,9 +9,9 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import CHECKOUT, real_case
+from tests.guest.jobs import run_case
 from tests.guest.test_completion import WAYS, counted
 
 EIGHT = {"workload": "file-write", "threads": 8, "transactions": 41, "file_bytes": 1 << 20}

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.campaign.jobs import case_json
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete
-from jojlab.experiment.execute import case_json
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import DEVICES
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
 
 
 def counters(cache: Cache, image: Image, out: Path, device: str, **changes: int) -> dict[str, int]:

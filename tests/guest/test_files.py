@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.experiment.execute import Laboratory
 from jojlab.experiment.fields import SYNC_MODES
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
+from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.guest.conftest import real_case
 from tests.guest.experiments import assert_complete, run_experiment
+from tests.guest.jobs import run_case
 
 OPERATIONS = 37 + 5  # measured and warm-up
 RECORD_BYTES = 4096
@@ -45,7 +45,7 @@ def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
     return {(row["case_id"], row["phase"]): int(row["total"]) for row in sums}
 
 
-def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path) -> None:
+def test_every_sync_mode_writes_each_record_once(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab,
         tmp_path / "run",
@@ -68,7 +68,7 @@ def test_every_sync_mode_writes_each_record_once(lab: Laboratory, tmp_path: Path
         assert (counts.get((mode, "fs-journal"), 0) >= 37) == (mode in WITH_TIMES), (mode, counts)
 
 
-def test_a_read_past_the_cache_reads_each_record(lab: Laboratory, tmp_path: Path) -> None:
+def test_a_read_past_the_cache_reads_each_record(lab: Lab, tmp_path: Path) -> None:
     settings = ("workload=file-read", "read_mode=buffered,o_direct", "transactions=37")
     toml = tmp_path / "reads.toml"
     toml.write_text('question = "What does a read cost?"\n[case]\nfile_bytes = 1048576\n')
@@ -80,7 +80,7 @@ def test_a_read_past_the_cache_reads_each_record(lab: Laboratory, tmp_path: Path
     assert found["buffered", "warm-up"] > 0
 
 
-def test_every_change_of_names_is_complete(lab: Laboratory, tmp_path: Path) -> None:
+def test_every_change_of_names_is_complete(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
         lab, tmp_path / "run", "metadata-ops", "filesystem=ext4", "transactions=17"
     )

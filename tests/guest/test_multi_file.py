@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
 
 
 def test_three_databases_are_joined_by_super_journals(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
-from jojlab.guest.power_cuts import cut_in_guest
+from jojlab.lab.job import Kind
+from jojlab.lab.power_cuts import power_cuts
 from tests.guest.conftest import real_case
+from tests.guest.jobs import case_job, run_job
 
 # Each transaction changes several pages far apart, so that half of one shows.
 UPDATES: dict[str, Value] = {
@@ -27,16 +31,10 @@ CUTS = 18
 
 def cut(cache: Cache, image: Image, *, cached: bool = True, **settings: Value) -> dict[str, Any]:
     defaults = {} if "workload" in settings else UPDATES
-    found, _ = cut_in_guest(
-        cache,
-        image,
-        real_case(**{**defaults, **settings}),
-        CUTS,
-        0,
-        timeout_s=300,
-        use_cached=cached,
-        on_progress=lambda _: None,
-    )
+    job = power_cuts(case_job(image, real_case(**{**defaults, **settings})), CUTS, 0)
+    with TemporaryDirectory() as out:
+        outcome = run_job(cache, job, Path(out), use_cached=cached)
+    found = outcome.answer(Kind.POWER_CUTS)
     assert len(found["cuts"]) == CUTS
     return found
 

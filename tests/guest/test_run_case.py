@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import UseError
 from jojlab.guest import process
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
-from jojlab.guest.qemu import MOST_ICOUNT_SHIFT, Machine
-from jojlab.guest.runner import run_case
+from jojlab.guest.machine import MOST_ICOUNT_SHIFT, Machine
 from jojlab.guest.snapshot import snapshot
 from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
 
 CASE = real_case(filesystem="xfs", journal_mode="wal")
 SHIFT = 0
@@ -100,14 +99,6 @@ def test_a_damaged_snapshot_is_made_anew(private: Cache, image: Image) -> None:
     assert snapshot(private, image, Machine(SHIFT)).stat().st_size > 1 << 20
 
 
-def test_a_case_that_is_not_json_is_the_user_s_error(
-    cache: Cache, image: Image, tmp_path: Path
-) -> None:
-    with pytest.raises(UseError, match="JSON"):
-        run_case(cache, image, b"{", SHIFT, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("case", "words"),
     [
@@ -164,39 +155,38 @@ def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: P
 RUN = """
 import resource, signal, sys
 from pathlib import Path
-from jojlab.foundation.errors import MachineError
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
+from jojlab.lab.job import Job, Kind, virtual
+from jojlab.lab.work import work
 signal.signal(signal.SIGINT, signal.default_int_handler)
-root, fingerprint, kernel, initramfs, case, most_bytes, out = sys.argv[1:]
+root, fingerprint, kernel, initramfs, case, most_bytes = sys.argv[1:]
 if int(most_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
 image = Image(fingerprint, Path(kernel), Path(initramfs), {})
 try:
-    run_case(Cache(Path(root)), image, case.encode(), 0, Path(out),
-             on_progress=lambda stage: print(stage, flush=True))
+    job = Job(Kind.CASE, case.encode(), image, virtual(0))
+    work(Cache(Path(root)), job, 600, lambda stage: print(stage, flush=True))
 except MachineError as error:
     print(error)
     sys.exit(error.exit_code)
 """
 
 
-def elsewhere(
-    cache: Cache, image: Image, case: str, out: Path, most_bytes: int = 0
-) -> subprocess.Popen[str]:
+def elsewhere(cache: Cache, image: Image, case: str, most_bytes: int = 0) -> subprocess.Popen[str]:
     """A Python of its own that runs the case; its files may have `most_bytes`, if not 0."""
     arguments = [cache.root, image.fingerprint, image.kernel, image.initramfs]
-    command = [sys.executable, "-c", RUN, *map(str, arguments), case, str(most_bytes), str(out)]
+    command = [sys.executable, "-c", RUN, *map(str, arguments), case, str(most_bytes)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_lab_leaves_no_guest(
-    cache: Cache, bad_image: Image, tmp_path: Path, number: signal.Signals
+    cache: Cache, bad_image: Image, number: signal.Signals
 ) -> None:
     snapshot(cache, bad_image, Machine(SHIFT))
-    with elsewhere(cache, bad_image, '"hang"', tmp_path / "out") as lab:
+    with elsewhere(cache, bad_image, '"hang"') as lab:
         assert lab.stdout
         assert "run" in map(str.strip, lab.stdout), "it ended before its guest ran"
         wait_until(lambda: len(guests(cache)) > 0)
@@ -207,7 +197,7 @@ def test_a_killed_lab_leaves_no_guest(
 
 def test_a_full_disk_is_reported(cache: Cache, image: Image, tmp_path: Path) -> None:
     own = Cache(tmp_path / "cache")
-    with elsewhere(own, image, CASE.decode(), tmp_path / "out", most_bytes=1 << 20) as lab:
+    with elsewhere(own, image, CASE.decode(), most_bytes=1 << 20) as lab:
         text, _ = lab.communicate()
     assert lab.returncode == 3, text
     assert "disk" in text

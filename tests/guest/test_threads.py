@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.experiment.execute import Laboratory
 from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
-from jojlab.guest.runner import run_case
+from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.guest.conftest import real_case
 from tests.guest.experiments import assert_complete, run_experiment
+from tests.guest.jobs import run_case
 from tests.guest.test_run_case import fresh
 
 
@@ -37,7 +37,7 @@ def test_four_threads_repeat_to_the_byte(
     )
 
 
-def test_threads_are_complete_and_each_has_its_requests(lab: Laboratory, tmp_path: Path) -> None:
+def test_threads_are_complete_and_each_has_its_requests(lab: Lab, tmp_path: Path) -> None:
     small = ("transactions=37", "threads=1,4", "connections=1,4")
     run = run_experiment(lab, tmp_path / "run", "threads", *small)
     assert_complete(run)
@@ -58,7 +58,7 @@ def test_threads_are_complete_and_each_has_its_requests(lab: Laboratory, tmp_pat
         assert row["threads"] == int(row["case_id"].rsplit("-", 1)[1]), row
 
 
-def test_a_time_ends_the_measured_part(lab: Laboratory, tmp_path: Path) -> None:
+def test_a_time_ends_the_measured_part(lab: Lab, tmp_path: Path) -> None:
     toml = tmp_path / "time.toml"
     fields = 'workload = "file-write"\nthreads = 3\nfile_bytes = 65536\nduration_ms = 200\n'
     toml.write_text(f'question = "How many writes in a time?"\n[case]\n{fields}')
@@ -73,14 +73,14 @@ def test_a_time_ends_the_measured_part(lab: Laboratory, tmp_path: Path) -> None:
         assert own[-2] < deadline_ns < own[-1]
 
 
-def loaded(lab: Laboratory, out: Path) -> RunFolder:
+def loaded(lab: Lab, out: Path) -> RunFolder:
     toml = out / "background.toml"
     toml.write_text('question = "What does a load in the background cost?"\n')
     loads = "background=none,video,cpu,sqlite"
     return run_experiment(lab, out / "run", str(toml), loads, "transactions=41")
 
 
-def test_a_background_is_attributed_and_billed_apart(lab: Laboratory, tmp_path: Path) -> None:
+def test_a_background_is_attributed_and_billed_apart(lab: Lab, tmp_path: Path) -> None:
     run = loaded(lab, tmp_path)
     assert_complete(run)
     did = {

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from jojlab.guest.verification import FILESYSTEMS, STACKS
+from jojlab.lab.attribution import FILESYSTEMS, STACKS
 from jojlab.verify.lab import verify_in_lab
 from jojlab.verify.verdict import Verdict
 

@@ -28,9 +28,9 @@ def calibrate(
 
     Exit code 1 if no value in the range meets the anchor.
     """
+    from jojlab.campaign.anchor import anchor_throughput
     from jojlab.device.calibrate import fit, write_value
     from jojlab.device.profile import read_profile
-    from jojlab.experiment.anchor import anchor_throughput
     from jojlab.foundation.errors import EXPECTATION_FAILED
 
     profile = read_profile(name)

@@ -69,7 +69,7 @@ def attribution(
     """
     from jojlab.device.emulated import EMULATED
     from jojlab.foundation.errors import MachineError, UseError
-    from jojlab.guest.verification import FILESYSTEMS, STACKS
+    from jojlab.lab.attribution import FILESYSTEMS, STACKS
     from jojlab.verify.host import LackingError, need_tracer, verify_on_host
     from jojlab.verify.lab import verify_in_lab
 

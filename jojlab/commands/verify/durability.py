@@ -68,24 +68,30 @@ def durability(
     import json
     from dataclasses import replace
 
+    from jojlab.campaign.execute import options_for
+    from jojlab.campaign.jobs import image_of
     from jojlab.experiment.cases import refuse_alone
-    from jojlab.experiment.execute import Laboratory, Options, plan
+    from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
     from jojlab.foundation.cache import Cache
+    from jojlab.lab.lab import Lab
+    from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
     from jojlab.verify.durability import unfit, verify
 
-    asked, profiles = plan(read(find(experiment), settings or ()))
+    planned = plan(read(find(experiment), settings or ()))
+    asked = planned.experiment
     fit = [replace(case, skip=case.skip or unfit(case)) for case in asked.cases]
     refuse_alone(fit, asked.where)
     asked = replace(asked, cases=tuple(fit))
+    planned, cache = planned._replace(experiment=asked), Cache.default()
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
-    lab = Laboratory.of(asked, Cache.default(), profiles, options)
+    lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
     verdicts: list[Durability] = []
     failures: dict[str, str] = {}
     with shown(f"{cuts} power cuts each", steps) as watcher:
-        for step, verdict in verify(asked, lab, cuts, watcher):
+        for step, verdict in verify(planned, image, lab, cuts, watcher):
             watcher.finished(step)
             if verdict:
                 verdicts.append(verdict)

@@ -6,10 +6,17 @@ A field's name is also its key in the agent's case record (agent/src/record/mod.
 
 from __future__ import annotations
 
-from jojlab.experiment.fields.common import COMMON_FIELDS, FILESYSTEMS, NO_DEVICE, WORKLOADS
+from jojlab.experiment.fields.common import (
+    COMMON_FIELDS,
+    DRAWN,
+    FILESYSTEMS,
+    NO_DEVICE,
+    WORKLOADS,
+)
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
 from jojlab.experiment.fields.field import Field, Value
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
+from jojlab.experiment.fields.replay import REPLAY_FIELDS, REPLAYS
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
@@ -17,6 +24,7 @@ from jojlab.foundation.nearest import nearest
 __all__ = [
     "BY_NAME",
     "DEVICE_FIELDS",
+    "DRAWN",
     "FIELDS",
     "FILES",
     "FILESYSTEMS",
@@ -24,6 +32,7 @@ __all__ = [
     "MAX_SEED",
     "NO_DEVICE",
     "RECORDS",
+    "REPLAYS",
     "SQLITE",
     "SYNC_MODES",
     "WORKLOADS",
@@ -36,7 +45,12 @@ __all__ = [
 
 MAX_SEED = 1 << 32
 
-FIELDS: tuple[Field, ...] = (*COMMON_FIELDS, *SQLITE_FIELDS, *FILE_FIELDS)
+FIELDS: tuple[Field, ...] = (
+    *COMMON_FIELDS,
+    *SQLITE_FIELDS,
+    *FILE_FIELDS,
+    *REPLAY_FIELDS,
+)
 # Those of DEVICE_FIELDS are in a case only where they are named.
 BY_NAME = {field.name: field for field in (*FIELDS, *DEVICE_FIELDS)}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from jojlab.experiment.fields.field import Field
 from jojlab.experiment.fields.file import FILES
+from jojlab.experiment.fields.replay import REPLAYS
 from jojlab.experiment.fields.sqlite import SQLITE
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
-WORKLOADS = (*SQLITE, *FILES)
+WORKLOADS = (*SQLITE, *FILES, *REPLAYS)
+# Those whose operations are drawn, as many as are asked for; of a replay they are what they are.
+DRAWN = (*SQLITE, *FILES)
 
 # As a journal_device: the journal is on the filesystem's own device.
 NO_DEVICE = "none"
@@ -58,6 +61,7 @@ COMMON_FIELDS: tuple[Field, ...] = (
         200,
         lowest=1,
         highest=1_000_000,
+        workloads=DRAWN,
     ),
     Field(
         "duration_ms",
@@ -67,6 +71,7 @@ COMMON_FIELDS: tuple[Field, ...] = (
         0,
         lowest=0,
         highest=3_600_000,
+        workloads=DRAWN,
     ),
     Field(
         "warmup_transactions",
@@ -74,6 +79,7 @@ COMMON_FIELDS: tuple[Field, ...] = (
         5,
         lowest=0,
         highest=100_000,
+        workloads=DRAWN,
     ),
     Field(
         "background",

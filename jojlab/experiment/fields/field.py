@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
@@ -14,7 +15,7 @@ Value = str | int
 class Field:
     """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
 
-    `workloads` are those that have the field; empty: all.
+    `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Field:
     lowest: int | None = None
     highest: int | None = None
     workloads: tuple[str, ...] = ()
+    is_file: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -70,7 +72,9 @@ class Field:
         return value
 
     def parse(self, text: str, where: str) -> Value:
-        """Read a value from the command line."""
+        """Read a value from the command line; a file's path is relative to the user's folder."""
+        if self.is_file and text:
+            return str(Path(text).absolute())
         if not self.is_number:
             return self.check(text, where)
         try:

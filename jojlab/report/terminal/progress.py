@@ -19,11 +19,11 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from jojlab.experiment.execute import Step
+from jojlab.campaign.execute import Step
 from jojlab.foundation.printable import printable
 from jojlab.report.terminal.console import QuietConsole
 
-# What is shown of a stage of run_case; the others end a case.
+# What is shown of a stage of a job; the others end a case.
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
 
 

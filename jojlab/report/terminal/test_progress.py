@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jojlab.experiment.execute import Step
+from jojlab.campaign.execute import Step
 from jojlab.report.terminal.progress import shown
 
 

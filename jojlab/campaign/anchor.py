@@ -9,13 +9,16 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from jojlab.analysis.figures.case_figures import case_figures
+from jojlab.campaign.execute import Unwatched, execute
 from jojlab.device.profile import Profile
-from jojlab.experiment.execute import Laboratory, Options, Unwatched, execute, plan
 from jojlab.experiment.fields import field_named
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.guest.image.ready import ready_image
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
 from jojlab.trace.dataset import Dataset
 
 # Several, as the tick of the timer moves a short measurement.
@@ -37,16 +40,17 @@ def anchor_throughput(profile: Profile) -> Callable[[int], float]:
     experiment = Experiment(
         "calibrate", "What is the anchor's throughput?", SEEDS, fixed, {}, where=where
     )
-    planned, _ = plan(experiment.expanded())
+    planned = plan(experiment.expanded())
     cache = Cache.default()
     image = ready_image(cache)
+    lab = Lab(cache, Options(jobs=2))
 
     def throughput_tps(value: int) -> float:
         model = MappingProxyType({**profile.model, asked.parameter: value})
         profiles = {str(profile.path): replace(profile, model=model)}
-        lab = Laboratory(image, cache, profiles, Options(jobs=2))
+        changed = planned._replace(profiles=profiles)
         with cache.work_dir() as work:
-            run = execute(planned, lab, work / "anchor", Unwatched())
+            run = execute(changed, image, lab, work / "anchor", Unwatched())
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")

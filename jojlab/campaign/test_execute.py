@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.experiment.estimate import guests, in_words
-from jojlab.experiment.execute import Laboratory, Options, Step, case_json, execute, plan
+from jojlab.campaign.estimate import guests, in_words
+from jojlab.campaign.execute import Step, execute
+from jojlab.campaign.jobs import jobs_of
+from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import DEVICES
 from jojlab.guest.image.build import Image
-from jojlab.guest.qemu import Machine
-from jojlab.guest.runner import canonical, result_key
+from jojlab.lab.lab import Lab
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
 
@@ -52,9 +53,13 @@ class Bench:
         self.folder = folder
         fixed, matrix = {"filesystem": "ext4"}, {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
-        self.asked, profiles = plan(experiment.expanded())
-        image = Image("fingerprint", folder / "no-kernel", folder / "no-initramfs", {"by": "test"})
-        self.lab = Laboratory(image, Cache(folder / "cache"), profiles, Options(jobs=1))
+        self.asked, self.profiles = plan(experiment.expanded())
+        self.image = Image("fingerprint", folder / "vmlinux", folder / "initramfs", {"by": "test"})
+        self.lab = Lab(Cache(folder / "cache"))
+
+    @property
+    def planned(self) -> Plan:
+        return Plan(self.asked, self.profiles)
 
     def name(self, number: int, case_id: str) -> None:
         """Rename a case."""
@@ -65,19 +70,18 @@ class Bench:
     def known(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
         """Put the result of a case into the cache; its requests may be cut short."""
         case = self.asked.cases[number]
-        profile = self.lab.profiles[str(case.settings["device"])]
+        jobs = jobs_of(self.planned, self.image, self.lab.cache)
+        [job] = [each.job for each in jobs if (case, seed) in each.answers]
         made = wal_capture({"journal_mode": "wal"}, seed, 3).write(
             self.folder / f"made-{number}-{seed}"
         )
         files = {path.name: path.read_bytes() for path in made.iterdir()}
         if cut_bytes:
             files["requests.parquet"] = files["requests.parquet"][:-cut_bytes]
-        record = canonical(case_json(case, seed, self.lab.profiles))
-        key = result_key(self.lab.image, Machine(profile.icount_shift), record)
-        self.lab.cache.store(key, files)
+        self.lab.cache.store(job.key, files)
 
     def run(self, watcher: Heard) -> RunFolder:
-        run = execute(self.asked, self.lab, self.folder / "run", watcher)
+        run = execute(self.planned, self.image, self.lab, self.folder / "run", watcher)
         assert RunFolder.open(run.path) == run  # what is on disk is what was returned
         return run
 
@@ -104,9 +108,9 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
 
 
 def test_how_long_it_takes_is_told_before(bench: Bench) -> None:
-    assert guests(bench.asked, bench.lab) == 4
+    assert guests(bench.planned, bench.image, bench.lab) == 4
     bench.known(0, 1)
-    assert guests(bench.asked, bench.lab) == 3
+    assert guests(bench.planned, bench.image, bench.lab) == 3
     assert in_words(3, 1) == ""
     assert in_words(100, 2).startswith("100 guests to run, 2 at a time: some 5 min, by 6 s")
     assert "2 at a time: some 8 h" in in_words(10_000, 2)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.experiment.execute import case_json, plan, shift_of
+from jojlab.campaign.jobs import case_json, machine_of
 from jojlab.experiment.fields import Value
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, read
 from jojlab.foundation.errors import UseError
+from jojlab.guest.machine import Machine
 
 TEXT = 'question = "?"\n[matrix]\nfilesystem = ["ext4", "f2fs"]\n'
 PROFILE_NS = 1_122_526  # mapping_program_ns of emmc-galaxy-s3
@@ -41,7 +43,7 @@ def test_the_guest_gets_the_changed_number_and_no_unknown_field(tmp_path: Path) 
     # What is asked for is what the profile says: it is the same to the guest, and to the cache.
     plain, profiles = plan(asked(tmp_path))
     assert same == json.loads(case_json(plain.cases[0], 1, profiles))
-    assert shift_of(planned.cases[0], profiles) == 1
+    assert machine_of(planned.cases[0], profiles) == Machine(1)
     assert profiles["emmc-galaxy-s3"].model["mapping_program_ns"] == PROFILE_NS
 
 

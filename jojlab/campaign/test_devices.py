@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from jojlab.campaign.jobs import case_json
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.devices import by_wall_clock
-from jojlab.experiment.execute import case_json, plan
 from jojlab.experiment.fields import Value
+from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
 
@@ -26,7 +27,7 @@ def test_a_case_names_its_disk_in_place_of_a_model() -> None:
     planned, profiles = plan(asked({}, device="qemu-nvme"))
     assert by_wall_clock(planned.cases) and profiles == {}
     record = case_json(planned.cases[0], 1, profiles)
-    assert b'"disk": "nvme0n1"' in record and b"model" not in record
+    assert b'"disk":"nvme0n1"' in record and b"model" not in record
     planned, profiles = plan(asked({}))
     assert not by_wall_clock(planned.cases)
     assert b'"disk"' not in case_json(planned.cases[0], 1, profiles)

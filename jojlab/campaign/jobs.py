@@ -1,0 +1,102 @@
+"""The jobs of an experiment: for each case and seed the record that the agent reads, the machine
+and the input files. Cases and seeds that are the same to the guest are one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import Profile
+from jojlab.experiment.cases import Case
+from jojlab.experiment.devices import by_wall_clock, expected_bytes, profile_of
+from jojlab.experiment.fields import BY_NAME
+from jojlab.experiment.plan import Plan
+from jojlab.foundation.cache import Cache
+from jojlab.guest.given import INPUTS
+from jojlab.guest.image.build import Image
+from jojlab.guest.image.ready import ready_image, ready_wall_image
+from jojlab.guest.machine import Machine, WallMachine
+from jojlab.lab.job import Input, Job, Kind, record_of, virtual
+
+# Of an input file, what the guest's memory holds: the file, and what is made of it.
+_COPIES = 2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A job, and the cases and seeds that its outcome answers."""
+
+    job: Job
+    answers: tuple[tuple[Case, int], ...]
+
+
+def image_of(planned: Plan, cache: Cache) -> Image:
+    """Return the image that the cases need, made if need be."""
+    if by_wall_clock(planned.experiment.cases):
+        return ready_wall_image(cache)
+    return ready_image(cache)
+
+
+def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[Asked]:
+    """Return the jobs of the cases that are not skipped, with every seed.
+
+    Every case has its first seed before any has its second: by the clock on the wall cases that
+    are compared meet the same moods of the machine.
+    """
+    found: dict[object, tuple[Job, list[tuple[Case, int]]]] = {}
+    # A script of many cases is read once, and is one and the same to all.
+    read: dict[Path, Input] = {}
+    for seed in planned.experiment.seeds:
+        for case in planned.experiment.cases:
+            if case.skip:
+                continue
+            for name, path in case.inputs.items():
+                if path not in read:
+                    read[path] = Input.of(cache, name, path)
+            inputs = tuple(replace(read[path], name=name) for name, path in case.inputs.items())
+            job = Job(
+                Kind.CASE,
+                case_json(case, seed, planned.profiles),
+                image,
+                machine_of(case, planned.profiles),
+                inputs,
+            )
+            same = (job.record, job.machine, inputs)
+            found.setdefault(same, (job, []))[1].append((case, seed))
+    return [Asked(job, tuple(answers)) for job, answers in found.values()]
+
+
+def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
+    """Return the record that the agent is given (agent/src/record/job.rs)."""
+    name = str(case.settings["device"])
+    # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
+    fields = {field: value for field, value in case.settings.items() if "." not in field}
+    fields |= {field: f"{INPUTS}/{field}" for field in fields if BY_NAME[field].is_file}
+    record: dict[str, Any] = {"seed": seed, "case": fields}
+    if name in EMULATED:
+        record["disk"] = EMULATED[name].disk
+    else:
+        modelled = profile_of(case.settings, profiles)
+        journal = profile_of(case.settings, profiles, "journal_device")
+        assert modelled
+        record["device_model"] = dict(modelled.model)
+        record["journal_model"] = dict(journal.model) if journal else None
+    return record_of(Kind.CASE, record)
+
+
+def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMachine:
+    """Return the machine of a case; UseError where no guest has memory for it."""
+    profile = profile_of(case.settings, profiles)
+    if profile is None:
+        return WallMachine(str(case.settings["device"]))
+    return virtual(profile.icount_shift, held_bytes(case, profiles))
+
+
+def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:
+    """Return what the guest's memory will hold of a case's disks and input files in the end."""
+    inputs_bytes = sum(path.stat().st_size for path in case.inputs.values())
+    return expected_bytes(case.settings, profiles) + _COPIES * inputs_bytes

@@ -1,0 +1,47 @@
+"""What a guest is given on its way: the record of its job, and the job's input files. They are
+items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Where the agent puts the input files, each under its name (agent/src/commands/init.rs).
+INPUTS = "/inputs"
+# The agent takes no larger file.
+MOST_INPUT_BYTES = 64 << 20
+
+_RECORD = "opt/jojlab/case"
+_INPUT = "opt/jojlab/input/"
+# An item's name has 55 bytes at most (FW_CFG_MAX_FILE_PATH of QEMU).
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A record, and the contents of input files by their names in the guest."""
+
+    record: bytes
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuses names that the agent would refuse."""
+        for name in self.inputs:
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of an input file")
+
+    def write(self, folder: Path) -> list[str]:
+        """Writes the items into the folder that QEMU runs in; returns the arguments that name them.
+
+        QEMU reads the files when it starts, so each is a copy that nobody else changes.
+        """
+        arguments = []
+        items = {_RECORD: self.record} | {_INPUT + name: it for name, it in self.inputs.items()}
+        for number, (name, content) in enumerate(items.items()):
+            file = folder / f"item-{number}"
+            file.write_bytes(content)
+            arguments += ["-fw_cfg", f"name={name},file={file.name}"]
+        return arguments

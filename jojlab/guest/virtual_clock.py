@@ -1,0 +1,71 @@
+"""The first kind of guest: it starts from the snapshot of its image and machine, and its clock
+counts instructions. What it hands out is a pure function of image, machine and what it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from jojlab.foundation.cache import Cache
+from jojlab.guest import handout, qemu
+from jojlab.guest.errors import ContentsTooLarge
+from jojlab.guest.given import Given
+from jojlab.guest.image.build import Image
+from jojlab.guest.machine import HANDOUT_BYTES, Machine
+from jojlab.guest.memory import SIZES_MIB, available_bytes, next_larger, refuse_small_host
+from jojlab.guest.process import CONSOLE, start
+from jojlab.guest.snapshot import snapshot
+
+
+def run_by_virtual_clock(
+    cache: Cache,
+    image: Image,
+    machine: Machine,
+    given: Given,
+    *,
+    timeout_s: float,
+    tell: Callable[[str], None],
+) -> dict[str, bytes]:
+    """Runs the guest; returns the files that it hands out, by name.
+
+    Where its memory does not hold what its disks are filled with, it is run again with more.
+    `timeout_s` is for the smallest guest, and grows with its memory. `tell` hears "snapshot" and
+    "run". May be called by several threads and processes.
+    Raises GuestError when the guest hangs or dies; MachineError when this machine lacks something
+    (memory, a tool, room on the disk).
+    """
+    while True:
+        refuse_small_host(machine.memory_mib, available_bytes())
+        tell("snapshot")
+        state = snapshot(cache, image, machine)
+        tell("run")
+        patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
+        try:
+            with cache.work_dir() as work:
+                return asyncio.run(_run(image, machine, state, given, work, patience_s))
+        except ContentsTooLarge:
+            larger = next_larger(machine.memory_mib)
+            if larger is None:
+                raise
+            machine = replace(machine, memory_mib=larger)
+
+
+def basis(image: Image, machine: Machine) -> str:
+    """The hash of all that the files depend on beside what the guest is given."""
+    return qemu.run_key(image, machine)
+
+
+async def _run(
+    image: Image, machine: Machine, state: Path, given: Given, work: Path, timeout_s: float
+) -> dict[str, bytes]:
+    ours, theirs = socket.socketpair()
+    command = qemu.command(image, machine, CONSOLE, theirs.fileno())
+    added = [*qemu.incoming(state), *given.write(work)]
+    async with start([*command, *added], ours, theirs, work) as guest:
+        await guest.restored()
+        await guest.run_until_stop(timeout_s)
+        return await handout.collect(guest, machine.handout_address, HANDOUT_BYTES)

@@ -1,0 +1,64 @@
+"""Jobs that test the attribution: one filesystem on the modelled device, or on a disk that QEMU
+emulates (agent/src/lab/self_test.rs).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jojlab.device.emulated import EMULATED
+from jojlab.device.profile import read_profile
+from jojlab.foundation.cache import Cache
+from jojlab.guest.image.build import NO_EXTRAS, Extras
+from jojlab.guest.image.ready import ready_image, ready_wall_image
+from jojlab.guest.machine import WallMachine
+from jojlab.lab.job import Job, Kind, record_of, virtual
+
+FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+# What the filesystem's device may be made of (agent/src/device/stack.rs), and the modules for it.
+STACKS = {
+    "dm-linear": ("dm_mod",),
+    "dm-stripe": ("dm_mod",),
+    "dm-crypt": ("dm_crypt", "ecb", "xts"),
+    "dm-multipath": ("dm_multipath", "dm_service_time"),
+    "dm-on-md": ("dm_mod", "raid1"),
+    "md-raid0": ("raid0",),
+    "md-raid1": ("raid1",),
+}
+_STACK_MODULES = tuple(sorted({module for modules in STACKS.values() for module in modules}))
+_STACK_EXTRAS = Extras(_STACK_MODULES, (("dmsetup", "dmsetup"),))
+_PROFILE = "emmc-galaxy-s3"
+# The contents of the filesystem's device after the unmount, where they are asked for.
+DISK_IMAGE = "disk.img"
+# All of it is read at the end; mkfs.xfs wants 300 MB.
+_CAPACITY_BYTES = 512 << 20
+
+
+def self_test(
+    cache: Cache,
+    filesystem: str,
+    *,
+    device: str = "",
+    with_disk: bool = False,
+    **options: str | bool,
+) -> Job:
+    """Return the job of one filesystem; its image is made if need be.
+
+    The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
+    `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
+    is on one. `device` is one of EMULATED; without, the disk is modelled. `with_disk` has the
+    contents of the filesystem's device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
+    """
+    target: dict[str, Any] = {"filesystem": filesystem, **options}
+    if with_disk:
+        target["disk_image"] = True
+    if device:
+        target["disk"] = EMULATED[device].disk
+        record = record_of(Kind.SELF_TEST, target)
+        machine = WallMachine(device, _CAPACITY_BYTES)
+        return Job(Kind.SELF_TEST, record, ready_wall_image(cache), machine)
+    profile = read_profile(_PROFILE)
+    target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
+    image = ready_image(cache, _STACK_EXTRAS if "stack" in target else NO_EXTRAS)
+    record = record_of(Kind.SELF_TEST, target)
+    return Job(Kind.SELF_TEST, record, image, virtual(profile.icount_shift))

@@ -1,0 +1,155 @@
+"""A job: what a guest is to do, with which image, machine and input files. Its key is a hash of all
+that its results depend on, the contents of the input files included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.guest.given import MOST_INPUT_BYTES, Given
+from jojlab.guest.image.build import Image
+from jojlab.guest.machine import Machine, WallMachine
+from jojlab.guest.memory import memory_mib
+from jojlab.guest.virtual_clock import basis
+
+_CONTENT = "content"
+
+
+class Kind(Enum):
+    """What a job does; the value is its word in the record (agent/src/record/job.rs)."""
+
+    CASE = "case"
+    POWER_CUTS = "power-cuts"
+    SELF_TEST = "self-test"
+
+    @property
+    def answer(self) -> str:
+        """The file that the guest hands out, whatever else it hands out."""
+        return _ANSWERS[self]
+
+
+_ANSWERS = {
+    Kind.CASE: "manifest.parquet",
+    Kind.POWER_CUTS: "power_cuts.json",
+    Kind.SELF_TEST: "verification.json",
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file that a job reads, by its name in the guest; `path` is a copy that never changes."""
+
+    name: str
+    sha256: str
+    path: Path
+
+    @classmethod
+    def of(cls, cache: Cache, name: str, path: Path) -> Input:
+        """Keep the contents of `path` in the cache as they are now.
+
+        Raises UseError when there is no such file, or it is too large.
+        """
+        try:
+            if not path.is_file():
+                raise UseError(f"{path}: no such file", f"name a regular file as {name}")
+            if path.stat().st_size > MOST_INPUT_BYTES:
+                most = f"{MOST_INPUT_BYTES >> 20} MiB"
+                raise UseError(f"{path}: larger than {most}, which a guest takes", "give a part")
+            content = path.read_bytes()
+        except OSError as error:
+            raise UseError(
+                f"{path}: cannot be read: {error.strerror}", "make it readable"
+            ) from error
+        return cls(name, sha256(content), kept(cache, content))
+
+    def content(self) -> bytes:
+        """Return the contents; MachineError when the copy was damaged since."""
+        content = self.path.read_bytes()
+        if sha256(content) != self.sha256:
+            raise MachineError(f"{self.path}: damaged", "joj cache --empty")
+        return content
+
+
+def kept(cache: Cache, content: bytes) -> Path:
+    """Return a file of the cache with this content, made if need be; its folder is its hash."""
+
+    def build(folder: Path) -> None:
+        (folder / _CONTENT).write_bytes(content)
+
+    key = sha256(content)
+    path = cache.entry("inputs", key, build) / _CONTENT
+    if sha256_file(path) != key:
+        cache.drop("inputs", key)
+        path = cache.entry("inputs", key, build) / _CONTENT
+    return path
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job; see record_of for its record."""
+
+    kind: Kind
+    record: bytes
+    image: Image
+    machine: Machine | WallMachine
+    inputs: tuple[Input, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The hash that its results are kept under; empty in real time, where no two are equal."""
+        if isinstance(self.machine, WallMachine):
+            return ""
+        inputs = {each.name: each.sha256 for each in self.inputs}
+        parts = [basis(self.image, self.machine), self.record.decode(), inputs]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def given(self) -> Given:
+        """Return what the guest is given; MachineError when an input file is damaged."""
+        return Given(self.record, {each.name: each.content() for each in self.inputs})
+
+    def contents(self) -> dict[str, Path]:
+        """Return all files that the job needs, those of the image among them, by their hashes."""
+        image = self.image
+        return {
+            str(image.manifest["kernel_sha256"]): image.kernel,
+            str(image.manifest["initramfs_sha256"]): image.initramfs,
+            **{each.sha256: each.path for each in self.inputs},
+        }
+
+    def with_files(self, files: Mapping[str, Path]) -> Job:
+        """Return the same job with its files elsewhere, by their hashes."""
+        manifest = self.image.manifest
+        image = replace(
+            self.image,
+            kernel=files[str(manifest["kernel_sha256"])],
+            initramfs=files[str(manifest["initramfs_sha256"])],
+        )
+        inputs = tuple(replace(each, path=files[each.sha256]) for each in self.inputs)
+        return replace(self, image=image, inputs=inputs)
+
+
+def virtual(icount_shift: int, contents_bytes: int = 0) -> Machine:
+    """Return the machine of a job whose disks will hold `contents_bytes` in the end.
+
+    Raises UseError where no guest is large enough.
+    """
+    return Machine(icount_shift, memory_mib(contents_bytes))
+
+
+def record_of(kind: Kind, fields: Mapping[str, Any]) -> bytes:
+    """Return the record of a job of this kind; equal fields are equal bytes."""
+    return canonical({"job": kind.value, **fields})
+
+
+def canonical(record: object) -> bytes:
+    """Return JSON with its keys sorted."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()

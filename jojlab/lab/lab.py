@@ -1,0 +1,127 @@
+"""Takes jobs to their outcomes: from the cache, or by an executor, each with a second try where the
+machine may be why it failed. What was done is kept in the cache.
+
+The executor is one of concurrent.futures: processes of this machine, or the client of a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+from typing import Protocol
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import JojError, MachineError
+from jojlab.lab.cluster import cluster
+from jojlab.lab.job import Job
+from jojlab.lab.options import Options
+from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.processes import processes
+from jojlab.lab.tries import failure, worth_another_try
+
+_DEFAULT = Options()
+
+
+class Progress(Protocol):
+    """What hears how the jobs go on, by their numbers."""
+
+    def stage(self, number: int, stage: str) -> None:
+        """A job is "cached", waits for its "snapshot", "run"s, or is "done"; by any thread."""
+
+    def again(self, number: int, why: str) -> None:
+        """A job failed and is tried once more; by the thread that called run."""
+
+
+class Unwatched:
+    """Progress that nobody hears of."""
+
+    def stage(self, number: int, stage: str) -> None:
+        """Ignore it."""
+
+    def again(self, number: int, why: str) -> None:
+        """Ignore it."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where jobs are run."""
+
+    cache: Cache
+    options: Options = _DEFAULT
+
+    def is_cached(self, job: Job) -> bool:
+        """Whether `run` would find the job in the cache; its results are not looked at."""
+        return self.options.use_cache and bool(job.key) and self.cache.has(job.key)
+
+    def run(
+        self, jobs: Sequence[Job], progress: Progress
+    ) -> Generator[tuple[int, Outcome | Failed], None, None]:
+        """Run every job, and yield its number and what came of it, in the order in which they end.
+
+        When it is closed, or fails, the jobs that wait are dropped and the guests of this machine
+        killed: close it.
+        """
+        waiting: dict[Future[dict[str, bytes]], int] = {}
+        second: set[int] = set()
+        with self._executor(progress) as executor:
+            for number, job in enumerate(jobs):
+                if known := self._known(job):
+                    progress.stage(number, "cached")
+                    yield number, known
+                else:
+                    waiting[executor.submit(number, job)] = number
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    number = waiting.pop(future)
+                    error = future.exception()
+                    if error and number not in second and worth_another_try(error):
+                        second.add(number)
+                        progress.again(number, failure(error))
+                        waiting[executor.submit(number, jobs[number])] = number
+                    else:
+                        yield number, self._ended(jobs[number], future)
+
+    def run_one(self, job: Job) -> Outcome:
+        """Run one job; raises what it failed by."""
+        [(_, outcome)] = self.run([job], Unwatched())
+        if isinstance(outcome, Failed):
+            raise outcome.error
+        return outcome
+
+    def _executor(self, progress: Progress) -> contextlib.AbstractContextManager[Executor]:
+        if self.options.cluster:
+            return cluster(self.options, progress.stage)
+        return processes(self.cache, self.options, progress.stage)
+
+    def _known(self, job: Job) -> Outcome | None:
+        if not self.options.use_cache or not (key := job.key):
+            return None
+        files = self.cache.lookup(key)
+        return Outcome(files, from_cache=True) if files is not None else None
+
+    def _ended(self, job: Job, future: Future[dict[str, bytes]]) -> Outcome | Failed:
+        try:
+            files = future.result()
+            if key := job.key:
+                self.cache.store(key, files)
+        except (JojError, OSError, BrokenExecutor) as error:
+            return Failed(error)
+        except Exception as error:
+            if not self.options.cluster:
+                raise
+            # What Dask raises where a worker lacks a package, or dies of a job again and again.
+            what = f"the cluster failed: {type(error).__name__}: {error}"
+            return Failed(MachineError(what, "install the same jojlab on every worker"))
+        return Outcome(files)
+
+
+class Executor(Protocol):
+    """What runs the jobs."""
+
+    # Jobs at a time.
+    width: int
+
+    def submit(self, number: int, job: Job) -> Future[dict[str, bytes]]:
+        """Have a job done; its stages are told with its number."""

@@ -1,0 +1,39 @@
+"""Which failures are tried again, and how they are reported."""
+
+from __future__ import annotations
+
+import errno
+import os
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+
+from jojlab.foundation.errors import MachineError, UseError
+from jojlab.guest.errors import GuestError
+from jojlab.lab.tries import failure, worth_another_try
+
+GONE = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/cache/work/x")
+
+
+@pytest.mark.parametrize("error", [GONE, GuestError("QEMU did not start"), BrokenProcessPool("x")])
+def test_what_may_be_the_machines_is_tried_once_more(error: Exception) -> None:
+    assert worth_another_try(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        GuestError("the case failed in the guest: x", final=True),
+        UseError("a bad value"),
+        MachineError("the disk is full", "make room"),
+    ],
+)
+def test_what_would_be_the_same_is_not(error: Exception) -> None:
+    assert not worth_another_try(error)
+    assert failure(error) == str(error)
+
+
+def test_an_error_of_a_file_is_told_in_words() -> None:
+    assert failure(GONE) == "this machine failed: /cache/work/x: No such file or directory"
+    assert failure(OSError()) == "this machine failed: OSError"
+    assert "ended abruptly" in failure(BrokenProcessPool("x"))
