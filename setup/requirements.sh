@@ -10,7 +10,8 @@ echo hatchling >"$tools/extra.in"
 {
 	echo '# Every Python package by version and hash, compiled from pyproject.toml'
 	echo '# (make requirements).'
-	"$tools/venv/bin/uv" pip compile pyproject.toml "$tools/extra.in" --extra test --extra cluster \
+	"$tools/venv/bin/uv" pip compile pyproject.toml "$tools/extra.in" \
+		--extra test --extra cluster \
 		--quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--python-version 3.11
 } >"$tools/requirements.txt"

@@ -8,9 +8,9 @@ from typing import Any
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.sparse_image import unpack
+from jojlab.lab.attribution import DISK_IMAGE, self_test
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
-from jojlab.lab.attribution import DISK_IMAGE, self_test
 from jojlab.verify import compare
 from jojlab.verify.compare import Addresses
 from jojlab.verify.verdict import Verdict
