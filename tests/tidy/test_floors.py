@@ -109,9 +109,9 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
             {"tables/rows.rs", "tables/write.rs"},
         ),
         (
-            "live/place.rs",
+            "live/location.rs",
             "use super::run::run;\n",
-            {"live/place.rs", "live/observation.rs", "live/run.rs"},
+            {"live/location.rs", "live/progress.rs", "live/run.rs"},
         ),
     ],
 )

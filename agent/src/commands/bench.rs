@@ -10,7 +10,7 @@ use anyhow::Context;
 use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
 use crate::live::run::run as run_case;
-use crate::live::supervise::{Ended, Supervisor};
+use crate::live::supervise::{ChildEnd, Supervisor};
 use crate::messages::say;
 use crate::parent;
 use crate::record::LiveCase;
@@ -60,15 +60,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     });
     directory.remove()?;
     let code = match ended.context("starting a process of its own")? {
-        Ended::Exited(0) => return Ok(()),
-        Ended::Exited(code) => code,
-        Ended::Interrupted(signal) => {
+        ChildEnd::Exited(0) => return Ok(()),
+        ChildEnd::Exited(code) => code,
+        ChildEnd::Interrupted(signal) => {
             say(format_args!(
                 "joj-agent: interrupted by signal {signal}; what was written is removed"
             ));
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
-        Ended::Died(signal) => {
+        ChildEnd::Died(signal) => {
             say(format_args!("joj-agent: the workload died of signal {signal}{}", why(signal)));
             MACHINE_CANNOT
         }

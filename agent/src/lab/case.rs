@@ -16,7 +16,7 @@ use crate::tables::annotate::annotate;
 use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::Timeline;
-use crate::tables::write::{Entry, Tables};
+use crate::tables::write::{ManifestRow, Tables};
 use crate::tracer::{Capture, Tracer};
 use crate::workload::course;
 use crate::workload::kind::ClosedWorkload;
@@ -107,7 +107,7 @@ fn manifest(
     closed: &ClosedWorkload,
     timeline: &Timeline,
     reasons: &[String],
-) -> Vec<Entry> {
+) -> Vec<ManifestRow> {
     let About { case, clock, configuration, .. } = about;
     let device = json!({ "name": case.case.device, "model": case.device_model });
     let (settings, seed, clock) = (json!(case.case), case.seed, clock.word());

@@ -1,11 +1,11 @@
 //! Workloads on this machine: in a private directory, in real time, without a guest, a tracer or
 //! root.
 //!
-//! directory, supervise (nothing is left behind) -> run -> place, observation -> the tables
+//! directory, supervise (nothing is left behind) -> run -> location, progress -> the tables
 
 pub mod directory;
-mod observation;
-mod place;
+mod location;
+mod progress;
 pub mod run;
 mod space;
 pub mod supervise;

@@ -8,8 +8,8 @@ use rustix::fs::Advice;
 use serde_json::{Value, json};
 
 use super::directory::PrivateDirectory;
-use super::observation::{Observation, tell};
-use super::place::Place;
+use super::location::Location;
+use super::progress::{Progress, tell};
 use super::space::{explain, refuse_unless_free};
 use crate::record::LiveCase;
 use crate::tables::manifest::{Manifest, Origin, Traced};
@@ -33,7 +33,7 @@ fn run_and_write(
     output: &Path,
 ) -> anyhow::Result<()> {
     let asked = workload::read(&case.case.workload)?;
-    let place = Place::of(directory.path())?;
+    let location = Location::of(directory.path())?;
     refuse_unless_free(directory.path(), asked.space_needed())?;
     tell("prepare");
     let workload = asked.prepare(directory.path(), case.seed)?;
@@ -41,7 +41,7 @@ fn run_and_write(
     if let Some(us) = configuration["script_recorded_us"].as_u64() {
         tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
     }
-    let found = place.configuration();
+    let found = location.configuration();
     if let (Some(all), Some(found)) = (configuration.as_object_mut(), found.as_object()) {
         all.extend(found.clone());
     }
@@ -50,15 +50,15 @@ fn run_and_write(
         forget_pages(directory)?;
     }
 
-    let mut observation = Observation::start(&place)?;
+    let mut progress = Progress::start(&location)?;
     let (background, path) = (case.case.background, directory.path());
     let sync = || directory.sync();
-    let closed = course::run(workload, background, path, &mut observation, sync)?;
-    let timeline = observation.finish()?;
+    let closed = course::run(workload, background, path, &mut progress, sync)?;
+    let timeline = progress.finish()?;
 
     tell("check");
     closed.remains.check()?;
-    write_tables(case, &closed, &timeline, &place, configuration, output)
+    write_tables(case, &closed, &timeline, &location, configuration, output)
 }
 
 /// Asks the kernel to drop the clean pages of the workload's files from its cache
@@ -73,13 +73,13 @@ fn write_tables(
     case: &LiveCase,
     closed: &ClosedWorkload,
     timeline: &Timeline,
-    place: &Place,
+    location: &Location,
     configuration: Value,
     output: &Path,
 ) -> anyhow::Result<()> {
     let mut settings = json!(case.case.workload);
     settings["background"] = json!(case.case.background);
-    let device = json!({ "name": place.disk_name() });
+    let device = json!({ "name": location.disk_name() });
     let (seed, clock) = (case.seed, "wall");
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
     manifest.note("phases", timeline.phases());

@@ -11,7 +11,7 @@ const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, lib
 
 /// How the work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildEnd {
     /// By itself, with this exit code.
     Exited(u8),
     /// By this signal, which it brought upon itself.
@@ -62,7 +62,7 @@ impl Supervisor {
     ///
     /// # Panics
     /// If there are several threads: of them a child has one, with all locks as they were.
-    pub fn run(&self, work: impl FnOnce() -> u8) -> io::Result<Ended> {
+    pub fn run(&self, work: impl FnOnce() -> u8) -> io::Result<ChildEnd> {
         let threads = std::fs::read_dir("/proc/self/task")?.count();
         assert_eq!(threads, 1, "fork() with several threads");
         let parent = std::process::id();
@@ -97,7 +97,7 @@ impl Supervisor {
         }
     }
 
-    fn wait(&self, child: libc::pid_t) -> Ended {
+    fn wait(&self, child: libc::pid_t) -> ChildEnd {
         let mut interrupted = None;
         loop {
             let mut status = 0;
@@ -108,12 +108,14 @@ impl Supervisor {
                 // From a keyboard the child gets the signal too, and may be the first to end.
                 let interrupted = interrupted.or_else(|| self.pending());
                 return match (interrupted, status.code(), status.signal()) {
-                    (Some(signal), _, _) => Ended::Interrupted(signal),
-                    (None, Some(code), _) => Ended::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
-                    (None, None, Some(signal)) if ENDING.contains(&signal) => {
-                        Ended::Interrupted(signal)
+                    (Some(signal), _, _) => ChildEnd::Interrupted(signal),
+                    (None, Some(code), _) => {
+                        ChildEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX))
                     }
-                    (None, None, signal) => Ended::Died(signal.unwrap_or_default()),
+                    (None, None, Some(signal)) if ENDING.contains(&signal) => {
+                        ChildEnd::Interrupted(signal)
+                    }
+                    (None, None, signal) => ChildEnd::Died(signal.unwrap_or_default()),
                 };
             }
             // SAFETY: the set is whole; no information is asked for.

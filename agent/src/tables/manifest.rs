@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::write::Entry;
+use super::write::ManifestRow;
 
 /// The version of the tables in schema/.
 const SCHEMA_VERSION: u32 = 1;
@@ -69,7 +69,7 @@ impl Manifest {
     }
 
     /// Its rows, with how the capture ended: without `incomplete_reasons` it is complete.
-    pub fn rows(&self, traced: Traced, incomplete_reasons: &[String]) -> Vec<Entry> {
+    pub fn rows(&self, traced: Traced, incomplete_reasons: &[String]) -> Vec<ManifestRow> {
         let mut all = self.clone();
         match traced {
             Traced::No => all.note("traced", false),
@@ -81,7 +81,7 @@ impl Manifest {
         all.note("incomplete", !incomplete_reasons.is_empty());
         all.note("incomplete_reasons", incomplete_reasons);
         let entry =
-            |(key, value): (&str, Value)| Entry { key: key.into(), value: value.to_string() };
+            |(key, value): (&str, Value)| ManifestRow { key: key.into(), value: value.to_string() };
         all.facts.into_iter().map(entry).collect()
     }
 }
@@ -95,7 +95,7 @@ mod tests {
         Manifest::new(Origin { case, seed: 7, clock: "wall", device, configuration })
     }
 
-    fn value<'a>(rows: &'a [Entry], key: &str) -> Option<&'a str> {
+    fn value<'a>(rows: &'a [ManifestRow], key: &str) -> Option<&'a str> {
         rows.iter().find(|row| row.key == key).map(|row| row.value.as_str())
     }
 

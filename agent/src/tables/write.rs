@@ -177,11 +177,11 @@ table!("counters", Counter { phase, source, name, value });
 
 /// One entry of the manifest: a key and its JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManifestRow {
     pub key: String,
     pub value: String,
 }
-table!("manifest", Entry { key, value });
+table!("manifest", ManifestRow { key, value });
 
 /// All tables of a capture; those of which nothing was seen are empty.
 #[derive(Default)]
@@ -191,7 +191,7 @@ pub struct Tables<'a> {
     pub files: &'a [File],
     pub transactions: &'a [Transaction],
     pub counters: &'a [Counter],
-    pub manifest: &'a [Entry],
+    pub manifest: &'a [ManifestRow],
 }
 
 impl Tables<'_> {
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(rows, 2);
     }
 
-    impl Default for Entry {
+    impl Default for ManifestRow {
         fn default() -> Self {
             Self { key: "key".into(), value: "{}".into() }
         }
@@ -293,7 +293,7 @@ mod tests {
         keeps_contract::<File>();
         keeps_contract::<Transaction>();
         keeps_contract::<Counter>();
-        keeps_contract::<Entry>();
+        keeps_contract::<ManifestRow>();
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! The header, little-endian: magic (8 bytes), version (u32), CRC-32 of the archive (u32), length
 //! of the archive in bytes (u64). jojlab/guest/handout.py is its reader.
 
-use super::physical::Mapping;
+use super::physical::PhysicalMapping;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum HandoutError {
 
 /// The reserved memory, mapped.
 pub struct Region {
-    memory: Mapping,
+    memory: PhysicalMapping,
 }
 
 impl Region {
@@ -45,7 +45,7 @@ impl Region {
     pub fn open() -> Result<Self, HandoutError> {
         let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
         let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
-        let memory = Mapping::new(address, length_bytes)
+        let memory = PhysicalMapping::new(address, length_bytes)
             .map_err(|source| HandoutError::Map { address, source })?;
         Ok(Self { memory })
     }

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io;
 
 /// A range of physical memory, mapped for as long as the value lives.
-pub struct Mapping {
+pub struct PhysicalMapping {
     start: *mut u8,
     length_bytes: usize,
 }
 
-impl Mapping {
+impl PhysicalMapping {
     /// Maps `length_bytes` from the page-aligned physical `address`.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for PhysicalMapping {
     fn drop(&mut self) {
         // SAFETY: start and length are those that `new` mapped; no reference outlives `self`.
         // A failure would leave the mapping in place, which harms nobody.

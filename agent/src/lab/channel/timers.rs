@@ -5,7 +5,7 @@
 //! is faster, moves the clock to the next timer's deadline (icount_start_warp_timer() in
 //! softmmu/icount.c). With no timer there is no deadline, and the clock stays.
 
-use super::physical::Mapping;
+use super::physical::PhysicalMapping;
 use super::ports::Ports;
 use std::io;
 
@@ -23,7 +23,7 @@ const RTC_DIVIDERS_IN_RESET: u8 = 0x60;
 
 /// The scheduler's tick, on the timer of the local APIC, halted for as long as the value lives.
 pub struct HaltedTick {
-    apic: Mapping,
+    apic: PhysicalMapping,
     remaining: u32,
 }
 
@@ -33,7 +33,7 @@ impl HaltedTick {
     /// # Errors
     /// If the registers cannot be mapped.
     pub fn new() -> io::Result<Self> {
-        let mut apic = Mapping::new(LOCAL_APIC, LOCAL_APIC_BYTES)?;
+        let mut apic = PhysicalMapping::new(LOCAL_APIC, LOCAL_APIC_BYTES)?;
         let remaining = apic.read_register(CURRENT_COUNT);
         apic.write_register(INITIAL_COUNT, 0);
         Ok(Self { apic, remaining })

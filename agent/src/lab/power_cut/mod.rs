@@ -42,7 +42,7 @@ struct Judged {
 }
 
 /// A run that is over, unmounted, with its record in the devices.
-struct Recorded {
+struct RecordedRun {
     transactions: Vec<Transaction>,
     operation_hash: String,
     configuration: Value,
@@ -94,7 +94,7 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
 
 /// Runs the workload on an empty filesystem, its devices recording from before the first
 /// transaction until everything is written back.
-fn record(case: &Case, stand: &Stand) -> anyhow::Result<Recorded> {
+fn record(case: &Case, stand: &Stand) -> anyhow::Result<RecordedRun> {
     let Prepared { mounted, workload, configuration } = stand.prepare(case)?;
     stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), true))?;
     let (background, place) = (case.case.background, mounted.directory());
@@ -105,7 +105,7 @@ fn record(case: &Case, stand: &Stand) -> anyhow::Result<Recorded> {
     remains.check()?;
     transactions.retain(|transaction| transaction.kind != "checkpoint");
     mounted.unmount()?;
-    Ok(Recorded { transactions, operation_hash, configuration, remains, end_ns })
+    Ok(RecordedRun { transactions, operation_hash, configuration, remains, end_ns })
 }
 
 /// Tries until nobody has the device open.

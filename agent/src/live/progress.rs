@@ -1,26 +1,26 @@
 //! Observes a live workload in real time: the timeline, and the counters of process, kernel and
 //! disk in each phase. Prints the current phase on standard output.
 
-use super::place::Place;
+use super::location::Location;
 use crate::device::counters::Reading;
 use crate::tables::timeline::Timeline;
 use crate::tables::watch::{Counters, Watch};
 use crate::workload::threads::observer::Observer;
 
 /// A workload being watched.
-pub struct Observation<'a> {
-    place: &'a Place,
-    watch: Watch<&'a Place>,
+pub struct Progress<'a> {
+    location: &'a Location,
+    watch: Watch<&'a Location>,
     told: Vec<&'static str>,
 }
 
-impl<'a> Observation<'a> {
+impl<'a> Progress<'a> {
     /// Begins now.
     ///
     /// # Errors
     /// If /proc is not mounted.
-    pub fn start(place: &'a Place) -> anyhow::Result<Self> {
-        Ok(Self { place, watch: Watch::new(place, place.read()?), told: Vec::new() })
+    pub fn start(location: &'a Location) -> anyhow::Result<Self> {
+        Ok(Self { location, watch: Watch::new(location, location.read()?), told: Vec::new() })
     }
 
     /// Ends now; gives the timeline, with the counters of the whole as phase `all`.
@@ -28,7 +28,7 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If /proc is not mounted.
     pub fn finish(self) -> anyhow::Result<Timeline> {
-        Ok(self.watch.finish(&self.place.read()?))
+        Ok(self.watch.finish(&self.location.read()?))
     }
 }
 
@@ -38,13 +38,13 @@ pub fn tell(stage: &str) {
     let _ = writeln!(std::io::stdout(), "stage {stage}");
 }
 
-impl Counters for &Place {
+impl Counters for &Location {
     fn read(&self) -> anyhow::Result<Reading> {
         Ok(Reading::take(&[("device", self.statistics())])?)
     }
 }
 
-impl Observer for Observation<'_> {
+impl Observer for Progress<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         if !self.told.contains(&phase) {
             self.told.push(phase);

@@ -25,13 +25,13 @@ const QUEUE: [&str; 7] = [
 ];
 
 /// Mount and disk under a directory; either may be unknown, as under a network filesystem.
-pub struct Place {
+pub struct Location {
     mount: Option<Mount>,
     /// The disk's folder in /sys.
     disk: Option<PathBuf>,
 }
 
-impl Place {
+impl Location {
     /// Of an existing directory.
     ///
     /// # Errors
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn memory_has_a_mount_and_no_disk() {
-        let place = Place::of(Path::new("/dev/shm")).unwrap();
-        assert_eq!(place.configuration()["filesystem"], "tmpfs");
-        assert_eq!(place.disk_name(), None);
-        assert_eq!(place.statistics(), BTreeMap::new());
+        let location = Location::of(Path::new("/dev/shm")).unwrap();
+        assert_eq!(location.configuration()["filesystem"], "tmpfs");
+        assert_eq!(location.disk_name(), None);
+        assert_eq!(location.statistics(), BTreeMap::new());
     }
 }
