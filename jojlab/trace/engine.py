@@ -6,6 +6,7 @@ number of the capture in the table `captures`.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from jojlab.trace.schema import TABLES
 
 Row = dict[str, Any]
 
+# What needs more is put on the disk for a while.
+_MEMORY = "3GB"
 # Tables that can be read in slices: those with a row or more for each request.
 _LARGE = ("requests", "page_runs")
 # A join of so many requests with their page runs takes some 300 MB, and a third of the time that it
@@ -44,6 +47,8 @@ class Engine:
         self._captured = captured
         self._tables: set[str] = set()
         self._connection = duckdb.connect()
+        self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        self._connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
         self._connection.execute("SET preserve_insertion_order = false")
         self._connection.execute("SET parquet_metadata_cache = true")
         self._connection.execute(

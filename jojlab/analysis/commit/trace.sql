@@ -1,14 +1,7 @@
 -- What does a typical commit do, request by request? Its page runs in the order of issue and
 -- sector; a request without any stands for itself. Times count from the BEGIN, in ns. `file` and
 -- `cause` are as in rows/shared/billed.sql.
-WITH traced AS (
-    SELECT requests.*, case_id, begin_ns
-    FROM requests
-    JOIN typical_commits
-        ON requests.capture = typical_commits.capture
-        AND requests.transaction_id = typical_commits.transaction_id
-),
-pieces AS (
+WITH pieces AS (
     SELECT
         traced.capture, case_id, traced.request_id, operation, fua, preflush,
         queue_ns - begin_ns AS queue_ns,
@@ -22,7 +15,7 @@ pieces AS (
         coalesce(page_runs.file_kind, traced.file_kind) AS file_kind,
         CASE WHEN page_runs.request_id IS NULL THEN traced.file_id ELSE page_runs.file_id END
             AS file_id
-    FROM traced
+    FROM typical_requests AS traced
     LEFT JOIN page_runs
         ON traced.capture = page_runs.capture AND traced.request_id = page_runs.request_id
 ),

@@ -1,23 +1,28 @@
 -- Which commit of each case is typical? The one whose number of requests and bytes lie nearest to
 -- the medians of its case, in the case's first seed; among equals the one whose latency does, then
 -- the first. Each distance counts in parts of its median, so that requests and bytes weigh alike.
-WITH measured AS (
-    SELECT transactions.*, case_id, seed, min(seed) OVER (PARTITION BY case_id) AS first_seed
-    FROM transactions
-    JOIN captures ON transactions.capture = captures.capture
-    WHERE phase = 'commit' AND kind <> 'checkpoint'
+WITH firsts AS (
+    SELECT case_id, min(seed) AS seed
+    FROM captures
+    WHERE capture IN (
+        SELECT capture FROM transactions WHERE phase = 'commit' AND kind <> 'checkpoint'
+    )
+    GROUP BY case_id
 ),
 sized AS (
     SELECT
-        measured.capture, measured.transaction_id, case_id, seed, begin_ns,
+        transactions.capture, transactions.transaction_id, captures.case_id, captures.seed,
+        begin_ns,
         return_ns - begin_ns AS latency_ns,
         coalesce(requests, 0) AS requests,
         coalesce(bytes, 0) AS bytes
-    FROM measured
+    FROM transactions
+    JOIN captures ON transactions.capture = captures.capture
+    JOIN firsts ON captures.case_id = firsts.case_id AND captures.seed = firsts.seed
     LEFT JOIN transaction_requests
-        ON measured.capture = transaction_requests.capture
-        AND measured.transaction_id = transaction_requests.transaction_id
-    WHERE seed = first_seed
+        ON transactions.capture = transaction_requests.capture
+        AND transactions.transaction_id = transaction_requests.transaction_id
+    WHERE phase = 'commit' AND kind <> 'checkpoint'
 ),
 middle AS (
     SELECT
@@ -28,18 +33,23 @@ middle AS (
     FROM sized
     GROUP BY case_id
 ),
-placed AS (
+apart AS (
     SELECT
         sized.*,
-        row_number() OVER (
-            PARTITION BY sized.case_id
-            ORDER BY
-                abs(sized.requests - middle.requests) / greatest(middle.requests, 1.0)
-                + abs(sized.bytes - middle.bytes) / greatest(middle.bytes, 1.0),
-                abs(sized.latency_ns - middle.latency_ns),
-                transaction_id
-        ) AS place
+        abs(sized.requests - middle.requests) / greatest(middle.requests, 1.0)
+            + abs(sized.bytes - middle.bytes) / greatest(middle.bytes, 1.0) AS distance,
+        abs(sized.latency_ns - middle.latency_ns) AS apart_ns
     FROM sized
     JOIN middle ON sized.case_id = middle.case_id
+),
+least AS (
+    SELECT case_id, min(distance) AS distance FROM apart GROUP BY case_id
+),
+placed AS (
+    SELECT
+        apart.*,
+        row_number() OVER (PARTITION BY apart.case_id ORDER BY apart_ns, transaction_id) AS place
+    FROM apart
+    JOIN least ON apart.case_id = least.case_id AND apart.distance = least.distance
 )
 SELECT capture, case_id, seed, transaction_id, begin_ns, latency_ns FROM placed WHERE place = 1
