@@ -77,8 +77,7 @@ fn write_tables(
     configuration: Value,
     output: &Path,
 ) -> anyhow::Result<()> {
-    let mut settings = json!(case.case.workload);
-    settings["background"] = json!(case.case.background);
+    let settings = json!(case.case);
     let device = json!({ "name": location.disk_name() });
     let (seed, clock) = (case.seed, "wall");
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use super::{Background, Filesystem, WorkloadFields, words};
 
@@ -29,7 +27,7 @@ pub struct Case {
 }
 
 /// The flat record of named fields; their meaning and range stand in jojlab/experiment/fields/.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Settings {
     pub device: String,
     pub journal_device: String,
@@ -38,84 +36,9 @@ pub struct Settings {
     pub mkfs_options: String,
     pub mount_options: String,
     pub background: Background,
-    /// The fields that the workload alone has.
+    /// All other fields; the workload refuses what it does not know.
+    #[serde(flatten)]
     pub workload: WorkloadFields,
-}
-
-/// The record's part that every workload has.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Common {
-    device: String,
-    journal_device: String,
-    completion: Completion,
-    filesystem: Filesystem,
-    mkfs_options: String,
-    mount_options: String,
-    background: Background,
-}
-
-const COMMON: [&str; 7] = [
-    "device",
-    "journal_device",
-    "completion",
-    "filesystem",
-    "mkfs_options",
-    "mount_options",
-    "background",
-];
-
-impl<'de> Deserialize<'de> for Settings {
-    /// In two steps: what every workload has, and the rest. Serde's flatten and
-    /// deny_unknown_fields exclude one another (serde.rs/field-attrs.html#flatten).
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let record: Map<String, Value> = Map::deserialize(deserializer)?;
-        let (common, rest): (Map<_, _>, Map<_, _>) =
-            record.into_iter().partition(|(name, _)| COMMON.contains(&name.as_str()));
-        let common: Common = serde_json::from_value(common.into()).map_err(D::Error::custom)?;
-        let workload = WorkloadFields::new(rest).map_err(D::Error::custom)?;
-        let Common {
-            device,
-            journal_device,
-            completion,
-            filesystem,
-            mkfs_options,
-            mount_options,
-            background,
-        } = common;
-        Ok(Self {
-            device,
-            journal_device,
-            completion,
-            filesystem,
-            mkfs_options,
-            mount_options,
-            background,
-            workload,
-        })
-    }
-}
-
-impl Serialize for Settings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Flat<'a> {
-            #[serde(flatten)]
-            common: Common,
-            #[serde(flatten)]
-            workload: &'a WorkloadFields,
-        }
-        let common = Common {
-            device: self.device.clone(),
-            journal_device: self.journal_device.clone(),
-            completion: self.completion,
-            filesystem: self.filesystem,
-            mkfs_options: self.mkfs_options.clone(),
-            mount_options: self.mount_options.clone(),
-            background: self.background,
-        };
-        Flat { common, workload: &self.workload }.serialize(serializer)
-    }
 }
 
 words! {
@@ -127,7 +50,7 @@ words! {
 pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::{from_slice, from_str, json};
+    use serde_json::{Value, from_slice, from_str, json};
 
     /// A small insert case for tests.
     fn settings() -> Settings {

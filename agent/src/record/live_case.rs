@@ -1,8 +1,6 @@
 //! A case for this machine: a workload without device, filesystem and mount options.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use super::{Background, WorkloadFields};
 
@@ -16,21 +14,12 @@ pub struct LiveCase {
 }
 
 /// The fields of a case that a live one has.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Deserialize, Serialize)]
 pub struct LiveSettings {
     pub background: Background,
+    /// All other fields; the workload refuses what it does not know.
+    #[serde(flatten)]
     pub workload: WorkloadFields,
-}
-
-impl<'de> Deserialize<'de> for LiveSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut record: Map<String, Value> = Map::deserialize(deserializer)?;
-        let background = record.remove("background").unwrap_or_default();
-        Ok(Self {
-            background: serde_json::from_value(background).map_err(D::Error::custom)?,
-            workload: WorkloadFields::new(record).map_err(D::Error::custom)?,
-        })
-    }
 }
 
 impl LiveCase {
