@@ -1,20 +1,20 @@
 -- What does each picture of a device span? One for each case and device, of the case's first seed
--- that has requests. A request whose end was not seen is a point at its issue.
-WITH spans AS (
+-- that has requests.
+WITH whole AS (
     SELECT
         capture, device,
-        count(*) AS requests,
-        min(issue_ns) AS begin_ns,
-        max(coalesce(complete_ns, issue_ns)) AS end_ns,
-        min(sector) AS low,
-        max(sector + (length_bytes + 511) // 512) AS high
-    FROM requests
+        CAST(sum(requests) AS BIGINT) AS requests,
+        min(begin_ns) AS begin_ns,
+        max(end_ns) AS end_ns,
+        min(low) AS low,
+        max(high) AS high
+    FROM spans
     GROUP BY capture, device
 ),
 seeded AS (
-    SELECT spans.*, case_id, seed, min(seed) OVER (PARTITION BY case_id) AS first_seed
-    FROM spans
-    JOIN captures ON spans.capture = captures.capture
+    SELECT whole.*, case_id, seed, min(seed) OVER (PARTITION BY case_id) AS first_seed
+    FROM whole
+    JOIN captures ON whole.capture = captures.capture
 ),
 counted AS (
     SELECT capture, device, CAST(sum(points) AS BIGINT) AS points

@@ -1,0 +1,138 @@
+"""Times the standard questions on a large capture, and the answers that are kept of a small run.
+
+Makes a capture of many requests (made_capture.py) and runs joj show and joj report on it, each with
+nothing kept. Beside them blkparse and btt read a trace of fewer requests, and their time is scaled
+to as many. With --run it times what is kept of a run, as ratios to loading DuckDB and Altair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.made_blktrace import write_blktrace
+from bench.made_capture import make_run
+
+GOAL_S, GOAL_GB = 20.0, 4.0
+_CORES = 2
+_LOADING = (sys.executable, "-c", "import duckdb, altair")
+_JOJ = (sys.executable, "-m", "jojlab")
+
+
+@dataclass(frozen=True)
+class Took:
+    """What one command took; `cpu_s` is of all its threads."""
+
+    wall_s: float
+    cpu_s: float
+    memory_gb: float
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the times; return 1 when a goal for the large capture is missed."""
+    parser = argparse.ArgumentParser(prog="bench/analysis", description=__doc__.split("\n")[0])
+    parser.add_argument("--requests", type=int, default=50_000_000)
+    parser.add_argument("--peer-requests", type=int, default=2_000_000)
+    parser.add_argument("--made", type=Path, help="a run that --keep left; nothing is made")
+    parser.add_argument("--keep", type=Path, help="leave the made run in this folder")
+    parser.add_argument("--run", type=Path, help="a small run whose kept answers are timed too")
+    asked = parser.parse_args(arguments)
+    with TemporaryDirectory(prefix="joj-analysis-") as temporary:
+        folder = Path(temporary)
+        made = asked.made or make_run(asked.keep or folder / "run", asked.requests)
+        met = _time_large(made, folder)
+        _time_peers(asked.peer_requests, asked.requests, folder)
+        if asked.run:
+            _time_kept(asked.run, folder)
+    return 0 if met else 1
+
+
+def _time_large(run: Path, folder: Path) -> bool:
+    met = True
+    print(f"{'on ' + str(run):40} {'wall s':>8} {'CPU s':>8} {'GB':>6}")
+    for name, command in (
+        ("joj show", [*_JOJ, "show", str(run)]),
+        ("joj report", [*_JOJ, "report", str(run), "-o", str(folder / "report.html")]),
+    ):
+        with TemporaryDirectory(dir=folder) as cache:  # nothing is kept in it
+            took = timed(command, {"JOJ_CACHE": cache})
+        _print(name, took)
+        # On a machine with other load the wall tells less than the CPU time that two cores share.
+        met &= took.cpu_s / _CORES <= GOAL_S and took.memory_gb <= GOAL_GB
+    print(f"goal: CPU time / {_CORES} <= {GOAL_S:g} s, <= {GOAL_GB:g} GB")
+    return met
+
+
+def _time_peers(requests: int, asked: int, folder: Path) -> None:
+    """Time blkparse and btt on `requests`, and print it scaled to as many as were asked for."""
+    if not (shutil.which("blkparse") and shutil.which("btt")):
+        print("blkparse and btt are not installed: apt-get install blktrace")
+        return
+    write_blktrace(folder / "peer.blktrace.0", requests)
+    merge = ["blkparse", "-q", "-i", "peer", "-d", "peer.bin", "-O"]
+    for name, command in (
+        ("blkparse -d", merge),
+        ("btt", ["btt", "-i", "peer.bin", "-o", "peer"]),
+    ):
+        took = timed(command, {}, folder)
+        _print(f"{name}, {requests:,} requests", took)
+        scale = asked / requests
+        print(f"{'  scaled to ' + format(asked, ','):40} {took.wall_s * scale:8.1f} "
+              f"{took.cpu_s * scale:8.1f}")  # fmt: skip
+
+
+def _time_kept(run: Path, folder: Path) -> None:
+    """Print the times of kept answers as ratios to loading the libraries, taken in turns."""
+    kept = {"JOJ_CACHE": str(folder / "kept")}
+    commands = {
+        "joj show": [*_JOJ, "show", str(run)],
+        "joj report": [*_JOJ, "report", str(run), "-o", str(folder / "kept.html")],
+    }
+    for command in commands.values():
+        timed(command, kept)
+    turns = 5
+    sums = dict.fromkeys(commands, 0.0)
+    loading = 0.0
+    for _ in range(turns):
+        loading += timed(_LOADING, {}).wall_s
+        for name, command in commands.items():
+            sums[name] += timed(command, kept).wall_s
+    print(f"{'import duckdb, altair':40} {loading / turns:8.2f}")
+    for name, total in sums.items():
+        print(f"{name + ', kept':40} {total / turns:8.2f}   ratio {total / loading:.2f}")
+
+
+def timed(command: Sequence[str], variables: Mapping[str, str], where: Path | None = None) -> Took:
+    """Run one command to its end; raises CalledProcessError where it fails."""
+    begin_s = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        cwd=where,
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 4):  # 4: a capture is incomplete
+        raise subprocess.CalledProcessError(code, command, stderr=said)
+    wall_s = time.perf_counter() - begin_s
+    return Took(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6)
+
+
+def _print(name: str, took: Took) -> None:
+    print(f"{name:40} {took.wall_s:8.1f} {took.cpu_s:8.1f} {took.memory_gb:6.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
