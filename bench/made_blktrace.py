@@ -37,6 +37,6 @@ def write_blktrace(path: Path, requests: int, seed: int = 1) -> None:
         begin_ns = np.arange(requests, dtype=np.uint64) * np.uint64(200_000)
         events["time"][:, place] = begin_ns + np.uint64(30_000 * place)
         events["sector"][:, place] = sectors
-    events = events.reshape(-1)
-    events["sequence"] = np.arange(1, len(events) + 1)
-    events.tofile(path)
+    flat = events.reshape(-1)
+    flat["sequence"] = np.arange(1, len(flat) + 1)
+    flat.tofile(path)
