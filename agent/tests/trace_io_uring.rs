@@ -79,6 +79,12 @@ fn workload() {
     let sync = opcode::Fsync::new(types::Fd(synced.as_raw_fd()));
     assert_eq!(submit(&mut ring, sync.flags(types::FsyncFlags::DATASYNC).build()), 0);
 
+    // The ring knows it by a number, and not by a descriptor.
+    let registered = File::create("registered").unwrap();
+    registered.write_all_at(&[1; 4096], 0).unwrap();
+    ring.submitter().register_files(&[synced.as_raw_fd(), registered.as_raw_fd()]).unwrap();
+    assert_eq!(submit(&mut ring, opcode::Fsync::new(types::Fixed(1)).build()), 0);
+
     write("gone");
     // A reason names eight files: those of before are carried by this one.
     sync_filesystem();
@@ -106,11 +112,13 @@ fn check(capture: &Value) {
     let kept = file(capture, "/kept")["path_history"].as_str().unwrap();
     assert!(!kept.contains("nowhere"), "{kept}");
     let requests = capture["requests"].as_array().unwrap();
-    let synced = &file(capture, "/synced")["file_id"];
-    let asked: Vec<&Value> =
-        requests.iter().filter(|row| row["asker_file_id"] == *synced).collect();
-    assert!(asked.iter().any(|row| row["operation"] == "write"), "{asked:?}");
-    assert!(asked.iter().all(|row| row["asker_call"] == "fdatasync"), "{asked:?}");
+    for (name, call) in [("/synced", "fdatasync"), ("/registered", "fsync")] {
+        let synced = &file(capture, name)["file_id"];
+        let asked: Vec<&Value> =
+            requests.iter().filter(|row| row["asker_file_id"] == *synced).collect();
+        assert!(asked.iter().any(|row| row["operation"] == "write"), "{asked:?}");
+        assert!(asked.iter().all(|row| row["asker_call"] == call), "{asked:?}");
+    }
     let reasons: Vec<&str> = requests.iter().filter_map(|row| row["reason"].as_str()).collect();
     for change in ["made: created", "linked: created", "pointing: created"] {
         assert!(reasons.iter().any(|reason| reason.contains(change)), "{change}: {reasons:?}");

@@ -22,6 +22,11 @@ enum pagetype {
 	PGTY_slab,
 };
 
+enum pagetype___bits {
+	PG_slab___bits,
+	PAGE_TYPE_BASE___bits,
+};
+
 struct page___typed {
 	unsigned int page_type;
 } __attribute__((preserve_access_index));
@@ -58,6 +63,32 @@ struct compressed_bio___owned {
 /* ... and that of direct I/O by way of a btrfs_dio_private (6.1). */
 struct btrfs_dio_private___owned {
 	struct inode *inode;
+} __attribute__((preserve_access_index));
+
+struct io_fixed_file {
+	unsigned long file_ptr;
+} __attribute__((preserve_access_index));
+
+struct io_rsrc_node___file {
+	unsigned long file_ptr;
+} __attribute__((preserve_access_index));
+
+/* The files that a ring of io_uring has by numbers are in an array (6.1) ... */
+struct io_ring_ctx___array {
+	struct {
+		struct io_fixed_file *files;
+	} file_table;
+	unsigned int nr_user_files;
+} __attribute__((preserve_access_index));
+
+/* ... or in one of nodes (6.13 on). */
+struct io_ring_ctx___nodes {
+	struct {
+		struct {
+			unsigned int nr;
+			struct io_rsrc_node___file **nodes;
+		} data;
+	} file_table;
 } __attribute__((preserve_access_index));
 
 struct timespec64 {
@@ -100,7 +131,8 @@ static __always_inline __u32 folio_order(__u64 folio)
 
 /*
  * Memory of the slab allocator keeps other things where a folio keeps its mapping. A page flag
- * tells it (6.1), or a value of the page type (6.18).
+ * tells it (6.1), a bit of the page type that is clear while its upper bits are set (6.10, 6.11),
+ * or a value of the page type (6.12 on).
  */
 static __always_inline bool is_slab(__u64 folio)
 {
@@ -109,6 +141,12 @@ static __always_inline bool is_slab(__u64 folio)
 	if (bpf_core_enum_value_exists(enum pagetype, PGTY_slab))
 		return READ(page___typed, folio, page_type) >> 24 ==
 		       bpf_core_enum_value(enum pagetype, PGTY_slab);
+	if (bpf_core_enum_value_exists(enum pagetype___bits, PG_slab___bits)) {
+		__u32 base = bpf_core_enum_value(enum pagetype___bits, PAGE_TYPE_BASE___bits);
+		__u32 slab = bpf_core_enum_value(enum pagetype___bits, PG_slab___bits);
+
+		return (READ(page___typed, folio, page_type) & (base | slab)) == base;
+	}
 	return false;
 }
 
@@ -120,6 +158,31 @@ static __always_inline __u64 extent_buffer_page(__u64 buffer)
 	if (bpf_core_field_exists(((struct extent_buffer___pages *)0)->pages))
 		return READ(extent_buffer___pages, buffer, pages[0]);
 	return 0;
+}
+
+/*
+ * The file that a ring has by a number; 0 where there is none. The lowest bits of the pointer say
+ * what the file can do.
+ */
+static __always_inline __u64 file_of_ring(__u64 ring, __u32 number)
+{
+	__u64 pointer = 0, node;
+
+	if (bpf_core_field_exists(((struct io_ring_ctx___nodes *)0)->file_table.data.nodes)) {
+		if (number >= READ(io_ring_ctx___nodes, ring, file_table.data.nr))
+			return 0;
+		node = READ(io_ring_ctx___nodes, ring, file_table.data.nodes) + 8 * number;
+		node = read_memory(node, 8);
+		if (node)
+			pointer = READ(io_rsrc_node___file, node, file_ptr);
+	} else if (bpf_core_field_exists(((struct io_ring_ctx___array *)0)->file_table.files)) {
+		if (number >= READ(io_ring_ctx___array, ring, nr_user_files))
+			return 0;
+		pointer = READ(io_ring_ctx___array, ring, file_table.files) +
+			  (__u64)number * bpf_core_type_size(struct io_fixed_file);
+		pointer = READ(io_fixed_file, pointer, file_ptr);
+	}
+	return pointer & ~7ULL;
 }
 
 /* When the bytes of a file changed last: a value that differs whenever the time does. */

@@ -245,6 +245,7 @@ struct io_kiocb {
 	__u8 opcode;
 	__u64 flags;
 	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
 };
 
 struct io_sync {

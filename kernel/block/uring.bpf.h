@@ -64,17 +64,19 @@ static __always_inline __u32 same_sync(__u64 request)
 	}
 }
 
-/*
- * A sync was asked for; its file is not looked up yet. One without a word at its end, or of a file
- * that the ring knows by a number, has no asker.
- */
+/* A sync was asked for; its file is not looked up yet. One without a word at its end has no asker. */
 static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 {
-	__u64 inode;
+	__u32 number = READ(io_kiocb, request, cqe.fd);
+	__u64 flags = READ(io_kiocb, request, flags), file, inode;
 
-	if (READ(io_kiocb, request, flags) & (REQ_F_FIXED_FILE | REQ_F_CQE_SKIP))
+	if (flags & REQ_F_CQE_SKIP)
 		return;
-	inode = traced_inode(file_of_descriptor(READ(io_kiocb, request, cqe.fd)));
+	if (flags & REQ_F_FIXED_FILE)
+		file = file_of_ring(READ(io_kiocb, request, ctx), number);
+	else
+		file = file_of_descriptor(number);
+	inode = traced_inode(file);
 	if (inode)
 		send_sync(RECORD_SYNC_BEGIN, call, inode, 0, request);
 }
