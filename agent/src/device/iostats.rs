@@ -35,9 +35,18 @@ pub fn read(folder: &Path) -> io::Result<BTreeMap<String, i64>> {
 
 /// The disk has no request under way, as far as its block layer counts any.
 pub fn is_at_rest(folder: &Path) -> bool {
-    let counts = std::fs::read_to_string(folder.join("queue/iostats"));
-    counts.is_ok_and(|text| text.trim() != "0")
-        && read(folder).is_ok_and(|found| found.get("in_flight") == Some(&0))
+    is_on(folder, "iostats") && read(folder).is_ok_and(|it| it.get("in_flight") == Some(&0))
+}
+
+/// The block layer counts every request of the disk, and nothing else: not what drivers are asked
+/// past it (Documentation/ABI/stable/sysfs-block, iostats and iostats_passthrough).
+pub fn counts_all(folder: &Path) -> bool {
+    is_on(folder, "iostats") && !is_on(folder, "iostats_passthrough")
+}
+
+fn is_on(folder: &Path, setting: &str) -> bool {
+    let text = std::fs::read_to_string(folder.join("queue").join(setting));
+    text.is_ok_and(|text| text.trim() != "0")
 }
 
 fn parse(stat: &str) -> BTreeMap<String, i64> {
@@ -66,6 +75,20 @@ mod tests {
         assert!(!is_at_rest("1\n", 3));
         assert!(!is_at_rest("0\n", 0));
         assert!(!super::is_at_rest(Path::new("/sys/no/such/disk")));
+    }
+
+    #[test]
+    fn what_is_counted_follows_the_settings_of_the_queue() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("queue")).unwrap();
+        let set = |name: &str, text| std::fs::write(folder.path().join("queue").join(name), text);
+        assert!(!counts_all(folder.path()));
+        set("iostats", "1\n").unwrap();
+        assert!(counts_all(folder.path()));
+        set("iostats_passthrough", "0\n").unwrap();
+        assert!(counts_all(folder.path()));
+        set("iostats_passthrough", "1\n").unwrap();
+        assert!(!counts_all(folder.path()));
     }
 
     #[test]

@@ -164,9 +164,10 @@ impl Assembler {
         &mut self.joiner
     }
 
-    /// No new bio will come: what was queued may still be issued and completed.
-    pub fn end(&mut self) {
-        self.joiner.end();
+    /// No bio that is queued from this time on will come: what was queued may still be issued and
+    /// completed.
+    pub fn end(&mut self, time_ns: u64) {
+        self.joiner.end(time_ns);
     }
 
     /// Every bio seen was issued and is complete.

@@ -291,7 +291,7 @@ fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
     feed(flush(2, 7, 1400));
     feed(run(0, 0, 4096, 12));
     feed(bio(0, 800, 4096, WRITE, 9));
-    assembler.end();
+    assembler.end(2000);
     let mut feed = |record| assembler.feed(record, &Symbols::default());
     feed(issue(1, 800, 4096, WRITE, 2200));
     feed(issue(3, 1800, 4096, WRITE, 2300));
@@ -300,6 +300,18 @@ fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
     let capture = assembler.finish(0);
     assert_eq!(capture.requests.len(), 1);
     assert_eq!(capture.gaps, Gaps { edge_requests: 4, ..Gaps::default() });
+}
+
+/// What is in the ring when the tracing ends is read later.
+#[test]
+fn a_request_of_before_the_end_that_is_read_later_is_a_part_of_the_tracing() {
+    let mut assembler = assembler(0);
+    assembler.end(2000);
+    for (address, time_ns) in [(1, 1999), (2, 2000)] {
+        assembler.feed(issue(address, 800, 4096, WRITE, time_ns), &Symbols::default());
+    }
+    let gaps = assembler.finish(0).gaps;
+    assert_eq!((gaps.unattributed_bytes, gaps.edge_requests), (4096, 1));
 }
 
 /// A bio of a disk whose driver takes bios, and its end.

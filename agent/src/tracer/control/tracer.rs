@@ -15,6 +15,7 @@ use super::unseen;
 use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
+use crate::tables::clock::now_ns;
 use crate::tables::rows;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
 use crate::tracer::files::Files;
@@ -23,6 +24,7 @@ use crate::tracer::program::{Attribution, functions};
 use crate::tracer::records::counted::CountedRuns;
 use crate::tracer::records::decode::decode_all;
 use crate::tracer::requests::TracedDisk;
+use crate::tracer::requests::completions::{Completions, Span};
 use crate::tracer::requests::gaps::Gaps;
 use crate::tracer::surroundings::{MountWatch, Surroundings};
 
@@ -127,7 +129,7 @@ impl Tracer {
     ) -> Result<(), TracerError> {
         self.program.collect_by_itself(backlog_bytes)?;
         self.totals_alone = totals_alone;
-        self.start_at(disks, now_ns() + SETTLED_NS)
+        self.start_at(disks, now_ns() as u64 + SETTLED_NS)
     }
 
     fn start_at(&mut self, disks: &[u32], settled_ns: u64) -> Result<(), TracerError> {
@@ -186,7 +188,7 @@ impl Tracer {
             self.drain();
         }
         self.feed(PIECES)?;
-        let now_ns = now_ns();
+        let now_ns = now_ns() as u64;
         if now_ns - self.asked_ns >= OVERDUE_NS && self.backlog_bytes() == 0 {
             self.asked_ns = now_ns;
             self.ask(now_ns - OVERDUE_NS)?;
@@ -217,7 +219,7 @@ impl Tracer {
     /// The rows that are finished, and those of files that are forgotten now.
     pub fn take(&mut self) -> (FinishedRows, Vec<rows::File>) {
         let Some(assembler) = &mut self.assembler else { return Default::default() };
-        let late_ns = now_ns().saturating_sub(LATE_NS);
+        let late_ns = (now_ns() as u64).saturating_sub(LATE_NS);
         let finished = assembler.take(if self.given_up { NEVER_NS } else { late_ns });
         let crowded = assembler.files().kept() > FILES_KEPT;
         let gone = if crowded { assembler.files().let_go() } else { Vec::new() };
@@ -244,7 +246,10 @@ impl Tracer {
 
     /// Takes no new bio from now on; what is in the ring is to be digested.
     pub fn end(&mut self) {
+        // Before the switch: a request of a bio that is queued after it is issued later still.
+        let now_ns = now_ns() as u64;
         self.program.switch_to_ending();
+        self.assembler.iter_mut().for_each(|it| it.end(now_ns));
     }
 
     /// Takes no new bio, and waits for those under way to be complete.
@@ -254,18 +259,31 @@ impl Tracer {
     pub fn rest(&mut self) -> Result<(), TracerError> {
         self.end();
         self.feed_all()?;
-        let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        assembler.end();
         let begin = Instant::now();
         while begin.elapsed() < REST && self.assembler.as_ref().is_some_and(|a| !a.is_idle()) {
             std::thread::sleep(Duration::from_millis(5));
             self.feed_all()?;
             if begin.elapsed() > ASKED {
-                self.ask(now_ns())?;
+                self.ask(now_ns() as u64)?;
             }
         }
         self.assembler.iter_mut().for_each(unseen::believe_disks);
         self.end_skipping()
+    }
+
+    /// The disks' own counters were read meanwhile, before anything was digested.
+    pub fn begin_counting(&mut self, read: Span) {
+        self.assembler.iter_mut().for_each(|it| it.joiner().completions().begin(read));
+    }
+
+    /// They were read again meanwhile; gives what was seen to complete between.
+    ///
+    /// # Errors
+    /// As `digest`.
+    pub fn end_counting(&mut self, read: Span) -> Result<Option<&Completions>, TracerError> {
+        self.assembler.iter_mut().for_each(|it| it.joiner().completions().end(read));
+        self.feed_all()?;
+        Ok(self.assembler.as_mut().map(|it| &*it.joiner().completions()))
     }
 
     /// What is still under way will not be waited for: the next `take` takes everything.
@@ -340,12 +358,6 @@ impl Tracer {
         capture.gaps.skipped_runs = skipped_runs;
         Ok(capture)
     }
-}
-
-/// The clock of the records.
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    (now.tv_sec * 1_000_000_000 + now.tv_nsec) as u64
 }
 
 /// The disk's name, and whether its driver takes bios.

@@ -1,65 +1,163 @@
-//! The block layer's own counts of the traced disks from the begin of a trace to its end: reads
-//! their statistics; returns rows of the counters table. They are independent of the tracer: they
-//! count the requests of all processes, and those that began before the trace and ended within it.
+//! The block layer's own counts of the traced disks: reads their statistics; returns rows of the
+//! counters table, and says where they and the trace differ. They are independent of the tracer:
+//! they count the requests of all processes, and those that began before the trace and ended
+//! within it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-
-use crate::device::{iostats, number};
-use crate::tables::rows::Counter;
 
 use super::output::PHASE;
+use crate::device::layers::Layer;
+use crate::device::{iostats, sysfs};
+use crate::tables::clock::now_ns;
+use crate::tables::rows::Counter;
+use crate::tracer::requests::completions::{Completions, Direction, Span};
 
-/// Counters of several disks, added up.
+/// What is compared, with the name of the counter. Bytes alone: requests are counted when their
+/// last part is complete, and a write that is flushed for is counted as several or none.
+const COMPARED: [(Direction, &str); 3] = [
+    (Direction::Read, "read_bytes"),
+    (Direction::Write, "write_bytes"),
+    (Direction::Discard, "discard_bytes"),
+];
+
+/// What one disk counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counted(BTreeMap<String, i64>);
+struct DiskCount {
+    name: String,
+    counters: BTreeMap<String, i64>,
+    /// The counters count just the requests that the tracer sees complete. Not those of a driver
+    /// that takes bios: it counts bios, some when they begin.
+    is_comparable: bool,
+}
+
+/// Counters of the disks by number, as of one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    disks: BTreeMap<u32, DiskCount>,
+    /// When they were read.
+    pub read: Span,
+}
 
 impl Counted {
     /// Of these disks, as of now; one that has gone counts nothing.
     pub fn now(disks: &[u32]) -> Self {
-        let folder = |disk: &u32| format!("/sys/dev/block/{}", number::text(*disk));
-        Self::of(disks.iter().filter_map(|disk| iostats::read(Path::new(&folder(disk))).ok()))
+        let begin_ns = now_ns() as u64;
+        let count = |&disk: &u32| {
+            let folder = sysfs::folder(disk);
+            let takes_bios = Layer::new(&folder).takes_bios();
+            let count = DiskCount {
+                name: sysfs::name(disk).ok()?,
+                counters: iostats::read(&folder).ok()?,
+                is_comparable: !takes_bios && iostats::counts_all(&folder),
+            };
+            Some((disk, count))
+        };
+        let disks = disks.iter().filter_map(count).collect();
+        Counted { disks, read: (begin_ns, now_ns() as u64) }
     }
 
-    fn of(disks: impl Iterator<Item = BTreeMap<String, i64>>) -> Self {
-        let mut sums = BTreeMap::new();
-        for (name, value) in disks.flatten() {
-            *sums.entry(name).or_default() += value;
-        }
-        Counted(sums)
-    }
-
-    /// The increase since `before`, of the counters that both have.
+    /// The increase since `before`, of the counters that both have, added up over the disks.
     pub fn since(&self, before: &Self) -> Vec<Counter> {
-        let row = |(name, value): (&String, &i64)| {
-            let value = value - before.0.get(name)?;
-            Some(Counter {
-                phase: PHASE.into(),
-                source: "device".into(),
-                name: name.clone(),
-                value,
+        let (now, before) = (self.sums(), before.sums());
+        let row = |(name, value): (&str, i64)| {
+            let value = value - before.get(name)?;
+            let (phase, source) = (PHASE.into(), "device".into());
+            Some(Counter { phase, source, name: name.into(), value })
+        };
+        now.into_iter().filter_map(row).collect()
+    }
+
+    fn sums(&self) -> BTreeMap<&str, i64> {
+        let mut sums = BTreeMap::new();
+        for (name, value) in self.disks.values().flat_map(|disk| &disk.counters) {
+            *sums.entry(name.as_str()).or_default() += value;
+        }
+        sums
+    }
+
+    /// Says, in words, where the disks counted other bytes since `before` than the tracer saw them
+    /// complete.
+    pub fn differences(&self, before: &Self, completions: &Completions) -> Vec<String> {
+        let of_disk = |(number, disk): (&u32, &DiskCount)| {
+            let earlier = before.disks.get(number)?;
+            let compare = disk.is_comparable && earlier.is_comparable;
+            compare.then(|| disk.differences(*number, earlier, completions))
+        };
+        self.disks.iter().filter_map(of_disk).flatten().collect()
+    }
+}
+
+impl DiskCount {
+    fn differences(&self, number: u32, before: &Self, completions: &Completions) -> Vec<String> {
+        let in_flight = before.counters.get("in_flight").copied().unwrap_or(0).max(0) as usize;
+        let difference = |&(direction, counter): &(Direction, &str)| {
+            let counted = self.counters.get(counter)? - before.counters.get(counter)?;
+            let (least, most) = completions.between(number, direction, in_flight);
+            let agree = u64::try_from(counted).is_ok_and(|it| (least..=most).contains(&it));
+            let name = &self.name;
+            (!agree).then(|| {
+                format!(
+                    "{name}: {counter}: its counter rose by {counted}, but {least} to {most} were \
+                     traced"
+                )
             })
         };
-        self.0.iter().filter_map(row).collect()
+        COMPARED.iter().filter_map(difference).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracer::records::RequestRecord;
+
+    const DISK: u32 = 7 << 20;
+
+    fn counted(disks: &[(u32, &[(&str, i64)])]) -> Counted {
+        let disk = |&(number, counters): &(u32, &[(&str, i64)])| {
+            let counters = counters.iter().map(|&(name, value)| (name.to_owned(), value));
+            let (name, counters) = ("loop0".to_owned(), counters.collect());
+            (number, DiskCount { name, counters, is_comparable: true })
+        };
+        Counted { disks: disks.iter().map(disk).collect(), read: (0, 0) }
+    }
 
     #[test]
     fn counters_of_all_disks_are_added_up_and_told_as_their_increase() {
-        let disk = |bytes, flushes| {
-            let named = [("write_bytes", bytes), ("flush_requests", flushes)];
-            named.map(|(name, value)| (name.to_owned(), value)).into()
-        };
-        let before = Counted::of([disk(512, 1), disk(1024, 0)].into_iter());
-        let mut after = Counted::of([disk(4608, 1), disk(1536, 2)].into_iter());
-        after.0.insert("new".into(), 7);
+        let names = |bytes, flushes| [("write_bytes", bytes), ("flush_requests", flushes)];
+        let before = counted(&[(1, &names(512, 1)), (2, &names(1024, 0))]);
+        let mut after = counted(&[(1, &names(4608, 1)), (2, &names(1536, 2))]);
+        after.disks.get_mut(&1).unwrap().counters.insert("new".into(), 7);
         let rows = after.since(&before);
         let found: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
         assert_eq!(found, [("flush_requests", 2), ("write_bytes", 4608)]);
         assert!(rows.iter().all(|row| row.phase == "trace" && row.source == "device"));
+    }
+
+    #[test]
+    fn a_disk_that_counted_more_or_less_than_was_traced_is_named() {
+        let mut completions = Completions::new(0);
+        completions.begin((100, 110));
+        for time_ns in [105, 200, 300] {
+            let (flags, length_bytes) = (1, 4096);
+            let part =
+                RequestRecord { device: DISK, flags, length_bytes, time_ns, ..Default::default() };
+            completions.take(&part, true);
+        }
+        let before = counted(&[(DISK, &[("write_bytes", 4096)])]);
+        let differences = |pages: i64| {
+            let after = counted(&[(DISK, &[("write_bytes", 4096 * (pages + 1))])]);
+            after.differences(&before, &completions)
+        };
+        assert_eq!([differences(2), differences(3)], [Vec::<String>::new(), Vec::new()]);
+        for pages in [1, 4] {
+            let found = differences(pages);
+            let rise =
+                format!("loop0: write_bytes: its counter rose by {}, but 8192", 4096 * pages);
+            assert!(found.len() == 1 && found[0].starts_with(&rise), "{found:?}");
+        }
+        let mut silent = counted(&[(DISK, &[("write_bytes", 0)])]);
+        silent.disks.get_mut(&DISK).unwrap().is_comparable = false;
+        assert_eq!(silent.differences(&before, &completions), Vec::<String>::new());
     }
 }

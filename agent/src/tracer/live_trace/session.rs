@@ -2,7 +2,7 @@
 //! the end does, and writes them with what is missing from them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::counted::Counted;
 use super::facts;
@@ -19,6 +19,12 @@ use crate::parent;
 use crate::tracer::assembly::Totals;
 use crate::tracer::control::Tracer;
 use crate::tracer::files::file_kind::FileKinds;
+
+/// Between a look at the disks' counters and what was or is traced beside it.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// As long as this, counters and trace may differ at the end.
+const AGREE: Duration = Duration::from_millis(500);
 
 /// What is to be traced, until when, and what becomes of it.
 pub struct LiveTrace {
@@ -58,18 +64,23 @@ impl LiveTrace {
         let output = output.transpose()?;
         let summary = Summary::default();
         let mut session = Session { tracer, output, summary, pace: Pace::new(room.backlog) };
-        let counted = Counted::now(&numbers);
-        let begun = session.tracer.start_live(&numbers, room.backlog, self.totals_alone);
-        if let Err(error) = begun.map_err(Into::into).and_then(|()| until.run(&self.command)) {
-            session.output.into_iter().for_each(Output::abandon);
-            return Err(error);
-        }
+        let begun = session.begin(&numbers, room.backlog, self.totals_alone);
+        let begun = begun.and_then(|counted| until.run(&self.command).map(|()| counted));
+        let counted = match begun {
+            Ok(counted) => counted,
+            Err(error) => {
+                session.output.into_iter().for_each(Output::abandon);
+                return Err(error);
+            }
+        };
         let end = session.watch(&mut until)?;
         session.catch_up()?;
         session.tracer.rest()?;
-        let counters = Counted::now(&numbers).since(&counted);
-        session.output.iter().try_for_each(|output| output.counters(&counters))?;
-        session.finish(end, &lives, self.folder)
+        let differences = session.count(&numbers, &counted)?;
+        let mut reasons = lives.changes();
+        let is_whole = !self.totals_alone && session.tracer.missing()?.0 == 0;
+        reasons.extend(differences.into_iter().filter(|_| is_whole));
+        session.finish(end, reasons, self.folder)
     }
 }
 
@@ -82,6 +93,38 @@ struct Session {
 }
 
 impl Session {
+    /// Switches the tracer on; gives what the disks have counted by then.
+    fn begin(
+        &mut self,
+        disks: &[u32],
+        backlog: usize,
+        totals_alone: bool,
+    ) -> anyhow::Result<Counted> {
+        self.tracer.start_live(disks, backlog, totals_alone)?;
+        // What completed just before is in the counters by then.
+        std::thread::sleep(SETTLE);
+        let counted = Counted::now(disks);
+        self.tracer.begin_counting(counted.read);
+        Ok(counted)
+    }
+
+    /// Keeps what the disks counted since `before`; gives where that is not what was traced.
+    fn count(&mut self, disks: &[u32], before: &Counted) -> anyhow::Result<Vec<String>> {
+        let begin = Instant::now();
+        loop {
+            let counted = Counted::now(disks);
+            let completions = self.tracer.end_counting(counted.read)?;
+            let found = completions.map(|it| counted.differences(before, it)).unwrap_or_default();
+            // A completion is told of a moment before it is counted.
+            if found.is_empty() || begin.elapsed() > AGREE {
+                let counters = counted.since(before);
+                self.output.iter().try_for_each(|output| output.counters(&counters))?;
+                return Ok(found);
+            }
+            std::thread::sleep(SETTLE);
+        }
+    }
+
     /// Makes rows of what comes until the end does.
     fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
         loop {
@@ -125,7 +168,7 @@ impl Session {
     fn finish(
         mut self,
         end: End,
-        lives: &Lives,
+        further_reasons: Vec<String>,
         folder: Option<PathBuf>,
     ) -> anyhow::Result<Outcome> {
         self.write()?;
@@ -133,7 +176,7 @@ impl Session {
         self.write()?;
         let (lost_events, gaps) = self.tracer.missing()?;
         let mut reasons = gaps.reasons(lost_events);
-        reasons.extend(lives.changes());
+        reasons.extend(further_reasons);
         let totals: Totals = self.tracer.totals()?;
         if let Some(output) = &mut self.output {
             let Summary { own_requests, own_bytes, .. } = self.summary;

@@ -10,6 +10,9 @@ pub const OPERATION_FLUSH: u32 = 2;
 pub const OPERATION_DISCARD: u32 = 3;
 pub const OPERATION_SECURE_ERASE: u32 = 5;
 pub const OPERATION_WRITE_ZEROES: u32 = 9;
+/// What a driver was asked past the block layer.
+pub const OPERATION_DRIVER_IN: u32 = 34;
+pub const OPERATION_DRIVER_OUT: u32 = 35;
 
 /// enum req_flag_bits (include/linux/blk_types.h).
 pub const FLAG_SYNC: u32 = 1 << 11;

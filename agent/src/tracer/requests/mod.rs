@@ -2,9 +2,11 @@
 //! Reads records in ring order; produces drafts of the rows of requests and page_runs. Keeps only
 //! what is in progress, so it can run indefinitely.
 
+pub mod completions;
 mod drafts;
 mod flush_askers;
 pub mod gaps;
+mod open_request;
 mod pieces;
 mod queued_bio;
 
@@ -19,9 +21,12 @@ use crate::tracer::records::kernel::{
     FLAG_FUA, FLAG_PREFLUSH, OPERATION_FLUSH, OPERATION_MASK, STATUS_AGAIN,
 };
 use crate::tracer::records::{Bio, RequestRecord, Run};
+use completions::Completions;
 use drafts::{Draft, DraftRun};
 use flush_askers::FlushAskers;
 use gaps::Gaps;
+use open_request::OpenRequest;
+pub use open_request::Overdue;
 use pieces::{Piece, Pieces, RequestPart};
 pub use queued_bio::operation_name;
 use queued_bio::{FLUSH, QueuedBio};
@@ -41,22 +46,6 @@ struct Waiting {
     left_sectors: u64,
 }
 
-struct OpenRequest {
-    request_id: i64,
-    sector: u64,
-    length_bytes: u32,
-    left_bytes: u64,
-    origin: u64,
-    device: u32,
-}
-
-/// A request that the driver has had for long: its address, and its number as a draft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overdue {
-    pub address: u64,
-    request_id: i64,
-}
-
 /// The join under way: what is queued, what the driver has, and the drafts made so far.
 #[derive(Default)]
 pub struct Joiner {
@@ -72,8 +61,9 @@ pub struct Joiner {
     first_id: i64,
     /// Requests issued before this time may be of unseen bios, and are left out.
     settled_ns: u64,
-    /// No new bio will be reported; requests of unknown bios are left out.
-    ending: bool,
+    /// No bio that was queued from then on is reported: requests of unknown bios are left out.
+    ending_ns: Option<u64>,
+    completions: Completions,
     gaps: Gaps,
 }
 
@@ -81,7 +71,8 @@ impl Joiner {
     /// Begins a join for disks by their numbers. What is issued up to `settled_ns` may have been
     /// queued before the tracing began.
     pub fn new(disks: BTreeMap<u32, TracedDisk>, settled_ns: u64) -> Self {
-        Joiner { disks, settled_ns, ..Self::default() }
+        let completions = Completions::new(settled_ns);
+        Joiner { disks, settled_ns, completions, ..Self::default() }
     }
 
     /// A bio entered the block layer, with what its runs are and the call it serves.
@@ -151,11 +142,7 @@ impl Joiner {
 
     /// The driver got a request: a row, unless it is one that was put back.
     pub fn issue(&mut self, request: &RequestRecord) {
-        let again = self.open.get(&request.request).filter(|open| {
-            open.sector == request.sector
-                && open.length_bytes == request.length_bytes
-                && open.origin == request.origin
-        });
+        let again = self.open.get(&request.request).filter(|open| open.is(request));
         if let Some(open) = again
             && let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize)
         {
@@ -174,6 +161,7 @@ impl Joiner {
             && !parts.iter().any(|part| matches!(part, RequestPart::Known(_)))
         {
             self.gaps.edge_requests += 1;
+            self.completions.leave_out(request.request);
             return;
         }
         let (bios, runs) = self.tie(&parts);
@@ -222,7 +210,8 @@ impl Joiner {
 
     /// A request that may be of a bio queued before the tracing began, or after it ended.
     fn is_of_others(&self, request: &RequestRecord) -> bool {
-        self.ending || request.time_ns < self.settled_ns
+        let is_after = self.ending_ns.is_some_and(|ending_ns| request.time_ns >= ending_ns);
+        is_after || request.time_ns < self.settled_ns
     }
 
     fn push(
@@ -237,20 +226,16 @@ impl Joiner {
         let asker_file = asker.and_then(|asker| asker.file);
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
-        let RequestRecord { device, sector, length_bytes, origin, .. } = *request;
-        let left_bytes = match request.flags & OPERATION_MASK {
-            OPERATION_FLUSH => 0,
-            _ => u64::from(length_bytes),
-        };
-        let open = OpenRequest { request_id, sector, length_bytes, left_bytes, origin, device };
+        let open = OpenRequest::new(request_id, request);
         if let Some(done) = self.open.insert(request.request, open) {
             // Its address was used again: the completion in between was not seen.
-            self.end_untimed(done.request_id);
+            self.end_untimed(&done);
         }
     }
 
     /// The device was done with a request, or with a part of it.
     pub fn complete(&mut self, request: &RequestRecord) {
+        self.completions.take(request, self.open.contains_key(&request.request));
         // A request that waited for flushes completes once more at their end (block/blk-flush.c).
         let Some(open) = self.open.get_mut(&request.request) else { return };
         open.left_bytes = open.left_bytes.saturating_sub(u64::from(request.length_bytes));
@@ -280,23 +265,20 @@ impl Joiner {
     /// was seen meanwhile.
     pub fn end_unseen(&mut self, overdue: Overdue) {
         let Overdue { address, request_id } = overdue;
-        if self.open.get(&address).is_some_and(|open| open.request_id == request_id) {
-            self.open.remove(&address);
-            self.end_untimed(request_id);
+        let is_it = |open: &OpenRequest| open.request_id == request_id;
+        if self.open.get(&address).is_some_and(is_it)
+            && let Some(open) = self.open.remove(&address)
+        {
+            self.end_untimed(&open);
         }
     }
 
     /// Nothing is under way on a disk, as another witness says.
     pub fn end_all_unseen(&mut self, device: u32) {
-        let mut of_disk = Vec::new();
-        self.open.retain(|_, open| {
-            let stays = open.device != device;
-            if !stays {
-                of_disk.push(open.request_id);
-            }
-            stays
-        });
-        of_disk.into_iter().for_each(|request_id| self.end_untimed(request_id));
+        let is_there = |(_, open): &(&u64, &OpenRequest)| open.device == device;
+        let addresses: Vec<u64> = self.open.iter().filter(is_there).map(|(key, _)| *key).collect();
+        let of_disk = addresses.into_iter().filter_map(|address| self.open.remove(&address));
+        of_disk.collect::<Vec<_>>().iter().for_each(|open| self.end_untimed(open));
     }
 
     /// The disks that have requests under way, as far as was seen.
@@ -304,16 +286,26 @@ impl Joiner {
         self.open.values().map(|open| open.device).collect()
     }
 
-    fn end_untimed(&mut self, request_id: i64) {
-        if let Some(draft) = self.drafts.get_mut((request_id - self.first_id) as usize) {
-            draft.done = true;
-            self.gaps.untimed_requests += 1;
+    fn end_untimed(&mut self, open: &OpenRequest) {
+        let Some(draft) = self.drafts.get_mut((open.request_id - self.first_id) as usize) else {
+            return;
+        };
+        draft.done = true;
+        self.gaps.untimed_requests += 1;
+        if let Some(direction) = open.direction {
+            let issue_ns = draft.row.issue_ns as u64;
+            self.completions.take_unseen(open.device, direction, open.left_bytes, issue_ns);
         }
     }
 
-    /// No new bio will be reported: the trace is ending.
-    pub fn end(&mut self) {
-        self.ending = true;
+    /// The bytes that the disks completed.
+    pub fn completions(&mut self) -> &mut Completions {
+        &mut self.completions
+    }
+
+    /// The trace is ending: no bio that is queued from this time on is reported.
+    pub fn end(&mut self, time_ns: u64) {
+        self.ending_ns.get_or_insert(time_ns);
     }
 
     /// Every bio seen was issued, and every request is complete.

@@ -1,0 +1,208 @@
+//! Bytes that disks completed, as the tracer saw them: what the disks' own counters are compared
+//! with. Takes the completions of all requests, also of those that are no rows because their bios
+//! were queued before the trace or after it.
+//!
+//! The counters are read twice, while requests complete. What completes while they are read may be
+//! in them or not, so that the sum is known but for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tracer::records::RequestRecord;
+use crate::tracer::records::kernel::{
+    OPERATION_DISCARD, OPERATION_DRIVER_IN, OPERATION_DRIVER_OUT, OPERATION_MASK,
+};
+
+/// What the block layer counts apart (op_stat_group() in include/linux/blk_types.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    Read,
+    Write,
+    Discard,
+}
+
+impl Direction {
+    /// That of an operation; None of those that are not counted. What writes has an odd number.
+    pub fn of(operation: u32) -> Option<Self> {
+        match operation & OPERATION_MASK {
+            OPERATION_DRIVER_IN | OPERATION_DRIVER_OUT => None,
+            OPERATION_DISCARD => Some(Self::Discard),
+            other if other % 2 == 1 => Some(Self::Write),
+            _ => Some(Self::Read),
+        }
+    }
+}
+
+/// A time span: CLOCK_MONOTONIC in ns.
+pub type Span = (u64, u64);
+
+/// Bytes by when they were completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Bytes {
+    /// Before the counters had been read the first time.
+    at_begin: u64,
+    between: u64,
+    /// While they were read the second time, and later.
+    at_end: u64,
+    later: u64,
+}
+
+/// What of one disk completed long after the begin, and was never seen to be issued.
+#[derive(Debug, Default)]
+struct Strays {
+    addresses: BTreeSet<u64>,
+    bytes: BTreeMap<Direction, u64>,
+}
+
+/// Of one trace.
+#[derive(Debug, Default)]
+pub struct Completions {
+    begin: Span,
+    end: Option<Span>,
+    /// Up to this time a request may be unknown because it was issued before the begin.
+    settled_ns: u64,
+    bytes: BTreeMap<(u32, Direction), Bytes>,
+    /// Addresses of requests that were seen to be issued, and are no rows.
+    edges: BTreeSet<u64>,
+    strays: BTreeMap<u32, Strays>,
+}
+
+impl Completions {
+    /// Begins; see `settled_ns`.
+    pub fn new(settled_ns: u64) -> Self {
+        Completions { settled_ns, ..Self::default() }
+    }
+
+    /// The counters were read the first time meanwhile. No completion was taken yet.
+    pub fn begin(&mut self, read: Span) {
+        self.begin = read;
+    }
+
+    /// The counters were read again meanwhile. All completions before that were taken, and none
+    /// since.
+    pub fn end(&mut self, read: Span) {
+        self.end = Some(read);
+        for bytes in self.bytes.values_mut() {
+            bytes.between += std::mem::take(&mut bytes.at_end) + std::mem::take(&mut bytes.later);
+        }
+    }
+
+    /// A request was issued that will be no row.
+    pub fn leave_out(&mut self, address: u64) {
+        self.edges.insert(address);
+    }
+
+    /// A request, or a part of it, is complete; `is_row`: it is a row of the tables.
+    pub fn take(&mut self, part: &RequestRecord, is_row: bool) {
+        let Some(direction) = Direction::of(part.flags).filter(|_| part.length_bytes > 0) else {
+            return;
+        };
+        let bytes = u64::from(part.length_bytes);
+        let is_known = is_row || self.edges.contains(&part.request);
+        if !is_known && part.time_ns > self.settled_ns {
+            let strays = self.strays.entry(part.device).or_default();
+            strays.addresses.insert(part.request);
+            *strays.bytes.entry(direction).or_default() += bytes;
+            return;
+        }
+        self.add(part.device, direction, bytes, part.time_ns);
+    }
+
+    /// So much of a request of a row is complete since some time, as another witness says.
+    pub fn take_unseen(&mut self, device: u32, direction: Direction, bytes: u64, since_ns: u64) {
+        // It is by now: before the counters are read the next time.
+        let in_doubt = since_ns <= self.begin.1;
+        let sums = self.bytes.entry((device, direction)).or_default();
+        *(if in_doubt { &mut sums.at_begin } else { &mut sums.between }) += bytes;
+    }
+
+    fn add(&mut self, device: u32, direction: Direction, bytes: u64, time_ns: u64) {
+        let sums = self.bytes.entry((device, direction)).or_default();
+        let sum = match self.end {
+            _ if time_ns <= self.begin.1 => &mut sums.at_begin,
+            Some((_, last_ns)) if time_ns > last_ns => &mut sums.later,
+            Some((first_ns, _)) if time_ns >= first_ns => &mut sums.at_end,
+            _ => &mut sums.between,
+        };
+        *sum += bytes;
+    }
+
+    /// The least and the most that the counters can have increased by. `in_flight`: requests that
+    /// the disk had when the counters were read the first time: so many may have been issued
+    /// before.
+    pub fn between(&self, device: u32, direction: Direction, in_flight: usize) -> (u64, u64) {
+        let bytes = self.bytes.get(&(device, direction)).copied().unwrap_or_default();
+        let strays = self.strays.get(&device).filter(|it| it.addresses.len() <= in_flight);
+        let strays = strays.and_then(|strays| strays.bytes.get(&direction)).unwrap_or(&0);
+        let least = bytes.between + strays;
+        (least, least + bytes.at_begin + bytes.at_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: u32 = 7 << 20;
+    const WRITE: u32 = 1;
+
+    fn part(request: u64, flags: u32, time_ns: u64) -> RequestRecord {
+        let place = RequestRecord { device: DISK, request, flags, ..RequestRecord::default() };
+        RequestRecord { length_bytes: 4096, time_ns, ..place }
+    }
+
+    fn pages(completions: &Completions, direction: Direction, in_flight: usize) -> (u64, u64) {
+        let (least, most) = completions.between(DISK, direction, in_flight);
+        (least / 4096, most / 4096)
+    }
+
+    #[test]
+    fn what_completes_while_counters_are_read_is_in_doubt() {
+        let mut completions = Completions::new(0);
+        completions.begin((100, 110));
+        for time_ns in [90, 105, 111, 200] {
+            completions.take(&part(1, WRITE, time_ns), true);
+        }
+        assert_eq!(pages(&completions, Direction::Write, 0), (2, 4));
+        completions.end((300, 310));
+        for time_ns in [299, 300, 310, 311] {
+            completions.take(&part(1, WRITE, time_ns), true);
+        }
+        assert_eq!(pages(&completions, Direction::Write, 0), (3, 7));
+        // Read again: all that was taken is before.
+        completions.end((400, 410));
+        assert_eq!(pages(&completions, Direction::Write, 0), (6, 8));
+        assert_eq!(pages(&completions, Direction::Read, 0), (0, 0));
+    }
+
+    #[test]
+    fn a_request_that_was_never_seen_to_be_issued_may_be_older_than_the_trace() {
+        let mut completions = Completions::new(1000);
+        completions.begin((100, 110));
+        completions.take(&part(1, WRITE, 900), false);
+        assert_eq!(pages(&completions, Direction::Write, 0), (1, 1));
+        completions.take(&part(2, WRITE, 2000), false);
+        completions.take(&part(2, WRITE, 2100), false);
+        assert_eq!(pages(&completions, Direction::Write, 0), (1, 1));
+        assert_eq!(pages(&completions, Direction::Write, 1), (3, 3));
+        completions.leave_out(3);
+        completions.take(&part(3, WRITE, 2200), false);
+        assert_eq!(pages(&completions, Direction::Write, 0), (2, 2));
+    }
+
+    #[test]
+    fn zeroes_are_written_and_what_drivers_ask_is_not_counted() {
+        let of = [0, 1, 3, 5, 9, 34, 35].map(|operation| Direction::of(operation | 1 << 11));
+        let write = Some(Direction::Write);
+        let known = [Some(Direction::Read), write, Some(Direction::Discard), write, write];
+        assert_eq!(of, [known.as_slice(), &[None, None]].concat().as_slice());
+    }
+
+    #[test]
+    fn what_another_witness_says_is_complete_is_in_the_sum() {
+        let mut completions = Completions::new(0);
+        completions.begin((100, 110));
+        completions.take_unseen(DISK, Direction::Write, 4096, 105);
+        completions.take_unseen(DISK, Direction::Write, 4096, 200);
+        assert_eq!(pages(&completions, Direction::Write, 0), (1, 2));
+    }
+}
