@@ -12,7 +12,7 @@ from pathlib import Path
 from jojlab.device.profile import FIGURES
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.places import FLASH
+from jojlab.foundation.places import FLASH, RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 
 _FILES = ("figures/*.c", "model/*.c", "model/*.h")
@@ -53,9 +53,7 @@ def _program(cache: Cache) -> Path:
     """The compiled program, built once per source and compiler."""
     files = sorted(path for pattern in _FILES for path in FLASH.glob(pattern))
     if not files:
-        raise MachineError(
-            f"no source of the flash model in {FLASH}", "run joj from a whole checkout"
-        )
+        raise MachineError(f"no source of the flash model in {FLASH}", RESTORE)
     compiler = str(need_tool("gcc", "gcc"))
     digest = hashlib.sha256(package_version("gcc").encode())
     for path in files:

@@ -14,6 +14,9 @@ from jojlab.foundation.errors import MachineError
 PACKAGE = Path(__file__).resolve().parent.parent
 _DATA = PACKAGE / "data"  # made by setup/wheel.py; no checkout has it
 INSTALLED = _DATA.is_dir()
+# The remedies where one of these files, or the agent, is missing.
+RESTORE = "install jojlab again" if INSTALLED else "run joj from a whole checkout"
+BUILD_AGENT = RESTORE if INSTALLED else "make setup"
 _ROOT = _DATA if INSTALLED else PACKAGE.parent
 
 EXPERIMENTS = _ROOT / "experiments"
@@ -32,10 +35,10 @@ _BUILT_AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
 def agent_path() -> Path:
     """Return the path of the agent; MachineError with the remedy when it is not there."""
     if INSTALLED:
-        agent, remedy = _DATA / "joj-agent", "install the jojlab wheel again"
+        agent = _DATA / "joj-agent"
     else:
         target = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target")
-        agent, remedy = target / _BUILT_AGENT, "make setup"
+        agent = target / _BUILT_AGENT
     if not agent.is_file():
-        raise MachineError(f"no agent at {agent}", remedy)
+        raise MachineError(f"no agent at {agent}", BUILD_AGENT)
     return agent

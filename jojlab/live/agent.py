@@ -20,6 +20,7 @@ from types import FrameType
 
 from jojlab.experiment.fields import Value
 from jojlab.foundation.errors import WRONG_USE, JojError, MachineError, Signalled, UseError
+from jojlab.foundation.places import BUILD_AGENT
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -51,7 +52,7 @@ def run_agent(
                 text=True,
             )
         except OSError as error:
-            raise MachineError(f"{agent}: cannot be run: {error.strerror}", "make setup") from error
+            raise MachineError(f"{agent}: cannot be run: {error.strerror}", BUILD_AGENT) from error
         passing.to(process)
         with process:
             assert process.stdin and process.stdout

@@ -4,6 +4,7 @@ another in a circle.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -80,6 +81,12 @@ def test_every_floor_is_there() -> None:
     assert rooms(ROOT / "jojlab") == set(FLOORS)
     for room, floors in INNER_FLOORS.items():
         assert rooms(ROOT / "jojlab" / room) == set(floors)
+
+
+def test_architecture_lists_the_rooms_in_this_order() -> None:
+    _, table = (ROOT / "ARCHITECTURE.md").read_text().split("| room of `jojlab`, each above", 1)
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", table.split("\n\n")[0])
+    assert rows == [room for room in FLOORS if (ROOT / "jojlab" / room).is_dir()]
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
 from jojlab.guest.image.packages import KernelPackage
 
@@ -90,9 +91,7 @@ def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
     """
     files = sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
     if not files:
-        raise MachineError(
-            f"no source of the flash device in {source}", "run joj from a whole checkout"
-        )
+        raise MachineError(f"no source of the flash device in {source}", RESTORE)
     for tool, package in (("make", "make"), ("gcc", "gcc")):
         need_tool(tool, package)
     digest = hashlib.sha256()
