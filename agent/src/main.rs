@@ -1,6 +1,6 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! record, device and filesystem, tables, bpf, tracer, sqlite, script, workload, verify, lab and
-//! live, commands.
+//! record, device and filesystem, tables, bpf, tracer, sqlite, script, recorder, workload, verify,
+//! lab and live, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
@@ -18,6 +18,7 @@ mod live;
 mod messages;
 mod parent;
 mod record;
+mod recorder;
 mod script;
 mod sqlite;
 mod tables;
@@ -45,6 +46,8 @@ enum Command {
     Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, in real time; reads the case as JSON on stdin
     Bench(commands::bench::Arguments),
+    /// Record the file system calls of a program, of all its threads and children
+    Record(commands::record::Arguments),
     /// Trace disks while a command runs, and attribute every byte of their I/O
     Trace(commands::trace::Arguments),
     /// Write known bytes to a new filesystem, and check how the tracer attributes them
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
         Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Record(arguments) => commands::record::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     };

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from pathlib import Path
 from typing import Annotated
 
@@ -71,6 +69,7 @@ def trace(
     """
     from jojlab.commands.run import free_folder
     from jojlab.foundation.places import agent_path
+    from jojlab.live.attend import attend
     from jojlab.trace.live_run import begin, close
 
     command = command or []
@@ -97,23 +96,8 @@ def trace(
     arguments += ["--totals"] if totals else []
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []
-    code = _attend(arguments)
+    code = attend(arguments)
     close(run)
     if run.path.exists():
         typer.echo(f"run {run.path}: joj show {run.path}", err=True)
     raise typer.Exit(code)
-
-
-def _attend(arguments: list[str]) -> int:
-    """Run the agent to its end; a Ctrl-C or a kill is its to answer, by keeping what it has."""
-    agent = subprocess.Popen(arguments)
-    handlers = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: agent.terminate()),
-    }
-    try:
-        code = agent.wait()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return 128 - code if code < 0 else code

@@ -25,6 +25,7 @@ FLOORS = (
     ("tracer",),
     ("sqlite",),
     ("script",),
+    ("recorder",),
     ("workload",),
     ("verify",),
     ("lab", "live"),

@@ -3,5 +3,6 @@
 pub mod background;
 pub mod bench;
 pub mod init;
+pub mod record;
 pub mod trace;
 pub mod verify;

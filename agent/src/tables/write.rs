@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 
 use super::rows::{Counter, File, PageRun, Request, Transaction, Word};
@@ -23,7 +23,7 @@ pub enum WriteError {
 }
 
 /// A value that knows its column type.
-trait Column: Sized {
+pub(super) trait Column: Sized {
     const TYPE: DataType;
     const NULLABLE: bool;
     fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef
@@ -60,11 +60,13 @@ column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word);
 pub trait Table: Sized {
     /// Its name, and its file's.
     const NAME: &'static str;
+    /// Columns that grow from row to row: their differences are stored.
+    const GROWING: &'static [&'static str] = &[];
     /// The columns of `rows`, in the schema's order.
     fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)>;
 }
 
-fn one_column<Row, Value: Column>(
+pub(super) fn one_column<Row, Value: Column>(
     name: &str,
     rows: &[Row],
     value: impl Fn(&Row) -> &Value,
@@ -72,17 +74,25 @@ fn one_column<Row, Value: Column>(
     (Field::new(name, Value::TYPE, Value::NULLABLE), Value::array(rows.iter().map(value)))
 }
 
-/// Implements `Table` for a row type, naming its fields in the schema's order.
+/// Implements `Table` for a row type, naming its fields in the schema's order, and those that grow
+/// from row to row.
 macro_rules! table {
-    ($name:literal, $row:ty { $($field:ident),+ $(,)? }) => {
-        impl Table for $row {
+    (
+        $name:literal, $row:ty { $($field:ident),+ $(,)? }
+        $(, growing: [$($growing:ident),+])?
+    ) => {
+        impl $crate::tables::write::Table for $row {
             const NAME: &'static str = $name;
-            fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)> {
-                vec![$(one_column(stringify!($field), rows, |row| &row.$field)),+]
+            $(const GROWING: &'static [&'static str] = &[$(stringify!($growing)),+];)?
+            fn columns(rows: &[Self]) -> Vec<(arrow_schema::Field, arrow_array::ArrayRef)> {
+                vec![$($crate::tables::write::one_column(
+                    stringify!($field), rows, |row| &row.$field,
+                )),+]
             }
         }
     };
 }
+pub(super) use table;
 
 table!(
     "requests",
@@ -229,8 +239,14 @@ pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteErro
         RecordBatch::try_new(schema.clone(), arrays).map_err(|error| parquet(error.into()))?;
     let file = OutputFile::create(path)
         .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(parquet)?;
+    let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    for name in Row::GROWING {
+        properties = properties
+            .set_column_dictionary_enabled((*name).into(), false)
+            .set_column_encoding((*name).into(), Encoding::DELTA_BINARY_PACKED);
+    }
+    let mut writer =
+        ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(parquet)?;
     writer.write(&batch).map_err(parquet)?;
     writer.close().map_err(parquet)?;
     Ok(())
@@ -240,11 +256,12 @@ pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteErro
 mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+    use super::super::recording;
     use super::*;
 
-    /// Columns of schema/NAME.toml as (name, type, nullable).
-    fn contract(name: &str) -> Vec<(String, DataType, bool)> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../schema/{name}.toml"));
+    /// Columns of schema/FILE.toml as (name, type, nullable).
+    fn contract(file: &str, name: &str) -> Vec<(String, DataType, bool)> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../schema/{file}.toml"));
         let schema: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
         assert_eq!(schema["table"].as_str(), Some(name));
         let columns = schema["column"].as_array().unwrap();
@@ -264,18 +281,22 @@ mod tests {
     }
 
     fn keeps_contract<Row: Table + Default>() {
+        keeps_contract_of::<Row>(Row::NAME);
+    }
+
+    fn keeps_contract_of<Row: Table + Default>(file: &str) {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), &[Row::default(), Row::default()]).unwrap();
-        let file = directory.path().join(format!("{}.parquet", Row::NAME));
+        let written = directory.path().join(format!("{}.parquet", Row::NAME));
         let reader =
-            ParquetRecordBatchReaderBuilder::try_new(OutputFile::open(file).unwrap()).unwrap();
+            ParquetRecordBatchReaderBuilder::try_new(OutputFile::open(written).unwrap()).unwrap();
         let written: Vec<_> = reader
             .schema()
             .fields()
             .iter()
             .map(|field| (field.name().clone(), field.data_type().clone(), field.is_nullable()))
             .collect();
-        assert_eq!(written, contract(Row::NAME), "table {}", Row::NAME);
+        assert_eq!(written, contract(file, Row::NAME), "table {file}");
         let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 2);
     }
@@ -294,6 +315,11 @@ mod tests {
         keeps_contract::<Transaction>();
         keeps_contract::<Counter>();
         keeps_contract::<ManifestRow>();
+        keeps_contract_of::<recording::Call>("recording/calls");
+        keeps_contract_of::<recording::Thread>("recording/threads");
+        keeps_contract_of::<recording::OpenDescriptor>("recording/descriptors");
+        keeps_contract_of::<recording::Content>("recording/contents");
+        keeps_contract_of::<recording::PathState>("recording/snapshot");
     }
 
     #[test]

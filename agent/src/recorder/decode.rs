@@ -1,0 +1,188 @@
+//! From the arguments of a call that begins to a row of `calls`: reads what they point to in the
+//! memory of the stopped thread.
+
+use super::calls::{Role, SystemCall};
+use super::{memory, words};
+use crate::tables::recording::Call;
+
+/// A call that begins.
+#[derive(Debug, Default)]
+pub struct Begun {
+    pub row: Call,
+    /// The bytes of its paths.
+    pub path: Option<Vec<u8>>,
+    pub path2: Option<Vec<u8>>,
+    /// Address and length of what it writes, piece by piece.
+    pub written: Vec<(u64, u64)>,
+    /// Address of the two descriptors that it makes.
+    pub pair: Option<u64>,
+    /// Arguments that point to memory which cannot be read.
+    pub unread: u64,
+}
+
+impl Begun {
+    /// Reads the arguments of a call of a thread that stands at its begin.
+    pub fn of(tid: i32, call: &SystemCall, arguments: &[u64; 6]) -> Self {
+        let mut begun = Begun::default();
+        begun.row.name = call.name.into();
+        for (index, role) in call.roles.iter().enumerate() {
+            begun.argument(tid, *role, index, arguments);
+        }
+        begun
+    }
+
+    fn argument(&mut self, tid: i32, role: Role, index: usize, arguments: &[u64; 6]) {
+        let value = arguments[index];
+        let next = arguments.get(index + 1).copied().unwrap_or(0);
+        let (whole, small, bits) = (value as i64, value as i32, i64::from(value as u32));
+        let row = &mut self.row;
+        match role {
+            Role::Other => {}
+            Role::Descriptor => row.descriptor = Some(small.into()),
+            Role::Descriptor2 => row.descriptor2 = Some(small.into()),
+            Role::Pair => self.pair = Some(value),
+            Role::Directory => row.directory = Some(small.into()),
+            Role::Directory2 => row.directory2 = Some(small.into()),
+            Role::Path => {
+                self.path = self.string(tid, value);
+                self.row.path = self.path.as_deref().map(words::text);
+            }
+            Role::Path2 => {
+                self.path2 = self.string(tid, value);
+                self.row.path2 = self.path2.as_deref().map(words::text);
+            }
+            Role::Text => self.row.text = self.string(tid, value).as_deref().map(words::text),
+            Role::Offset => row.offset_bytes = Some(whole),
+            Role::OffsetAt => row.offset_bytes = memory::number(tid, value),
+            Role::Offset2At => row.offset2_bytes = memory::number(tid, value),
+            Role::Length => row.length_bytes = Some(whole),
+            Role::Bytes => self.written.push((value, next)),
+            Role::Vectors | Role::VectorsOut => self.vectors(tid, role, value, next),
+            Role::Flags => row.flags = Some(bits),
+            Role::Mode => row.mode = Some(bits),
+            Role::Address => row.address = Some(whole),
+            Role::Whence => row.command = Some(words::whence(small)),
+            Role::LockOperation => {
+                row.command = Some(words::lock_operation(small & !libc::LOCK_NB));
+                row.flags = Some(bits);
+            }
+            Role::Command => self.command(tid, small, next),
+            Role::OpenHow => match memory::array::<24>(tid, value) {
+                // struct open_how: flags, mode, resolve.
+                Some(how) => {
+                    row.flags = Some(number(&how[0..8]));
+                    row.mode = Some(number(&how[8..16]));
+                }
+                None => self.unread += 1,
+            },
+            Role::CloneArguments => match memory::number(tid, value) {
+                Some(flags) => row.flags = Some(flags),
+                None => self.unread += 1,
+            },
+            // struct io_uring_params: sq_entries, cq_entries, flags.
+            Role::RingParameters => match memory::array::<4>(tid, value.wrapping_add(8)) {
+                Some(flags) => row.flags = Some(u32::from_ne_bytes(flags).into()),
+                None => self.unread += 1,
+            },
+        }
+    }
+
+    /// A null pointer is none, and no fault of ours: utimensat(2) takes one.
+    fn string(&mut self, tid: i32, address: u64) -> Option<Vec<u8>> {
+        let found = memory::string(tid, address);
+        self.unread += u64::from(found.is_none() && address != 0);
+        found
+    }
+
+    fn vectors(&mut self, tid: i32, role: Role, address: u64, count: u64) {
+        self.row.vectors = Some(count as i64);
+        match memory::vectors(tid, address, count) {
+            Some(vectors) => {
+                let length = vectors.iter().fold(0_u64, |sum, it| sum.saturating_add(it.1));
+                self.row.length_bytes = Some(length as i64);
+                if role == Role::VectorsOut {
+                    self.written = vectors;
+                }
+            }
+            None => self.unread += 1,
+        }
+    }
+
+    fn command(&mut self, tid: i32, command: i32, argument: u64) {
+        self.row.command = Some(words::command(command));
+        let locks = [
+            libc::F_GETLK,
+            libc::F_SETLK,
+            libc::F_SETLKW,
+            libc::F_OFD_GETLK,
+            libc::F_OFD_SETLK,
+            libc::F_OFD_SETLKW,
+        ];
+        if !locks.contains(&command) {
+            self.row.flags = Some(argument as i64);
+            return;
+        }
+        // struct flock: l_type, l_whence, four bytes between, l_start, l_len, l_pid.
+        let Some(lock) = memory::array::<32>(tid, argument) else {
+            self.unread += 1;
+            return;
+        };
+        self.row.lock = Some(words::lock(i16::from_ne_bytes([lock[0], lock[1]])));
+        self.row.flags = Some(i16::from_ne_bytes([lock[2], lock[3]]).into());
+        self.row.offset_bytes = Some(number(&lock[8..16]));
+        self.row.length_bytes = Some(number(&lock[16..24]));
+    }
+}
+
+fn number(bytes: &[u8]) -> i64 {
+    i64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(name: &str, arguments: [u64; 6]) -> Begun {
+        Begun::of(std::process::id() as i32, SystemCall::named(name).unwrap(), &arguments)
+    }
+
+    #[test]
+    fn arguments_find_their_columns() {
+        let path = c"a/b";
+        let at_cwd = libc::AT_FDCWD as u32;
+        let open = begun("openat", [at_cwd.into(), path.as_ptr() as u64, 0o102, 0o644, 0, 0]);
+        assert_eq!(open.row.directory, Some(-100));
+        assert_eq!(open.row.path.as_deref(), Some("a/b"));
+        assert_eq!((open.row.flags, open.row.mode), (Some(0o102), Some(0o644)));
+        let write = begun("pwrite64", [3, 77, 4096, 8192, 0, 0]);
+        assert_eq!(write.row.descriptor, Some(3));
+        assert_eq!(write.row.length_bytes, Some(4096));
+        assert_eq!(write.row.offset_bytes, Some(8192));
+        assert_eq!(write.written, [(77, 4096)]);
+        let seek = begun("lseek", [3, (-5_i64) as u64, 2, 0, 0, 0]);
+        assert_eq!(seek.row.offset_bytes, Some(-5));
+        assert_eq!(seek.row.command.unwrap(), "SEEK_END");
+    }
+
+    #[test]
+    fn what_arguments_point_to_is_read() {
+        let lock = libc::flock {
+            l_type: libc::F_WRLCK as i16,
+            l_whence: 0,
+            l_start: 1 << 30,
+            l_len: 510,
+            l_pid: 0,
+        };
+        let set = begun("fcntl", [4, libc::F_SETLK as u64, &raw const lock as u64, 0, 0, 0]);
+        assert_eq!(set.row.command.unwrap(), "F_SETLK");
+        assert_eq!(set.row.lock.unwrap(), "F_WRLCK");
+        assert_eq!((set.row.offset_bytes, set.row.length_bytes), (Some(1 << 30), Some(510)));
+        let vectors = [(1_u64, 10_u64), (2, 20)];
+        let writev = begun("writev", [4, vectors.as_ptr() as u64, 2, 0, 0, 0]);
+        assert_eq!((writev.row.vectors, writev.row.length_bytes), (Some(2), Some(30)));
+        assert_eq!(writev.written, vectors);
+        let copy = begun("copy_file_range", [4, 0, 5, &raw const vectors as u64, 7, 0]);
+        assert_eq!((copy.row.offset_bytes, copy.row.offset2_bytes), (None, Some(1)));
+        assert_eq!(begun("stat", [8, 0, 0, 0, 0, 0]).unread, 1);
+    }
+}

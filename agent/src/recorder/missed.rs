@@ -1,0 +1,110 @@
+//! What a recording does not have: counts it, and says which of it makes the recording incomplete.
+
+use serde_json::{Value, json};
+
+/// Counts over a whole recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// Calls of 32-bit and x32 programs, which are not decoded.
+    pub other_abi_calls: u64,
+    /// Operations handed to io_uring and to Linux AIO, of which no call tells.
+    pub io_uring_operations: u64,
+    pub aio_operations: u64,
+    /// Rings that the kernel polls, so that nobody can count their operations.
+    pub polled_rings: u64,
+    /// Arguments that point to memory which could not be read.
+    pub unread_arguments: u64,
+    /// Bytes of contents that could not be read.
+    pub unread_bytes: u64,
+    /// Paths that could not be made absolute.
+    pub unresolved_paths: u64,
+    /// Calls that were under way when the recording began.
+    pub begun_before: u64,
+    /// Calls of which no end was seen: their thread ended, or the recording did.
+    pub unfinished_calls: u64,
+    /// Files mapped so that memory writes reach them: those are no calls.
+    pub shared_writable_maps: u64,
+    /// Calls that change what paths mean: chroot, mount and their like.
+    pub moved_roots: u64,
+    /// Programs with the set-user-ID or set-group-ID bit that were run.
+    pub set_id_programs: u64,
+    /// Whether threads were killed to end the recording.
+    pub killed: bool,
+}
+
+impl Missed {
+    /// Why the recording is incomplete; nothing if it is not.
+    pub fn reasons(&self, calls: u64) -> Vec<String> {
+        let counted = [
+            (self.other_abi_calls, "calls of 32-bit or x32 programs, which are not decoded"),
+            (self.io_uring_operations, "operations of io_uring, which are not recorded"),
+            (self.polled_rings, "io_uring rings polled by the kernel, which are not recorded"),
+            (self.aio_operations, "operations of io_submit, which are not recorded"),
+            (self.unread_arguments, "arguments in memory that could not be read"),
+            (self.unread_bytes, "bytes of contents that could not be read"),
+        ];
+        let mut reasons: Vec<String> = counted
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if self.killed {
+            reasons.push("threads were killed to end the recording".into());
+        }
+        if calls == 0 {
+            reasons.push("no file system call was recorded".into());
+        }
+        reasons
+    }
+
+    /// What a reader should know besides.
+    pub fn notes(&self) -> Vec<String> {
+        let counted = [
+            (self.shared_writable_maps, "shared writable file mappings: stores are no calls"),
+            (self.moved_roots, "calls that change what paths mean (chroot, mount, unshare ...)"),
+            (
+                self.set_id_programs,
+                "set-user-ID or set-group-ID programs ran, without their owner's rights unless the \
+                 recorder is root",
+            ),
+            (self.unresolved_paths, "paths could not be made absolute"),
+            (self.begun_before, "calls had begun before the recording did"),
+        ];
+        let some = counted.iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{count} {what}")).collect()
+    }
+
+    /// The counts, for the manifest.
+    pub fn json(&self) -> Value {
+        json!({
+            "other_abi_calls": self.other_abi_calls,
+            "io_uring_operations": self.io_uring_operations,
+            "polled_rings": self.polled_rings,
+            "aio_operations": self.aio_operations,
+            "unread_arguments": self.unread_arguments,
+            "unread_bytes": self.unread_bytes,
+            "unresolved_paths": self.unresolved_paths,
+            "begun_before": self.begun_before,
+            "unfinished_calls": self.unfinished_calls,
+            "shared_writable_maps": self.shared_writable_maps,
+            "moved_roots": self.moved_roots,
+            "set_id_programs": self.set_id_programs,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_makes_it_incomplete_and_what_is_odd_does_not() {
+        let odd = Missed { shared_writable_maps: 2, unfinished_calls: 1, ..Missed::default() };
+        assert!(odd.reasons(5).is_empty());
+        assert_eq!(odd.notes().len(), 1);
+        assert_eq!(odd.reasons(0), ["no file system call was recorded"]);
+        let missing = Missed { io_uring_operations: 3, killed: true, ..Missed::default() };
+        assert_eq!(missing.reasons(5).len(), 2);
+        assert_eq!(missing.json()["io_uring_operations"], 3);
+    }
+}

@@ -1,0 +1,137 @@
+//! Records the file system calls of a program that is not ours: follows all its threads and
+//! children by ptrace(2), and writes the tables of schema/recording/. docs/recording.md says what
+//! is recorded, and what is not.
+//!
+//! start -> watch (ptrace, signals) -> recording (calls, decode, snapshot, contents) -> output
+
+mod calls;
+mod contents;
+mod decode;
+mod filter;
+mod memory;
+mod missed;
+mod output;
+mod ptrace;
+mod recording;
+mod signals;
+mod snapshot;
+mod start;
+mod watch;
+mod words;
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use self::contents::Keeper;
+use self::output::Output;
+use self::recording::Recording;
+use self::watch::Watch;
+use crate::errors::WrongUse;
+
+pub use contents::Data;
+
+/// Of the tables and the manifest; a number more when the meaning of a column changes.
+const VERSION: i64 = 1;
+
+/// What is recorded.
+pub enum Program<'a> {
+    Command(&'a [String]),
+    Process(i32),
+}
+
+/// How a recording went.
+pub struct Recorded {
+    /// The command's wait status; none where it was a process that was there.
+    pub status: Option<i32>,
+    /// The signal that ended the recording of such a process.
+    pub signal: i32,
+    pub calls: u64,
+    pub threads: u64,
+    /// Why it is incomplete; nothing if it is not.
+    pub reasons: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Records a program to its end, or until a signal asks to stop, into a new folder.
+///
+/// # Errors
+/// If the program cannot be run or traced, or the folder not be written.
+pub fn record(program: &Program, folder: &Path, data: Data) -> anyhow::Result<Recorded> {
+    let mut facts = facts(program, data);
+    let output = Output::create(folder, &facts)?;
+    let (mut waiting, threads) = match begin(program) {
+        Ok(begun) => begun,
+        Err(error) => {
+            output.abandon();
+            return Err(error);
+        }
+    };
+    signals::catch()?;
+    let command = waiting.as_ref().map(|it| it.pid);
+    let mut watch = Watch::new(Recording::new(output, Keeper::new(data)), command, &threads);
+    if let Some(waiting) = &mut waiting {
+        // Until its execve it is a copy of this process.
+        let executable = words::text(waiting.program.as_os_str().as_encoded_bytes());
+        watch.recording.threads[0].executable = executable;
+        waiting.go()?;
+    }
+    let status = watch.run()?;
+    let Watch { recording, .. } = watch;
+    if let Some(error) = waiting.and_then(|mut it| it.failure()) {
+        recording.into_output().abandon();
+        let Program::Command(command) = program else { return Err(error.into()) };
+        return Err(WrongUse(format!("cannot run {}: {error}", command[0])).into());
+    }
+    let (calls, threads) = (recording.calls(), recording.threads.len() as u64);
+    let (reasons, notes) = (recording.missed.reasons(calls), recording.missed.notes());
+    facts.extend([
+        ("calls", json!(calls)),
+        ("threads", json!(threads)),
+        ("missed", recording.missed.json()),
+        ("notes", json!(notes)),
+        ("incomplete", json!(!reasons.is_empty())),
+        ("incomplete_reasons", json!(reasons)),
+    ]);
+    recording.into_output().finish(&facts)?;
+    let signal = signals::caught().first;
+    Ok(Recorded { status, signal, calls, threads, reasons, notes })
+}
+
+fn begin(program: &Program) -> anyhow::Result<(Option<start::Waiting>, Vec<i32>)> {
+    match program {
+        Program::Command(command) => {
+            let waiting = start::command(command)?;
+            let threads = vec![waiting.pid];
+            Ok((Some(waiting), threads))
+        }
+        Program::Process(pid) => Ok((None, start::attach(*pid)?)),
+    }
+}
+
+fn facts(program: &Program, data: Data) -> Vec<(&'static str, Value)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let kernel = rustix::system::uname();
+    let (command, pid) = match program {
+        Program::Command(command) => (json!(command), Value::Null),
+        Program::Process(pid) => (json!([]), json!(pid)),
+    };
+    vec![
+        ("recording_version", json!(VERSION)),
+        ("recorder", json!("ptrace")),
+        ("command", command),
+        ("pid", pid),
+        ("data", json!(format!("{data:?}").to_lowercase())),
+        ("clock", json!("CLOCK_MONOTONIC")),
+        ("began_unix_ns", json!(now.as_nanos() as u64)),
+        ("began_ns", json!(crate::tables::clock::now_ns())),
+        (
+            "kernel",
+            json!({
+                "release": kernel.release().to_string_lossy(),
+                "machine": kernel.machine().to_string_lossy(),
+            }),
+        ),
+    ]
+}

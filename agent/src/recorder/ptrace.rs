@@ -1,0 +1,120 @@
+//! ptrace(2), as far as the recorder uses it: begins, resumes, and asks what a stopped thread does.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+/// What a stop of a thread is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// A call begins: architecture, number, arguments.
+    Entry { architecture: u32, number: u64, arguments: [u64; 6] },
+    /// A call returns; negative where it failed.
+    Exit { result: i64 },
+    /// No call.
+    Other,
+}
+
+/// Stops of every kind that the recorder needs.
+const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACESECCOMP;
+
+fn call(request: u32, tid: i32, data: usize) -> io::Result<()> {
+    // SAFETY: the requests that come here take numbers, and touch no memory of this process.
+    let result = unsafe { libc::ptrace(request, tid, 0_usize, data) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Begins to trace a thread, which goes on. With `kills` it dies when this process does: its filter
+/// makes calls fail that nobody looks at.
+pub fn seize(tid: i32, kills: bool) -> io::Result<()> {
+    let options = OPTIONS | if kills { libc::PTRACE_O_EXITKILL } else { 0 };
+    call(libc::PTRACE_SEIZE, tid, options as usize)
+}
+
+/// Stops a thread that was seized.
+pub fn interrupt(tid: i32) -> io::Result<()> {
+    call(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Lets a thread go on, with a signal or none; to the next begin or end of a call if `each_call`.
+pub fn resume(tid: i32, each_call: bool, signal: i32) -> io::Result<()> {
+    let request = if each_call { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
+    call(request, tid, signal as usize)
+}
+
+/// Lets a thread stay stopped by a stopping signal, and be heard of when it is continued.
+pub fn listen(tid: i32) -> io::Result<()> {
+    call(libc::PTRACE_LISTEN, tid, 0)
+}
+
+/// Ends the tracing of a thread that stands still.
+pub fn detach(tid: i32, signal: i32) -> io::Result<()> {
+    call(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// The number that comes with an event: the new thread's, or the former one's after an execve.
+pub fn event_message(tid: i32) -> io::Result<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one unsigned long there.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0_usize, &raw mut message) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(message as i32) }
+}
+
+/// What call a stopped thread begins or ends (Linux 5.3).
+pub fn stop(tid: i32) -> io::Result<Stop> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let size = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: the kernel writes at most `size` bytes there.
+    let result =
+        unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size, info.as_mut_ptr()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed, and of numbers only.
+    let info = unsafe { info.assume_init() };
+    Ok(match info.op {
+        libc::PTRACE_SYSCALL_INFO_ENTRY | libc::PTRACE_SYSCALL_INFO_SECCOMP => {
+            // SAFETY: that of seccomp begins with the fields of entry.
+            let entry = unsafe { info.u.entry };
+            Stop::Entry { architecture: info.arch, number: entry.nr, arguments: entry.args }
+        }
+        libc::PTRACE_SYSCALL_INFO_EXIT => {
+            // SAFETY: the operation says which of the union is meant.
+            Stop::Exit { result: unsafe { info.u.exit }.sval }
+        }
+        _ => Stop::Other,
+    })
+}
+
+/// What waiting for threads found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    Changed {
+        tid: i32,
+        status: i32,
+    },
+    /// A signal came.
+    Interrupted,
+    NobodyLeft,
+}
+
+/// Waits for a change of any traced thread; not at all if `now`, when Interrupted means none.
+pub fn wait(now: bool) -> io::Result<Waited> {
+    let mut status = 0;
+    let options = libc::__WALL | if now { libc::WNOHANG } else { 0 };
+    // SAFETY: the status is ours.
+    let tid = unsafe { libc::waitpid(-1, &raw mut status, options) };
+    match tid {
+        1.. => Ok(Waited::Changed { tid, status }),
+        0 => Ok(Waited::Interrupted),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EINTR) => Ok(Waited::Interrupted),
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Waited::NobodyLeft),
+            error => Err(error),
+        },
+    }
+}

@@ -1,0 +1,192 @@
+//! Starts the program that is recorded, with the filter that stops its calls; or finds the threads
+//! of a process that is there.
+
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::{filter, ptrace};
+use crate::errors::WrongUse;
+
+/// A program that waits to be let go.
+pub struct Waiting {
+    pub pid: i32,
+    /// Its file.
+    pub program: PathBuf,
+    go: PipeWriter,
+    failed: PipeReader,
+}
+
+/// Makes a process that waits, seized; after `go` it becomes the command.
+///
+/// # Errors
+/// If there is no such program, or the system refuses to trace.
+pub fn command(command: &[String]) -> anyhow::Result<Waiting> {
+    let [name, ..] = command else { return Err(WrongUse("name a command after --".into()).into()) };
+    let file = find(name)?;
+    let program = CString::new(file.as_os_str().as_bytes())?;
+    let arguments: Vec<CString> =
+        command.iter().map(|it| CString::new(it.as_bytes())).collect::<Result<_, _>>()?;
+    let mut pointers: Vec<_> = arguments.iter().map(|it| it.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    let mut steps = filter::program();
+    // Both ends are closed on exec.
+    let (mut wait, go) = io::pipe()?;
+    let (failed, mut fail) = io::pipe()?;
+    // SAFETY: the child makes system calls only, as it must beside other threads (fork(2)): what
+    // it needs is made above.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error().into()),
+        0 => {
+            drop(go);
+            drop(failed);
+            let error = become_program(&mut wait, &mut steps, &program, &pointers);
+            let _ = fail.write_all(&error.to_ne_bytes());
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(127) }
+        }
+        pid => {
+            drop(wait);
+            drop(fail);
+            if let Err(error) = ptrace::seize(pid, true) {
+                // SAFETY: a process of ours that waits.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                let _ = ptrace::wait(false);
+                return Err(anyhow::anyhow!(
+                    "this system does not let processes be traced: {error}"
+                ));
+            }
+            Ok(Waiting { pid, program: file, go, failed })
+        }
+    }
+}
+
+/// In the child: waits, takes the filter on, and becomes the program; returns the error number.
+fn become_program(
+    wait: &mut PipeReader,
+    steps: &mut [libc::sock_filter],
+    program: &CString,
+    arguments: &[*const libc::c_char],
+) -> i32 {
+    let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    if wait.read(&mut [0]).is_err() {
+        return errno();
+    }
+    let program_of_filter =
+        libc::sock_fprog { len: steps.len() as libc::c_ushort, filter: steps.as_mut_ptr() };
+    // SAFETY: the filter lives until the call has copied it; `arguments` ends with a null pointer,
+    // and environ is this process's own.
+    unsafe {
+        let set = || {
+            libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program_of_filter,
+            )
+        };
+        // Without privileges a filter needs this first (seccomp(2), EACCES).
+        if set() < 0 && (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || set() < 0) {
+            return errno();
+        }
+        // Rust ignores it, and a program must find it as it is by default (signal(7)).
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execv(program.as_ptr(), arguments.as_ptr());
+    }
+    errno()
+}
+
+impl Waiting {
+    /// Lets it become the command.
+    pub fn go(&mut self) -> io::Result<()> {
+        self.go.write_all(&[1])
+    }
+
+    /// Once the process has ended: why it could not become the command.
+    pub fn failure(&mut self) -> Option<io::Error> {
+        let mut number = [0; 4];
+        self.failed.read_exact(&mut number).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_ne_bytes(number)))
+    }
+}
+
+/// The file of a program, as execvp(3) finds it: a look-up that is not part of the recording.
+fn find(name: &str) -> Result<PathBuf, WrongUse> {
+    if name.contains('/') {
+        return Ok(name.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let is_program = |file: &PathBuf| {
+        fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path)
+        .map(|folder| if folder == Path::new("") { "./".into() } else { folder }.join(name))
+        .find(is_program)
+        .ok_or_else(|| WrongUse(format!("cannot run {name}: no such program in PATH")))
+}
+
+/// Seizes all threads of a process, and asks each to stop; returns their numbers.
+///
+/// # Errors
+/// If there is no such process, or it may not be traced.
+pub fn attach(pid: i32) -> anyhow::Result<Vec<i32>> {
+    if pid == std::process::id() as i32 {
+        return Err(WrongUse(format!("--pid {pid}: the recorder's own process")).into());
+    }
+    let mut seized: Vec<i32> = Vec::new();
+    loop {
+        // Threads that began while others were seized show up in the next round.
+        let threads = threads(pid)
+            .map_err(|error| WrongUse(format!("--pid {pid}: no such process: {error}")))?;
+        let new: Vec<i32> = threads.into_iter().filter(|tid| !seized.contains(tid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        for tid in new {
+            match ptrace::seize(tid, false) {
+                Ok(()) => seized.push(tid),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    let message = format!(
+                        "--pid {pid}: may not be traced: {error}; it is another user's, or \
+                         already traced, or ptrace_scope forbids it (ptrace(2))"
+                    );
+                    return Err(WrongUse(message).into());
+                }
+            }
+        }
+    }
+    for tid in &seized {
+        let _ = ptrace::interrupt(*tid);
+    }
+    Ok(seized)
+}
+
+fn threads(pid: i32) -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    Ok(entries.flatten().filter_map(number).collect())
+}
+
+/// Whether a program's file gives its user other rights (execve(2)).
+pub fn is_set_id(tid: i32) -> bool {
+    let file = format!("/proc/{tid}/exe");
+    fs::metadata(file)
+        .is_ok_and(|it| it.permissions().mode() & (libc::S_ISUID | libc::S_ISGID) != 0)
+}
+
+/// A link of /proc, as bytes; empty where it cannot be read.
+pub fn link(tid: i32, name: &str) -> Vec<u8> {
+    let found = fs::read_link(format!("/proc/{tid}/{name}")).unwrap_or_default();
+    OsStr::as_bytes(found.as_os_str()).to_vec()
+}
+
+/// The umask of a thread (proc_pid_status(5), Linux 4.7).
+pub fn umask(tid: i32) -> Option<i64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = text.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    i64::from_str_radix(field.trim(), 8).ok()
+}

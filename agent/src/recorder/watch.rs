@@ -1,0 +1,278 @@
+//! Follows the threads of a program from stop to stop until all have ended: what each stop is
+//! about, what the recording is told of it, and how the thread goes on (ptrace(2)).
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use super::ptrace::{self, Stop, Waited};
+use super::recording::{Recording, UnderWay};
+use super::signals::{self, Caught};
+use super::{snapshot, start, words};
+use crate::tables::clock::now_ns;
+use crate::tables::recording::Thread;
+
+/// The event of ptrace(2) in the upper half of a status, PTRACE_EVENT_STOP (linux/ptrace.h).
+const EVENT_STOP: i32 = 128;
+/// Of a stop at a call, with PTRACE_O_TRACESYSGOOD.
+const AT_CALL: i32 = libc::SIGTRAP | 0x80;
+
+/// A thread that is followed.
+struct Followed {
+    thread_id: i64,
+    under_way: Option<UnderWay>,
+    /// Whether the begin of any call of it was seen.
+    has_begun: bool,
+    /// It has ended, or is followed no longer, when it stops next.
+    detaching: bool,
+}
+
+/// The threads of a program, and the rows made of their calls.
+pub struct Watch {
+    pub recording: Recording,
+    followed: HashMap<i32, Followed>,
+    /// Threads that stand still because the call that made them has not been heard of.
+    early: HashSet<i32>,
+    /// Whether calls of no interest do not stop.
+    filtered: bool,
+    /// The command's process; none where a process that was there is followed.
+    command: Option<i32>,
+    status: Option<i32>,
+    heeded: i32,
+}
+
+impl Watch {
+    /// Of a command, which has a filter, or of the threads of a process, which have none.
+    pub fn new(recording: Recording, command: Option<i32>, threads: &[i32]) -> Self {
+        let mut watch = Watch {
+            recording,
+            followed: HashMap::new(),
+            early: HashSet::new(),
+            filtered: command.is_some(),
+            command,
+            status: None,
+            heeded: 0,
+        };
+        for tid in threads {
+            watch.follow(*tid, None, 0);
+        }
+        if let Some(first) = threads.first() {
+            let mut descriptors = snapshot::descriptors(*first, 0);
+            // Of a command, our own are still open: execve will close them.
+            let stays = |flags: i64| flags & i64::from(libc::O_CLOEXEC) == 0;
+            descriptors.retain(|row| command.is_none() || stays(row.flags));
+            watch.recording.descriptors = descriptors;
+        }
+        watch
+    }
+
+    /// Follows the threads until none is left; returns the command's wait status.
+    ///
+    /// # Errors
+    /// If the system does not let us wait.
+    pub fn run(&mut self) -> io::Result<Option<i32>> {
+        loop {
+            self.heed(signals::caught());
+            if self.recording.has_failed() {
+                self.end_by_force();
+            }
+            match ptrace::wait(false)? {
+                Waited::Changed { tid, status } => self.changed(tid, status),
+                Waited::Interrupted => {}
+                Waited::NobodyLeft => return Ok(self.status),
+            }
+        }
+    }
+
+    /// A signal is passed on to the command, which ends as it will; the second one kills it. A
+    /// process that was there goes on without us.
+    fn heed(&mut self, caught: Caught) {
+        if caught.count == self.heeded {
+            return;
+        }
+        let is_first = self.heeded == 0;
+        self.heeded = caught.count;
+        match self.command {
+            None => {
+                for (tid, followed) in &mut self.followed {
+                    followed.detaching = true;
+                    let _ = ptrace::interrupt(*tid);
+                }
+            }
+            Some(pid) if is_first => {
+                if !caught.from_terminal {
+                    // SAFETY: a child of ours that nobody has waited for, or an error.
+                    unsafe { libc::kill(pid, caught.first) };
+                }
+            }
+            Some(_) => self.end_by_force(),
+        }
+    }
+
+    /// Whether threads are let go: a process that was there outlives the recording.
+    fn detaches(&self) -> bool {
+        self.command.is_none() && self.heeded > 0
+    }
+
+    fn end_by_force(&mut self) {
+        self.recording.missed.killed = true;
+        for tid in self.followed.keys() {
+            // SAFETY: a thread that is traced by us is not another's by now.
+            unsafe { libc::syscall(libc::SYS_tkill, *tid, libc::SIGKILL) };
+        }
+    }
+
+    fn follow(&mut self, tid: i32, creator: Option<&Creation>, pid_hint: i32) {
+        let thread_id = self.recording.threads.len() as i64;
+        let has = |flag: i32| creator.is_some_and(|it| it.flags & i64::from(flag) != 0);
+        let pid = if has(libc::CLONE_THREAD) { pid_hint } else { process_of(tid) };
+        self.recording.threads.push(Thread {
+            thread_id,
+            tid: tid.into(),
+            pid: pid.into(),
+            creator_id: creator.map(|it| it.thread_id),
+            created_by_call_id: creator.map(|it| it.call_id),
+            shares_descriptors: has(libc::CLONE_FILES),
+            shares_directory: has(libc::CLONE_FS),
+            executable: words::text(&start::link(tid, "exe")),
+            directory: words::text(&start::link(tid, "cwd")),
+            umask: start::umask(tid),
+            begin_ns: now_ns(),
+            ..Thread::default()
+        });
+        let followed =
+            Followed { thread_id, under_way: None, has_begun: false, detaching: self.detaches() };
+        self.followed.insert(tid, followed);
+    }
+
+    fn changed(&mut self, tid: i32, status: i32) {
+        if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+            return self.ended(tid, status);
+        }
+        if !self.followed.contains_key(&tid) {
+            // It stands still until the call that made it is heard of.
+            self.early.insert(tid);
+            return;
+        }
+        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+        let is_call = signal == AT_CALL || event == libc::PTRACE_EVENT_SECCOMP;
+        let makes = [libc::PTRACE_EVENT_CLONE, libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK];
+        if makes.contains(&event) {
+            self.made_another(tid);
+        } else if event == libc::PTRACE_EVENT_EXEC {
+            self.executed(tid);
+        }
+        if self.followed.get(&tid).is_some_and(|it| it.detaching) {
+            let passed_on = if event == 0 && !is_call { signal } else { 0 };
+            let _ = ptrace::detach(tid, passed_on);
+            self.forget(tid);
+            return;
+        }
+        match event {
+            _ if is_call => self.at_call(tid),
+            EVENT_STOP if signal != libc::SIGTRAP => {
+                // Stopped by SIGSTOP or its like: it stays so until it is continued.
+                let _ = ptrace::listen(tid);
+                return;
+            }
+            0 => return self.resume(tid, signal),
+            _ => {}
+        }
+        self.resume(tid, 0);
+    }
+
+    /// A thread that has been killed meanwhile cannot be resumed; its end is heard of next.
+    fn resume(&self, tid: i32, signal: i32) {
+        let waits_for_end = self.followed.get(&tid).is_some_and(|it| it.under_way.is_some());
+        let _ = ptrace::resume(tid, waits_for_end || !self.filtered, signal);
+    }
+
+    fn at_call(&mut self, tid: i32) {
+        let now_ns = now_ns();
+        let Some(followed) = self.followed.get_mut(&tid) else { return };
+        match ptrace::stop(tid) {
+            Ok(Stop::Entry { architecture, number, arguments }) => {
+                let thread_id = followed.thread_id;
+                followed.has_begun = true;
+                followed.under_way =
+                    self.recording.begin(tid, thread_id, architecture, number, &arguments);
+            }
+            Ok(Stop::Exit { result }) => {
+                if let Some(under_way) = followed.under_way.take() {
+                    self.recording.end(tid, under_way, result, now_ns);
+                } else if !followed.has_begun {
+                    self.recording.missed.begun_before += 1;
+                }
+            }
+            Ok(Stop::Other) | Err(_) => {}
+        }
+    }
+
+    fn made_another(&mut self, tid: i32) {
+        let Ok(new) = ptrace::event_message(tid) else { return };
+        let Some(followed) = self.followed.get(&tid) else { return };
+        let creation = followed.under_way.as_ref().map(|call| Creation {
+            thread_id: followed.thread_id,
+            call_id: call.call_id(),
+            flags: call.clone_flags(),
+        });
+        let pid = self.recording.threads[followed.thread_id as usize].pid as i32;
+        self.follow(new, creation.as_ref(), pid);
+        if self.early.remove(&new) {
+            if self.detaches() {
+                let _ = ptrace::detach(new, 0);
+                self.forget(new);
+            } else {
+                self.resume(new, 0);
+            }
+        }
+    }
+
+    /// Whichever thread runs another program gets the number of its process, and the others end.
+    fn executed(&mut self, tid: i32) {
+        let Ok(former) = ptrace::event_message(tid) else { return };
+        if former != tid
+            && let Some(follower) = self.followed.remove(&former)
+        {
+            self.forget(tid);
+            self.followed.insert(tid, follower);
+        }
+    }
+
+    fn ended(&mut self, tid: i32, status: i32) {
+        if self.command == Some(tid) {
+            self.status = Some(status);
+        }
+        let Some(followed) = self.followed.get(&tid) else {
+            self.early.remove(&tid);
+            return;
+        };
+        let row = &mut self.recording.threads[followed.thread_id as usize];
+        row.end_ns = Some(now_ns());
+        if libc::WIFEXITED(status) {
+            row.exit_code = Some(libc::WEXITSTATUS(status).into());
+        } else {
+            row.exit_signal = Some(libc::WTERMSIG(status).into());
+        }
+        self.forget(tid);
+    }
+
+    fn forget(&mut self, tid: i32) {
+        if let Some(under_way) = self.followed.remove(&tid).and_then(|it| it.under_way) {
+            self.recording.cut_off(under_way);
+        }
+    }
+}
+
+/// The call that makes a thread.
+struct Creation {
+    thread_id: i64,
+    call_id: i64,
+    flags: i64,
+}
+
+/// The process of a thread (proc_pid_status(5), Tgid); the thread's own where it has gone.
+fn process_of(tid: i32) -> i32 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let field = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    field.and_then(|field| field.trim().parse().ok()).unwrap_or(tid)
+}

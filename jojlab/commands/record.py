@@ -1,0 +1,69 @@
+"""joj record: records every file system call of a program, of all its threads and children."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.foundation.errors import UseError
+
+DATA = ("none", "hash", "keep")
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command to run.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/recording."),
+    ] = None,
+    pid: Annotated[
+        int | None, typer.Option(min=1, help="Record this process until it ends, or Ctrl-C.")
+    ] = None,
+    data: Annotated[
+        str,
+        typer.Option(metavar="none|hash|keep", help="Of the bytes written: none, hashes, or all."),
+    ] = "none",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Record every file system call of a program.
+
+    A call has its arguments, result, start and end. Threads and children are recorded too. No root
+    is needed. The folder has Parquet tables, which
+    docs/recording.md describes: calls, threads, descriptors, and what was there before. Contents
+    are not kept unless --data says so. Ctrl-C is for the command, and the recording ends when it
+    does; a second one kills the command. A process of --pid goes on without the recorder.
+
+    \b
+    Examples:
+      joj record -- sqlite3 a.db "insert into t values (1)"
+      joj record -o runs/clone -- git clone here there
+      joj record --data hash -- python3 app.py
+      joj record --pid 4711
+      duckdb -c "SELECT name, count(*) FROM 'runs/recording/calls/*.parquet' GROUP BY name"
+
+    The exit code is the command's; if that is 0 but the recording is incomplete, it is 4.
+    """
+    from jojlab.commands.run import free_folder
+    from jojlab.foundation.places import agent_path
+    from jojlab.live.attend import attend
+
+    command = command or []
+    if command and pid is not None:
+        raise UseError("--pid and a command exclude each other", "leave one out")
+    if not command and pid is None:
+        raise UseError("nothing says what to record", "name a command after --, or a --pid")
+    if data not in DATA:
+        raise UseError(f"--data {data!r} is unknown", f"one of: {', '.join(DATA)}")
+    agent = agent_path()
+    folder = out or free_folder(Path("runs") / "recording")
+    arguments = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
+    arguments += ["--data", data]
+    arguments += ["--pid", str(pid)] if pid is not None else []
+    arguments += ["--json"] if as_json else []
+    arguments += ["--", *command] if command else []
+    raise typer.Exit(attend(arguments))

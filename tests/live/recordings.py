@@ -1,0 +1,208 @@
+"""What tests of joj record share: recordings of programs, and what strace says of the same ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from jojlab.foundation.places import agent_path
+
+ROOT = Path(__file__).resolve().parents[2]
+Row = dict[str, Any]
+
+# The same program makes the same calls only where nothing depends on its surroundings.
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C",
+    "PYTHONHASHSEED": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{f"GIT_{who}_NAME": "a" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_EMAIL": "a@b" for who in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")},
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording, its tables as rows."""
+
+    folder: Path
+    code: int
+
+    def table(self, name: str) -> list[Row]:
+        """Rows of a table; calls in the order in which they began."""
+        whole, parts = self.folder / f"{name}.parquet", self.folder / name
+        if whole.exists():
+            rows: list[Row] = pq.read_table(whole).to_pylist()
+        else:
+            rows = ds.dataset(parts).to_table().to_pylist() if parts.exists() else []
+        return sorted(rows, key=lambda row: row["call_id"]) if name == "calls" else rows
+
+    @property
+    def manifest(self) -> Row:
+        """What it says of itself."""
+        return {row["key"]: json.loads(row["value"]) for row in self.table("manifest")}
+
+    def calls(self, *names: str) -> list[Row]:
+        """The calls of these names."""
+        return [row for row in self.table("calls") if not names or row["name"] in names]
+
+
+def command_of(folder: Path, *options: str) -> list[str]:
+    """The recorder's command line, up to the program."""
+    return [str(agent_path()), "record", "--output", str(folder), *options]
+
+
+def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] = ()) -> Recording:
+    """Record a program that runs in `here`."""
+    command = [*command_of(folder, *options), "--", *program]
+    done = subprocess.run(
+        command, cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    return Recording(folder, done.returncode)
+
+
+def recorded_names() -> list[str]:
+    """The names of all calls that are recorded."""
+    text = (ROOT / "agent/src/recorder/calls.rs").read_text()
+    return re.findall(r"SYS_(\w+)\(", text)
+
+
+# One call as both sides tell it: its name, its paths, its numbers, its result.
+Said = tuple[str, tuple[str, ...], tuple[object, ...], object]
+
+# Calls whose result is an address or the number of a process.
+_OF_ITS_OWN = {"mmap", "mremap", "clone", "clone3", "fork", "vfork"}
+# What memory a program gives back depends on where it was.
+_LEFT_OUT = {"munmap", "mremap"}
+
+
+def plain(text: str, here: Path) -> str:
+    """A path without the test's directory and without random parts of temporary names."""
+    # git's are tmp_obj_XXXXXX and, where it tries what a filesystem can, tXXXXXX.
+    return re.sub(r"(tmp_\w+_|/t)\w{6}\b", r"\1", text.replace(str(here), "HERE"))
+
+
+def by_recording(recording: Recording, here: Path) -> list[list[Said]]:
+    """The calls of each thread."""
+    threads: dict[int, list[Said]] = {}
+    for row in recording.table("calls"):
+        if row["name"] in _LEFT_OUT:
+            continue
+        strings = [row["text"], row["path"], row["path2"]]
+        if row["name"].endswith("xattr"):
+            strings = [row["path"], row["text"]]
+        paths = tuple(plain(text, here) for text in strings if text is not None)
+        result = row["error"] if row["error"] else row["result"]
+        if row["name"] in _OF_ITS_OWN and not row["error"]:
+            result = None
+        said = (row["name"], paths, _numbers(row), result)
+        threads.setdefault(row["thread_id"], []).append(said)
+    return [threads[number] for number in sorted(threads)]
+
+
+def _numbers(row: Row) -> tuple[object, ...]:
+    match row["name"]:
+        case "read" | "write" | "getdents64" | "ftruncate":
+            return (row["descriptor"], row["length_bytes"])
+        case "pread64" | "pwrite64":
+            return (row["descriptor"], row["length_bytes"], row["offset_bytes"])
+        case "lseek":
+            return (row["descriptor"], row["offset_bytes"], row["command"])
+        case "fcntl" if row["lock"]:
+            # Of F_GETLK strace tells what was found, in the place of what was asked.
+            kind = "" if row["command"] == "F_GETLK" else row["lock"]
+            lock = (kind, row["offset_bytes"], row["length_bytes"])
+            return (row["descriptor"], row["command"], *lock)
+        case "fcntl":
+            return (row["descriptor"], row["command"])
+        case "close" | "fsync" | "fdatasync" | "dup":
+            return (row["descriptor"],)
+        case "dup2" | "dup3":
+            return (row["descriptor"], row["descriptor2"])
+        case "mmap":
+            return (row["length_bytes"], row["descriptor"], row["offset_bytes"])
+        case _:
+            return ()
+
+
+_LINE = re.compile(r"(\w+)\((.*)\)\s+= (\?|0x[0-9a-f]+|-?\d+)(?: (E\w+))?.*")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\.\.\.)?')
+
+
+def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], int]:
+    """The calls of each thread, and the exit code, of the same program under strace."""
+    names = ",".join(f"?{name}" for name in recorded_names())
+    done = subprocess.run(
+        ["strace", "-ff", "-qq", "-s", "4096", "-e", "signal=none", "-e", f"trace={names}",
+         "-o", str(log), *program],
+        cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
+    )  # fmt: skip
+    logs = log.parent.glob(f"{log.name}.*")
+    numbered = sorted(logs, key=lambda path: int(path.suffix[1:]))
+    return [list(_said(path.read_text(), here)) for path in numbered], done.returncode
+
+
+def _said(text: str, here: Path) -> Iterator[Said]:
+    for line in text.splitlines():
+        found = _LINE.fullmatch(line)
+        assert found, line
+        name, arguments, number, error = found.groups()
+        if name in _LEFT_OUT or "MAP_ANONYMOUS" in arguments:
+            continue
+        result: object = error or (None if number == "?" else int(number, 0))
+        if name in _OF_ITS_OWN and not error:
+            result = None
+        yield name, _paths(name, arguments, here), _strace_numbers(name, arguments), result
+
+
+def _paths(name: str, arguments: str, here: Path) -> tuple[str, ...]:
+    contents = {"read", "write", "pread64", "pwrite64", "getcwd", "ioctl", "getdents64"}
+    strings = _STRING.findall(arguments)
+    if name in ("fgetxattr", "fsetxattr"):
+        return tuple(strings[:1])
+    if name in contents or name.startswith(("f", "p")):
+        return ()
+    if name in ("execve", "readlink", "readlinkat", "getxattr", "lgetxattr"):
+        strings = strings[: 2 if "xattr" in name else 1]
+    return tuple(plain(text, here) for text in strings)
+
+
+def _strace_numbers(name: str, arguments: str) -> tuple[object, ...]:
+    fields = _STRING.sub("S", arguments).split(", ")
+    descriptor = lambda: int(fields[0])  # noqa: E731
+    match name:
+        case "read" | "write" | "getdents64" | "ftruncate":
+            return (descriptor(), int(fields[-1]))
+        case "pread64" | "pwrite64":
+            return (descriptor(), int(fields[-2]), int(fields[-1]))
+        case "lseek":
+            return (descriptor(), int(fields[1]), fields[2])
+        case "fcntl":
+            lock = re.search(r"l_type=(\w+), .*l_start=(\d+), l_len=(\d+)", arguments)
+            kind = "" if fields[1] == "F_GETLK" else lock and lock[1]
+            more = (kind, int(lock[2]), int(lock[3])) if lock else ()
+            return (descriptor(), fields[1], *more)
+        case "close" | "fsync" | "fdatasync" | "dup":
+            return (descriptor(),)
+        case "dup2" | "dup3":
+            return (descriptor(), int(fields[1]))
+        case "mmap":
+            return (int(fields[1]), int(fields[-2]), int(fields[-1], 0))
+        case _:
+            return ()
+
+
+def environment() -> dict[str, str]:
+    """The environment of programs, with what joj itself needs."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,0 +1,377 @@
+"""joj record: programs that are not ours, call by call as strace has them, and how they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.recordings import (
+    ENVIRONMENT,
+    Recording,
+    by_recording,
+    by_strace,
+    command_of,
+    recorded,
+)
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("strace") is None, reason="strace is not installed: apt-get install strace"
+)
+
+SQL = "create table t(x); insert into t values (1); insert into t select randomblob(9000) from t;"
+
+EDITOR = """
+import os
+name = os.open("note.txt", os.O_CREAT | os.O_RDWR, 0o644)
+os.write(name, b"first"); os.close(name)
+new = os.open(".note.txt.swp", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+os.write(new, b"second" * 100); os.fsync(new); os.close(new)
+os.replace(".note.txt.swp", "note.txt")
+folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY); os.fsync(folder); os.close(folder)
+"""
+
+THREADS = """
+import os, threading
+def work(number):
+    file = os.open(f"file-{number}", os.O_CREAT | os.O_RDWR)
+    for record in range(20):
+        os.pwrite(file, b"x" * 100, record * 100)
+    os.fdatasync(file); os.close(file)
+for number in range(4):
+    thread = threading.Thread(target=work, args=(number,))
+    thread.start(); thread.join()
+"""
+
+DESCRIPTORS = """
+import fcntl, os
+file = os.open("file", os.O_CREAT | os.O_RDWR)
+copy = os.dup(file); os.dup2(file, 9, inheritable=True); os.set_inheritable(copy, True)
+fcntl.lockf(file, fcntl.LOCK_EX, 10, 5); fcntl.flock(copy, fcntl.LOCK_SH)
+os.lseek(file, 100, os.SEEK_SET); os.ftruncate(file, 5000)
+if os.fork() == 0:
+    os.write(copy, b"child"); os.execv("/bin/sh", ["sh", "-c", "echo more >&9; exit 3"])
+os.wait(); os.symlink("file", "link"); os.link("file", "second"); os.rename("second", "third")
+os.readlink("link"); os.stat("link"); os.mkdir("d"); os.chdir("d"); os.stat("../third")
+os.rmdir("../d") if False else None; os.chdir(".."); os.rmdir("d"); os.unlink("third")
+"""
+
+PYTHON = ("python3", "-I", "-S", "-B", "-c")
+
+PROGRAMS = {
+    "cp": ("sh", "-c", "cp /etc/passwd here; cp -a here there; mv there back; rm here"),
+    **{
+        f"sqlite3-{mode}": ("sqlite3", "a.db", f"pragma journal_mode={mode}; {SQL}")
+        for mode in ("delete", "truncate", "persist", "wal")
+    },
+    "git": (
+        "sh", "-c",
+        "git init -q a; cd a; echo x > x; git add x; git -c gc.auto=0 commit -qm x; "
+        "cd ..; git clone -q --no-hardlinks a b",
+    ),
+    "editor": (*PYTHON, EDITOR),
+    "threads": (*PYTHON, THREADS),
+    "descriptors": (*PYTHON, DESCRIPTORS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
+    mine, others = tmp_path / "1", tmp_path / "2"
+    mine.mkdir()
+    others.mkdir()
+    # What a program leaves in the cache of its libraries is there for both.
+    subprocess.run(program, cwd=mine, env=ENVIRONMENT, check=True, capture_output=True)
+    shutil.rmtree(mine)
+    mine.mkdir()
+    recording = recorded(mine, tmp_path / "recording", *program)
+    told, code = by_strace(others, tmp_path / "log", *program)
+    assert (recording.code, recording.manifest["incomplete"]) == (code, False)
+    said = by_recording(recording, mine)
+    assert [len(thread) for thread in said] == [len(thread) for thread in told]
+    for ours, theirs in zip(said, told, strict=True):
+        assert ours == theirs
+    assert sum(map(len, said)) > 50
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+def test_what_was_there_before_is_told(here: Path, tmp_path: Path) -> None:
+    (here / "old").write_text("12345")
+    script = "mv old new; mkdir d; echo x > d/f; mv d e; cat e/f new none"
+    recording = recorded(here, tmp_path / "r", "sh", "-c", script)
+    state = {row["path"]: row for row in recording.table("snapshot")}
+    of = lambda name: state[str(here / name)]  # noqa: E731
+    assert (of("old")["kind"], of("old")["size_bytes"]) == ("file", 5)
+    assert of("old")["made_by_recording"] is False
+    for name in ("new", "d", "d/f", "e", "none"):
+        assert of(name)["kind"] == "absent", name
+    # It is there when it is named first, but it is a child of the recording.
+    assert (of("e/f")["kind"], of("e/f")["made_by_recording"]) == ("file", True)
+    opened = [row for row in recording.calls("openat") if row["path"] == "d/f"]
+    assert opened[0]["inode"] == of("e/f")["inode"]
+
+
+def test_threads_and_descriptors_make_the_tables_of_a_program(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, THREADS)
+    threads = recording.table("threads")
+    assert len(threads) == 5
+    assert {row["pid"] for row in threads} == {threads[0]["pid"]}
+    assert all(row["shares_descriptors"] and row["creator_id"] == 0 for row in threads[1:])
+    assert [row["descriptor"] for row in recording.table("descriptors")] == [0, 1, 2]
+    made = {row["call_id"]: row["result"] for row in recording.calls("clone", "clone3")}
+    assert [made[row["created_by_call_id"]] for row in threads[1:]] == [
+        row["tid"] for row in threads[1:]
+    ]
+    recording = recorded(here, tmp_path / "s", *PYTHON, DESCRIPTORS)
+    first, child = recording.table("threads")
+    assert (child["creator_id"], child["shares_descriptors"]) == (0, False)
+    assert (first["exit_code"], child["exit_code"]) == (0, 3)
+    assert child["umask"] == first["umask"]
+
+
+@pytest.mark.parametrize("data", ["none", "hash", "keep"])
+def test_contents_are_kept_only_where_asked(data: str, here: Path, tmp_path: Path) -> None:
+    script = "printf abc > a; printf abc > b; printf abcd > c"
+    recording = recorded(here, tmp_path / "r", "sh", "-c", script, options=("--data", data))
+    told = [row["data"] for row in recording.calls("write")]
+    abc = "ba7816bf8f01cfea414140de5dae2223"  # FIPS 180-2, appendix B.1
+    assert told[:2] == [None if data == "none" else abc] * 2
+    kept = {row["data"]: row for row in recording.table("contents")}
+    assert len(kept) == (2 if data == "keep" else 0)
+    assert (tmp_path / "r" / "contents.bin").exists() == (data == "keep")
+    if data == "keep":
+        place = kept[abc]
+        text = (tmp_path / "r" / "contents.bin").read_bytes()
+        assert text[place["offset_bytes"] :][: place["length_bytes"]] == b"abc"
+
+
+SIGNALS = """
+import os, signal
+def ignore(*_): pass
+signal.signal(signal.SIGALRM, ignore)
+r, w = os.pipe()
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+if os.fork() == 0:
+    import time; time.sleep(0.3); os.write(w, b"x"); os._exit(0)
+os.read(r, 1); os.wait()
+file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"last"); os.kill(os.getpid(), 9)
+"""
+
+
+def test_interrupted_calls_and_a_death_by_a_signal_are_told(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, SIGNALS)
+    assert recording.code == 128 + signal.SIGKILL
+    first, child = recording.table("threads")
+    assert (first["exit_signal"], child["exit_code"]) == (signal.SIGKILL, 0)
+    assert recording.manifest["incomplete"] is False
+    pipe = recording.calls("pipe", "pipe2")[-1]
+    reads = [
+        row
+        for row in recording.calls("read")
+        if row["descriptor"] == pipe["descriptor"] and row["call_id"] > pipe["call_id"]
+    ]
+    # Python's handlers have no SA_RESTART: the read is made again by Python itself.
+    assert reads[0]["error"] in ("ERESTARTSYS", "EINTR")
+    assert reads[-1]["result"] == 1
+    assert recording.calls()[-1]["name"] == "write"
+
+
+def test_the_exit_code_is_the_programs(here: Path, tmp_path: Path) -> None:
+    assert recorded(here, tmp_path / "7", "sh", "-c", "exit 7").code == 7
+    assert recorded(here, tmp_path / "none", "/no/such/program").code == 2
+    assert not (tmp_path / "none").exists()
+    assert recorded(here, tmp_path / "7", "true").code == 2  # it is not empty
+
+
+LOOP = """
+import os, sys, time, threading
+print(os.getpid(), flush=True)
+def work():
+    while not os.path.exists("end"):
+        file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"x"); os.close(file)
+        time.sleep(0.01)
+threading.Thread(target=work).start()
+work()
+"""
+
+
+def test_a_process_is_joined_and_left_while_it_runs(here: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([*PYTHON, LOOP], cwd=here, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout
+        pid = program.stdout.readline().strip()
+        folder = tmp_path / "r"
+        recorder = subprocess.Popen([*command_of(folder), "--pid", pid], stderr=subprocess.PIPE)
+        time.sleep(1)
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(timeout=20) == 128 + signal.SIGINT
+        time.sleep(0.2)
+        assert program.poll() is None
+        state = Path(f"/proc/{pid}/status").read_text()
+        assert "TracerPid:\t0" in state
+        (here / "end").touch()
+        assert program.wait(timeout=20) == 0
+    recording = Recording(folder, 0)
+    assert recording.manifest["incomplete"] is False
+    threads = recording.table("threads")
+    assert [row["pid"] for row in threads] == [int(pid)] * 2
+    for number in (0, 1):
+        own = [row for row in recording.calls("write") if row["thread_id"] == number]
+        assert len(own) > 5
+        assert all(row["result"] == 1 for row in own[:-1])
+    assert recording.table("descriptors")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_and_the_recording_is_whole(
+    number: signal.Signals, here: Path, tmp_path: Path
+) -> None:
+    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", "echo x > f; exec sleep 60"]
+    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
+        wait_for(here / "f")
+        recorder.send_signal(number)
+        assert recorder.wait(timeout=20) == 128 + number
+    recording = Recording(tmp_path / "r", 0)
+    assert recording.manifest["incomplete"] is False
+    assert recording.table("threads")[0]["exit_signal"] == number
+
+
+def test_a_program_that_ignores_the_signal_is_killed_by_the_second(
+    here: Path, tmp_path: Path
+) -> None:
+    script = "trap '' INT; echo x > f; while :; do sleep 0.1; done"
+    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", script]
+    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
+        wait_for(here / "f")
+        recorder.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert recorder.poll() is None
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(timeout=20) == 128 + signal.SIGKILL
+    manifest = Recording(tmp_path / "r", 0).manifest
+    assert manifest["incomplete_reasons"] == ["threads were killed to end the recording"]
+
+
+def test_a_killed_recorder_takes_the_program_along_and_leaves_a_readable_folder(
+    here: Path, tmp_path: Path
+) -> None:
+    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", "echo $$ > f; exec sleep 60"]
+    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
+        wait_for(here / "f")
+        time.sleep(0.2)
+        recorder.kill()
+        recorder.wait(timeout=20)
+    pid = int((here / "f").read_text())
+    until = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    reasons = Recording(tmp_path / "r", 0).manifest["incomplete_reasons"]
+    assert reasons == ["the recording was not ended properly"]
+
+
+def wait_for(file: Path) -> None:
+    until = time.monotonic() + 20
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < until, f"{file} does not come"
+        time.sleep(0.02)
+
+
+def test_nobody_but_root_is_needed(here: Path, tmp_path: Path) -> None:
+    """Without privileges the filter needs no_new_privs (seccomp(2))."""
+    if os.geteuid() != 0:
+        pytest.skip("the other tests are run by a user")
+    folder = tmp_path / "of-a-user"
+    folder.mkdir()
+    for path in (folder, here, *tmp_path.parents[:3], tmp_path):
+        path.chmod(0o777)
+    agent = here / "agent"
+    shutil.copy(command_of(folder)[0], agent)
+    command = [str(agent), "record", "--output", str(folder), "--", "sh", "-c", "echo x > f"]
+    done = subprocess.run(command, cwd=here, user=65534, group=65534, extra_groups=[],
+                          env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [row["path"] for row in Recording(folder, 0).calls("openat")][-1] == "f"
+    assert (here / "f").stat().st_uid == 65534
+
+
+def test_joj_passes_code_and_output_on(here: Path, tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    target = root / os.environ.get("CARGO_TARGET_DIR", "target")
+    done = subprocess.run(
+        [sys.executable, "-m", "jojlab", "record", "-o", str(tmp_path / "r"), "--data", "hash",
+         "--", "sh", "-c", "echo told; exit 5"],
+        cwd=here, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(root), "CARGO_TARGET_DIR": str(target)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (5, "told\n")
+    assert "calls of 1 threads" in done.stderr
+    assert Recording(tmp_path / "r", 5).manifest["data"] == "hash"
+
+
+UNRECORDABLE = r"""
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		/* getpid as a 32-bit program calls it. */
+		int number = 20;
+		__asm__ volatile("int $0x80" : "+a"(number));
+		return 0;
+	}
+	aio_context_t context = 0;
+	struct iocb one, *list[] = { &one };
+	struct io_event event;
+	memset(&one, 0, sizeof(one));
+	one.aio_fildes = open("f", O_CREAT | O_RDWR, 0600);
+	one.aio_lio_opcode = IOCB_CMD_PWRITE;
+	one.aio_buf = (unsigned long)"1234";
+	one.aio_nbytes = 4;
+	if (syscall(SYS_io_setup, 1, &context) || syscall(SYS_io_submit, context, 1, list) != 1)
+		return 9;
+	return syscall(SYS_io_getevents, context, 1, 1, &event, 0) != 1;
+}
+"""
+
+
+def test_what_cannot_be_recorded_is_counted(here: Path, tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", str(tmp_path / "program")
+    source.write_text(UNRECORDABLE)
+    subprocess.run(["gcc", "-o", program, str(source)], check=True)
+    recording = recorded(here, tmp_path / "aio", program)
+    assert recording.code == 4
+    reasons = ["1 operations of io_submit, which are not recorded"]
+    assert recording.manifest["incomplete_reasons"] == reasons
+    recording = recorded(here, tmp_path / "abi", program, "32")
+    assert recording.code == 4
+    assert recording.manifest["missed"]["other_abi_calls"] == 1
+
+
+def test_a_recording_is_compact(here: Path, tmp_path: Path) -> None:
+    """At most 40 bytes a call, all tables together; 5,000 transactions of SQLite."""
+    rows = ";".join("insert into t values (randomblob(100))" for _ in range(2000))
+    sql = f"pragma synchronous=off; create table t(x); {rows};"
+    (here / "sql").write_text(sql)
+    recording = recorded(here, tmp_path / "r", "sqlite3", "a.db", ".read sql")
+    assert (recording.code, recording.manifest["incomplete"]) == (0, False)
+    on_disk = sum(path.stat().st_size for path in (tmp_path / "r").rglob("*") if path.is_file())
+    calls = recording.manifest["calls"]
+    assert calls > 30_000
+    assert on_disk / calls <= 40
