@@ -61,6 +61,13 @@ def test_every_room_of_the_agent_has_a_floor(uses: Uses) -> None:
     assert {room(AGENT, file) for file in uses} == set(FLOOR)
 
 
+def test_the_map_lists_the_rooms_from_the_ground_up() -> None:
+    map_ = (ROOT / "ARCHITECTURE.md").read_text().split("| room of `agent/src`")[1]
+    listed = re.findall(r"^\| `(\w+)` \|", map_.split("\n\n")[0], re.MULTILINE)
+    assert set(listed) == {room for room in FLOOR if "." not in room}
+    assert listed == sorted(listed, key=lambda room: FLOOR[room])
+
+
 def test_rooms_of_the_agent_use_only_those_below(uses: Uses) -> None:
     assert not list(climbing(AGENT, uses))
 
