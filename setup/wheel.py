@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # The folder is the same in the checkout and in jojlab/data.
 FILES = (
-    "experiments/*/experiment.toml",
+    "experiments/*/**/*",  # a case may need files beside its experiment.toml
     "devices/*.toml",
     "schema/*.toml",
     "kernel/LICENSE",

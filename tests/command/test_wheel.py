@@ -58,6 +58,11 @@ class Installed:
         }
 
 
+def files(folder: Path) -> set[Path]:
+    """Every file below a folder, by its path from there."""
+    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture(scope="module")
 def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """The wheel in a new environment. Libraries are those of this one: nothing is downloaded."""
@@ -97,6 +102,8 @@ def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) 
     assert {row["name"] for row in json.loads(listed)} == {
         path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml")
     }
+    packaged = installed.packages / "jojlab" / "data" / "experiments"
+    assert files(packaged) == files(EXPERIMENTS)
     # Compiles the model of the flash device.
     assert "ufs-3.1" in installed.run("joj", "device", "show", "ufs-3.1", folder=tmp_path).stdout
     checks = json.loads(installed.run("joj", "doctor", "--json", folder=tmp_path).stdout)["checks"]
