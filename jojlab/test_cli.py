@@ -61,7 +61,7 @@ def test_figures_that_are_kept_need_no_database(run: RunFolder, tmp_path: Path) 
 import sys
 from jojlab.cli import app
 app(["show", {str(run.path)!r}], standalone_mode=False)
-print(sorted({{"duckdb", "pyarrow"}} & sys.modules.keys()))
+print(sorted({{"duckdb", "jinja2", "pyarrow"}} & sys.modules.keys()))
 """
     shown = [
         subprocess.run(

@@ -4,6 +4,6 @@ words      numbers, statements and reasons in readable form, for both
 terminal   tables and progress in a terminal
 mobibench  a live result in the output format of Mobibench, for scripts that read it
 charts     rows laid out for charts, and the charts as Vega-Lite
-sections   the sections of a page: each a chart, its table and the command for its numbers
+sections   the sections of a page, a template each: a chart, its table, the command for its numbers
 page       the page: sections, style and scripts in one file
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (".py", ".rs", ".c", ".h", ".sh")
+SOURCES = (".py", ".rs", ".c", ".h", ".sh", ".sql", ".html")
 MOST_LINES = 400
 MOST_COLUMNS = 100
 
@@ -63,6 +63,8 @@ def test_every_source_file_says_what_it_is_for() -> None:
         ".c": r"\A// SPDX-License-Identifier: .*\n/\*",
         ".h": r"\A/\* SPDX-License-Identifier: .* \*/\n/\*",
         ".sh": r"\A#!/bin/.*sh\n# \S",
+        ".sql": r"\A-- \S",
+        ".html": r"\A\{# \S",
     }
     # What test_x.py is for is said by its name and by x.py.
     faults = [
@@ -98,6 +100,18 @@ def test_the_report_computes_nothing() -> None:
     assert report
     libraries = r"duckdb|pyarrow|statistics|numpy|pandas|jojlab\.foundation\.lazy"
     assert not found(report, rf"^\s*(from|import) ({libraries})\b")
+
+
+def test_html_stands_in_templates_alone() -> None:
+    report = [
+        path for path in tracked(".py", under="jojlab/report") if not path.name.startswith("test_")
+    ]
+    assert report and not found(report, r"</[a-z]|['\"]<[a-z]")
+    # Markup is not escaped.
+    assert {path.name for path in report if found([path], r"Markup\(")} == {
+        "html.py",
+        "template.py",
+    }
 
 
 def test_analyses_read_only_tables() -> None:

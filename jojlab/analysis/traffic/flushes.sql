@@ -29,7 +29,9 @@ timed AS (
 placed AS (
     SELECT
         *,
-        row_number() OVER (PARTITION BY case_id, seed, device ORDER BY begin_us, service_us) AS place
+        row_number() OVER (
+            PARTITION BY case_id, seed, device ORDER BY begin_us, service_us
+        ) AS place
     FROM timed
 )
 SELECT case_id, seed, device, begin_us, service_us

@@ -12,13 +12,12 @@ import json
 import os
 import shlex
 from functools import cache
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import vl_convert
+from markupsafe import Markup
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.foundation.cache import Cache
@@ -27,9 +26,9 @@ from jojlab.report.sections import experiment
 from jojlab.report.sections.answer import short_answer
 from jojlab.report.sections.bill import bill
 from jojlab.report.sections.commits import commits
-from jojlab.report.sections.elements import Specs
 from jojlab.report.sections.method import method
 from jojlab.report.sections.overview import overview, warnings
+from jojlab.report.sections.template import Section, Specs, render
 from jojlab.report.sections.times import latency, throughput
 from jojlab.report.sections.traffic import kinds, places
 from jojlab.report.sections.verdict import verdict
@@ -37,13 +36,6 @@ from jojlab.report.words import text
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "page.js")
-# What charts draw over the bars of cases that put something at risk (charts/vega.py: HATCH).
-_HATCH = (
-    '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>'
-    '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse">'
-    '<path d="M-1 1l2-2M0 6l6-6M5 7l2-2" stroke="var(--paper)" stroke-width="1.6"/>'
-    "</pattern></defs></svg>\n"
-)
 _INDEX = {
     "answer": "In short",
     "overview": "At a glance",
@@ -80,80 +72,71 @@ def report_html(summary: RunSummary, run: str) -> str:
     run = shlex.quote(run)
     specs: Specs = {}
     pictures: Specs = {}
-    shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
     if summary.is_composed:
-        body = verdict(summary)
-        body += "".join(experiment.whole(part, summary, run, specs) for part in summary.parts)
+        sections = [verdict(summary)]
+        sections += [experiment.whole(part, summary, run, specs) for part in summary.parts]
     else:
-        body = _one_experiment(summary, run, specs, pictures)
-    body += method(summary, run)
-    head = _head(summary, len(shown), body)
+        sections = _one_experiment(summary, run, specs, pictures)
+    body = [section for section in (*sections, method(summary, run)) if section]
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = "\n".join([_vega(), *own])
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n'
-        f"<title>{escape(summary.question or summary.name)}</title>\n"
-        f"<style>\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
-        f"{_HATCH}{head}{warnings(summary)}{body}\n"
-        f"<footer>jojlab, {escape(summary.name)}. The command below each "
-        "number reproduces it.</footer>\n"
-        f'<script type="application/json" id="charts">{_json(specs)}</script>\n'
-        f'<script type="application/json" id="pictures">{_json(pictures)}</script>\n'
-        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+    seeds = len(summary.seeds)
+    # Markup is what must not be escaped: files of jojlab, its policy, JSON that ends no element.
+    return render(
+        "page/page.html",
+        policy=_policy(script),
+        title=summary.question or summary.name,
+        name=summary.name,
+        style=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
+        shown=sum(bool(case.figures.seeds or case.traffic) for case in summary.cases),
+        cases=len(summary.cases),
+        each=f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else "",
+        clocks=text.clocks(summary.clocks),
+        index=_index(summary, body),
+        warnings=warnings(summary),
+        sections=body,
+        charts=_json(specs),
+        pictures=_json(pictures),
+        script=Markup(script),
     )
 
 
-def _policy(script: str) -> str:
+def _index(summary: RunSummary, sections: list[Section]) -> list[tuple[str, str]]:
+    """Return where the page's index leads, and the words of the link."""
+    parts = {experiment.anchor(part): part.name for part in summary.parts}
+    titles = {"answer": _INDEX["answer"]} | parts | _INDEX
+    there = {section.name for section in sections}
+    return [(quote(name), title) for name, title in titles.items() if name in there]
+
+
+def _policy(script: str) -> Markup:
     """Return the page's Content-Security-Policy: whatever a table holds, it fetches nothing and
     runs no script but its own, which is named by its hash (CSP Level 3, 2.3.1). Charts are drawn
     by an interpreter of Vega's expressions (page.js: `ast`), so that nothing is evaluated.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return (
+    return Markup(
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _one_experiment(summary: RunSummary, run: str, specs: Specs, pictures: Specs) -> str:
+def _one_experiment(
+    summary: RunSummary, run: str, specs: Specs, pictures: Specs
+) -> list[Section | None]:
     """Return the sections of a run of one experiment."""
     shown = [case for case in summary.cases if case.figures.seeds or case.traffic]
+    found = [short_answer(summary, run)]
     # Of a run without transactions, such as an imported trace, there are no figures to glance at.
-    body = short_answer(summary, run)
-    body += overview(summary, run) if summary.measured or not shown else ""
+    if summary.measured or not shown:
+        found.append(overview(summary, run))
     for part in summary.parts:
-        body += experiment.pictures(part, summary, specs)
-        body += experiment.published(part)
+        found += [experiment.pictures(part, summary, specs), experiment.published(part)]
     if summary.measured:
-        body += throughput(summary, run, specs)
-        body += latency(summary, run, specs)
+        found += [throughput(summary, run, specs), latency(summary, run, specs)]
     if any(case.bill for case in summary.measured):
-        body += bill(summary, run, specs)
-        body += commits(summary, run, specs)
-    body += kinds(summary, run, specs)
-    body += places(summary, run, pictures)
-    return body
-
-
-def _head(summary: RunSummary, shown: int, body: str) -> str:
-    seeds = len(summary.seeds)
-    each = f", {seeds} seed{'s' if seeds != 1 else ''} each" if summary.measured else ""
-    parts = {experiment.anchor(part): part.name for part in summary.parts}
-    index = {"answer": _INDEX["answer"]} | parts | _INDEX
-    links = "".join(
-        f'<a href="#{escape(quote(name))}">{escape(title)}</a>'
-        for name, title in index.items()
-        if f'<section id="{escape(name)}">' in body
-    )
-    clocks = text.clocks(summary.clocks)
-    return (
-        f"<header><h1>{escape(summary.question or summary.name)}</h1>"
-        f'<p class="lead">{escape(summary.name)}: {shown} of {len(summary.cases)} '
-        f"case{'s' if len(summary.cases) != 1 else ''}{each}. {escape(clocks)}</p>"
-        f"<nav>{links}</nav></header>"
-    )
+        found += [bill(summary, run, specs), commits(summary, run, specs)]
+    return [*found, kinds(summary, run, specs), places(summary, run, pictures)]
 
 
 @cache
@@ -171,6 +154,6 @@ def _vega() -> str:
     return (entry / "vega.js").read_text(encoding="utf-8")
 
 
-def _json(specs: dict[str, dict[str, Any]]) -> str:
+def _json(specs: Specs) -> Markup:
     """Return JSON that cannot end the script element it stands in."""
-    return json.dumps(specs).replace("<", r"\u003c")
+    return Markup(json.dumps(specs).replace("<", r"\u003c"))

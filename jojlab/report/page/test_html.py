@@ -3,13 +3,13 @@ import hashlib
 import json
 import re
 from dataclasses import replace
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
+from markupsafe import escape
 
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import MachineError
@@ -71,7 +71,7 @@ def test_nothing_is_fetched(page: str) -> None:
 def test_numbers_and_the_commands_for_them_are_there(page: str) -> None:
     shown = text_of(page)
     assert "68 KiB" in shown
-    assert '<code class="ask">joj show &#x27;runs/first look&#x27; --json</code>' in shown
+    assert '<code class="ask">joj show &#39;runs/first look&#39; --json</code>' in shown
     assert f"--case {WAL}" in shown
     assert "journal_mode off keeps no transaction" in shown
     assert "databases.main.journal_mode" in shown
@@ -171,7 +171,7 @@ def test_no_text_of_a_run_folder_becomes_part_of_the_page(tmp_path: Path, compos
     page = report_html(summarise(hostile_run(tmp_path / "bad", composed=composed)), HOSTILE)
     bad.feed(page)
     assert composed or f"/test.db{escape(HOSTILE)}" in page
-    assert HOSTILE[:3] not in page.replace("&#x27;", "") and "alert(2)&lt;/script" in page
+    assert HOSTILE[:3] not in page.replace("&#39;", "") and "alert(2)&lt;/script" in page
     assert bad.tags <= good.tags | {"ul", "li", "strong"}
     assert bad.attributes <= good.attributes | {"role"}
     assert all(address.startswith("#") for address in bad.addresses)

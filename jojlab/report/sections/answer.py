@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from html import escape
+from typing import Any
 
-from jojlab.analysis.commit.classes import ClassShare
 from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
-from jojlab.report.sections.elements import ask, section
+from jojlab.report.sections.template import Section, render
 from jojlab.report.words import hazards, text, transaction
 
 
-def short_answer(summary: RunSummary, run: str) -> str:
-    """Return the section, or nothing where no case has a bill."""
+def short_answer(summary: RunSummary, run: str) -> Section | None:
+    """Return the section, or None where no case has a bill."""
     found = answer(summary)
     if found is None:
-        return ""
-    cards = (_cost(found), _where(found), _safe(found), _cheaper(found))
-    command = f"joj show {run} --case {shlex.quote(found.case.case_id)}"
-    return section("answer", "In short", f'<div class="cards">{"".join(cards)}</div>', ask(command))
+        return None
+    html = render(
+        "sections/answer.html",
+        cost=_cost(found),
+        where=_where(found),
+        safe=_safe(found),
+        cheaper=_cheaper(found),
+        command=f"joj show {run} --case {shlex.quote(found.case.case_id)}",
+    )
+    return Section("answer", html)
 
 
-def _card(title: str, big: str, *lines: str) -> str:
-    body = "".join(f"<p>{line}</p>" for line in lines if line)
-    return f'<div class="card"><h3>{escape(title)}</h3><p class="big">{escape(big)}</p>{body}</div>'
-
-
-def _cost(found: Answer) -> str:
+def _cost(found: Answer) -> dict[str, str]:
     median = found.case.figures.median
-    per_commit = (
-        f"{_count(median, 'requests_per_commit', 'request')}, "
+    return {
+        "title": f"What one {transaction.name([found.case])} costs",
+        "big": text.duration(median["latency_ns_p50"]),
+        "label": found.case.label,
+        "p99": text.duration(median["latency_ns_p99"]),
+        "rate": text.digits(median["throughput_tps"]),
+        "each": f"{_count(median, 'requests_per_commit', 'request')}, "
         f"including {_count(median, 'flushes_per_commit', 'flush', 'flushes')}, and "
-        f"{text.size(median['bytes_per_commit'])}"
-    )
-    return _card(
-        f"What one {transaction.name([found.case])} costs",
-        text.duration(median["latency_ns_p50"]),
-        f"<b>{escape(found.case.label)}</b>, median; "
-        f"p99 {text.duration(median['latency_ns_p99'])}; "
-        f"{text.digits(median['throughput_tps'])} transactions/s",
-        f"{per_commit} each",
-    )
+        f"{text.size(median['bytes_per_commit'])}",
+    }
 
 
 def _count(median: Mapping[str, int | float], name: str, one: str, several: str = "") -> str:
@@ -51,36 +48,25 @@ def _count(median: Mapping[str, int | float], name: str, one: str, several: str 
     return f"{text.digits(value)} {one if value == 1 else several or one + 's'}"
 
 
-def _where(found: Answer) -> str:
+def _where(found: Answer) -> dict[str, Any]:
     moved = [share for share in found.classes if share.bytes]
     whole = sum(share.bytes for share in moved)
     if not whole:
-        return _card("Where it goes", "nowhere yet", "A commit writes nothing to the device.")
-    first = moved[0]
-    return _card(
-        "Where it goes",
-        f"{_percent(first.bytes / whole)} {first.name}",
-        _bar([(share.name, share.bytes / whole) for share in moved]),
-        _of_bytes(moved),
-        _of_time(found.time) if found.time else "",
-    )
-
-
-def _bar(parts: list[tuple[str, float]]) -> str:
-    cells = "".join(
-        f'<i style="width:{share * 100:.2f}%;background:{COLOURS[name]}" '
-        f'title="{escape(name)} {_percent(share)}"></i>'
-        for name, share in parts
-    )
-    return f'<span class="parts">{cells}</span>'
-
-
-def _of_bytes(moved: list[ClassShare]) -> str:
-    return "<br>".join(
-        f'<i class="key" style="background:{COLOURS[share.name]}"></i>'
-        f"{escape(share.name)} {text.size(share.bytes)}"
-        for share in moved
-    )
+        return {"big": "nowhere yet", "parts": ()}
+    return {
+        "big": f"{_percent(moved[0].bytes / whole)} {moved[0].name}",
+        "parts": [
+            {
+                "name": share.name,
+                "colour": COLOURS[share.name],
+                "width": f"{share.bytes / whole * 100:.2f}%",
+                "share": _percent(share.bytes / whole),
+                "size": text.size(share.bytes),
+            }
+            for share in moved
+        ],
+        "time": _of_time(found.time) if found.time else "",
+    }
 
 
 def _percent(share: float) -> str:
@@ -94,58 +80,58 @@ def _of_time(time: TimeShares) -> str:
     )
 
 
-def _safe(found: Answer) -> str:
+def _safe(found: Answer) -> dict[str, Any]:
     """Say of every case what it puts at risk; where none does, what the first one does for it."""
     median = found.case.figures.median
     cases = found.measured
     if told := hazards.by_sentence(cases):
         risky = sum(bool(case.hazards) for case in cases)
         several = len(cases) > 1
-        big = f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not entirely"
-        lines = [
-            escape(sentence)
-            + (f": <b>{escape(hazards.named(labels, len(cases)))}</b>" if several else "")
-            for sentence, labels in told.items()
-        ]
-        safe = "The other cases have safe settings." if several and risky < len(cases) else ""
-        return _card("Is it safe?", big, *lines, safe)
+        return {
+            "big": f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not entirely",
+            "risks": [
+                (sentence, hazards.named(labels, len(cases)) if several else "")
+                for sentence, labels in told.items()
+            ],
+            "line": "The other cases have safe settings." if several and risky < len(cases) else "",
+        }
     if not median.get("writes_per_commit", 1):
-        return _card("Is it safe?", "Nothing to lose", "It writes nothing to the device.")
+        return {"big": "Nothing to lose", "risks": (), "line": "It writes nothing to the device."}
     calls = _count(median, "sync_calls_per_commit", "sync call")
     word = "a commit" if transaction.has_commit([found.case]) else "an operation"
-    return _card(
-        "Is it safe?",
-        f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
-        f"By the manuals, {word} that returned survives a power cut with these settings, if the "
-        "device keeps flushed data. joj verify durability tests this. "
-        f"{escape(found.case.label)} makes {calls} and "
+    return {
+        "big": f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
+        "risks": (),
+        "line": f"By the manuals, {word} that returned survives a power cut with these settings, "
+        "if the device keeps flushed data. joj verify durability tests this. "
+        f"{found.case.label} makes {calls} and "
         f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each.",
-    )
+    }
 
 
-def _cheaper(found: Answer) -> str:
-    title = "What makes it cheaper"
+def _cheaper(found: Answer) -> dict[str, Any]:
     if not found.compared:
-        return _card(title, "not compared", "This run has no other case with the same work.")
+        line = "This run has no other case with the same work."
+        return {"big": "not compared", "cases": (), "line": line}
     if not found.cheaper:
         many = f"{found.compared} other case{'s' if found.compared > 1 else ''}"
-        return _card(title, "nothing in this run", f"Of {many} with the same work, none is faster.")
-    lines = [_alternative(each, found.case) for each in found.cheaper]
+        line = f"Of {many} with the same work, none is faster."
+        return {"big": "nothing in this run", "cases": (), "line": line}
     first = found.cheaper[0]
-    big = "only riskier settings" if first.is_riskier else first.case.label
-    return _card(title, big, *lines)
+    return {
+        "big": "only riskier settings" if first.is_riskier else first.case.label,
+        "cases": [_alternative(each, found.case) for each in found.cheaper],
+    }
 
 
-def _alternative(each: Cheaper, base: CaseSummary) -> str:
+def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
     ours, theirs = each.case.figures.median, base.figures.median
-    words = (
-        f"<b>{escape(each.case.label)}</b>: {text.duration(ours['latency_ns_p50'])}, "
+    return {
+        "label": each.case.label,
+        "words": f"{text.duration(ours['latency_ns_p50'])}, "
         f"{text.times(each.times)} times as fast: "
         f"{_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
         f"instead of {text.digits(theirs['flushes_per_commit'])}, "
-        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}"
-    )
-    if each.is_riskier:
-        risks = "; ".join(hazards.sentences(each.case.hazards))
-        words += f' <span class="risk">riskier: {escape(risks)}</span>'
-    return words
+        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}",
+        "risks": "; ".join(hazards.sentences(each.case.hazards)) if each.is_riskier else "",
+    }

@@ -1,15 +1,15 @@
-"""The requests of one commit as a table: operation, time, owner and cause."""
+"""The requests of one commit as rows of a table: operation, time, owner and cause."""
 
 from __future__ import annotations
 
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
-from jojlab.report.sections.elements import Cell, table
+from jojlab.report.sections.template import Cell, Noted
 from jojlab.report.words import text
 
 COLUMNS = ("", "operation", "block type", "file", "cause", "KiB", "sector", "after BEGIN", "took")
 
 
-def commit_table(trace: CommitTrace) -> str:
+def commit_rows(trace: CommitTrace) -> list[list[Cell]]:
     """Return one row for each page run or flush, in the order of issue; stretches are added up.
 
     Neighbouring page runs of one request and owner stand in one row.
@@ -22,7 +22,7 @@ def commit_table(trace: CommitTrace) -> str:
         number = "" if again else str(len({r.request_id for r in _until(trace, first)}))
         rows.append([number, *_cells(runs)])
         last = first
-    return table(COLUMNS, rows, words=5)
+    return rows
 
 
 def _stretches(trace: CommitTrace) -> list[list[TracedRun]]:
@@ -53,7 +53,7 @@ def _cells(runs: list[TracedRun]) -> list[Cell]:
     )
     return [
         ", ".join(mark for mark in marks if mark) if not flush else "flush",
-        "" if flush else (first.block_type, several + first.block_subtype),
+        "" if flush else Noted(first.block_type, several + first.block_subtype),
         first.file,
         first.cause,
         "" if flush else text.kib(sum(run.length_bytes for run in runs)),

@@ -6,31 +6,16 @@ Gets a part of a run with its statements evaluated; computes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
 from jojlab.report.charts import grouped, grouped_rows
-from jojlab.report.sections.elements import (
-    Cell,
-    Specs,
-    ask,
-    banner,
-    chart,
-    details,
-    paragraph,
-    section,
-    table,
-)
 from jojlab.report.sections.overview import overview_table
+from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
 from jojlab.report.words import hazards
 from jojlab.report.words import statements as words
-
-LEGEND = (
-    '"Theirs" are published values, of other devices and kernels; "ours" are from this run. A '
-    "change compares two cases that differ in nothing else; its error is that of the ratio."
-)
 
 
 def anchor(part: Part) -> str:
@@ -43,35 +28,45 @@ def anchor_of(name: str) -> str:
     return f"part-{name}"
 
 
-def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> str:
+def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
     """Everything about one of several experiments in one section."""
     own = summary.of_part(part)
-    return section(
-        anchor(part),
-        f"{part.name}: {part.question}",
-        *_charts(part, summary, specs),
-        *_statements(part),
-        *_risks(own.measured),
-        *_notes(part),
-        details("The figures", f"{len(own.cases)} cases", overview_table(own)),
-        ask(f"joj show {run}", f"joj run experiments/{part.name}"),
+    html = render(
+        "sections/part.html",
+        id=anchor(part),
+        name=part.name,
+        question=part.question,
+        charts=_charts(part, summary, specs),
+        statements=_statements(part),
+        risks=_risks(own.measured),
+        names=_names(part),
+        notes=part.notes,
+        cases=len(own.cases),
+        figures=overview_table(own),
+        run=run,
     )
+    return Section(anchor(part), html)
 
 
-def pictures(part: Part, summary: RunSummary, specs: Specs) -> str:
+def pictures(part: Part, summary: RunSummary, specs: Specs) -> Section | None:
     """Draw the charts that the experiment asks for, with its variants and notes."""
-    parts = [*_charts(part, summary, specs), *_notes(part)]
-    return section("figure", "In one picture", *parts) if any(parts) else ""
+    charts, names = _charts(part, summary, specs), _names(part)
+    if not (charts["drawn"] or names or part.notes):
+        return None
+    html = render("sections/figure.html", charts=charts, names=names, notes=part.notes)
+    return Section("figure", html)
 
 
-def published(part: Part) -> str:
+def published(part: Part) -> Section | None:
     """Printed values, changes and orderings beside ours."""
     if not part.statements:
-        return ""
-    return section("published", "Published beside ours", *_statements(part))
+        return None
+    html = render("sections/published.html", statements=_statements(part))
+    return Section("published", html)
 
 
-def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
+def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
+    """Return the charts that have anything to draw, name and title, and what marks in them mean."""
     found = []
     drawn: list[grouped_rows.Row] = []
     for place, asked in enumerate(part.charts):
@@ -81,7 +76,7 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
         name = f"{anchor(part)}-{place}"
         axes = grouped.Axes(*(str(asked.get(key, "")) for key in grouped.Axes._fields))
         specs[name] = grouped.grouped(rows, str(asked["figure"]), axes)
-        found += [f"<h3>{escape(str(asked['title']))}</h3>", chart(name, asked["title"])]
+        found.append((name, str(asked["title"])))
         drawn += rows
     notes = [
         words
@@ -92,40 +87,29 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> list[str]:
         )
         if is_drawn
     ]
-    return [*found, paragraph(" ".join(notes), "soft")] if notes else found
+    return {"drawn": found, "note": " ".join(notes)}
 
 
-def _statements(part: Part) -> list[str]:
+def _statements(part: Part) -> dict[str, Any]:
+    """Return the rows of bounds, and of values and changes."""
     bounds = [found for found in part.statements if found.kind == "bound"]
     values = [found for found in part.statements if found.kind != "bound"]
-    found = []
-    if bounds:
-        heads = ["statement", "verdict", "where it does not hold", "source"]
-        found += [
-            "<h3>Stated orderings</h3>",
-            table(heads, [_bound(each) for each in bounds], words=4),
-        ]
-    if values:
-        heads = ["statement", "case", "source", "theirs", "ours", "error"]
-        rows = [
+    return {
+        "orderings": [_bound(each) for each in bounds],
+        "measures": [
             _value(each, point, is_first=place == 0)
             for each in values
             for place, point in enumerate(each.points)
-        ]
-        found += [
-            "<h3>Stated values</h3>",
-            paragraph(LEGEND, "soft"),
-            table(heads, rows, words=3),
-        ]
-    return found
+        ],
+    }
 
 
 def _bound(found: Statement) -> list[Cell]:
     failed = [point for point in found.points if point.holds is False]
     return [
-        (words.title(found), found.note),
+        Noted(words.title(found), found.note),
         words.verdict(found),
-        (
+        Noted(
             "; ".join(f"{words.compared(p)}: {words.ours(found, p)}" for p in failed),
             f"Why: {found.explanation}" if found.missed and found.explanation else "",
         ),
@@ -142,32 +126,25 @@ def _value(found: Statement, point: Point, *, is_first: bool) -> list[Cell]:
     explained = explained if found.explanation else ""
     said = [found.note, explained] if is_first else []
     return [
-        (words.title(found), "\n".join(filter(None, said))),
+        Noted(words.title(found), "\n".join(filter(None, said))),
         words.compared(point),
         found.source,
-        (words.theirs(found), mark),
+        Noted(words.theirs(found), mark),
         words.ours(found, point),
         words.error(point),
     ]
 
 
 def _risks(cases: Sequence[CaseSummary]) -> list[str]:
-    risky = [
+    return [
         f"{sentence} ({hazards.named(labels, len(cases))})"
         for sentence, labels in hazards.by_sentence(cases).items()
     ]
-    return [banner("warn", "At risk with these settings", risky)]
 
 
-def _notes(part: Part) -> list[str]:
-    """What the names mean, and the notes."""
-    plain = [
+def _names(part: Part) -> list[tuple[str, str]]:
+    """Return what the names of variants mean."""
+    return [
         (v.name, v.note or ", ".join(f"{key} = {value}" for key, value in v.fields.items()))
         for v in part.variants
     ]
-    parts = []
-    if plain:
-        parts += ["<h3>What the names mean</h3>", table(["name", ""], plain, words=2)]
-    if part.notes:
-        parts += ["<h3>Notes</h3>", *(paragraph(note) for note in part.notes)]
-    return parts

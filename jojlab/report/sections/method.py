@@ -8,31 +8,27 @@ from typing import Any
 
 from jojlab.analysis.run.compare import flatten
 from jojlab.analysis.run.summary import RunSummary
-from jojlab.report.sections.elements import ask, details, pairs, paragraph, section
+from jojlab.report.sections.template import Section, render
 from jojlab.report.words import text
 
 
-def method(summary: RunSummary, run: str) -> str:
+def method(summary: RunSummary, run: str) -> Section:
     """Say what made the numbers: configuration read back, fingerprint, settings, other cases."""
-    settings = summary.experiment.get("settings", {})
-    absent = [(c.label, f"{c.status}: {c.reason}") for c in summary.cases if c.status != "ok"]
-    parts = ["<h3>Effective configuration, as read back</h3>"]
-    parts += [
-        details(case.label, "", pairs(_flat(case.configuration)))
-        for case in summary.measured
-        if case.configuration
-    ]
-    if absent:
-        parts += ["<h3>Cases without figures</h3>", pairs(absent)]
-    if settings:
-        parts += ["<h3>Settings of the experiment</h3>", pairs(_flat(settings))]
-    fingerprint = _flat(summary.fingerprint)
-    parts.append("<h3>What the result depends on</h3>")
-    parts.append(details("Fingerprint", f"{len(fingerprint)} parts", pairs(fingerprint)))
-    same = "   # the same on any machine" if summary.clocks == ("virtual",) else ""
-    parts.append(ask(f"joj show {run} --hash{same}", f"joj diff {run} OTHER"))
-    clocks = paragraph(text.clocks(summary.clocks))
-    return section("method", "How it was measured", clocks, *parts)
+    html = render(
+        "sections/method.html",
+        clocks=text.clocks(summary.clocks),
+        configurations=[
+            (case.label, _flat(case.configuration))
+            for case in summary.measured
+            if case.configuration
+        ],
+        absent=[(c.label, f"{c.status}: {c.reason}") for c in summary.cases if c.status != "ok"],
+        settings=_flat(summary.experiment.get("settings", {})),
+        fingerprint=_flat(summary.fingerprint),
+        run=run,
+        same="   # the same on any machine" if summary.clocks == ("virtual",) else "",
+    )
+    return Section("method", html)
 
 
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, str]]:

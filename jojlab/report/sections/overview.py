@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from markupsafe import Markup
+
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.sections.elements import Cell, ask, banner, paragraph, section, table
+from jojlab.report.sections.template import Cell, Noted, Section, render
 from jojlab.report.words import hazards, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 _MOST_FAILED = 12  # cases without a result that are named at the top
 
 
-def warnings(summary: RunSummary) -> str:
+def warnings(summary: RunSummary) -> Markup:
     """Say loudly what is missing."""
     lost = [
         f"{case.label}: {case.missing.lost_events} events lost, "
@@ -30,33 +34,25 @@ def warnings(summary: RunSummary) -> str:
         failed[_MOST_FAILED:] = [f"and {more} more: see How it was measured, Cases without figures"]
     notes = [f"{case.label}: {note}" for case in summary.cases for note in case.missing.notes]
     clocks = [text.clocks([clock]) for clock in summary.clocks]
-    return (
-        banner("bad", "Incomplete: data is missing from these numbers", lost)
-        + banner("bad", "Cases without a result", failed)
-        + banner("bad", "Cases that lack a seed: their medians are over the other seeds", lacking)
-        + banner("warn", "Some traced I/O has no rows or no times", notes)
-        + banner("warn", "This run mixes clocks", clocks if len(clocks) > 1 else [])
+    return render(
+        "sections/warnings.html",
+        lost=lost,
+        failed=failed,
+        lacking=lacking,
+        notes=notes,
+        clocks=clocks if len(clocks) > 1 else [],
     )
 
 
-def overview(summary: RunSummary, run: str) -> str:
+def overview(summary: RunSummary, run: str) -> Section:
     """One line per case."""
-    return section(
-        "overview",
-        "At a glance",
-        paragraph(
-            "Median over the seeds, and the smallest and largest if they differ. Requests "
-            "(including flushes), flushes and bytes are per commit. Deferred: bytes of "
-            "checkpoints and of the sync at the end, divided by the number of commits.",
-            "soft",
-        ),
-        overview_table(summary),
-        ask(f"joj show {run}", f"joj show {run} --json"),
+    return Section(
+        "overview", render("sections/overview.html", cases=overview_table(summary), run=run)
     )
 
 
-def overview_table(summary: RunSummary) -> str:
-    """One line per case, also for those without figures."""
+def overview_table(summary: RunSummary) -> dict[str, Any]:
+    """Return columns, and a row per case, also for those without figures."""
     columns = overview_columns(summary)
     rows: list[list[Cell]] = []
     for case in summary.cases:
@@ -65,13 +61,13 @@ def overview_table(summary: RunSummary) -> str:
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
         rows.append([name_of(summary, case), *cells])
-    return table([case_title(summary), *(title for title, _ in columns)], rows)
+    return {"columns": [case_title(summary), *(title for title, _ in columns)], "rows": rows}
 
 
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     """Return the first cell of a case's row: its name, and below it what must be known of it."""
     marks = [summary.partial(case), hazards.mark(case)]
-    return case.label, "\n".join(filter(None, marks)), "risk"
+    return Noted(case.label, "\n".join(filter(None, marks)), "risk")
 
 
 def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
@@ -85,7 +81,7 @@ def with_spread(case: CaseSummary, figure: str) -> Cell:
     """Return a figure of a case, and below it the smallest and largest of its seeds."""
     if figure not in case.figures.median:
         return "–"
-    return (
+    return Noted(
         text.figure(figure, case.figures.median[figure]),
         text.spread(figure, case.figures.spread[figure]).strip("[]"),
     )
