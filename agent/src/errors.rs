@@ -34,3 +34,35 @@ pub fn tell(error: &anyhow::Error) -> u8 {
     say(format_args!("joj-agent: {}", text(error)));
     if is_wrong_use(error) { WRONG_USE } else { MACHINE_CANNOT }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a room's own error has it.
+    #[derive(Debug, thiserror::Error)]
+    enum Ours {
+        #[error("{0}")]
+        Asked(#[source] WrongUse),
+        #[error("reading: {0}")]
+        Broken(#[source] std::io::Error),
+    }
+
+    #[test]
+    fn a_wrong_use_stays_one_whatever_is_around_it() {
+        let wrong = || WrongUse("threads: 0".to_owned());
+        assert!(is_wrong_use(&wrong().into()));
+        assert!(is_wrong_use(&anyhow::Error::from(wrong()).context("the case")));
+        assert!(is_wrong_use(&anyhow::Error::from(Ours::Asked(wrong())).context("the case")));
+        let broken = Ours::Broken(std::io::ErrorKind::NotFound.into());
+        assert!(!is_wrong_use(&anyhow::Error::from(broken).context("the case")));
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let error = anyhow::Error::from(Ours::Asked(WrongUse("threads: 0".to_owned())));
+        assert_eq!(text(&error.context("the case")), "the case: threads: 0");
+        let broken = anyhow::Error::from(Ours::Broken(std::io::ErrorKind::NotFound.into()));
+        assert_eq!(text(&broken), "reading: entity not found");
+    }
+}
