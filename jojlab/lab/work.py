@@ -4,8 +4,10 @@ what it returns is what the guest handed out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from typing import Literal
+
+import msgspec
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
@@ -16,6 +18,14 @@ from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.lab.job import Job
 
 _OUTCOME = "outcome.json"
+
+
+class _Said(msgspec.Struct):
+    """What the agent writes there (agent/src/commands/init.rs)."""
+
+    status: Literal["ok", "error"]
+    kind: Literal["use", "machine"] = "machine"
+    message: str = ""
 
 
 def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) -> dict[str, bytes]:
@@ -44,13 +54,11 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
 def _check(raw: bytes | None) -> None:
     """Raise what the agent reports; GuestError when it reports nothing that can be read."""
     try:
-        outcome = json.loads(raw or b"")
-        status, kind = outcome["status"], outcome.get("kind")
-        message = str(outcome.get("message", ""))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise GuestError(f"the guest's {_OUTCOME} is missing or damaged") from error
-    if status == "ok":
+        said = msgspec.json.decode(raw or b"", type=_Said)
+    except (ValueError, RecursionError) as error:
+        raise GuestError(f"the guest's {_OUTCOME} is missing or damaged: {error}") from error
+    if said.status == "ok":
         return
-    if kind == "use":
-        raise UseError(message)
-    raise GuestError(f"the case failed in the guest: {message}", final=True)
+    if said.kind == "use":
+        raise UseError(said.message)
+    raise GuestError(f"the case failed in the guest: {said.message}", final=True)
