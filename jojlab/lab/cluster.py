@@ -23,7 +23,7 @@ from jojlab.lab.job import Job, kept
 from jojlab.lab.options import Options
 from jojlab.lab.work import work
 
-_ANSWERS_WITHIN_S = 30
+_ANSWERS_WITHIN_S = 10
 
 
 class Cluster:

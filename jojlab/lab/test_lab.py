@@ -1,0 +1,105 @@
+"""Jobs in processes of this machine: cached, tried again, dropped; with an image that cannot boot.
+
+What needs a guest is tested in tests/guest and tests/command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
+from jojlab.guest.errors import GuestError
+from jojlab.guest.image.build import Image
+from jojlab.lab.job import Job, Kind, record_of, virtual
+from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
+from jojlab.lab.outcome import Failed, Outcome
+
+FILES = {"manifest.parquet": b"table"}
+
+
+class Heard:
+    """Keeps what it hears; may kill the worker of a job that begins."""
+
+    def __init__(self, *, kills: int = 0) -> None:
+        self.stages: list[tuple[int, str]] = []
+        self.retried: list[tuple[int, str]] = []
+        self._kills = kills
+
+    def stage(self, number: int, stage: str) -> None:
+        self.stages.append((number, stage))
+        if stage == "snapshot" and self._kills:
+            self._kills -= 1
+            for child in multiprocessing.active_children():
+                child.kill()
+
+    def again(self, number: int, why: str) -> None:
+        self.retried.append((number, why))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(Cache(tmp_path / "cache"))
+
+
+def job(lab: Lab, seed: int) -> Job:
+    nowhere = lab.cache.root / "nowhere"
+    image = Image("fingerprint", nowhere, nowhere, {})
+    return Job(Kind.CASE, record_of(Kind.CASE, {"seed": seed}), image, virtual(0))
+
+
+def test_what_is_cached_needs_no_process(lab: Lab) -> None:
+    jobs, heard = [job(lab, 1), job(lab, 2)], Heard()
+    for each in jobs:
+        lab.cache.store(each.key, FILES)
+        assert lab.is_cached(each)
+    assert list(lab.run(jobs, heard)) == [
+        (number, Outcome(FILES, from_cache=True)) for number in (0, 1)
+    ]
+    assert heard.stages == [(0, "cached"), (1, "cached")]
+    assert multiprocessing.active_children() == []
+    assert not Lab(lab.cache, Options(use_cache=False)).is_cached(jobs[0])
+
+
+def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab) -> None:
+    jobs, heard = [job(lab, 1), job(lab, 2)], Heard()
+    lab.cache.store(jobs[1].key, FILES)
+    outcomes = dict(lab.run(jobs, heard))
+    assert outcomes[1] == Outcome(FILES, from_cache=True)
+    assert isinstance(outcomes[0], Failed) and outcomes[0].why.startswith("QEMU")
+    assert [number for number, _ in heard.retried] == [0]
+    assert [stage for number, stage in heard.stages if number == 0] == ["snapshot", "done"] * 2
+    with pytest.raises(GuestError, match="QEMU"):
+        lab.run_one(jobs[0])
+    assert multiprocessing.active_children() == []
+    assert list(lab.cache.folder("work").iterdir()) == []
+
+
+def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:
+    heard = Heard(kills=1)
+    [(_, outcome)] = lab.run([job(lab, 1)], heard)
+    assert [why for _, why in heard.retried] == [
+        "the process that ran it ended abruptly: was it killed for lack of memory?"
+    ]
+    assert isinstance(outcome, Failed) and outcome.why.startswith("QEMU")
+
+
+def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:
+    jobs, heard = [job(lab, number) for number in range(50)], Heard()
+    lab.cache.store(jobs[0].key, FILES)
+    with contextlib.closing(lab.run(jobs, heard)) as outcomes:
+        assert next(outcomes)[0] == 0
+    assert multiprocessing.active_children() == []
+    assert len({number for number, _ in heard.stages}) < len(jobs)
+
+
+def test_a_cluster_that_does_not_answer_is_told(lab: Lab) -> None:
+    pytest.importorskip("distributed")
+    there = Lab(lab.cache, Options(cluster="nowhere"))
+    with pytest.raises(MachineError, match="--cluster nowhere: no scheduler of Dask answers"):
+        list(there.run([job(lab, 1)], Heard()))

@@ -1,0 +1,104 @@
+"""joj run --cluster: a scheduler and two workers on this machine, each with a cache of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command.conftest import Lab
+
+# Of four cases each of the two workers gets some.
+ASKED = (
+    "run", "first-look", "--no-cache", "--set=transactions=7", "--set=seeds=1",
+    "--set=filesystem=ext4,f2fs",
+)  # fmt: skip
+_THERE_WITHIN_S = 120
+
+
+@contextlib.contextmanager
+def started(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
+    """A process of Dask with its own cache, until the end of the block; yields what it says."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *command],
+            cwd=log.parent,
+            env=lab.environment({"JOJ_CACHE": str(cache)}),
+            stdout=stream,
+            stderr=stream,
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def awaited(log: Path, words: str) -> str:
+    """The rest of the line with these words, as soon as it is there."""
+    deadline = time.monotonic() + _THERE_WITHIN_S
+    while time.monotonic() < deadline:
+        for line in log.read_text().splitlines():
+            if words in line:
+                return line.partition(words)[2].strip()
+        time.sleep(0.2)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture
+def workers(lab: Lab, tmp_path: Path) -> tuple[Path, Path]:
+    """The caches of the two workers."""
+    return tmp_path / "cache-1", tmp_path / "cache-2"
+
+
+@pytest.fixture
+def cluster(lab: Lab, tmp_path: Path, workers: tuple[Path, Path]) -> Iterator[str]:
+    """The address of a scheduler with two workers, of one guest at a time each."""
+    with contextlib.ExitStack() as stack:
+
+        def start(name: str, cache: Path, *command: str) -> Path:
+            log = tmp_path / f"{name}.log"
+            return stack.enter_context(started(log, cache, lab, *command))
+
+        here = ("--host", "127.0.0.1", "--no-dashboard")
+        log = start("scheduler", tmp_path / "none", "scheduler", *here, "--port", "0")
+        address = awaited(log, "Scheduler at:")
+        for number, cache in enumerate(workers):
+            one = ("--nthreads", "1", "--no-nanny")
+            local = ("--local-directory", str(tmp_path / f"scratch-{number}"))
+            log = start(f"worker-{number}", cache, "worker", address, *here, *one, *local)
+            awaited(log, "Registered to:")
+        yield address
+
+
+def test_a_cluster_computes_the_same(lab: Lab, cluster: str, workers: tuple[Path, Path]) -> None:
+    there = lab.joj(*ASKED, "--out=there", f"--cluster={cluster}")
+    assert there.returncode == 0, there.stderr
+    here = lab.joj(*ASKED, "--out=here")
+    assert here.returncode == 0, here.stderr
+    hashes = [lab.inside("show", run, "--hash").stdout for run in ("here", "there")]
+    assert hashes[0] == hashes[1] and hashes[0]
+    for cache in workers:
+        # The kernel and the initramfs came by their hashes; nothing else of the image is there.
+        assert len(os.listdir(cache / "inputs")) == 2
+        assert len(os.listdir(cache / "snapshots")) == 1
+        assert not (cache / "images").exists() and not (cache / "results").exists()
+        assert os.listdir(cache / "work") == []
+    # What a cluster computed is in the cache here.
+    again = lab.joj(*(word for word in ASKED if word != "--no-cache"), "--out=again")
+    assert "4 captures (4 from the cache)" in again.stderr
+
+
+def test_what_cannot_run_there_is_refused(lab: Lab) -> None:
+    nowhere = lab.inside(*ASKED, "--cluster=tcp://127.0.0.1:1")
+    assert nowhere.returncode == 3
+    assert "no scheduler of Dask answers" in nowhere.stderr
+    timed = lab.inside("run", "polled-io-uring", "--cluster=tcp://127.0.0.1:1")
+    assert timed.returncode == 2
+    assert "measured on this machine alone" in timed.stderr

@@ -1,0 +1,69 @@
+"""Replays of recorded calls in a guest: a script is an input of the job, several threads fill the
+tracer's ring, and what is left out is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from jojlab.lab.lab import Lab
+from jojlab.trace.capture import Capture
+from tests.guest.experiments import assert_complete, run_experiment
+
+TOML = """
+question = "What does a replay cost?"
+[case]
+workload = "replay-mobigen"
+script   = "recorded/script"
+"""
+THREADS = 3
+# So many fill the half of the ring that is a reason to pause, more than twice.
+ROUNDS = 1500
+
+
+def written(folder: Path, script: str) -> str:
+    """Write an experiment file and its script; return the name of the experiment."""
+    (folder / "recorded").mkdir()
+    (folder / "recorded" / "script").write_text(script)
+    (folder / "experiment.toml").write_text(TOML)
+    return str(folder / "experiment.toml")
+
+
+def busy_script() -> str:
+    """Threads that write and sync files of their own, and now and then by turns a common one.
+
+    The last call of one thread is late: it sleeps when the others fill the ring.
+    """
+    lines = ['1 0 open "/data/common" O_RDWR|O_CREAT 50']
+    for thread in range(1, THREADS + 1):
+        lines.append(f'{thread} 1 open "/data/{thread}.db" O_RDWR|O_CREAT {thread + 100}')
+    for number in range(ROUNDS):
+        for thread in range(1, THREADS + 1):
+            file = thread + 100 if number % 10 else 50
+            lines.append(f"{thread} {10 + number} pwrite {file} {number % 64 * 4096} 4096")
+            lines.append(f"{thread} {10 + number} fsync {file} 0")
+    lines.append(f"{THREADS} 30000000 close {THREADS + 100} 0")
+    return "\n".join(lines) + "\n"
+
+
+def replayed(lab: Lab, out: Path, name: str) -> Capture:
+    run = run_experiment(lab, out, name, use_cache=False)
+    assert_complete(run)
+    [(_, _, capture)] = run.captures()
+    return capture
+
+
+def test_a_replay_that_fills_the_ring_ends_and_repeats_to_the_byte(
+    lab: Lab, tmp_path: Path
+) -> None:
+    name = written(tmp_path, busy_script())
+    first, second = (replayed(lab, tmp_path / str(number), name) for number in range(2))
+    # It paused, with threads that slept or waited for their turn on the common file.
+    phases = Counter(phase["phase"] for phase in first.manifest["phases"])
+    assert phases["commit"] > 2
+    kinds = Counter(row["kind"] for row in first.read("transactions").to_pylist())
+    assert kinds["write"] == kinds["fsync"] == THREADS * ROUNDS
+    assert first.manifest["replay"]["otherwise"] == {}
+    for table in sorted(first.folder.glob("*.parquet")):
+        assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
