@@ -64,7 +64,7 @@ static __always_inline __u32 same_sync(__u64 request)
 	}
 }
 
-/* A sync was asked for; its file is not looked up yet. One without a word at its end has no asker. */
+/* A sync was asked for; its file is not looked up yet. Without a word at its end: no asker. */
 static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 {
 	__u32 number = READ(io_kiocb, request, cqe.fd);

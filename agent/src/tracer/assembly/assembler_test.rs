@@ -1,7 +1,7 @@
 //! From hand-made records to rows: joining, flushes, askers, gaps.
 
 use super::*;
-use crate::tables::rows;
+use crate::tables::rows::Request;
 use crate::tracer::records::{RequestRecord, Sync};
 
 const DISK: u32 = 7 << 20;
@@ -267,7 +267,7 @@ fn rows_are_taken_when_they_are_complete_and_in_order() {
     );
     assert_eq!(assembler.take(0).requests, []);
     feed(&mut assembler, vec![complete(1, 4096, 2600)]);
-    let ids = |rows: &[rows::Request]| rows.iter().map(|row| row.request_id).collect::<Vec<_>>();
+    let ids = |rows: &[Request]| rows.iter().map(|row| row.request_id).collect::<Vec<_>>();
     assert_eq!(ids(&assembler.take(0).requests), [0, 1]);
     assert!(assembler.is_idle());
     feed(
@@ -302,14 +302,12 @@ fn what_was_queued_before_the_tracing_or_after_it_is_no_part_of_it() {
     assert_eq!(capture.gaps, Gaps { edge_requests: 4, ..Gaps::default() });
 }
 
-/// What is in the ring when the tracing ends is read later.
 #[test]
 fn a_request_of_before_the_end_that_is_read_later_is_a_part_of_the_tracing() {
     let mut assembler = assembler(0);
     assembler.end(2000);
-    for (address, time_ns) in [(1, 1999), (2, 2000)] {
-        assembler.feed(issue(address, 800, 4096, WRITE, time_ns), &Symbols::default());
-    }
+    let mut feed = |record| assembler.feed(record, &Symbols::default());
+    [(1, 1999), (2, 2000)].map(|(it, time_ns)| feed(issue(it, 800, 4096, WRITE, time_ns)));
     let gaps = assembler.finish(0).gaps;
     assert_eq!((gaps.unattributed_bytes, gaps.edge_requests), (4096, 1));
 }

@@ -74,7 +74,7 @@ fn a_damaged_table_is_told_with_its_place() {
     damaged("[[kind]]\nname = \"x\"", "names or beside");
     damaged("[[kind]]\nname = \"Mail\"\nnames = [\"a\"]", "small letters");
     damaged("[[kind]]\nname = \"mixed\"\nnames = [\"a\"]", "meaning of its own");
-    damaged("[[kind]]\nname = \"mail\"\nnames = [\"[a\"]", "needs characters");
+    damaged("[[kind]]\nname = \"mail\"\nnames = [\"[a\"]", "range pattern");
     let missing = FileKinds::read(Path::new("/nowhere/kinds.toml")).unwrap_err();
     assert!(missing.to_string().contains("/nowhere/kinds.toml"));
 }

@@ -1,112 +1,46 @@
-//! Patterns of file names: * matches any text, ? any one character, [0-9A-F] one of these. A
-//! pattern without a capital letter ignores case.
+//! Patterns of file names: * matches any text, ? any one character, [0-9A-F] one of these, [!0-9]
+//! one of no others. A pattern without a capital letter ignores case.
+
+use glob::{MatchOptions, Pattern, PatternError};
 
 /// Why a text is no pattern.
-#[derive(Debug, thiserror::Error, PartialEq)]
+#[derive(Debug, thiserror::Error)]
 pub enum GlobError {
     #[error("pattern {0:?} is empty")]
     Empty(String),
-    #[error("pattern {0:?}: a [ needs characters and a ]")]
-    Open(String),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    /// Any text, also none.
-    Any,
-    /// One character of these ranges.
-    One(Vec<(char, char)>),
+    #[error("pattern {0:?}: {1}")]
+    Wrong(String, PatternError),
 }
 
 /// A pattern, ready to be compared with names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Glob {
-    tokens: Vec<Token>,
-    any_case: bool,
+    pattern: Pattern,
+    options: MatchOptions,
 }
 
 impl Glob {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// If it is empty, or a [ is not closed.
-    pub fn new(pattern: &str) -> Result<Self, GlobError> {
-        if pattern.is_empty() {
-            return Err(GlobError::Empty(pattern.to_owned()));
+    /// If it is empty, a [ is not closed, or two * follow each other.
+    pub fn new(text: &str) -> Result<Self, GlobError> {
+        if text.is_empty() {
+            return Err(GlobError::Empty(text.to_owned()));
         }
-        let mut tokens = Vec::new();
-        let mut rest = pattern.chars();
-        while let Some(character) = rest.next() {
-            tokens.push(match character {
-                '*' => Token::Any,
-                '?' => Token::One(vec![('\0', char::MAX)]),
-                '[' => {
-                    let (inside, after) = rest
-                        .as_str()
-                        .split_once(']')
-                        .filter(|(inside, _)| !inside.is_empty())
-                        .ok_or_else(|| GlobError::Open(pattern.to_owned()))?;
-                    rest = after.chars();
-                    Token::One(ranges(inside))
-                }
-                plain => Token::One(vec![(plain, plain)]),
-            });
-        }
-        Ok(Glob { tokens, any_case: !pattern.chars().any(|c| c.is_ascii_uppercase()) })
+        let wrong = |error| GlobError::Wrong(text.to_owned(), error);
+        let options = MatchOptions {
+            case_sensitive: text.chars().any(|c| c.is_ascii_uppercase()),
+            require_literal_separator: false,
+            require_literal_leading_dot: false,
+        };
+        Ok(Glob { pattern: Pattern::new(text).map_err(wrong)?, options })
     }
 
     /// Whether a whole name fits.
     pub fn fits(&self, name: &str) -> bool {
-        let fold = |c: char| if self.any_case { c.to_ascii_lowercase() } else { c };
-        let name: Vec<char> = name.chars().map(fold).collect();
-        let (mut token, mut place) = (0, 0);
-        // Where the last * is, and how much of the name it has taken: it takes one more each time
-        // the rest does not fit, so that the work is bounded by the product of the lengths.
-        let mut star: Option<(usize, usize)> = None;
-        while place < name.len() {
-            match self.tokens.get(token) {
-                Some(Token::Any) => {
-                    star = Some((token, place));
-                    token += 1;
-                    continue;
-                }
-                Some(Token::One(ranges)) if holds(ranges, name[place]) => {
-                    token += 1;
-                    place += 1;
-                    continue;
-                }
-                _ => {}
-            }
-            let Some((any, taken)) = &mut star else { return false };
-            *taken += 1;
-            (token, place) = (*any + 1, *taken);
-        }
-        self.tokens[token..].iter().all(|token| *token == Token::Any)
+        self.pattern.matches_with(name, self.options)
     }
-}
-
-/// "0-9A-F" as ranges; a single character is one too.
-fn ranges(inside: &str) -> Vec<(char, char)> {
-    let characters: Vec<char> = inside.chars().collect();
-    let mut ranges = Vec::new();
-    let mut rest = characters.as_slice();
-    while let [first, after @ ..] = rest {
-        match after {
-            ['-', last, beyond @ ..] => {
-                ranges.push((*first, *last));
-                rest = beyond;
-            }
-            _ => {
-                ranges.push((*first, *first));
-                rest = after;
-            }
-        }
-    }
-    ranges
-}
-
-fn holds(ranges: &[(char, char)], character: char) -> bool {
-    ranges.iter().any(|(first, last)| (*first..=*last).contains(&character))
 }
 
 #[cfg(test)]
@@ -128,6 +62,7 @@ mod tests {
         assert!(fits("?x", "éx") && !fits("?x", "x"));
         assert!(fits("*", "") && fits("a*", "a"));
         assert!(fits("[a-]", "-") && fits("[a-]", "a"));
+        assert!(fits("[!a]x", "bx") && !fits("[!a]x", "ax"));
     }
 
     #[test]
@@ -138,9 +73,11 @@ mod tests {
 
     #[test]
     fn damaged_patterns_are_told() {
-        assert_eq!(Glob::new(""), Err(GlobError::Empty(String::new())));
-        assert_eq!(Glob::new("a["), Err(GlobError::Open("a[".into())));
-        assert_eq!(Glob::new("a[]"), Err(GlobError::Open("a[]".into())));
+        for (pattern, why) in [("", "is empty"), ("a[", "range pattern"), ("a[]", "range pattern")]
+        {
+            let error = Glob::new(pattern).unwrap_err().to_string();
+            assert!(error.contains(&format!("{pattern:?}")) && error.contains(why), "{error}");
+        }
     }
 
     proptest! {

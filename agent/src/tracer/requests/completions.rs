@@ -53,6 +53,15 @@ struct Strays {
     bytes: BTreeMap<Direction, u64>,
 }
 
+/// A request that is no row.
+#[derive(Debug)]
+struct Edge {
+    device: u32,
+    direction: Direction,
+    left_bytes: u64,
+    issue_ns: u64,
+}
+
 /// Of one trace.
 #[derive(Debug, Default)]
 pub struct Completions {
@@ -61,8 +70,9 @@ pub struct Completions {
     /// Up to this time a request may be unknown because it was issued before the begin.
     settled_ns: u64,
     bytes: BTreeMap<(u32, Direction), Bytes>,
-    /// Addresses of requests that were seen to be issued, and are no rows.
-    edges: BTreeSet<u64>,
+    /// Requests that were seen to be issued, are no rows, and are not complete as far as was
+    /// seen, by their addresses.
+    edges: BTreeMap<u64, Edge>,
     strays: BTreeMap<u32, Strays>,
 }
 
@@ -87,8 +97,20 @@ impl Completions {
     }
 
     /// A request was issued that will be no row.
-    pub fn leave_out(&mut self, address: u64) {
-        self.edges.insert(address);
+    pub fn leave_out(&mut self, request: &RequestRecord) {
+        let RequestRecord { device, length_bytes, time_ns: issue_ns, .. } = *request;
+        self.use_again(request.request);
+        if let Some(direction) = Direction::of(request.flags) {
+            let edge = Edge { device, direction, left_bytes: length_bytes.into(), issue_ns };
+            self.edges.insert(request.request, edge);
+        }
+    }
+
+    /// A request is issued at an address: the one that was there before is complete.
+    pub fn use_again(&mut self, address: u64) {
+        if let Some(edge) = self.edges.remove(&address) {
+            self.take_unseen(edge.device, edge.direction, edge.left_bytes, edge.issue_ns);
+        }
     }
 
     /// A request, or a part of it, is complete; `is_row`: it is a row of the tables.
@@ -97,7 +119,14 @@ impl Completions {
             return;
         };
         let bytes = u64::from(part.length_bytes);
-        let is_known = is_row || self.edges.contains(&part.request);
+        let edge = self.edges.get_mut(&part.request);
+        let is_known = is_row || edge.is_some();
+        if let Some(edge) = edge {
+            edge.left_bytes = edge.left_bytes.saturating_sub(bytes);
+            if edge.left_bytes == 0 {
+                self.edges.remove(&part.request);
+            }
+        }
         if !is_known && part.time_ns > self.settled_ns {
             let strays = self.strays.entry(part.device).or_default();
             strays.addresses.insert(part.request);
@@ -133,8 +162,12 @@ impl Completions {
         let bytes = self.bytes.get(&(device, direction)).copied().unwrap_or_default();
         let strays = self.strays.get(&device).filter(|it| it.addresses.len() <= in_flight);
         let strays = strays.and_then(|strays| strays.bytes.get(&direction)).unwrap_or(&0);
+        // The kernel may not tell of a completion; rows are asked about, these are not.
+        let open =
+            self.edges.values().filter(|it| (it.device, it.direction) == (device, direction));
+        let open: u64 = open.map(|edge| edge.left_bytes).sum();
         let least = bytes.between + strays;
-        (least, least + bytes.at_begin + bytes.at_end)
+        (least, least + bytes.at_begin + bytes.at_end + open)
     }
 }
 
@@ -184,9 +217,14 @@ mod tests {
         completions.take(&part(2, WRITE, 2100), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (1, 1));
         assert_eq!(pages(&completions, Direction::Write, 1), (3, 3));
-        completions.leave_out(3);
+        completions.leave_out(&part(3, WRITE, 2100));
+        assert_eq!(pages(&completions, Direction::Write, 0), (1, 2));
         completions.take(&part(3, WRITE, 2200), false);
         assert_eq!(pages(&completions, Direction::Write, 0), (2, 2));
+        // Its completion is not seen.
+        completions.leave_out(&part(3, WRITE, 2300));
+        completions.use_again(3);
+        assert_eq!(pages(&completions, Direction::Write, 0), (3, 3));
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Joiner {
             && !parts.iter().any(|part| matches!(part, RequestPart::Known(_)))
         {
             self.gaps.edge_requests += 1;
-            self.completions.leave_out(request.request);
+            self.completions.leave_out(request);
             return;
         }
         let (bios, runs) = self.tie(&parts);
@@ -226,6 +226,7 @@ impl Joiner {
         let asker_file = asker.and_then(|asker| asker.file);
         let reasons = bios.iter().filter_map(|queued| queued.cause.reason.clone()).collect();
         self.drafts.push_back(Draft { row, runs, asker_file, reasons, done: false });
+        self.completions.use_again(request.request);
         let open = OpenRequest::new(request_id, request);
         if let Some(done) = self.open.insert(request.request, open) {
             // Its address was used again: the completion in between was not seen.
