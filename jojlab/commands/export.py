@@ -11,9 +11,9 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    run: Annotated[Path, typer.Argument(help="Run folder, or a recording's.")],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="perfetto or iolog.")
+        str, typer.Option("--format", metavar="FORMAT", help="perfetto, iolog or mobigen.")
     ],
     case: Annotated[
         str, typer.Option(metavar="CASE_ID", help="Case; optional if the run has only one.")
@@ -24,18 +24,22 @@ def export(
         typer.Option("-o", "--out", metavar="FILE", help="File to write; default: in RUN."),
     ] = None,
 ) -> None:
-    """Write one capture as a Perfetto trace or as fio's I/O log.
+    """Write one capture as a Perfetto trace or fio's I/O log, or a recording as a script.
 
     perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
     that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.
 
     iolog: fio replays it on another device, with the timing of the capture.
 
+    mobigen: of a recording (joj record), a script that mobibench -g replays. Calls that such a
+    script cannot express are counted.
+
     \b
     Examples:
       joj export runs/first-look --case ext4-wal --format perfetto -o wal.perfetto-trace
       joj export runs/sda --format iolog -o sda.iolog
       fio --name=again --read_iolog=sda.iolog --replay_redirect=/dev/DISK   # overwrites DISK
+      joj export runs/recording --format mobigen -o app.mobigen
 
     Exit code 4 if the capture is incomplete: then the file is incomplete too.
     """
@@ -44,13 +48,34 @@ def export(
     from jojlab.trace.exports.capture_file import export as write
     from jojlab.trace.run_folder import RunFolder
 
+    if format_name == "mobigen":
+        raise typer.Exit(_export_recording(run, out))
     if format_name not in FORMATS:
         raise UseError(
             f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
-            f"one of: {', '.join(FORMATS)}",
+            f"one of: {', '.join([*FORMATS, 'mobigen'])}",
         )
     capture = chosen_capture(RunFolder.open(run), case, seed)
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
     print(f"{write(capture, path, format_name)} requests  {path}")
     raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
+
+
+def _export_recording(folder: Path, out: Path | None) -> int:
+    """Write a recording as MobiGen's script; return the exit code."""
+    from jojlab.recording import mobigen
+    from jojlab.recording.folder import Recording
+
+    recording = Recording.open(folder)
+    path = out or folder.with_name(folder.name + mobigen.SUFFIX)
+    with path.open("wb") as stream:
+        exported = mobigen.write(recording, stream)
+    print(f"{exported.lines} calls  {path}")
+    if carried := exported.carried.total():
+        print(f"{carried} calls need no line: dup, lseek and their like")
+    for name, count in exported.left_out.most_common():
+        print(f"left out: {count} {name}")
+    for reason in recording.incomplete_reasons:
+        print(f"incomplete: {reason}")
+    return INCOMPLETE if recording.incomplete_reasons else FINE

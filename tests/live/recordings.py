@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -30,6 +29,9 @@ ENVIRONMENT = {
     **{f"GIT_{who}_EMAIL": "a@b" for who in ("AUTHOR", "COMMITTER")},
     **{f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")},
 }
+
+# Without what depends on the user's Python.
+PYTHON = ("python3", "-I", "-S", "-B", "-c")
 
 
 @dataclass(frozen=True)
@@ -201,8 +203,3 @@ def _strace_numbers(name: str, arguments: str) -> tuple[object, ...]:
             return (int(fields[1]), int(fields[-2]), int(fields[-1], 0))
         case _:
             return ()
-
-
-def environment() -> dict[str, str]:
-    """The environment of programs, with what joj itself needs."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}

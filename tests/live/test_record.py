@@ -1,4 +1,4 @@
-"""joj record: programs that are not ours, call by call as strace has them, and how they end."""
+"""joj record: programs that are not ours, call by call as strace has them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.live.recordings import (
     ENVIRONMENT,
+    PYTHON,
     Recording,
     by_recording,
     by_strace,
@@ -61,8 +61,6 @@ os.wait(); os.symlink("file", "link"); os.link("file", "second"); os.rename("sec
 os.readlink("link"); os.stat("link"); os.mkdir("d"); os.chdir("d"); os.stat("../third")
 os.rmdir("../d") if False else None; os.chdir(".."); os.rmdir("d"); os.unlink("third")
 """
-
-PYTHON = ("python3", "-I", "-S", "-B", "-c")
 
 PROGRAMS = {
     "cp": ("sh", "-c", "cp /etc/passwd here; cp -a here there; mv there back; rm here"),
@@ -142,6 +140,42 @@ def test_threads_and_descriptors_make_the_tables_of_a_program(here: Path, tmp_pa
     assert child["umask"] == first["umask"]
 
 
+EXECUTING = """
+import os, threading, time
+def work():
+    while True: os.stat("/")
+threading.Thread(target=work, daemon=True).start()
+threading.Thread(target=lambda: os.execv("/bin/sh", ["sh", "-c", "echo x > f; exit 6"])).start()
+time.sleep(60)
+"""
+
+
+def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, EXECUTING)
+    assert recording.code == 6
+    first, _, third = recording.table("threads")
+    assert (first["exit_code"], third["exit_code"]) == (None, 6)
+    assert all(row["end_ns"] for row in recording.table("threads"))
+    executed = [row for row in recording.calls("execve") if row["result"] == 0]
+    assert [row["thread_id"] for row in executed] == [0, 2]
+    assert recording.calls()[-1]["thread_id"] == 2
+
+
+MANY = "for i in $(seq 100); do (echo x > f$i; cat f$i > /dev/null; rm f$i) & done; wait"
+
+
+def test_nothing_of_many_processes_at_once_is_missed(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", "bash", "-c", MANY)
+    assert (recording.code, recording.manifest["incomplete"]) == (0, False)
+    told, _ = by_strace(here, tmp_path / "log", "bash", "-c", MANY)
+    names = ("openat", "read", "write", "close", "unlinkat", "execve", "exit_group", "dup2")
+    count = lambda found: {name: found.count(name) for name in names}  # noqa: E731
+    assert count([row["name"] for row in recording.table("calls")]) == count(
+        [said[0] for thread in told for said in thread]
+    )
+    assert len(recording.table("threads")) == len(told) > 200
+
+
 @pytest.mark.parametrize("data", ["none", "hash", "keep"])
 def test_contents_are_kept_only_where_asked(data: str, here: Path, tmp_path: Path) -> None:
     script = "printf abc > a; printf abc > b; printf abcd > c"
@@ -194,99 +228,6 @@ def test_the_exit_code_is_the_programs(here: Path, tmp_path: Path) -> None:
     assert recorded(here, tmp_path / "none", "/no/such/program").code == 2
     assert not (tmp_path / "none").exists()
     assert recorded(here, tmp_path / "7", "true").code == 2  # it is not empty
-
-
-LOOP = """
-import os, sys, time, threading
-print(os.getpid(), flush=True)
-def work():
-    while not os.path.exists("end"):
-        file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"x"); os.close(file)
-        time.sleep(0.01)
-threading.Thread(target=work).start()
-work()
-"""
-
-
-def test_a_process_is_joined_and_left_while_it_runs(here: Path, tmp_path: Path) -> None:
-    with subprocess.Popen([*PYTHON, LOOP], cwd=here, stdout=subprocess.PIPE, text=True) as program:
-        assert program.stdout
-        pid = program.stdout.readline().strip()
-        folder = tmp_path / "r"
-        recorder = subprocess.Popen([*command_of(folder), "--pid", pid], stderr=subprocess.PIPE)
-        time.sleep(1)
-        recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(timeout=20) == 128 + signal.SIGINT
-        time.sleep(0.2)
-        assert program.poll() is None
-        state = Path(f"/proc/{pid}/status").read_text()
-        assert "TracerPid:\t0" in state
-        (here / "end").touch()
-        assert program.wait(timeout=20) == 0
-    recording = Recording(folder, 0)
-    assert recording.manifest["incomplete"] is False
-    threads = recording.table("threads")
-    assert [row["pid"] for row in threads] == [int(pid)] * 2
-    for number in (0, 1):
-        own = [row for row in recording.calls("write") if row["thread_id"] == number]
-        assert len(own) > 5
-        assert all(row["result"] == 1 for row in own[:-1])
-    assert recording.table("descriptors")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_program_and_the_recording_is_whole(
-    number: signal.Signals, here: Path, tmp_path: Path
-) -> None:
-    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", "echo x > f; exec sleep 60"]
-    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
-        wait_for(here / "f")
-        recorder.send_signal(number)
-        assert recorder.wait(timeout=20) == 128 + number
-    recording = Recording(tmp_path / "r", 0)
-    assert recording.manifest["incomplete"] is False
-    assert recording.table("threads")[0]["exit_signal"] == number
-
-
-def test_a_program_that_ignores_the_signal_is_killed_by_the_second(
-    here: Path, tmp_path: Path
-) -> None:
-    script = "trap '' INT; echo x > f; while :; do sleep 0.1; done"
-    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", script]
-    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
-        wait_for(here / "f")
-        recorder.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        assert recorder.poll() is None
-        recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(timeout=20) == 128 + signal.SIGKILL
-    manifest = Recording(tmp_path / "r", 0).manifest
-    assert manifest["incomplete_reasons"] == ["threads were killed to end the recording"]
-
-
-def test_a_killed_recorder_takes_the_program_along_and_leaves_a_readable_folder(
-    here: Path, tmp_path: Path
-) -> None:
-    command = [*command_of(tmp_path / "r"), "--", "sh", "-c", "echo $$ > f; exec sleep 60"]
-    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
-        wait_for(here / "f")
-        time.sleep(0.2)
-        recorder.kill()
-        recorder.wait(timeout=20)
-    pid = int((here / "f").read_text())
-    until = time.monotonic() + 20
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    reasons = Recording(tmp_path / "r", 0).manifest["incomplete_reasons"]
-    assert reasons == ["the recording was not ended properly"]
-
-
-def wait_for(file: Path) -> None:
-    until = time.monotonic() + 20
-    while not (file.exists() and file.read_text()):
-        assert time.monotonic() < until, f"{file} does not come"
-        time.sleep(0.02)
 
 
 def test_nobody_but_root_is_needed(here: Path, tmp_path: Path) -> None:

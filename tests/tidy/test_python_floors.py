@@ -17,6 +17,7 @@ from tests.tidy.test_tidy import ROOT
 # Each above those it uses.
 FLOORS = (
     "foundation",
+    "recording",
     "trace",
     "analysis",
     "device",

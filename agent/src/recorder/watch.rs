@@ -233,6 +233,9 @@ impl Watch {
         if former != tid
             && let Some(follower) = self.followed.remove(&former)
         {
+            if let Some(displaced) = self.followed.get(&tid) {
+                self.recording.threads[displaced.thread_id as usize].end_ns = Some(now_ns());
+            }
             self.forget(tid);
             self.followed.insert(tid, follower);
         }

@@ -1,0 +1,102 @@
+"""Compares programs under joj's recorder with the same ones alone, and under strace."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import peers
+from bench.workload import MEMORY, Peers, compared, show
+from jojlab.foundation.places import agent_path
+
+# strace as a user would call it to see what joj records; the second as fast as it can be.
+STRACE = ("strace", "-f", "-e", "trace=file,desc", "-o")
+STRACES = {"strace -f": STRACE, "strace --seccomp-bpf": (STRACE[0], "--seccomp-bpf", *STRACE[1:])}
+INSERTS = 400
+SYNCED_WRITES = 400
+BUFFERED_WRITES = 20_000
+
+# Compared with no recorder there is a price and no goal.
+NONE = 0.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run every comparison; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    if shutil.which("strace") is None:
+        print("strace is not installed: apt-get install strace", file=sys.stderr)
+        return 2
+    rows = []
+    with TemporaryDirectory(prefix="joj-") as temporary:
+        out = Path(temporary)
+        peers.compiled(out)
+        for what, operations, place, program in _programs(out, asked.directory):
+            print(f"{what} ...", file=sys.stderr)
+            run = partial(_rate, operations, place, program)
+            others: Peers = {name: (1.0, partial(run, (*before, str(out / "strace"))))
+                      for name, before in STRACES.items()}  # fmt: skip
+            others["alone"] = (NONE, partial(run, ()))
+            rows += compared(what, partial(_recorded, out, run), others, asked.turns)
+    if asked.json:
+        print(json.dumps([{**asdict(row), "met": row.met} for row in rows], indent=1))
+    else:
+        show(rows)
+    return 0 if all(row.met for row in rows) else 1
+
+
+def _programs(out: Path, disk: Path) -> list[tuple[str, int, Path, list[str]]]:
+    """What it does, operations, where, and the program; it writes to the file `bench-db`."""
+    rows = ";".join("insert into t values (randomblob(100))" for _ in range(INSERTS))
+    sql = f"pragma journal_mode=%s; create table t(x); {rows};"
+    synced = (
+        "import os; f = os.open('bench-db', os.O_CREAT | os.O_RDWR); r = b'x' * 4096\n"
+        f"for i in range({SYNCED_WRITES}): os.pwrite(f, r, i * 4096); os.fsync(f)"
+    )
+    bare = [str(out / "bare_pwrite"), "bench-db", str(BUFFERED_WRITES)]
+    return [
+        ("4 KiB write and fsync", SYNCED_WRITES, disk, [sys.executable, "-I", "-S", "-c", synced]),
+        ("sqlite3 inserts, TRUNCATE", INSERTS, disk, ["sqlite3", "bench-db", sql % "truncate"]),
+        ("sqlite3 inserts, WAL", INSERTS, disk, ["sqlite3", "bench-db", sql % "wal"]),
+        ("4 KiB buffered pwrite in memory", BUFFERED_WRITES, MEMORY, bare),
+    ]
+
+
+def _rate(operations: int, place: Path, program: list[str], before: Sequence[str]) -> float:
+    """Operations per second of a program behind another, from its start to its end."""
+    with TemporaryDirectory(prefix="bench-recorder-", dir=place) as here:
+        begin = time.perf_counter()
+        subprocess.run([*before, *program], cwd=here, check=True, capture_output=True)
+        return operations / (time.perf_counter() - begin)
+
+
+def _recorded(out: Path, run: Callable[[Sequence[str]], float]) -> float:
+    folder = out / "recording"
+    shutil.rmtree(folder, ignore_errors=True)
+    return run((str(agent_path()), "record", "--output", str(folder), "--"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench/recorder",
+        description=__doc__,
+        epilog="Exit code 1 when it is slower than strace.",
+    )
+    parser.add_argument(
+        "--directory", type=Path, default=Path(), help="on the disk to write to (default: .)"
+    )
+    parser.add_argument("--turns", type=int, default=7, help="runs of each (default: 7)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

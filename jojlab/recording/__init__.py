@@ -1,0 +1,1 @@
+"""Recordings of programs' file system calls: reads their tables, and exports them."""

@@ -1,0 +1,200 @@
+"""Writes a recording as a script of MobiGen's, which `mobibench -g` and `joj bench mobibench -g`
+replay: a line for each call, `THREAD MICROSECONDS CALL ARGUMENTS`.
+
+A script has one descriptor table and no seek. So every open file gets a number of its own, whatever
+process it is of; copies of a descriptor are that file; and a read that begins where the script's
+own position is not is written as pread. What a script cannot express is counted by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from jojlab.recording.descriptors import Descriptors, OpenFile
+from jojlab.recording.folder import Recording, Row, path_bytes
+
+NAME = "mobigen"
+SUFFIX = ".mobigen"
+
+# Numbers of a script begin behind those of the standard streams.
+_FIRST_NUMBER = 3
+_AT_REMOVEDIR = 0x200
+_AT_SYMLINK_NOFOLLOW = 0x100
+# The flags that the script's readers know (agent/src/script/mobigen.rs), without access modes.
+_FLAGS = {
+    name: getattr(os, name)
+    for name in (
+        "O_APPEND", "O_CREAT", "O_DIRECT", "O_DIRECTORY", "O_DSYNC", "O_EXCL", "O_NOATIME",
+        "O_SYNC", "O_TRUNC", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC",
+    )
+}  # fmt: skip
+_ACCESS = {os.O_RDONLY: "O_RDONLY", os.O_WRONLY: "O_WRONLY", os.O_RDWR: "O_RDWR"}
+_OPENS = {"open", "openat", "openat2", "creat"}
+# The readers' limits: bytes of a call, and the end of a file.
+_MOST_BYTES = 64 << 20
+_MOST_OFFSET = 1 << 44
+_READS = {"read", "readv"}
+_PREADS = {"pread64", "preadv", "preadv2"}
+_WRITES = {"write", "writev"}
+_PWRITES = {"pwrite64", "pwritev", "pwritev2"}
+_BY_DESCRIPTOR = {"fsync", "fdatasync", "fstat"}
+_LOOKS = {
+    "access": "access", "faccessat": "access", "faccessat2": "access", "stat": "stat",
+    "lstat": "lstat", "newfstatat": "stat", "statx": "stat", "unlink": "unlink",
+    "unlinkat": "unlink",
+}  # fmt: skip
+
+
+@dataclass
+class Exported:
+    """How much of a recording a script has: lines written; calls that need none, as the numbers and
+    offsets of other lines carry them (dup, lseek); and calls that it cannot express, by name. Calls
+    about descriptors that no recorded call opened are of these.
+    """
+
+    lines: int = 0
+    carried: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def write(recording: Recording, stream: BinaryIO) -> Exported:
+    """Write a recording as a script; every call is a line, or is counted."""
+    return _Script(recording).write(stream)
+
+
+class _Script:
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        threads = list(recording.rows("threads"))
+        self._children = {
+            row["created_by_call_id"]: row["thread_id"]
+            for row in threads
+            if row["created_by_call_id"] is not None
+        }
+        self._descriptors = Descriptors(threads)
+        self._paths = {
+            row["path_id"]: path_bytes(row["path"]) for row in recording.rows("snapshot")
+        }
+        # Where the script's own position in an open file is.
+        self._told: dict[int, int] = {}
+        self.exported = Exported()
+
+    def write(self, stream: BinaryIO) -> Exported:
+        begin_ns: int | None = None
+        for row in self._recording.rows("calls"):
+            begin_ns = row["begin_ns"] if begin_ns is None else begin_ns
+            before = self.exported.lines
+            was_open = self._descriptors.at(row["thread_id"], row["descriptor"]) is not None
+            for text in self._lines(row):
+                microseconds = max(0, row["begin_ns"] - begin_ns) // 1000
+                stream.write(b"%d %d %s\n" % (row["thread_id"] + 1, microseconds, text))
+                self.exported.lines += 1
+            if self.exported.lines == before:
+                is_carried = _is_carried(row) and was_open
+                counts = self.exported.carried if is_carried else self.exported.left_out
+                counts[row["name"]] += 1
+            if (child := self._children.get(row["call_id"])) is not None:
+                self._descriptors.begin(child)
+        return self.exported
+
+    def _lines(self, row: Row) -> Iterator[bytes]:
+        """The lines of a call; none where the script cannot express it."""
+        name = row["name"]
+        if row["result"] is None:
+            if name in ("exit", "exit_group"):
+                self._descriptors.apply(row)
+            return
+        failed = row["error"] is not None
+        if name in _OPENS:
+            yield from self._open(row, failed=failed)
+        elif name in _LOOKS and row["path_id"] is not None:
+            yield from self._look(row, failed=failed)
+        elif name == "newfstatat" or name in _BY_DESCRIPTOR:
+            number = row["directory"] if name == "newfstatat" else row["descriptor"]
+            if file := self._descriptors.at(row["thread_id"], number):
+                call = b"fstat" if name == "newfstatat" else name.encode()
+                yield b"%s %d %d" % (call, _number(file), -1 if failed else 0)
+        elif name in _READS | _PREADS | _WRITES | _PWRITES:
+            if file := self._descriptors.at(row["thread_id"], row["descriptor"]):
+                yield from self._move(row, file, failed=failed)
+        elif not failed:
+            if name == "lseek":
+                self._seek(row)
+            for file in self._descriptors.apply(row):
+                yield b"close %d" % _number(file)
+
+    def _open(self, row: Row, *, failed: bool) -> Iterator[bytes]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if row["name"] == "creat" else row["flags"]
+        path = self._path(row["path_id"])
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            path = None
+        number = -1
+        if not failed:
+            # Whether the script has it or not: later calls are about it.
+            file = self._descriptors.opened(row, row["path"] or "", flags)
+            number = _number(file) if path else -1
+            if path is None:
+                self._descriptors.apply({**row, "name": "close", "descriptor": row["result"]})
+        access = _ACCESS.get(flags & os.O_ACCMODE)
+        if path is None or access is None:
+            return
+        words = [access, *(word for word, bits in _FLAGS.items() if flags & bits == bits)]
+        yield b'open "%s" %s %d' % (path, "|".join(words).encode(), number)
+
+    def _look(self, row: Row, *, failed: bool) -> Iterator[bytes]:
+        path = self._path(row["path_id"])
+        flags = row["flags"] or 0
+        if path is None or (row["name"] == "unlinkat" and flags & _AT_REMOVEDIR):
+            return
+        call = _LOOKS[row["name"]]
+        if call == "stat" and flags & _AT_SYMLINK_NOFOLLOW:
+            call = "lstat"
+        yield b'%s "%s" %d' % (call.encode(), path, -1 if failed else 0)
+
+    def _move(self, row: Row, file: OpenFile, *, failed: bool) -> Iterator[bytes]:
+        """A read or write, by position or by offset."""
+        reads = row["name"] in _READS | _PREADS
+        moves = row["name"] in _READS | _WRITES or row["offset_bytes"] == -1
+        offset = file.position if moves else row["offset_bytes"]
+        count = -1 if failed else row["result"]
+        appends = not reads and bool(file.flags & os.O_APPEND)
+        call = b"read" if reads else b"write"
+        told = self._told.get(file.number, 0)
+        at_position = moves and (appends or told == offset)
+        if moves and not failed:
+            file.position = offset + count
+        if count > _MOST_BYTES or not 0 <= offset <= _MOST_OFFSET:
+            return
+        if at_position:
+            self._told[file.number] = told + max(0, count)
+            yield b"%s %d %d" % (call, _number(file), count)
+        else:
+            yield b"p%s %d %d %d" % (call, _number(file), offset, count)
+
+    def _seek(self, row: Row) -> None:
+        if file := self._descriptors.at(row["thread_id"], row["descriptor"]):
+            file.position = row["result"]
+
+    def _path(self, path_id: int | None) -> bytes | None:
+        """A path that a line can hold: the quote that ends it stands before a blank."""
+        path = None if path_id is None else self._paths[path_id]
+        if path is None or b"\n" in path or b"\r" in path or b'" ' in path or b'"\t' in path:
+            return None
+        return path
+
+
+def _is_carried(row: Row) -> bool:
+    """Whether a call only changes numbers and positions, which other lines carry."""
+    if row["name"] == "fcntl":
+        return bool(
+            row["command"].startswith("F_DUPFD") or row["command"] in ("F_SETFD", "F_GETFD")
+        )
+    return row["name"] in {"lseek", "dup", "dup2", "dup3", "close"}
+
+
+def _number(file: OpenFile) -> int:
+    return file.number + _FIRST_NUMBER
