@@ -28,8 +28,8 @@ class Bin:
 def histograms(data: Dataset, edges_ns: tuple[int, ...] = COARSE_NS) -> dict[str, tuple[Bin, ...]]:
     """Return the latencies of the measured transactions by case_id, from BEGIN to COMMIT's return.
 
-    `edges_ns` are those of the bins, ascending. The bins follow on each other, from
-    the first to the last that is not empty.
+    `edges_ns` are those of the bins, ascending, every power of ten between the ends among them. The
+    bins follow on each other, from the first to the last that is not empty.
     """
     bins = {"begins_ns": list(edges_ns[:-1]), "ends_ns": list(edges_ns[1:])}
     places = {begin_ns: place for place, begin_ns in enumerate(edges_ns)}
