@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -27,4 +28,4 @@ def test_every_latency_is_in_its_bin(tmp_path: Path, edges_ns: tuple[int, ...]) 
     wanted = Counter(min(max(bisect_right(edges_ns, n) - 1, 0), last) for n in latencies_ns)
     assert sum(each.count for each in bins) == len(latencies_ns)
     assert {edges_ns.index(each.begin_ns): each.count for each in bins if each.count} == wanted
-    assert all(one.end_ns == other.begin_ns for one, other in zip(bins, bins[1:], strict=False))
+    assert all(one.end_ns == other.begin_ns for one, other in pairwise(bins))
