@@ -27,7 +27,8 @@ def started(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
     """A process of Dask with its own cache, until the end of the block; yields what it says."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *command],
+            # It ends with the tests even if these are killed.
+            ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "dask", *command],
             cwd=log.parent,
             env=lab.environment({"JOJ_CACHE": str(cache)}),
             stdout=stream,
