@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         peers.compiled(out)
         for what, operations, place, program in _programs(out, asked.directory):
             print(f"{what} ...", file=sys.stderr)
-            run = partial(_rate, operations, place, program)
+            run = partial(_rate, operations, place, program, asked.time)
             others: Peers = {name: (1.0, partial(run, (*before, str(out / "strace"))))
                       for name, before in STRACES.items()}  # fmt: skip
             others["alone"] = (NONE, partial(run, ()))
@@ -70,12 +71,23 @@ def _programs(out: Path, disk: Path) -> list[tuple[str, int, Path, list[str]]]:
     ]
 
 
-def _rate(operations: int, place: Path, program: list[str], before: Sequence[str]) -> float:
+def _rate(
+    operations: int, place: Path, program: list[str], kind: str, before: Sequence[str]
+) -> float:
     """Operations per second of a program behind another, from its start to its end."""
     with TemporaryDirectory(prefix="bench-recorder-", dir=place) as here:
-        begin = time.perf_counter()
+        begin = _CLOCKS[kind]()
         subprocess.run([*before, *program], cwd=here, check=True, capture_output=True)
-        return operations / (time.perf_counter() - begin)
+        return operations / (_CLOCKS[kind]() - begin)
+
+
+def _cpu_s() -> float:
+    """CPU time of all programs that were run so far, with those they ran, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+_CLOCKS = {"wall": time.perf_counter, "cpu": _cpu_s}
 
 
 def _recorded(out: Path, run: Callable[[Sequence[str]], float]) -> float:
@@ -94,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
         "--directory", type=Path, default=Path(), help="on the disk to write to (default: .)"
     )
     parser.add_argument("--turns", type=int, default=7, help="runs of each (default: 7)")
+    parser.add_argument(
+        "--time",
+        choices=_CLOCKS,
+        default="wall",
+        help="cpu: that of program and recorder together, which other load changes less",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -306,7 +306,7 @@ def test_what_cannot_be_recorded_is_counted(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_recording_is_compact(here: Path, tmp_path: Path) -> None:
-    """At most 40 bytes a call, all tables together; 5,000 transactions of SQLite."""
+    """At most 40 bytes a call, all tables together; 2,000 transactions of SQLite."""
     rows = ";".join("insert into t values (randomblob(100))" for _ in range(2000))
     sql = f"pragma synchronous=off; create table t(x); {rows};"
     (here / "sql").write_text(sql)
