@@ -59,3 +59,14 @@ def test_polling_is_for_devices_with_queues_for_it() -> None:
     assert skipped["qemu-nvme"] == ""
     for name in ("qemu-scsi", "qemu-sd"):
         assert "no queue for polling" in skipped[name] and "qemu-nvme" in skipped[name]
+
+
+def test_what_no_guest_has_memory_for_is_told() -> None:
+    fields: dict[str, Value] = {
+        "workload": "file-write",
+        "threads": 4,
+        "file_bytes": 4 << 30,
+        "device.capacity_bytes": 64 << 30,
+    }
+    with pytest.raises(UseError, match=r"here: the case writes .* GB, and a guest's memory"):
+        plan(asked({}, **fields))

@@ -12,6 +12,7 @@ from jojlab.experiment.fields.device import OWNERS
 from jojlab.experiment.filesystems import SMALLEST_JOURNAL_BYTES, refuse_small_journal
 from jojlab.experiment.room import contents_bytes, refuse_small_device
 from jojlab.foundation.errors import UseError
+from jojlab.guest.memory import memory_mib
 
 
 def by_wall_clock(cases: Sequence[Case]) -> bool:
@@ -49,7 +50,13 @@ def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     assert modelled
     if found := refuse_small_device(settings, modelled.model["capacity_bytes"]):
         return found
-    return refuse_small_journal(settings, journals.model["capacity_bytes"]) if journals else ""
+    if journals and (found := refuse_small_journal(settings, journals.model["capacity_bytes"])):
+        return found
+    try:
+        memory_mib(expected_bytes(settings, profiles))
+    except UseError as error:
+        return f"{error.message}: {error.remedy}"
+    return ""
 
 
 def expected_bytes(settings: Mapping[str, Value], profiles: Mapping[str, Profile]) -> int:
