@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from jojlab.recording.folder import Row
 
 _CLOSE_RANGE_CLOEXEC = 4
-# Calls whose result is a descriptor, and whose flags say whether an execve closes it.
-_OPENS = {"open", "openat", "openat2"}
 _COPIES = {"dup", "dup2", "dup3"}
 
 
