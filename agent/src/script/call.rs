@@ -15,7 +15,7 @@ words! {
 
 /// What a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum CallTarget {
     Path(Vec<u8>),
     /// The number that the recorded process knew the file by.
     Descriptor(i64),
@@ -31,7 +31,7 @@ pub struct Call {
     /// Since the recording began.
     pub time_us: u64,
     pub name: CallName,
-    pub target: Target,
+    pub target: CallTarget,
     /// Of pread and pwrite.
     pub offset: u64,
     /// Of reads and writes.

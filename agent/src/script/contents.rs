@@ -3,7 +3,7 @@
 //! after the last.
 
 use super::call::CallName;
-use super::step::Step;
+use super::step::ReplayStep;
 
 /// A file's contents, as long as anybody has it open or a name leads to it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,14 +50,22 @@ pub struct Contents {
 
 impl Contents {
     /// Finds each file's beginning from what is known of some.
-    pub fn beginnings(known: Vec<Beginning>, handles: usize, steps: &[&Step]) -> Vec<Beginning> {
+    pub fn beginnings(
+        known: Vec<Beginning>,
+        handles: usize,
+        steps: &[&ReplayStep],
+    ) -> Vec<Beginning> {
         let mut state = Self::new(known, handles, true);
         steps.iter().for_each(|step| state.play(step));
         state.beginnings
     }
 
     /// Finds each file's size after the last call; none where it is not there any more.
-    pub fn ends(beginnings: &[Beginning], handles: usize, steps: &[&Step]) -> Vec<Option<u64>> {
+    pub fn ends(
+        beginnings: &[Beginning],
+        handles: usize,
+        steps: &[&ReplayStep],
+    ) -> Vec<Option<u64>> {
         let mut state = Self::new(beginnings.to_vec(), handles, false);
         steps.iter().for_each(|step| state.play(step));
         let Contents { named, inodes, .. } = state;
@@ -91,7 +99,7 @@ impl Contents {
         }
     }
 
-    fn play(&mut self, step: &Step) {
+    fn play(&mut self, step: &ReplayStep) {
         match step.name {
             CallName::Access | CallName::Stat | CallName::Lstat => {
                 if let Some(there) = step.succeeded {
@@ -114,7 +122,7 @@ impl Contents {
         }
     }
 
-    fn open(&mut self, step: &Step) {
+    fn open(&mut self, step: &ReplayStep) {
         let (file, has) = (step.file, |flag| step.flags & flag != 0);
         let Some(handle) = step.handle else {
             self.show(file, false);
@@ -143,7 +151,7 @@ impl Contents {
         self.handles[handle] = Some(Open { inode, position: 0, flags: step.flags });
     }
 
-    fn read(&mut self, step: &Step) {
+    fn read(&mut self, step: &ReplayStep) {
         let Some(Some(open)) = step.handle.map(|handle| self.handles[handle]) else { return };
         if open.flags & libc::O_ACCMODE == libc::O_WRONLY {
             return;
@@ -164,7 +172,7 @@ impl Contents {
         self.advance(step, end);
     }
 
-    fn write(&mut self, step: &Step) {
+    fn write(&mut self, step: &ReplayStep) {
         let Some(Some(open)) = step.handle.map(|handle| self.handles[handle]) else { return };
         if open.flags & libc::O_ACCMODE == libc::O_RDONLY {
             return;
@@ -183,7 +191,7 @@ impl Contents {
         self.advance(step, end);
     }
 
-    fn advance(&mut self, step: &Step, end: u64) {
+    fn advance(&mut self, step: &ReplayStep, end: u64) {
         let moves = matches!(step.name, CallName::Read | CallName::Write);
         if let Some(Some(open)) = step.handle.map(|handle| &mut self.handles[handle])
             && moves

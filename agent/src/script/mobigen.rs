@@ -8,7 +8,7 @@
 //! A path without quotes, or with one of them, is that of a file that was open before the recording
 //! began: MobiGen knew no more than where it was. Names of calls may end in 64.
 
-use super::call::{Call, CallName, Script, ScriptError, Target};
+use super::call::{Call, CallName, CallTarget, Script, ScriptError};
 
 /// Longest call that Linux makes of a read or write is 2 GiB less a page (read(2), NOTES); the
 /// recorded ones were far shorter, and each thread has a buffer of that size.
@@ -56,7 +56,7 @@ pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
             continue;
         }
         script.lines += 1;
-        let mut fields = Fields { line, rest: text };
+        let mut fields = CallFields { line, rest: text };
         let thread = fields.number("thread", 0, u64::from(u32::MAX))?;
         let time_us = fields.number("microseconds", 0, u64::MAX)?;
         if time_us > MOST_TIME_US {
@@ -80,12 +80,12 @@ pub fn parse(text: &[u8]) -> Result<Script, ScriptError> {
 }
 
 /// What is left of a line.
-struct Fields<'a> {
+struct CallFields<'a> {
     line: usize,
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> CallFields<'a> {
     fn error(&self, field: &'static str, what: impl Into<String>) -> ScriptError {
         ScriptError { line: self.line, field, what: what.into() }
     }
@@ -143,9 +143,9 @@ impl<'a> Fields<'a> {
         Ok(Some(path))
     }
 
-    fn path(&mut self) -> Result<Target, ScriptError> {
+    fn path(&mut self) -> Result<CallTarget, ScriptError> {
         let path = self.quoted()?.ok_or_else(|| self.error("path", "is missing, or unquoted"))?;
-        Ok(Target::Path(path.to_vec()))
+        Ok(CallTarget::Path(path.to_vec()))
     }
 
     fn flags(&mut self) -> Result<i32, ScriptError> {
@@ -167,7 +167,7 @@ impl<'a> Fields<'a> {
             thread,
             time_us,
             name,
-            target: Target::Descriptor(-1),
+            target: CallTarget::Descriptor(-1),
             offset: 0,
             bytes: 0,
             flags: 0,
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
         match name {
             CallName::Open => {
                 if let Some(path) = self.quoted()? {
-                    call.target = Target::Path(path.to_vec());
+                    call.target = CallTarget::Path(path.to_vec());
                 } else {
                     self.next("path")?;
                 }
@@ -188,7 +188,7 @@ impl<'a> Fields<'a> {
             CallName::Access | CallName::Stat | CallName::Lstat | CallName::Unlink => {
                 call.target = self.path()?
             }
-            _ => call.target = Target::Descriptor(self.integer("descriptor")?),
+            _ => call.target = CallTarget::Descriptor(self.integer("descriptor")?),
         }
         if matches!(name, CallName::Pread | CallName::Pwrite) {
             call.offset = self.number("offset", 0, MOST_OFFSET)?;

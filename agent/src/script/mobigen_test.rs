@@ -18,15 +18,15 @@ fn error(line: &str) -> String {
 fn every_shape_of_a_line_is_read() {
     let open = call(r#"2 701422 open "/data/a b.db" O_RDWR|O_CREAT|O_LARGEFILE 89"#);
     assert_eq!((open.thread, open.time_us, open.line), (2, 701_422, 1));
-    assert_eq!(open.target, Target::Path(b"/data/a b.db".to_vec()));
+    assert_eq!(open.target, CallTarget::Path(b"/data/a b.db".to_vec()));
     assert_eq!((open.flags, open.descriptor), (libc::O_RDWR | libc::O_CREAT, 89));
     // One that was open before: without quotes, or with one.
     for path in ["/data/data", "dev/fimg2d\"", "x.db\"/nil"] {
         let open = call(&format!("1 0 open {path} O_WRONLY|O_TRUNC -1"));
-        assert_eq!((open.target, open.succeeded), (Target::Descriptor(-1), Some(false)));
+        assert_eq!((open.target, open.succeeded), (CallTarget::Descriptor(-1), Some(false)));
     }
     let pwrite = call("16 5 pwrite64 53 4096 1024");
-    assert_eq!((pwrite.name, pwrite.target), (CallName::Pwrite, Target::Descriptor(53)));
+    assert_eq!((pwrite.name, pwrite.target), (CallName::Pwrite, CallTarget::Descriptor(53)));
     assert_eq!((pwrite.offset, pwrite.bytes, pwrite.succeeded), (4096, 1024, Some(true)));
     assert_eq!(call("1 0 read 3 -1").succeeded, Some(false));
     let access = call(r#"1 0 access "/data/wal" -1"#);

@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::call::{Call, CallName, Script, Target};
+use super::call::{Call, CallName, CallTarget, Script};
 use super::contents::{Beginning, Contents};
 use super::mapped_paths::{MappedPaths, components};
-use super::step::{ReplayFile, Step};
+use super::step::{ReplayFile, ReplayStep};
 
 /// A thread's steps in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// As the script has it.
     pub number: u64,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ReplayStep>,
 }
 
 /// A script, ready to be replayed.
@@ -54,7 +54,7 @@ impl From<&Script> for Resolved {
     fn from(script: &Script) -> Self {
         let calls = in_order(script);
         let mut resolver = Resolver::new(&calls);
-        let mut threads: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
+        let mut threads: BTreeMap<u64, Vec<ReplayStep>> = BTreeMap::new();
         let mut unopened: BTreeMap<NotOpen, u64> = BTreeMap::new();
         // The order of all, as thread and number in it.
         let mut order = Vec::with_capacity(calls.len());
@@ -70,7 +70,7 @@ impl From<&Script> for Resolved {
             order.push((call.thread, steps.len()));
             steps.push(step);
         }
-        let steps: Vec<&Step> =
+        let steps: Vec<&ReplayStep> =
             order.iter().map(|(thread, number)| &threads[thread][*number]).collect();
         let known = resolver.files.iter().map(|file| {
             // A directory's bytes are the filesystem's own matter.
@@ -128,7 +128,7 @@ impl Resolver {
         let opens = calls.iter().filter(|(_, call)| call.name == CallName::Open);
         let opened_ever = opens.map(|(_, call)| call.descriptor).collect();
         for (_, call) in calls {
-            let Target::Path(path) = &call.target else { continue };
+            let CallTarget::Path(path) = &call.target else { continue };
             let parts = components(path);
             let is_directory = call.flags & libc::O_DIRECTORY != 0 || parts.is_empty();
             let above = (0..parts.len()).map(|depth| parts[..depth].to_vec());
@@ -182,15 +182,15 @@ impl Resolver {
     }
 
     /// The step of a call; else why its descriptor leads to no file.
-    fn step(&mut self, time_us: u64, call: &Call) -> Result<Step, NotOpen> {
+    fn step(&mut self, time_us: u64, call: &Call) -> Result<ReplayStep, NotOpen> {
         let (handle, file) = match (&call.target, call.name) {
             (_, CallName::Open) => self.open(call),
-            (Target::Path(path), _) => {
+            (CallTarget::Path(path), _) => {
                 let parts = components(path);
                 let is_directory = self.is_directory(&parts, call);
                 (None, self.file(parts, is_directory))
             }
-            (Target::Descriptor(number), name) => {
+            (CallTarget::Descriptor(number), name) => {
                 let found = match name {
                     CallName::Close => self.open.remove(number),
                     _ => self.open.get(number).copied(),
@@ -204,12 +204,12 @@ impl Resolver {
         let flags = match &call.target {
             // What MobiGen says of a file that was open before does not hold: such files are read
             // that are said to be open for writing, and none is made anew.
-            Target::Descriptor(_) if call.name == CallName::Open => {
+            CallTarget::Descriptor(_) if call.name == CallName::Open => {
                 libc::O_RDWR | call.flags & libc::O_APPEND
             }
             _ => call.flags,
         };
-        Ok(Step {
+        Ok(ReplayStep {
             line: call.line,
             due_ns: (time_us * 1000).cast_signed(),
             name: call.name,
@@ -229,7 +229,7 @@ impl Resolver {
         let file = match &call.target {
             // Why it failed is not recorded; where it would make the file, it cannot be for want
             // of that.
-            Target::Path(path) if !failed || call.flags & libc::O_CREAT == 0 => {
+            CallTarget::Path(path) if !failed || call.flags & libc::O_CREAT == 0 => {
                 let parts = components(path);
                 let is_directory = self.is_directory(&parts, call);
                 self.file(parts, is_directory)

@@ -153,7 +153,8 @@ proptest! {
         for file in &found.files {
             prop_assert!(file.path.components().all(|it| matches!(it, Component::Normal(_))));
         }
-        let steps: Vec<&Step> = found.threads.iter().flat_map(|thread| &thread.steps).collect();
+        let threads = found.threads.iter();
+        let steps: Vec<&ReplayStep> = threads.flat_map(|thread| &thread.steps).collect();
         let left_out: u64 = found.unopened.values().sum();
         prop_assert_eq!(steps.len() as u64 + left_out, text.len() as u64);
         // Every turn of every file comes once; in a thread, turns and times never go back.

@@ -6,7 +6,7 @@ use super::call::CallName;
 
 /// One call, ready to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ReplayStep {
     pub line: usize,
     /// After the beginning of the replay; never less than of the thread's step before.
     pub due_ns: i64,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::busy;
 use super::error::{SqliteError, failed};
 use super::pragmas::{self, Pragmas};
-use super::wal::{self, Autocheckpoint, Database, FollowedWals};
+use super::wal::{self, CommitCheckpoint, Database, FollowedWals};
 use super::words::CheckpointMode;
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
@@ -51,7 +51,7 @@ impl Databases {
     }
 
     /// The checkpoints that SQLite made inside the last COMMIT, if it made any; given once.
-    pub fn take_autocheckpoint(&self) -> Option<Autocheckpoint> {
+    pub fn take_autocheckpoint(&self) -> Option<CommitCheckpoint> {
         self.followed.autocheckpoint.take()
     }
 

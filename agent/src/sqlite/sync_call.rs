@@ -11,7 +11,7 @@ use crate::record::words;
 
 words! {
     /// The system call by which SQLite makes a file or a directory durable.
-    SyncCall { Fsync = "fsync", Fdatasync = "fdatasync" }
+    SyncChoice { Fsync = "fsync", Fdatasync = "fdatasync" }
 }
 
 static FDATASYNC: AtomicBool = AtomicBool::new(false);
@@ -21,8 +21,8 @@ thread_local! {
 }
 
 /// Chooses the call for every later sync of this process.
-pub fn choose(call: SyncCall) {
-    FDATASYNC.store(call == SyncCall::Fdatasync, Ordering::Relaxed);
+pub fn choose(call: SyncChoice) {
+    FDATASYNC.store(call == SyncChoice::Fdatasync, Ordering::Relaxed);
 }
 
 /// Syncs SQLite has made in this thread so far, of files and directories alike.

@@ -48,7 +48,7 @@ impl Database {
 
 /// The checkpoints that SQLite made inside one COMMIT, one after the other.
 #[derive(Debug, Clone, Copy)]
-pub struct Autocheckpoint {
+pub struct CommitCheckpoint {
     pub databases: u16,
     pub wal_frames: u32,
     pub sync_calls: u32,
@@ -62,7 +62,7 @@ pub struct FollowedWals {
     /// Frames at which SQLite makes a checkpoint inside COMMIT; none where it makes none.
     pub autocheckpoint_frames: Option<u32>,
     /// The checkpoints of the last COMMIT.
-    pub autocheckpoint: RefCell<Option<Autocheckpoint>>,
+    pub autocheckpoint: RefCell<Option<CommitCheckpoint>>,
 }
 
 /// Has SQLite call the hook for every commit of the connection.
@@ -106,7 +106,7 @@ unsafe extern "C" fn wal_grew(
         let is_whole = code == ffi::SQLITE_OK && in_log == copied;
         database.is_copied.store(is_whole, Ordering::Relaxed);
         let mut noted = followed.autocheckpoint.borrow_mut();
-        let made = noted.get_or_insert(Autocheckpoint {
+        let made = noted.get_or_insert(CommitCheckpoint {
             databases: 0,
             wal_frames: 0,
             sync_calls: 0,

@@ -43,13 +43,13 @@ fn set_listener(listener: Option<Listener>) {
 
 /// SQLite writes by one of the three, as it was built.
 fn replace_calls(ours: bool) {
-    type Write = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
-    type Pwrite = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+    type WriteCall = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+    type PwriteCall = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
     // SAFETY: see below; off_t has 64 bits on every target of ours.
     let (write, pwrite) = unsafe {
         (
-            std::mem::transmute::<Write, Pointer>(write),
-            std::mem::transmute::<Pwrite, Pointer>(pwrite),
+            std::mem::transmute::<WriteCall, Pointer>(write),
+            std::mem::transmute::<PwriteCall, Pointer>(pwrite),
         )
     };
     for (name, call) in [(c"write", write), (c"pwrite", pwrite), (c"pwrite64", pwrite)] {

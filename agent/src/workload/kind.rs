@@ -15,14 +15,14 @@ use crate::tables::rows::Transaction;
 
 /// One line of the table of kinds.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct WorkloadKind {
     /// The words of a record's field `workload` that ask for it.
     pub words: &'static [&'static str],
     /// Reads all of the workload's fields.
     pub read: fn(&WorkloadFields) -> Result<Box<dyn Asked>, serde_json::Error>,
 }
 
-impl Kind {
+impl WorkloadKind {
     /// Of the struct that the fields are read into, and its words.
     pub const fn new<Settings>(words: &'static [&'static str]) -> Self
     where

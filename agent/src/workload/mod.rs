@@ -23,10 +23,10 @@ pub mod threads;
 
 use crate::record::WorkloadFields;
 use error::WorkloadError;
-use kind::{Asked, Kind};
+use kind::{Asked, WorkloadKind};
 
 /// Every kind of workload.
-const KINDS: [Kind; 5] =
+const KINDS: [WorkloadKind; 5] =
     [sqlite::KIND, file_write::KIND, file_read::KIND, file_metadata::KIND, replay::KIND];
 
 /// Reads what a record asks for, as the kind has it that its word is of.

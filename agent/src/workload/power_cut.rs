@@ -43,7 +43,7 @@ impl Cut<'_> {
 
 words! {
     /// The worse, the later.
-    Outcome {
+    CutOutcome {
         Kept = "kept", Lost = "lost", Torn = "torn", Corrupt = "corrupt",
         Unmountable = "unmountable",
     }
@@ -52,7 +52,7 @@ words! {
 /// What is there after a power cut, and what of it shows that.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Survival {
-    pub outcome: Outcome,
+    pub outcome: CutOutcome,
     /// Transactions that each database holds; none where it holds what no number of them gives.
     /// Empty where the workload is not SQLite's.
     pub found: Vec<Option<u64>>,
@@ -65,7 +65,7 @@ pub struct Survival {
 
 impl Survival {
     /// Nothing of it can be told, for the reason that the kernel or SQLite gave.
-    pub fn untold(outcome: Outcome, message: String) -> Self {
+    pub fn untold(outcome: CutOutcome, message: String) -> Self {
         Self { outcome, found: Vec::new(), lost: 0, message }
     }
 }

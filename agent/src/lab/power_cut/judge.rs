@@ -5,7 +5,7 @@ use super::of_this_machine;
 use crate::errors::text;
 use crate::filesystem::{FilesystemError, mount::Mounted};
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, Outcome, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, Survival};
 
 /// Looks at what is there after a power cut, and unmounts it.
 ///
@@ -20,17 +20,17 @@ pub fn judge(
     let mounted = match mounted {
         Ok(mounted) => mounted,
         Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
-        Err(error) => return Ok(untold(Outcome::Unmountable, error.into())),
+        Err(error) => return Ok(untold(CutOutcome::Unmountable, error.into())),
     };
     let survival = match remains.survived(cut) {
         Ok(survival) => survival,
         Err(error) if error.is_of_this_machine() => {
             return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
         }
-        Err(error) => untold(Outcome::Corrupt, error.into()),
+        Err(error) => untold(CutOutcome::Corrupt, error.into()),
     };
     Ok(match mounted.unmount() {
         Ok(()) => survival,
-        Err(error) => untold(Outcome::Corrupt, error.into()),
+        Err(error) => untold(CutOutcome::Corrupt, error.into()),
     })
 }

@@ -11,11 +11,12 @@ use std::path::Path;
 
 use super::error::WorkloadError;
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Kind, Space, Workload};
+use super::kind::{Asked, Space, Workload, WorkloadKind};
 use metadata::MetadataTask;
 use settings::{FileMetadataSettings, FileMetadataWorkload, MetadataOperation};
 
-pub const KIND: Kind = Kind::new::<FileMetadataSettings>(FileMetadataWorkload::WORDS);
+pub const KIND: WorkloadKind =
+    WorkloadKind::new::<FileMetadataSettings>(FileMetadataWorkload::WORDS);
 
 impl Asked for FileMetadataSettings {
     fn space_needed(&self) -> Space {

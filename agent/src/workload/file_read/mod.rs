@@ -11,11 +11,11 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::files::data_file;
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Kind, Space, Workload};
+use super::kind::{Asked, Space, Workload, WorkloadKind};
 use read::ReadTask;
 use settings::{FileReadSettings, FileReadWorkload};
 
-pub const KIND: Kind = Kind::new::<FileReadSettings>(FileReadWorkload::WORDS);
+pub const KIND: WorkloadKind = WorkloadKind::new::<FileReadSettings>(FileReadWorkload::WORDS);
 
 impl Asked for FileReadSettings {
     fn space_needed(&self) -> Space {

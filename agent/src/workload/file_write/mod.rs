@@ -11,11 +11,11 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::files::data_file;
 use super::files::threads::FileThreads;
-use super::kind::{Asked, Kind, Space, Workload};
+use super::kind::{Asked, Space, Workload, WorkloadKind};
 use settings::{FileWriteSettings, FileWriteWorkload};
 use write::WriteTask;
 
-pub const KIND: Kind = Kind::new::<FileWriteSettings>(FileWriteWorkload::WORDS);
+pub const KIND: WorkloadKind = WorkloadKind::new::<FileWriteSettings>(FileWriteWorkload::WORDS);
 
 impl Asked for FileWriteSettings {
     fn space_needed(&self) -> Space {

@@ -18,7 +18,7 @@ use crate::workload::files::aligned_buffer::AlignedBuffer;
 use crate::workload::files::data_file::{self, Records};
 use crate::workload::files::engine::{Engine, Way};
 use crate::workload::files::left::FilesOfThread;
-use crate::workload::files::open_file::{self, Mapping};
+use crate::workload::files::open_file::{self, MappedFile};
 use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream, Shape};
 use crate::workload::files::threads::FileTask;
 use crate::workload::ledger::Done;
@@ -34,7 +34,7 @@ pub struct WriteTask {
     stream: RecordStream,
     path: PathBuf,
     file: File,
-    mapping: Option<Mapping>,
+    mapping: Option<MappedFile>,
     way: Way,
     buffer: AlignedBuffer,
     /// Where reads go.
@@ -66,7 +66,7 @@ impl WriteTask {
         let file = open_file::open(&path, true, open_flags(settings.sync_mode))?;
         let length = usize::try_from(shape.records() * shape.record_bytes).unwrap_or(usize::MAX);
         let mapped = settings.sync_mode.is_mapped();
-        let mapping = if mapped { Some(Mapping::new(&file, length, &path)?) } else { None };
+        let mapping = if mapped { Some(MappedFile::new(&file, length, &path)?) } else { None };
         let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut buffer = AlignedBuffer::new(record_bytes);
         let mut way = Way::new(settings.engine)?;
@@ -137,7 +137,7 @@ impl WriteTask {
     fn sync(&mut self) -> Result<(), WorkloadError> {
         let (file, path, way) = (&self.file, &self.path, &mut self.way);
         let sync_mapping = |flags| {
-            self.mapping.as_ref().map_or(Ok(()), |mapping: &Mapping| mapping.sync(flags, path))
+            self.mapping.as_ref().map_or(Ok(()), |mapping: &MappedFile| mapping.sync(flags, path))
         };
         match self.settings.sync_mode {
             SyncMode::Fsync => way.sync(file, false).map_err(failed("fsync", path)),

@@ -2,7 +2,7 @@
 
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, Outcome, Progress, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
 
 /// What a power cut took of one thread's files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl Remains for FilesLeft {
 
 fn survival(Damage { lost, torn }: Damage) -> Survival {
     let (outcome, message) = match (lost, torn) {
-        (_, 1..) => (Outcome::Torn, format!("{torn} names are there beside those they replace")),
-        (1.., 0) => (Outcome::Lost, String::new()),
-        (0, 0) => (Outcome::Kept, String::new()),
+        (_, 1..) => (CutOutcome::Torn, format!("{torn} names are there beside those they replace")),
+        (1.., 0) => (CutOutcome::Lost, String::new()),
+        (0, 0) => (CutOutcome::Kept, String::new()),
     };
     Survival { outcome, found: Vec::new(), lost, message }
 }
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn what_is_lost_is_counted() {
         let found = survival(Damage { lost: 2, torn: 0 });
-        assert_eq!((found.outcome, found.lost), (Outcome::Lost, 2));
-        assert_eq!(survival(Damage { lost: 2, torn: 1 }).outcome, Outcome::Torn);
-        assert_eq!(survival(Damage::default()).outcome, Outcome::Kept);
+        assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 2));
+        assert_eq!(survival(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
+        assert_eq!(survival(Damage::default()).outcome, CutOutcome::Kept);
     }
 }

@@ -67,12 +67,12 @@ pub fn refuse_unaligned(record_bytes: u64) -> Result<(), WorkloadError> {
 }
 
 /// A file as shared memory; unmapped when dropped.
-pub struct Mapping {
+pub struct MappedFile {
     address: *mut u8,
     length: usize,
 }
 
-impl Mapping {
+impl MappedFile {
     /// Maps `length` bytes from the beginning, of which some may lie beyond the file's end.
     ///
     /// # Errors
@@ -128,9 +128,9 @@ impl Mapping {
 }
 
 // SAFETY: the mapping belongs to its one owner, whichever thread that is in; no slice is lent.
-unsafe impl Send for Mapping {}
+unsafe impl Send for MappedFile {}
 
-impl Drop for Mapping {
+impl Drop for MappedFile {
     fn drop(&mut self) {
         // SAFETY: address and length are those of the mapping, and nobody uses it any more.
         let _ = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };

@@ -11,11 +11,11 @@ mod turns;
 use std::path::Path;
 
 use super::error::WorkloadError;
-use super::kind::{Asked, Kind, Space, Workload};
+use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::Replay;
 use settings::{ReplaySettings, ReplayWorkload};
 
-pub const KIND: Kind = Kind::new::<ReplaySettings>(ReplayWorkload::WORDS);
+pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
 
 impl Asked for ReplaySettings {
     /// What its files take is known once its script is read.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
 use crate::script::call::CallName;
-use crate::script::step::Step;
+use crate::script::step::ReplayStep;
 
 /// Open files of all threads; none where it was closed, or not opened yet.
 pub type Handles = Vec<Mutex<Option<File>>>;
@@ -20,7 +20,7 @@ pub type Handles = Vec<Mutex<Option<File>>>;
 /// # Errors
 /// As the call's.
 pub fn perform(
-    step: &Step,
+    step: &ReplayStep,
     path: &Path,
     handles: &Handles,
     buffer: &mut [u8],
@@ -54,7 +54,7 @@ pub fn perform(
     }
 }
 
-fn on_path(step: &Step, path: &Path) -> io::Result<usize> {
+fn on_path(step: &ReplayStep, path: &Path) -> io::Result<usize> {
     match step.name {
         CallName::Open => open(path, step.flags).map(|_| 0),
         // The script does not say what was asked; SQLite asks whether a journal is there.

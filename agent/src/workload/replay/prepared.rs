@@ -20,7 +20,7 @@ use super::settings::ReplaySettings;
 use super::turns::Turns;
 use crate::script::call::{CallName, Script};
 use crate::script::resolve::Resolved;
-use crate::script::step::Step;
+use crate::script::step::ReplayStep;
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::files::aligned_buffer::AlignedBuffer;
@@ -38,7 +38,7 @@ const MOST_BUFFERS_BYTES: usize = 1 << 30;
 /// A prepared replay.
 pub struct Replay {
     players: Vec<Player>,
-    stage: Arc<Stage>,
+    shared: Arc<SharedReplay>,
     script: Facts,
     ledgers: Vec<Ledger>,
 }
@@ -59,7 +59,7 @@ struct Facts {
 }
 
 /// What the threads have in common.
-struct Stage {
+struct SharedReplay {
     files: ReplayFiles,
     handles: Handles,
     turns: Turns,
@@ -75,9 +75,9 @@ struct Stage {
 
 /// One thread of the script.
 struct Player {
-    steps: Vec<Step>,
+    steps: Vec<ReplayStep>,
     next: usize,
-    stage: Arc<Stage>,
+    shared: Arc<SharedReplay>,
     /// Where reads go and writes come from; aligned, for files that were opened with O_DIRECT.
     buffer: AlignedBuffer,
 }
@@ -108,7 +108,7 @@ impl Replay {
                  {MOST_BUFFERS_BYTES}; replay a part of it"
             )));
         }
-        let stage = Arc::new(Stage {
+        let shared = Arc::new(SharedReplay {
             turns: Turns::new(files.len()),
             files: ReplayFiles::make(directory, files, seed)?,
             handles: (0..handles).map(|_| Mutex::new(None)).collect(),
@@ -118,13 +118,13 @@ impl Replay {
             latest_ns: AtomicU64::new(0),
             otherwise: Mutex::new(BTreeMap::new()),
         });
-        let player = |steps: Vec<Step>| {
+        let player = |steps: Vec<ReplayStep>| {
             let mut buffer = AlignedBuffer::new(longest(&steps));
             files::fill_contents(seed, buffer.bytes());
-            Player { steps, next: 0, stage: Arc::clone(&stage), buffer }
+            Player { steps, next: 0, shared: Arc::clone(&shared), buffer }
         };
         let players = threads.into_iter().map(|thread| player(thread.steps)).collect();
-        Ok(Self { players, stage, script, ledgers: Vec::new() })
+        Ok(Self { players, shared, script, ledgers: Vec::new() })
     }
 }
 
@@ -156,11 +156,11 @@ impl Workload for Replay {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { players, stage, script, ledgers } = *self;
-        let hashes = players.iter().map(|player| hash(&player.steps, &stage.files)).collect();
+        let Self { players, shared, script, ledgers } = *self;
+        let hashes = players.iter().map(|player| hash(&player.steps, &shared.files)).collect();
         drop(players);
-        let stage = Arc::into_inner(stage).expect("the players have gone");
-        let otherwise = stage.otherwise.into_inner().unwrap_or_default();
+        let shared = Arc::into_inner(shared).expect("the players have gone");
+        let otherwise = shared.otherwise.into_inner().unwrap_or_default();
         let (performed, mut otherwise_json) =
             (ledgers.iter().map(Ledger::performed).sum::<u64>(), serde_json::Map::new());
         for (name, (calls, first_line)) in &otherwise {
@@ -169,9 +169,9 @@ impl Workload for Replay {
         }
         let replay = json!({
             "calls": performed,
-            "read_bytes": stage.read_bytes,
-            "written_bytes": stage.written_bytes,
-            "latest_start_ns": stage.latest_ns,
+            "read_bytes": shared.read_bytes,
+            "written_bytes": shared.written_bytes,
+            "latest_start_ns": shared.latest_ns,
             "otherwise": otherwise_json,
             "left_out": script.left_out,
             "idle_threads": script.idle_threads,
@@ -183,7 +183,7 @@ impl Workload for Replay {
             format!("{idle} of {all} threads left out: none of their calls is replayed")
         });
         // Were all as recorded, the files' ends are known.
-        let left = stage.files.left(otherwise.is_empty());
+        let left = shared.files.left(otherwise.is_empty());
         Ok(ClosedWorkload {
             transactions: ledger::rows(&ledgers),
             operation_hash: hash_of(hashes),
@@ -195,7 +195,7 @@ impl Workload for Replay {
 }
 
 /// The bytes of the longest call.
-fn longest(steps: &[Step]) -> usize {
+fn longest(steps: &[ReplayStep]) -> usize {
     steps.iter().map(|step| step.bytes).max().unwrap_or(0)
 }
 
@@ -227,7 +227,7 @@ impl Facts {
 }
 
 /// The hash of a thread's steps: what is done to which file, and when.
-fn hash(steps: &[Step], files: &ReplayFiles) -> Sha256 {
+fn hash(steps: &[ReplayStep], files: &ReplayFiles) -> Sha256 {
     let mut hasher = Sha256::new();
     for step in steps {
         hasher.update(step.due_ns.to_le_bytes());
@@ -259,46 +259,46 @@ impl Worker for Player {
 
 impl Task for Player {
     fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
-        let Self { steps, next, stage, .. } = self;
+        let Self { steps, next, shared, .. } = self;
         let step = &steps[*next];
-        if let Ok(left_ns @ 1..) = u64::try_from(stage.due_ns(step) - now_ns())
-            && !stage.turns.sleep(Duration::from_nanos(left_ns), shall_stop)
+        if let Ok(left_ns @ 1..) = u64::try_from(shared.due_ns(step) - now_ns())
+            && !shared.turns.sleep(Duration::from_nanos(left_ns), shall_stop)
         {
             return false;
         }
-        stage.turns.wait(step.file, step.turn, shall_stop)
+        shared.turns.wait(step.file, step.turn, shall_stop)
     }
 
     fn stop(&self) {
-        self.stage.turns.rouse();
+        self.shared.turns.rouse();
     }
 
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
-        let Self { steps, next, stage, buffer } = self;
+        let Self { steps, next, shared, buffer } = self;
         let step = &steps[*next];
         *next += 1;
-        let due_ns = stage.due_ns(step);
+        let due_ns = shared.due_ns(step);
         let begin_ns = now_ns();
-        let path = stage.files.path(step.file);
+        let path = shared.files.path(step.file);
         // Another thread failed: the replay has no result, and this one is to end soon.
-        let result = if stage.turns.has_ended() {
+        let result = if shared.turns.has_ended() {
             Ok(0)
         } else {
-            perform::perform(step, path, &stage.handles, buffer.bytes())
+            perform::perform(step, path, &shared.handles, buffer.bytes())
         };
         let return_ns = now_ns();
         if let Err(source) = result.as_ref().map_err(|error| error.raw_os_error())
             && result.as_ref().is_err_and(perform::is_fatal)
         {
-            stage.turns.end();
+            shared.turns.end();
             let source = std::io::Error::from_raw_os_error(source.unwrap_or(libc::EIO));
             let step = format!("line {} of the script, {}", step.line, step.name);
             return Err(WorkloadError::File { step, path: path.into(), source });
         }
-        stage.turns.pass(step.file);
-        stage.note(step, &result);
+        shared.turns.pass(step.file);
+        shared.note(step, &result);
         let late_ns = u64::try_from(begin_ns - due_ns).unwrap_or(0);
-        stage.latest_ns.fetch_max(late_ns, Ordering::Relaxed);
+        shared.latest_ns.fetch_max(late_ns, Ordering::Relaxed);
         Ok(Done {
             verb: verb(step.name),
             databases: 0,
@@ -312,13 +312,13 @@ impl Task for Player {
     }
 }
 
-impl Stage {
+impl SharedReplay {
     /// When a call is to be made; the first of all is to be made when it is asked for.
-    fn due_ns(&self, step: &Step) -> i64 {
+    fn due_ns(&self, step: &ReplayStep) -> i64 {
         self.start_ns.get_or_init(now_ns).saturating_add(step.due_ns)
     }
 
-    fn note(&self, step: &Step, result: &std::io::Result<usize>) {
+    fn note(&self, step: &ReplayStep, result: &std::io::Result<usize>) {
         if let Ok(bytes) = result {
             match step.name {
                 CallName::Read | CallName::Pread => &self.read_bytes,

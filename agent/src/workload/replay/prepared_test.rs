@@ -175,7 +175,7 @@ fn an_error_of_the_machine_ends_all_threads() {
     };
     assert_eq!(step, "line 2 of the script, write");
     assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
-    assert!(replay.stage.turns.has_ended());
+    assert!(replay.shared.turns.has_ended());
     assert_eq!(self::replay(&Box::new(replay).close().unwrap())["written_bytes"], 0);
 }
 

@@ -14,11 +14,11 @@ mod transactions;
 use std::path::Path;
 
 use super::error::WorkloadError;
-use super::kind::{Asked, Kind, Space, Workload};
+use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::Sqlite;
 use settings::{SqliteSettings, SqliteWorkload};
 
-pub const KIND: Kind = Kind::new::<SqliteSettings>(SqliteWorkload::WORDS);
+pub const KIND: WorkloadKind = WorkloadKind::new::<SqliteSettings>(SqliteWorkload::WORDS);
 
 impl Asked for SqliteSettings {
     fn space_needed(&self) -> Space {

@@ -26,19 +26,19 @@ use crate::workload::threads::task::Worker;
 pub struct Sqlite {
     settings: SqliteSettings,
     seed: u64,
-    sessions: Vec<Session>,
+    workers: Vec<SqliteWorker>,
     ledgers: Vec<Ledger>,
 }
 
 /// What one connection's thread has.
-struct Session {
+struct SqliteWorker {
     settings: SqliteSettings,
     databases: Databases,
     operations: Operations,
     batch_atomic_commits: i64,
 }
 
-impl Worker for Session {
+impl Worker for SqliteWorker {
     type Task<'a> = Runner<'a>;
 
     fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
@@ -79,10 +79,10 @@ impl Sqlite {
             Autocheckpoint::Sqlite => case.frame_limit(),
         };
         let open = |databases| Databases::open(databases, &case.pragmas(), autocheckpoint_frames);
-        let mut sessions: Vec<Session> = Vec::new();
+        let mut workers: Vec<SqliteWorker> = Vec::new();
         for thread in 0..case.connections.get() {
             let operations = Operations::new(case, seed, thread)?;
-            let databases = match sessions.first() {
+            let databases = match workers.first() {
                 Some(first) if case.sharing == Sharing::Shared => {
                     open(first.databases.all().to_vec())?
                 }
@@ -95,9 +95,9 @@ impl Sqlite {
                 }
             };
             let (settings, batch_atomic_commits) = (case.clone(), 0);
-            sessions.push(Session { settings, databases, operations, batch_atomic_commits });
+            workers.push(SqliteWorker { settings, databases, operations, batch_atomic_commits });
         }
-        Ok(Self { settings: case.clone(), seed, sessions, ledgers: Vec::new() })
+        Ok(Self { settings: case.clone(), seed, workers, ledgers: Vec::new() })
     }
 }
 
@@ -107,7 +107,7 @@ impl Workload for Sqlite {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        self.ledgers = threads::run(&mut self.sessions, self.settings.plan(), observer)?;
+        self.ledgers = threads::run(&mut self.workers, self.settings.plan(), observer)?;
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Workload for Sqlite {
     /// connection; the others have the same.
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let case = &self.settings;
-        let mut configuration = self.sessions[0].databases.configuration()?;
+        let mut configuration = self.workers[0].databases.configuration()?;
         configuration["wal_autocheckpoint_pages"] = case.wal_autocheckpoint_pages.into();
         configuration["autocheckpoint"] = case.autocheckpoint.word().into();
         configuration["sync_call"] = case.sync_call.word().into();
@@ -125,15 +125,15 @@ impl Workload for Sqlite {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { settings, seed, sessions, ledgers } = *self;
+        let Self { settings, seed, workers, ledgers } = *self;
         let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
-        let mut hashes = Vec::with_capacity(sessions.len());
+        let mut hashes = Vec::with_capacity(workers.len());
         let mut left: Vec<DatabasesLeft> = Vec::new();
         let mut batch_atomic_commits = 0;
-        for (thread, session) in sessions.into_iter().enumerate() {
-            hashes.push(session.operations.hash(performed[thread])?);
-            batch_atomic_commits += session.batch_atomic_commits;
-            let paths = session.databases.close()?;
+        for (thread, worker) in workers.into_iter().enumerate() {
+            hashes.push(worker.operations.hash(performed[thread])?);
+            batch_atomic_commits += worker.batch_atomic_commits;
+            let paths = worker.databases.close()?;
             match settings.sharing {
                 Sharing::Own => {
                     let rows = final_rows(&settings, &performed[thread..=thread]);

@@ -266,7 +266,7 @@ fn a_temporary_table_is_where_temp_store_says() {
         let directory = tempfile::tempdir().unwrap();
         let settings = SqliteSettings { temp_store, ..settings() };
         let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
-        let databases = &sqlite.sessions[0].databases;
+        let databases = &sqlite.workers[0].databases;
         let mark = format!("spilled to {temp_store:?}");
         let spilling = format!(
             "CREATE TEMP TABLE large (value);

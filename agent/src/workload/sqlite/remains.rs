@@ -11,7 +11,7 @@ use crate::sqlite::error::failed;
 use crate::sqlite::sound;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, Outcome, Progress, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
 
 /// The closed databases of a connection, and how many rows each table of each must hold.
 pub struct DatabasesLeft {
@@ -87,15 +87,15 @@ fn survival(found: Vec<Option<u64>>, Progress { returned, .. }: Progress) -> Sur
     let (outcome, lost, message) = match found.first() {
         _ if found.contains(&None) => {
             let message = "sound for SQLite, with rows as after no transaction";
-            (Outcome::Corrupt, 0, message.to_owned())
+            (CutOutcome::Corrupt, 0, message.to_owned())
         }
         Some(first) if found.iter().any(|other| other != first) => {
-            (Outcome::Torn, 0, String::new())
+            (CutOutcome::Torn, 0, String::new())
         }
         Some(Some(number)) if *number < returned => {
-            (Outcome::Lost, returned - number, String::new())
+            (CutOutcome::Lost, returned - number, String::new())
         }
-        _ => (Outcome::Kept, 0, String::new()),
+        _ => (CutOutcome::Kept, 0, String::new()),
     };
     Survival { outcome, found, lost, message }
 }
@@ -110,16 +110,16 @@ mod tests {
 
     #[test]
     fn the_transaction_under_way_may_be_there_and_an_acknowledged_one_must() {
-        assert_eq!(of(&[Some(5)], 5).outcome, Outcome::Kept);
-        assert_eq!(of(&[Some(6)], 5).outcome, Outcome::Kept);
-        assert_eq!(of(&[Some(4)], 5).outcome, Outcome::Lost);
+        assert_eq!(of(&[Some(5)], 5).outcome, CutOutcome::Kept);
+        assert_eq!(of(&[Some(6)], 5).outcome, CutOutcome::Kept);
+        assert_eq!(of(&[Some(4)], 5).outcome, CutOutcome::Lost);
     }
 
     #[test]
     fn databases_that_disagree_are_torn_and_strange_rows_are_corrupt() {
-        assert_eq!(of(&[Some(5), Some(5)], 5).outcome, Outcome::Kept);
-        assert_eq!(of(&[Some(5), Some(6)], 5).outcome, Outcome::Torn);
-        assert_eq!(of(&[Some(5), None], 5).outcome, Outcome::Corrupt);
+        assert_eq!(of(&[Some(5), Some(5)], 5).outcome, CutOutcome::Kept);
+        assert_eq!(of(&[Some(5), Some(6)], 5).outcome, CutOutcome::Torn);
+        assert_eq!(of(&[Some(5), None], 5).outcome, CutOutcome::Corrupt);
     }
 
     #[test]

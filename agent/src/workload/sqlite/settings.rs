@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Switch, words};
 use crate::sqlite::pragmas::Pragmas;
-use crate::sqlite::sync_call::SyncCall;
+use crate::sqlite::sync_call::SyncChoice;
 use crate::sqlite::words::{
     AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
 };
@@ -28,7 +28,7 @@ pub struct SqliteSettings {
     pub key_order: KeyOrder,
     pub journal_mode: JournalMode,
     pub synchronous: Synchronous,
-    pub sync_call: SyncCall,
+    pub sync_call: SyncChoice,
     pub batch_atomic_write: Switch,
     pub page_size_bytes: u64,
     pub wal_autocheckpoint_pages: u64,
@@ -146,7 +146,7 @@ pub mod tests {
             key_order: KeyOrder::Sequential,
             journal_mode: JournalMode::Truncate,
             synchronous: Synchronous::Full,
-            sync_call: SyncCall::Fsync,
+            sync_call: SyncChoice::Fsync,
             batch_atomic_write: Switch::Off,
             page_size_bytes: 4096,
             wal_autocheckpoint_pages: 1000,

@@ -10,7 +10,7 @@ use super::populate::table_name;
 use super::settings::{Autocheckpoint, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
-use crate::sqlite::wal::{self, Database};
+use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
@@ -73,8 +73,8 @@ pub fn verb(workload: SqliteWorkload) -> &'static str {
 }
 
 /// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
-fn noted(made: wal::Autocheckpoint) -> Done {
-    let wal::Autocheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
+fn noted(made: CommitCheckpoint) -> Done {
+    let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
     Done { databases, wal_frames, sync_calls, return_ns, ..Done::checkpoint(begin_ns) }
 }
 
@@ -87,7 +87,7 @@ pub struct Runner<'a> {
     statements: Statements<'a>,
     planned: PlannedTransaction,
     /// The checkpoint inside the last COMMIT, until it is noted.
-    autocheckpoint: Option<wal::Autocheckpoint>,
+    autocheckpoint: Option<CommitCheckpoint>,
 }
 
 impl<'a> Runner<'a> {
