@@ -307,9 +307,7 @@ fn a_request_of_before_the_end_that_is_read_later_is_a_part_of_the_tracing() {
     let mut assembler = assembler(0);
     assembler.end(2000);
     let mut feed = |record| assembler.feed(record, &Symbols::default());
-    for (it, time_ns) in [(1, 1999), (2, 2000)] {
-        feed(issue(it, 800, 4096, WRITE, time_ns));
-    }
+    [(1, 1999), (2, 2000)].into_iter().for_each(|(it, ns)| feed(issue(it, 800, 4096, WRITE, ns)));
     let gaps = assembler.finish(0).gaps;
     assert_eq!((gaps.unattributed_bytes, gaps.edge_requests), (4096, 1));
 }
