@@ -53,7 +53,7 @@ check: lint test-flash ## lints, and the tests of units: no guest and no root, i
 	cargo test --quiet --bins
 	.venv/bin/pytest -q -n 2 jojlab tests/tidy
 
-lint: packages ## formatting, lints and types of the three zones and setup/
+lint: packages test-packages ## formatting, lints and types of the three zones and setup/
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
@@ -61,7 +61,7 @@ lint: packages ## formatting, lints and types of the three zones and setup/
 	.venv/bin/mypy
 	shellcheck setup/*.sh .ci/run bench/workload
 
-test-flash: packages ## the flash model in user space: unit, property and fuzz tests
+test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 
 test-agent: packages ## the agent's own tests

@@ -24,7 +24,9 @@ def export(
         typer.Option("-o", "--out", metavar="FILE", help="File to write; default: in RUN."),
     ] = None,
 ) -> None:
-    """Write one capture as a Perfetto trace or fio's I/O log, or a recording as a script.
+    """Write a capture or a recording in the format of another tool.
+
+    A capture becomes a Perfetto trace or fio's I/O log; a recording, a script of MobiGen's.
 
     perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
     that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.

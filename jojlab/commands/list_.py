@@ -28,7 +28,9 @@ def list_(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
 ) -> None:
-    """List experiments, devices, fields or figures; without WHAT, what can be listed.
+    """List experiments, devices, fields or figures.
+
+    Without WHAT, list what can be listed.
 
     \b
     Examples:
