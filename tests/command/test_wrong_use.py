@@ -22,7 +22,7 @@ QUESTION = 'question = "What?"\n'
         (["run", "first-look", "--set", "transactions=many"], "must be a whole number"),
         (["run", "first-look", "--set", "transactions=0"], "allowed: 1 to"),
         (["run", "first-look", "--set", "filesystem=ext4,ext4"], "twice"),
-        (["run", "first-look", "--set", "device=nokia"], "known are emmc-5.1, emmc-galaxy-s3"),
+        (["run", "first-look", "--set", "device=nokia"], "known: emmc-5.1, emmc-galaxy-s3"),
         (["run", "first-look", "--jobs", "0"], "--jobs"),
         (["bill", "--journal-mode", "truncat"], "did you mean 'truncate'"),
         (["bill", "--filesistem", "ext4"], "--filesystem"),
