@@ -22,6 +22,7 @@ from jojlab.trace.dataset import Dataset, Row
 PARTS = ("commit", "deferred", "background")
 
 _Share = TypeVar("_Share")
+_KEYS = ("case_id", "seed")
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def commit_bills(
 
     `missing` is what completeness() says of `data`, where it is known already.
     """
-    latency = {row.pop("case_id"): row for row in ask(data, "commit/latency")}
+    latency = _over_seeds(ask(data, "figures/latency", each_seed=False))
     missing = completeness(data) if missing is None else missing
     lines = _by_case(ask(data, "commit/bill"), BillRow)
     reasons = _by_case(ask(data, "commit/reasons"), ReasonShare)
@@ -111,6 +112,14 @@ def commit_bills(
             tuple(askers.get(row["case_id"], ())),
         )
         for row in ask(data, "commit/transactions")
+    }
+
+
+def _over_seeds(rows: Iterable[Row]) -> dict[str, Row]:
+    """Return the row of every case, without the keys that say whose it is."""
+    return {
+        row["case_id"]: {name: value for name, value in row.items() if name not in _KEYS}
+        for row in rows
     }
 
 

@@ -88,7 +88,7 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
         figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[key] = figures
-    for row in ask(data, "figures/latency"):
+    for row in ask(data, "figures/latency", each_seed=True):
         result[row.pop("case_id"), row.pop("seed")] |= row
     for all_sums in (_sums(data), _counted(data)):
         for key, sums in all_sums.items():

@@ -1,8 +1,18 @@
--- How long does an app wait for a transaction? Exact percentiles for each capture.
+-- How long does an app wait for a transaction? Exact percentiles for each
+-- capture, or over all seeds of a case ($each_seed false: seed is null).
 --
 -- Nearest rank (ISO 3534-1, sample quantile without interpolation): the smallest measured value
 -- that at least the given share of the values do not exceed.
-WITH ranked AS (
+WITH waits AS (
+    SELECT
+        case_id,
+        CASE WHEN $each_seed THEN seed END AS seed,
+        latency_ns,
+        commit_latency_ns
+    FROM durations
+    JOIN captures ON durations.capture = captures.capture
+),
+ranked AS (
     SELECT
         case_id, seed,
         latency_ns,
@@ -10,8 +20,7 @@ WITH ranked AS (
         row_number() OVER (PARTITION BY case_id, seed ORDER BY latency_ns) AS place,
         row_number() OVER (PARTITION BY case_id, seed ORDER BY commit_latency_ns) AS commit_place,
         count(*) OVER (PARTITION BY case_id, seed) AS total
-    FROM durations
-    JOIN captures ON durations.capture = captures.capture
+    FROM waits
 )
 SELECT
     case_id, seed,
