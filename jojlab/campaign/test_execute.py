@@ -17,10 +17,10 @@ from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import DEVICES
-from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
+from tests.images import unbootable_image
 
 SEEDS = (1, 2)
 
@@ -54,7 +54,7 @@ class Bench:
         fixed, matrix = {"filesystem": "ext4"}, {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
         self.asked, self.profiles = plan(experiment.expanded())
-        self.image = Image("fingerprint", folder / "vmlinux", folder / "initramfs", {"by": "test"})
+        self.image = unbootable_image(folder / "image", by="test")
         self.lab = Lab(Cache(folder / "cache"))
 
     @property
@@ -103,7 +103,7 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     assert list(heard.stages) == [
         "wal 1 cached", "persist 1 cached", "wal 2 cached", "persist 2 cached",
     ]  # fmt: skip
-    assert run.fingerprint == {"image": "fingerprint", "by": "test"}
+    assert run.fingerprint == {"image": "fingerprint", **bench.image.manifest}
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 
 

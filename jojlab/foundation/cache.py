@@ -29,6 +29,7 @@ KINDS = (
     "kernels",
     "modules",
     "images",
+    "seen",
     "inputs",
     "snapshots",
     "results",
@@ -55,6 +56,11 @@ class Cache:
     def analyses(self) -> Path:
         """Where figures of captures are kept (jojlab/trace/kept.py), if it can be made."""
         return self.root / "analyses"
+
+    @property
+    def seen(self) -> Path:
+        """Where it is kept what images were made of (jojlab/foundation/remembered.py)."""
+        return self.root / "seen"
 
     def folder(self, kind: str) -> Path:
         """Where the entries of one of KINDS are; made when it is missing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,14 @@ def package_version(name: str) -> str:
     if status != "installed":
         raise MachineError(f"the package {name} is not installed", f"sudo apt-get install {name}")
     return version
+
+
+def package_files() -> list[Path]:
+    """The files that answers of dpkg-query(1) depend on: its program, and dpkg's database."""
+    root = os.environ.get("DPKG_ROOT", "") + "/var/lib/dpkg"
+    database = Path(os.environ.get("DPKG_ADMINDIR") or root)
+    program = shutil.which("dpkg-query")
+    return [database / "status", database / "updates", *([Path(program)] if program else [])]
 
 
 def dpkg_query(form: str, name: str) -> str:

@@ -63,15 +63,25 @@ class Lab:
         When it is closed, or fails, the jobs that wait are dropped and the guests of this machine
         killed: close it.
         """
-        waiting: dict[Future[dict[str, bytes]], int] = {}
+        left = []
+        for number, job in enumerate(jobs):
+            if known := self._known(job):
+                progress.stage(number, "cached")
+                yield number, known
+            else:
+                left.append(number)
+        if left:
+            for image in {jobs[n].image.fingerprint: jobs[n].image for n in left}.values():
+                image.refuse_damaged(self.cache)
+            yield from self._execute(jobs, left, progress)
+
+    def _execute(
+        self, jobs: Sequence[Job], numbers: Sequence[int], progress: Progress
+    ) -> Generator[tuple[int, Outcome | Failed], None, None]:
+        """Run the jobs of these numbers by the executor."""
         second: set[int] = set()
         with self._executor(progress) as executor:
-            for number, job in enumerate(jobs):
-                if known := self._known(job):
-                    progress.stage(number, "cached")
-                    yield number, known
-                else:
-                    waiting[executor.submit(number, job)] = number
+            waiting = {executor.submit(number, jobs[number]): number for number in numbers}
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     number = waiting.pop(future)

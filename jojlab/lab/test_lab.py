@@ -14,11 +14,11 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.errors import GuestError
-from jojlab.guest.image.build import Image
 from jojlab.lab.job import Job, Kind, record_of, virtual
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
+from tests.images import unbootable_image
 
 FILES = {"manifest.parquet": b"table"}
 
@@ -48,8 +48,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def job(lab: Lab, seed: int) -> Job:
-    nowhere = lab.cache.root / "nowhere"
-    image = Image("fingerprint", nowhere, nowhere, {})
+    image = unbootable_image(lab.cache.root / "image")
     return Job(Kind.CASE, record_of(Kind.CASE, {"seed": seed}), image, virtual(0))
 
 
@@ -78,6 +77,14 @@ def test_a_guest_that_does_not_start_is_tried_twice_and_harms_no_other(lab: Lab)
         lab.run_one(jobs[0])
     assert multiprocessing.active_children() == []
     assert list(lab.cache.folder("work").iterdir()) == []
+
+
+def test_a_damaged_image_runs_nothing(lab: Lab) -> None:
+    heard, damaged = Heard(), job(lab, 1)
+    damaged.image.initramfs.write_bytes(b"initramFs")
+    with pytest.raises(MachineError, match="initramfs: damaged"):
+        list(lab.run([damaged], heard))
+    assert heard.stages == []
 
 
 def test_a_process_that_is_killed_is_replaced(lab: Lab) -> None:

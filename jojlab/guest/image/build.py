@@ -13,11 +13,12 @@ from pathlib import Path
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256, sha256_file
-from jojlab.foundation.tools import need_tool, package_version, run_tool
+from jojlab.foundation.remembered import Seen
+from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
 from jojlab.guest.image import modules
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.kernel import unpack_elf
-from jojlab.guest.image.packages import KernelPackage, find_kernel
+from jojlab.guest.image.packages import HEADERS_ROOT, KernelPackage, find_kernel
 
 QEMU = "qemu-system-x86_64"
 QEMU_PACKAGE = "qemu-system-x86"
@@ -29,6 +30,8 @@ MKFS_PACKAGES = {
     "mkfs.xfs": "xfsprogs",
 }
 _MKE2FS_CONF = Path("/etc/mke2fs.conf")
+# What ld.so(8) finds libraries by.
+_LOADER = (Path("/etc/ld.so.cache"), Path("/etc/ld.so.preload"))
 _SHA256 = "SHA256"
 _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
@@ -56,16 +59,41 @@ class Image:
     initramfs: Path
     manifest: Mapping[str, object]
 
+    def refuse_damaged(self, cache: Cache) -> None:
+        """Raise MachineError if a file is not what the manifest says; it is then made anew.
+
+        An image that is remembered was not read (ready.py).
+        """
+        for file, kind in ((self.kernel, "kernels"), (self.initramfs, "images")):
+            name = "kernel" if kind == "kernels" else "initramfs"
+            if not file.is_file() or sha256_file(file) != self.manifest[f"{name}_sha256"]:
+                cache.drop(kind, file.parent.name)
+                raise MachineError(
+                    f"{file}: damaged on the disk; it is removed", "run the command again"
+                )
+
 
 def build_image(
-    cache: Cache, agent: Path, flash_source: Path | None, extras: Extras = NO_EXTRAS
+    cache: Cache,
+    agent: Path,
+    flash_source: Path | None,
+    extras: Extras = NO_EXTRAS,
+    seen: Seen | None = None,
 ) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    Raises MachineError, with the line to run, when something needed is not installed.
+    `seen` gets every file that the image depends on. Raises MachineError, with the line to run,
+    when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
+    seen = seen or Seen()
+    qemu = need_tool(QEMU, QEMU_PACKAGE)
+    seen.add([agent, HEADERS_ROOT, qemu, _MKE2FS_CONF, *_LOADER, *package_files()])
+    if flash_source is not None:
+        sources = modules.flash_sources(flash_source)
+        folders = (path for path in flash_source.rglob("*") if path.is_dir())
+        seen.add([flash_source, *folders, *sources])
     package = find_kernel(cache)
     kernel = kernel_entry(cache, package, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
@@ -74,7 +102,7 @@ def build_image(
     if flash_source is not None:
         flash = modules.flash_module(cache, package, flash_source)
         parts[flash.name] = flash.read_bytes()
-    tools = _tools(extras.programs)
+    tools = _tools(extras.programs, seen)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": package.release,
@@ -93,7 +121,9 @@ def build_image(
     if extras.programs:
         versions = {package: package_version(package) for _, package in extras.programs}
         manifest["extra_package_versions"] = versions
-    return _publish(cache, kernel / "vmlinux", initramfs, manifest)
+    image = _publish(cache, kernel / "vmlinux", initramfs, manifest)
+    seen.add([kernel, *kernel.rglob("*"), image.initramfs])
+    return image
 
 
 def qemu_version() -> str:
@@ -153,13 +183,17 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: sha256(content) for name, content in sorted(files.items())}
 
 
-def _tools(extras: tuple[tuple[str, str], ...]) -> dict[str, bytes]:
+def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
     """The mkfs and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
     for name, package in (*MKFS_PACKAGES.items(), *extras):
         tool = need_tool(name, package)
+        seen.add([tool])
+        libraries = shared_libraries(tool)
+        # A folder, as a library may be put there that is found before the one of now.
+        seen.add([*libraries, *(library.parent for library in libraries)])
         tools[f"/sbin/{name}"] = tool.read_bytes()
-        tools |= {str(library): library.read_bytes() for library in shared_libraries(tool)}
+        tools |= {str(library): library.read_bytes() for library in libraries}
     tools[str(_MKE2FS_CONF)] = _MKE2FS_CONF.read_bytes()
     return tools
 

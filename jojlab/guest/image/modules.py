@@ -84,12 +84,17 @@ def strip(source: Path, target: Path) -> None:
     run_tool([tool, *STRIP, "-o", str(target), str(source)], f"strip {source.name}")
 
 
+def flash_sources(source: Path) -> list[Path]:
+    """The files in `source` that the flash device is built of."""
+    return sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
+
+
 def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
     """The modelled flash device, flash.ko, built once per source and headers.
 
     Raises MachineError when the source or a tool is missing or the compiler complains.
     """
-    files = sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
+    files = flash_sources(source)
     if not files:
         raise MachineError(f"no source of the flash device in {source}", RESTORE)
     for tool, package in (("make", "make"), ("gcc", "gcc")):

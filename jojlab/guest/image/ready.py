@@ -1,20 +1,87 @@
-"""The images of this jojlab: made with its own agent and flash device."""
+"""The images of this jojlab: made with its own agent and flash device.
+
+Whether an image is still the one to use is seen by the stat data of everything that it was made of
+(jojlab/foundation/remembered.py). Only where one of these files has changed is all of it read.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.foundation import in_use
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.places import FLASH, agent_path
-from jojlab.guest.image.build import NO_EXTRAS, Extras, Image, build_image
+from jojlab.foundation.hashing import sha256
+from jojlab.foundation.places import FLASH, PACKAGE, agent_path
+from jojlab.foundation.remembered import Seen, remembered
+from jojlab.foundation.tools import need_tool
+from jojlab.guest.image.build import (
+    MKFS_PACKAGES,
+    NO_EXTRAS,
+    QEMU,
+    QEMU_PACKAGE,
+    Extras,
+    Image,
+    build_image,
+)
 
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
+# What makes an image.
+_SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "foundation")
+# What decides which library a program loads, and where packages are looked up.
+_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "DPKG_ADMINDIR", "DPKG_ROOT")
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An image as it is remembered."""
+
+    fingerprint: str
+    kernel: str
+    initramfs: str
+    manifest: dict[str, object]
 
 
 def ready_image(cache: Cache, extras: Extras = NO_EXTRAS) -> Image:
     """Return the image with jojlab's agent and flash device, built if need be."""
-    return build_image(cache, agent_path(), FLASH, extras)
+    return _ready(cache, FLASH, extras)
 
 
 def ready_wall_image(cache: Cache) -> Image:
     """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return build_image(cache, agent_path(), None, DRIVERS)
+    return _ready(cache, None, DRIVERS)
+
+
+def _ready(cache: Cache, flash_source: Path | None, extras: Extras) -> Image:
+    agent = agent_path()
+
+    def build(seen: Seen) -> _Made:
+        seen.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
+        made = build_image(cache, agent, flash_source, extras, seen)
+        return _Made(made.fingerprint, str(made.kernel), str(made.initramfs), dict(made.manifest))
+
+    wanted = {
+        "agent": str(agent),
+        "flash_source": str(flash_source),
+        "modules": extras.modules,
+        "programs": _programs(extras),
+        "variables": [os.environ.get(name) for name in _VARIABLES],
+        "python": sys.version,
+    }
+    key = sha256(json.dumps(wanted, sort_keys=True).encode())
+    made = remembered(cache.seen, key, _Made, build)
+    kernel, initramfs = Path(made.kernel), Path(made.initramfs)
+    if not (in_use.hold(kernel.parent) and in_use.hold(initramfs.parent)):  # emptied just now
+        return build_image(cache, agent, flash_source, extras)
+    return Image(made.fingerprint, kernel, initramfs, made.manifest)
+
+
+def _programs(extras: Extras) -> Mapping[str, str]:
+    """Return the path of every program that is looked up; MachineError when one is missing."""
+    packages = {**MKFS_PACKAGES, **dict(extras.programs), QEMU: QEMU_PACKAGE}
+    return {name: str(need_tool(name, package)) for name, package in packages.items()}

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import hashes, sound_entry
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.hashing import sha256_file
+from jojlab.guest.image.build import Image, hashes, sound_entry
 
 
 def flip(folder: Path) -> None:
@@ -47,3 +49,20 @@ def test_a_damaged_kernel_is_made_anew(tmp_path: Path, damage: Callable[[Path], 
     assert sound_entry(own, "key", build) == folder and made == 1
     damage(folder)
     assert hashes(sound_entry(own, "key", build)) == before and made == 2
+
+
+@pytest.mark.parametrize("name", ["kernels", "images"])
+def test_a_damaged_image_is_refused_and_removed(tmp_path: Path, name: str) -> None:
+    """A remembered image is not read before a guest is to run."""
+    own = Cache(tmp_path / "cache")
+    folders = {kind: own.entry(kind, "key", lambda _: None) for kind in ("kernels", "images")}
+    kernel, initramfs = folders["kernels"] / "vmlinux", folders["images"] / "initramfs"
+    for file in (kernel, initramfs):
+        file.write_bytes(b"content")
+    manifest = {f"{part}_sha256": sha256_file(kernel) for part in ("kernel", "initramfs")}
+    image = Image("fingerprint", kernel, initramfs, manifest)
+    image.refuse_damaged(own)
+    (kernel if name == "kernels" else initramfs).write_bytes(b"Content")
+    with pytest.raises(MachineError, match="damaged"):
+        image.refuse_damaged(own)
+    assert [kind for kind in folders if not folders[kind].exists()] == [name]
