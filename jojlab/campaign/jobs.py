@@ -21,6 +21,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, record_of, virtual
+from jojlab.lab.tree import members_of, size_bytes
 
 # Of an input file, what the guest's memory holds: the file, and what is made of it.
 _COPIES = 2
@@ -56,7 +57,7 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[Asked]:
                 continue
             for name, path in case.inputs.items():
                 if path not in read:
-                    read[path] = Input.of(cache, name, path)
+                    read[path] = _read(cache, name, path)
             inputs = tuple(replace(read[path], name=name) for name, path in case.inputs.items())
             job = Job(
                 Kind.CASE,
@@ -70,12 +71,18 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[Asked]:
     return [Asked(job, tuple(answers)) for job, answers in found.values()]
 
 
+def _read(cache: Cache, name: str, path: Path) -> Input:
+    if BY_NAME[name].is_folder:
+        return Input.of_tree(cache, name, members_of(path))
+    return Input.of(cache, name, path)
+
+
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
     fields = {field: value for field, value in case.settings.items() if "." not in field}
-    fields |= {field: f"{INPUTS}/{field}" for field in fields if BY_NAME[field].is_file}
+    fields |= {field: f"{INPUTS}/{field}" for field in fields if BY_NAME[field].is_input}
     record: dict[str, Any] = {"seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk
@@ -98,5 +105,8 @@ def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMac
 
 def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:
     """Return what the guest's memory will hold of a case's disks and input files in the end."""
-    inputs_bytes = sum(path.stat().st_size for path in case.inputs.values())
+    inputs_bytes = sum(
+        size_bytes(members_of(path)) if BY_NAME[name].is_folder else path.stat().st_size
+        for name, path in case.inputs.items()
+    )
     return expected_bytes(case.settings, profiles) + _COPIES * inputs_bytes

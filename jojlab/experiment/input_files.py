@@ -1,4 +1,5 @@
-"""The files that a case names, such as a script: where they are, and which may be named.
+"""The files and folders that a case names, such as a script: where they are, and which may be
+named.
 
 An experiment file names files beneath its own folder, so that a stranger's experiment reads
 nothing else of this machine. A path given on the command line is the user's own word, and may lead
@@ -18,16 +19,19 @@ from jojlab.foundation.errors import UseError
 def refuse_outside(name: str, value: Value, where: str) -> None:
     """Raise UseError where an experiment file names a file that is not beneath its folder."""
     path = PurePath(str(value))
-    if BY_NAME[name].is_file and (path.is_absolute() or ".." in path.parts):
+    if BY_NAME[name].is_input and (path.is_absolute() or ".." in path.parts):
         raise _outside(name, value, where)
 
 
 def input_files(settings: Mapping[str, Value], folder: Path) -> dict[str, Path]:
-    """Return the files of a case by their fields; `folder` is that of the experiment file."""
+    """Return the files and folders of a case by their fields.
+
+    `folder` is that of the experiment file.
+    """
     return {
         name: folder / str(value)
         for name, value in settings.items()
-        if BY_NAME[name].is_file and value
+        if BY_NAME[name].is_input and value
     }
 
 
@@ -35,7 +39,10 @@ def check_inputs(case: Case, where: str) -> None:
     """Raise UseError for a file that is not there, or that a link leads out of the folder."""
     for name, path in case.inputs.items():
         value = case.settings[name]
-        if not path.is_file():
+        if BY_NAME[name].is_folder:
+            if not path.is_dir():
+                raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
+        elif not path.is_file():
             raise UseError(f"{where}: {name} = {value!r}: {path} is no file", "name a regular file")
         if Path(str(value)).is_absolute():
             continue  # of the command line

@@ -1,5 +1,5 @@
-"""What a guest is given on its way: the record of its job, and the job's input files. They are
-items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
+"""What a guest is given on its way: the record of its job, and the job's input files and trees.
+They are items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
 """
 
 from __future__ import annotations
@@ -9,27 +9,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Where the agent puts the input files, each under its name (agent/src/commands/init.rs).
+# Where the agent puts the input files and folders, each under its name
+# (agent/src/commands/init.rs).
 INPUTS = "/inputs"
 # The agent takes no larger file.
 MOST_INPUT_BYTES = 64 << 20
 
 _RECORD = "opt/jojlab/case"
 _INPUT = "opt/jojlab/input/"
+_TREE = "opt/jojlab/tree/"
 # An item's name has 55 bytes at most (FW_CFG_MAX_FILE_PATH of QEMU).
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
 class Given:
-    """A record, and the contents of input files by their names in the guest."""
+    """A record, and the contents of input files by their names in the guest.
+
+    `trees` are archives, each of which becomes a folder (jojlab/lab/tree.py).
+    """
 
     record: bytes
     inputs: Mapping[str, bytes] = field(default_factory=dict)
+    trees: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuses names that the agent would refuse."""
-        for name in self.inputs:
+        for name in (*self.inputs, *self.trees):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name of an input file")
 
@@ -39,7 +45,11 @@ class Given:
         QEMU reads the files when it starts, so each is a copy that nobody else changes.
         """
         arguments = []
-        items = {_RECORD: self.record} | {_INPUT + name: it for name, it in self.inputs.items()}
+        items = {
+            _RECORD: self.record,
+            **{_INPUT + name: content for name, content in self.inputs.items()},
+            **{_TREE + name: content for name, content in self.trees.items()},
+        }
         for number, (name, content) in enumerate(items.items()):
             file = folder / f"item-{number}"
             file.write_bytes(content)

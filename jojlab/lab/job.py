@@ -20,6 +20,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
 from jojlab.guest.virtual_clock import basis
+from jojlab.lab.tree import pack
 
 _CONTENT = "content"
 
@@ -46,11 +47,15 @@ _ANSWERS = {
 
 @dataclass(frozen=True)
 class Input:
-    """A file that a job reads, by its name in the guest; `path` is a copy that never changes."""
+    """A file that a job reads, by its name in the guest; `path` is a copy that never changes.
+
+    `is_tree`: it is the archive of a tree of files, which the guest unpacks into a folder.
+    """
 
     name: str
     sha256: str
     path: Path
+    is_tree: bool = False
 
     @classmethod
     def of(cls, cache: Cache, name: str, path: Path) -> Input:
@@ -70,6 +75,20 @@ class Input:
                 f"{path}: cannot be read: {error.strerror}", "make it readable"
             ) from error
         return cls(name, sha256(content), kept(cache, content))
+
+    @classmethod
+    def of_tree(cls, cache: Cache, name: str, members: Mapping[str, Path]) -> Input:
+        """Keep a tree of files as they are now; `members` by their paths in the guest's folder.
+
+        Raises UseError as pack() does.
+        """
+        content = pack(members)
+        return cls(name, sha256(content), kept(cache, content), is_tree=True)
+
+    @property
+    def identity(self) -> str:
+        """What of it a result depends on, but its name."""
+        return f"tree {self.sha256}" if self.is_tree else self.sha256
 
     def content(self) -> bytes:
         """Return the contents; MachineError when the copy was damaged since."""
@@ -108,13 +127,17 @@ class Job:
         """The hash that its results are kept under; empty in real time, where no two are equal."""
         if isinstance(self.machine, WallMachine):
             return ""
-        inputs = {each.name: each.sha256 for each in self.inputs}
+        inputs = {each.name: each.identity for each in self.inputs}
         parts = [basis(self.image, self.machine), self.record.decode(), inputs]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def given(self) -> Given:
         """Return what the guest is given; MachineError when an input file is damaged."""
-        return Given(self.record, {each.name: each.content() for each in self.inputs})
+        files, trees = (
+            {each.name: each.content() for each in self.inputs if each.is_tree == is_tree}
+            for is_tree in (False, True)
+        )
+        return Given(self.record, files, trees)
 
     def contents(self) -> dict[str, Path]:
         """Return all files that the job needs, those of the image among them, by their hashes."""

@@ -5,7 +5,7 @@
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
-use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers};
+use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers, trees};
 use crate::lab::{case, power_cut, self_test};
 use crate::record::Job;
 use crate::tracer::Tracer;
@@ -16,8 +16,9 @@ use std::fs;
 use std::path::Path;
 
 const CASE_FILE: &str = "opt/jojlab/case";
-/// Input files of the job; its record names them by their paths in `INPUTS`.
+/// Input files and trees of the job; its record names them by their paths in `INPUTS`.
 const INPUT_FILES: &str = "opt/jojlab/input/";
+const INPUT_TREES: &str = "opt/jojlab/tree/";
 const INPUTS: &str = "/inputs";
 const RESULTS: &str = "/results";
 const FLASH_MODULE: &str = "/modules/flash.ko";
@@ -47,9 +48,8 @@ pub fn run() -> anyhow::Result<()> {
     }
 
     // Every case of the virtual clock starts here, from the same memory and the same time.
-    let result = fw_cfg::write_below(INPUT_FILES, Path::new(INPUTS))
-        .and_then(|()| fw_cfg::read(CASE_FILE))
-        .map_err(anyhow::Error::from)
+    let result = take_inputs()
+        .and_then(|()| Ok(fw_cfg::read(CASE_FILE)?))
         .and_then(|bytes| run_job(&bytes, clock, &mut tracer));
     hand_out(&mut region, result)?;
     loop {
@@ -59,6 +59,15 @@ pub fn run() -> anyhow::Result<()> {
         }
         .context("cannot stop at the end")?;
     }
+}
+
+fn take_inputs() -> anyhow::Result<()> {
+    let inputs = Path::new(INPUTS);
+    fw_cfg::write_below(INPUT_FILES, inputs)?;
+    for (name, archive) in fw_cfg::read_below(INPUT_TREES, trees::MOST_TREE_BYTES)? {
+        trees::unpack(&archive, &inputs.join(name))?;
+    }
+    Ok(())
 }
 
 fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {

@@ -15,7 +15,8 @@ Value = str | int
 class Field:
     """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
 
-    `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path.
+    `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path;
+    `is_folder`: a folder's, all that is beneath it included.
     """
 
     name: str
@@ -26,6 +27,12 @@ class Field:
     highest: int | None = None
     workloads: tuple[str, ...] = ()
     is_file: bool = False
+    is_folder: bool = False
+
+    @property
+    def is_input(self) -> bool:
+        """Whether its text is the path of something that goes into the guest."""
+        return self.is_file or self.is_folder
 
     @property
     def is_number(self) -> bool:
@@ -73,7 +80,7 @@ class Field:
 
     def parse(self, text: str, where: str) -> Value:
         """Read a value from the command line; a file's path is relative to the user's folder."""
-        if self.is_file and text:
+        if self.is_input and text:
             return str(Path(text).absolute())
         if not self.is_number:
             return self.check(text, where)

@@ -3,8 +3,6 @@
 //! The interface is described in docs/specs/fw_cfg.txt of QEMU's source.
 
 use super::ports::Ports;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -31,8 +29,8 @@ pub enum FwCfgError {
     NoDevice,
     #[error("fw_cfg holds no file {0:?}: the lab passes it with -fw_cfg name={0},file=...")]
     NoFile(String),
-    #[error("the fw_cfg file {name:?} has {bytes} bytes, above the limit of {MOST_FILE_BYTES}")]
-    TooBig { name: String, bytes: u32 },
+    #[error("the fw_cfg file {name:?} has {bytes} bytes, more than {most_bytes}")]
+    TooBig { name: String, bytes: u32, most_bytes: u32 },
     #[error("the fw_cfg file {0:?} has no plain name: letters, digits, - and _")]
     Name(String),
     #[error("writing {path}: {source}")]
@@ -47,6 +45,21 @@ pub enum FwCfgError {
 /// If there is no such device or file, or what it says of itself cannot be.
 pub fn read(name: &str) -> Result<Vec<u8>, FwCfgError> {
     read_from(&Device { ports: Ports::acquire(PORT, 2)? }, name)
+}
+
+/// Reads every file whose name is `prefix` and a plain name, of so many bytes at most; gives them
+/// by those names.
+///
+/// # Errors
+/// If there is no such device, or what it says of itself cannot be.
+pub fn read_below(prefix: &str, most_bytes: u32) -> Result<Vec<(String, Vec<u8>)>, FwCfgError> {
+    let device = Device { ports: Ports::acquire(PORT, 2)? };
+    let files = below(&device, prefix)?;
+    let read = |(name, entry): (String, Entry)| {
+        let content = content(&device, &entry, most_bytes)?;
+        Ok((name, content))
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// Writes every file whose name is `prefix` and a plain name into the new directory `directory`;
@@ -87,22 +100,32 @@ impl Items for Device {
 fn read_from(items: &impl Items, name: &str) -> Result<Vec<u8>, FwCfgError> {
     let entries = entries(items)?;
     let found = entries.iter().find(|entry| entry.name == name.as_bytes());
-    content(items, found.ok_or_else(|| FwCfgError::NoFile(name.into()))?)
+    let found = found.ok_or_else(|| FwCfgError::NoFile(name.into()))?;
+    content(items, found, MOST_FILE_BYTES)
 }
 
 fn write_from(items: &impl Items, prefix: &str, directory: &Path) -> Result<(), FwCfgError> {
+    for (name, entry) in below(items, prefix)? {
+        let path = directory.join(name);
+        let write = |source| FwCfgError::Write { path: path.clone(), source };
+        fs::create_dir_all(directory).map_err(write)?;
+        fs::write(&path, content(items, &entry, MOST_FILE_BYTES)?).map_err(write)?;
+    }
+    Ok(())
+}
+
+/// The entries whose names are `prefix` and a plain name, by those.
+fn below(items: &impl Items, prefix: &str) -> Result<Vec<(String, Entry)>, FwCfgError> {
+    let mut found = Vec::new();
     for entry in entries(items)? {
         let Some(name) = entry.name.strip_prefix(prefix.as_bytes()) else { continue };
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
         if name.is_empty() || !name.iter().all(is_plain) {
             return Err(FwCfgError::Name(entry.name()));
         }
-        let path = directory.join(OsStr::from_bytes(name));
-        let write = |source| FwCfgError::Write { path: path.clone(), source };
-        fs::create_dir_all(directory).map_err(write)?;
-        fs::write(&path, content(items, &entry)?).map_err(write)?;
+        found.push((String::from_utf8_lossy(name).into_owned(), entry));
     }
-    Ok(())
+    Ok(found)
 }
 
 fn entries(items: &impl Items) -> Result<Vec<Entry>, FwCfgError> {
@@ -118,9 +141,9 @@ fn entries(items: &impl Items) -> Result<Vec<Entry>, FwCfgError> {
     Ok((0..entries).map(|_| Entry::decode(&items.next_array())).collect())
 }
 
-fn content(items: &impl Items, entry: &Entry) -> Result<Vec<u8>, FwCfgError> {
-    if entry.bytes > MOST_FILE_BYTES {
-        return Err(FwCfgError::TooBig { name: entry.name(), bytes: entry.bytes });
+fn content(items: &impl Items, entry: &Entry, most_bytes: u32) -> Result<Vec<u8>, FwCfgError> {
+    if entry.bytes > most_bytes {
+        return Err(FwCfgError::TooBig { name: entry.name(), bytes: entry.bytes, most_bytes });
     }
     items.select(entry.key);
     let mut content = vec![0; entry.bytes as usize];

@@ -11,3 +11,4 @@ pub mod physical;
 pub mod ports;
 pub mod stop;
 pub mod timers;
+pub mod trees;
