@@ -38,7 +38,7 @@ from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.verify import attribution, durability
-from jojlab.foundation.errors import FINE, MACHINE_CANNOT, Asked, JojError, Signalled, signal_of
+from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -167,7 +167,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
     """Raise what a signal asks for, once: a second signal must not interrupt the clean-up."""
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    raise Asked(number)
+    raise EndAsked(number)
 
 
 def _forget_output() -> None:

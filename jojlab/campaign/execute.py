@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from jojlab.campaign.jobs import Asked, jobs_of
+from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
@@ -64,7 +64,7 @@ class Unwatched:
 class Named:
     """Passes the progress of numbered jobs on, by the first case and seed of each."""
 
-    asked: Sequence[Asked]
+    asked: Sequence[AskedJob]
     watcher: Watcher
 
     def stage(self, number: int, stage: str) -> None:
@@ -125,7 +125,7 @@ def execute(planned: Plan, image: Image, lab: Lab, out: Path, watcher: Watcher) 
     return run
 
 
-def _left(run: RunFolder, asked: Asked) -> tuple[tuple[Case, int], ...]:
+def _left(run: RunFolder, asked: AskedJob) -> tuple[tuple[Case, int], ...]:
     """Return the answers that the run folder does not have yet."""
     return tuple(
         (case, seed)

@@ -28,7 +28,7 @@ _COPIES = 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedJob:
     """A job, and the cases and seeds that its outcome answers."""
 
     job: Job
@@ -42,7 +42,7 @@ def image_of(planned: Plan, cache: Cache) -> Image:
     return ready_image(cache)
 
 
-def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[Asked]:
+def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[AskedJob]:
     """Return the jobs of the cases that are not skipped, with every seed.
 
     Every case has its first seed before any has its second: by the clock on the wall cases that
@@ -68,7 +68,7 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[Asked]:
             )
             same = (job.record, job.machine, inputs)
             found.setdefault(same, (job, []))[1].append((case, seed))
-    return [Asked(job, tuple(answers)) for job, answers in found.values()]
+    return [AskedJob(job, tuple(answers)) for job, answers in found.values()]
 
 
 def _read(cache: Cache, name: str, path: Path) -> Input:

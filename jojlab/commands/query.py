@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import Shown
+from jojlab.foundation.printable import CsvStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ def query(
     elif as_csv:
         import csv
 
-        writer = csv.writer(Shown(sys.stdout), lineterminator="\n")
+        writer = csv.writer(CsvStream(sys.stdout), lineterminator="\n")
         writer.writerow(answer.column_names)
         writer.writerows(_rows(answer))
     else:

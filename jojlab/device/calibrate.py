@@ -20,7 +20,7 @@ MOST_STEPS = 12
 
 
 @dataclass(frozen=True)
-class Step:
+class Trial:
     """One value that was tried."""
 
     value: int
@@ -36,7 +36,7 @@ class Fit:
     wanted_tps: float
     source: str
     met: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Trial, ...]
 
     def record(self) -> dict[str, Any]:
         """Return the same for JSON."""
@@ -56,10 +56,10 @@ def fit(profile: Profile, throughput_tps: Callable[[int], float]) -> Fit:
             f"{profile.name} has no [calibration]", "add one; devices/README.md says what it holds"
         )
     wanted_s = 1 / asked.throughput_tps
-    steps: list[Step] = []
+    steps: list[Trial] = []
 
     def seconds(value: int) -> float:
-        steps.append(Step(value, throughput_tps(value)))
+        steps.append(Trial(value, throughput_tps(value)))
         return 1 / steps[-1].throughput_tps
 
     low, high = asked.least, asked.greatest
@@ -85,7 +85,7 @@ def fit(profile: Profile, throughput_tps: Callable[[int], float]) -> Fit:
     )
 
 
-def _is_met(step: Step, asked: Calibration) -> bool:
+def _is_met(step: Trial, asked: Calibration) -> bool:
     return abs(step.throughput_tps / asked.throughput_tps - 1) <= WITHIN
 
 

@@ -60,7 +60,7 @@ class Signalled(Interrupted):
         self.exit_code = 128 + number  # as a shell reports it
 
 
-class Asked(KeyboardInterrupt):
+class EndAsked(KeyboardInterrupt):
     """A signal asked to end, as Ctrl-C does: what handles that handles this."""
 
     def __init__(self, number: int) -> None:
@@ -70,7 +70,7 @@ class Asked(KeyboardInterrupt):
 
 def signal_of(error: KeyboardInterrupt) -> int:
     """Return the number of the signal behind it."""
-    return error.number if isinstance(error, Asked) else int(SIGINT)
+    return error.number if isinstance(error, EndAsked) else int(SIGINT)
 
 
 def signal_name(number: int) -> str:

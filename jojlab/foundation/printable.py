@@ -19,7 +19,7 @@ _SHOWN = {
 }  # fmt: skip
 
 
-class Shown:
+class CsvStream:
     """Where CSV is written to: a terminal gets it printable, a file gets what is there."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from jojlab.foundation.printable import Shown, printable
+from jojlab.foundation.printable import CsvStream, printable
 from jojlab.report.terminal.console import QuietConsole, print_rows
 
 
@@ -22,7 +22,7 @@ def test_a_terminal_gets_csv_printable_and_a_file_what_is_there(
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: terminal)
-    csv.writer(Shown(stream), lineterminator="\n").writerow(["a\x1b[2J", "b"])
+    csv.writer(CsvStream(stream), lineterminator="\n").writerow(["a\x1b[2J", "b"])
     assert stream.getvalue() == ("a␛[2J,b\n" if terminal else "a\x1b[2J,b\n")
 
 

@@ -24,7 +24,7 @@ from jojlab.lab.tries import failure, worth_another_try
 _DEFAULT = Options()
 
 
-class Progress(Protocol):
+class JobWatcher(Protocol):
     """What hears how the jobs go on, by their numbers."""
 
     def stage(self, number: int, stage: str) -> None:
@@ -34,8 +34,8 @@ class Progress(Protocol):
         """A job failed and is tried once more; by the thread that called run."""
 
 
-class Unwatched:
-    """Progress that nobody hears of."""
+class UnwatchedJobs:
+    """A watcher that ignores everything."""
 
     def stage(self, number: int, stage: str) -> None:
         """Ignore it."""
@@ -56,7 +56,7 @@ class Lab:
         return self.options.use_cache and bool(job.key) and self.cache.has(job.key)
 
     def run(
-        self, jobs: Sequence[Job], progress: Progress
+        self, jobs: Sequence[Job], progress: JobWatcher
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
         """Run every job, and yield its number and what came of it, in the order in which they end.
 
@@ -95,12 +95,12 @@ class Lab:
 
     def run_one(self, job: Job) -> Outcome:
         """Run one job; raises what it failed by."""
-        [(_, outcome)] = self.run([job], Unwatched())
+        [(_, outcome)] = self.run([job], UnwatchedJobs())
         if isinstance(outcome, Failed):
             raise outcome.error
         return outcome
 
-    def _executor(self, progress: Progress) -> contextlib.AbstractContextManager[Executor]:
+    def _executor(self, progress: JobWatcher) -> contextlib.AbstractContextManager[Executor]:
         if self.options.cluster:
             return cluster(self.options, progress.stage)
         return processes(self.cache, self.options, progress.stage)

@@ -31,7 +31,7 @@ class Bench:
     seeds: Sequence[int]
 
 
-class Progress(Protocol):
+class BenchWatcher(Protocol):
     """What hears how a bench goes on."""
 
     def stage(self, seed: int, stage: str) -> None:
@@ -41,7 +41,7 @@ class Progress(Protocol):
         """The run of `seed` is done."""
 
 
-def run_bench(bench: Bench, out: Path, progress: Progress) -> RunFolder:
+def run_bench(bench: Bench, out: Path, progress: BenchWatcher) -> RunFolder:
     """Run the workload once for each seed, into the new run folder `out`.
 
     Raises UseError or MachineError when it cannot be run, and Signalled when asked to end.

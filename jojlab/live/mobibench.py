@@ -50,7 +50,7 @@ _VALUE_BYTES = 100
 
 
 @dataclass(frozen=True)
-class Asked:
+class MobibenchFlags:
     """What a Mobibench command line asks for; `numbers` are its flags' values by letter."""
 
     directory: Path
@@ -75,7 +75,7 @@ class Asked:
         return not self.of_database and self.numbers["a"] in _READS
 
 
-def read_flags(arguments: Sequence[str]) -> Asked | None:
+def read_flags(arguments: Sequence[str]) -> MobibenchFlags | None:
     """Read a command line; None where it asks for help. Raises UseError naming the flag."""
     try:
         given, rest = getopt.getopt(list(arguments), _FLAGS)
@@ -89,7 +89,7 @@ def read_flags(arguments: Sequence[str]) -> Asked | None:
     if rest:
         raise UseError(f"{WHERE}: {rest[0]!r} belongs to no flag", "name the directory with -p")
     numbers = {letter: _number(letter, flags.get(letter)) for letter in _NUMBERS}
-    asked = Asked(
+    asked = MobibenchFlags(
         Path(flags.get("p", "./mobibench")),
         numbers,
         of_database="d" in flags,
@@ -116,7 +116,7 @@ def _number(letter: str, text: str | None) -> int:
     return number
 
 
-def _refuse(asked: Asked) -> None:
+def _refuse(asked: MobibenchFlags) -> None:
     """Refuse what Mobibench would do otherwise than it says, or we cannot."""
     numbers = asked.numbers
     if asked.script:
@@ -159,7 +159,7 @@ def _replay(script: Path) -> dict[str, Value]:
     return {"workload": "replay-mobigen", "script": str(script.resolve()), "background": "none"}
 
 
-def _database(asked: Asked) -> dict[str, Value]:
+def _database(asked: MobibenchFlags) -> dict[str, Value]:
     numbers = asked.numbers
     in_order = numbers["d"] == 0 and not asked.random_keys
     return {
@@ -181,7 +181,7 @@ def _database(asked: Asked) -> dict[str, Value]:
     }
 
 
-def _file(asked: Asked) -> dict[str, Value]:
+def _file(asked: MobibenchFlags) -> dict[str, Value]:
     numbers = asked.numbers
     record_bytes = numbers["r"] * 1024
     access = _ACCESS[numbers["a"]]

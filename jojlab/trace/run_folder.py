@@ -29,7 +29,7 @@ from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.checksums import write_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
-from jojlab.trace.shapes import Experiment, Fields
+from jojlab.trace.shapes import Fields, StoredExperiment
 
 STATUSES = ("ok", "failed", "skipped", "pending")
 _SAVE_EVERY_S = 1.0
@@ -60,7 +60,7 @@ class _Document(msgspec.Struct):
     """What run.json has."""
 
     schema_version: int
-    experiment: Experiment
+    experiment: StoredExperiment
     seeds: list[int]
     cases: list[CaseEntry]
     fingerprint: dict[str, Any]

@@ -81,7 +81,7 @@ class Chart(Struct, kw_only=True, forbid_unknown_fields=True):
     case: Selector = {}
 
 
-class Variant(Struct):
+class StoredVariant(Struct):
     """A variant, and the case_ids of its cases."""
 
     name: str
@@ -98,7 +98,7 @@ class Settings(Struct):
     matrix: dict[str, list[Scalar]] = {}
 
 
-class Experiment(Struct):
+class StoredExperiment(Struct):
     """What was asked."""
 
     name: str = ""
@@ -108,9 +108,9 @@ class Experiment(Struct):
     charts: list[Chart] = []
     cases: list[str] = []
     altered: list[str] = []
-    variants: list[Variant] = []
+    variants: list[StoredVariant] = []
     settings: Settings = field(default_factory=Settings)
-    parts: list[Experiment] = []
+    parts: list[StoredExperiment] = []
 
 
 class Sum(Struct):

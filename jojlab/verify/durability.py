@@ -13,7 +13,7 @@ from typing import Any
 
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.campaign.execute import Named, Step, Watcher
-from jojlab.campaign.jobs import Asked, held_bytes, jobs_of
+from jojlab.campaign.jobs import AskedJob, held_bytes, jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan
@@ -124,7 +124,7 @@ def verify(
                     yield step, Durability.of(case, seed, found)
 
 
-def _cut(asked: Asked, planned: Plan, cuts: int) -> Job:
+def _cut(asked: AskedJob, planned: Plan, cuts: int) -> Job:
     case, _ = asked.answers[0]
     return power_cuts(asked.job, cuts, held_bytes(case, planned.profiles))
 

@@ -13,5 +13,5 @@ mod ring;
 mod symbols;
 
 pub use error::BpfError;
-pub use program::{Plan, Program};
+pub use program::{LoadPlan, Program};
 pub use symbols::{Symbols, SymbolsError};

@@ -25,7 +25,7 @@ struct ProgramSettings {
 const _: () = assert!(size_of::<ProgramSettings>() == 16);
 
 /// What is to be loaded, and how.
-pub struct Plan<'a> {
+pub struct LoadPlan<'a> {
     /// The object file.
     pub object: &'a [u8],
     /// Size of the ring: a power of two.
@@ -51,7 +51,7 @@ impl Program {
     ///
     /// # Errors
     /// If the ring's size is no power of two, or the kernel refuses a step.
-    pub fn load(plan: &Plan, symbols: &Symbols) -> Result<Self, BpfError> {
+    pub fn load(plan: &LoadPlan, symbols: &Symbols) -> Result<Self, BpfError> {
         let ring_bytes = plan.ring_bytes;
         if !ring_bytes.is_power_of_two() || ring_bytes < CHUNK_BYTES {
             return Err(BpfError::RingSize(ring_bytes));

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
-use crate::recorder::{Data, Program, Recorded, record};
+use crate::recorder::{Data, RecordedProgram, RecordingOutcome, record};
 
 /// The command succeeded, but the recording is incomplete.
 const INCOMPLETE: u8 = 4;
@@ -45,9 +45,9 @@ pub struct Arguments {
 /// If the program cannot be run or traced, or the folder not be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let program = match (arguments.pid, arguments.command.as_slice()) {
-        (Some(pid), _) => Program::Process(pid),
+        (Some(pid), _) => RecordedProgram::Process(pid),
         (None, []) => return Err(WrongUse("name a command after --, or a --pid".into()).into()),
-        (None, command) => Program::Command(command),
+        (None, command) => RecordedProgram::Command(command),
     };
     arguments.parent.map(parent::end_with).transpose()?;
     let recorded = record(&program, &arguments.output, arguments.data)?;
@@ -56,8 +56,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The counts go where messages go: standard output is the command's.
-fn tell(recorded: &Recorded, arguments: &Arguments) -> anyhow::Result<()> {
-    let Recorded { calls, threads, reasons, notes, .. } = recorded;
+fn tell(recorded: &RecordingOutcome, arguments: &Arguments) -> anyhow::Result<()> {
+    let RecordingOutcome { calls, threads, reasons, notes, .. } = recorded;
     if arguments.json {
         print(json!({
             "calls": calls,
@@ -74,7 +74,7 @@ fn tell(recorded: &Recorded, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// The command's own, as a shell gives it.
-fn exit_code(recorded: &Recorded) -> u8 {
+fn exit_code(recorded: &RecordingOutcome) -> u8 {
     let code = match recorded.status.map(ExitStatus::from_raw) {
         Some(status) => {
             let signalled = || status.signal().map_or(1, |signal| 128 + signal);
@@ -95,7 +95,7 @@ mod tests {
         let code = |status, signal, reasons: &[&str]| {
             let reasons = reasons.iter().map(|it| (*it).to_owned()).collect();
             let (calls, threads, notes) = (1, 1, Vec::new());
-            exit_code(&Recorded { status, signal, calls, threads, reasons, notes })
+            exit_code(&RecordingOutcome { status, signal, calls, threads, reasons, notes })
         };
         assert_eq!(code(Some(0), 0, &[]), 0);
         assert_eq!(code(Some(0), 2, &["io_uring"]), INCOMPLETE);

@@ -8,13 +8,13 @@ use crate::tables::watch::{Counters, Watch};
 use crate::workload::threads::observer::Observer;
 
 /// A workload being watched.
-pub struct Progress<'a> {
+pub struct LiveProgress<'a> {
     location: &'a Location,
     watch: Watch<&'a Location>,
     told: Vec<&'static str>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> LiveProgress<'a> {
     /// Begins now.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Counters for &Location {
     }
 }
 
-impl Observer for Progress<'_> {
+impl Observer for LiveProgress<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         if !self.told.contains(&phase) {
             self.told.push(phase);

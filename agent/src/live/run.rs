@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::directory::PrivateDirectory;
 use super::location::Location;
-use super::progress::{Progress, tell};
+use super::progress::{LiveProgress, tell};
 use super::space::{explain, refuse_unless_free};
 use crate::record::LiveCase;
 use crate::tables::manifest::{Manifest, Origin, Traced};
@@ -50,7 +50,7 @@ fn run_and_write(
         forget_pages(directory)?;
     }
 
-    let mut progress = Progress::start(&location)?;
+    let mut progress = LiveProgress::start(&location)?;
     let (background, path) = (case.case.background, directory.path());
     let sync = || directory.sync();
     let closed = course::run(workload, background, path, &mut progress, sync)?;

@@ -28,12 +28,12 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// Contents that wait to be written.
 #[derive(Debug, Default)]
-pub struct Contents {
+pub struct PendingContents {
     bytes: Vec<u8>,
     rows: Vec<Content>,
 }
 
-impl Contents {
+impl PendingContents {
     /// Bytes that wait.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len()
@@ -61,12 +61,12 @@ pub struct Keeper {
     data: Data,
     known: HashSet<String>,
     next_offset: i64,
-    new: Contents,
+    new: PendingContents,
 }
 
 impl Keeper {
     pub fn new(data: Data) -> Self {
-        Keeper { data, known: HashSet::new(), next_offset: 0, new: Contents::default() }
+        Keeper { data, known: HashSet::new(), next_offset: 0, new: PendingContents::default() }
     }
 
     /// The hash of what a thread is about to write; none where contents are not asked for. What
@@ -124,7 +124,7 @@ impl Keeper {
     }
 
     /// What is new since the last time.
-    pub fn take(&mut self) -> Contents {
+    pub fn take(&mut self) -> PendingContents {
         std::mem::take(&mut self.new)
     }
 }

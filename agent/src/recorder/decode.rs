@@ -3,12 +3,12 @@
 
 use super::calls::{Role, SystemCall};
 use super::{memory, words};
-use crate::tables::recording::Call;
+use crate::tables::recording::RecordedCall;
 
 /// A call that begins.
 #[derive(Debug, Default)]
 pub struct Begun {
-    pub row: Call,
+    pub row: RecordedCall,
     /// The bytes of its paths.
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,

@@ -25,9 +25,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use self::contents::Keeper;
-use self::output::Output;
+use self::output::RecordingOutput;
 use self::recording::Recording;
-use self::watch::Watch;
+use self::watch::FollowedProgram;
 use crate::errors::WrongUse;
 
 pub use contents::Data;
@@ -36,13 +36,13 @@ pub use contents::Data;
 const VERSION: i64 = 1;
 
 /// What is recorded.
-pub enum Program<'a> {
+pub enum RecordedProgram<'a> {
     Command(&'a [String]),
     Process(i32),
 }
 
 /// How a recording went.
-pub struct Recorded {
+pub struct RecordingOutcome {
     /// The command's wait status; none where it was a process that was there.
     pub status: Option<i32>,
     /// The signal that ended the recording of such a process.
@@ -58,9 +58,13 @@ pub struct Recorded {
 ///
 /// # Errors
 /// If the program cannot be run or traced, or the folder not be written.
-pub fn record(program: &Program, folder: &Path, data: Data) -> anyhow::Result<Recorded> {
+pub fn record(
+    program: &RecordedProgram,
+    folder: &Path,
+    data: Data,
+) -> anyhow::Result<RecordingOutcome> {
     let mut facts = facts(program, data);
-    let output = Output::create(folder, &facts)?;
+    let output = RecordingOutput::create(folder, &facts)?;
     let (mut waiting, threads) = match begin(program) {
         Ok(begun) => begun,
         Err(error) => {
@@ -70,7 +74,8 @@ pub fn record(program: &Program, folder: &Path, data: Data) -> anyhow::Result<Re
     };
     signals::catch()?;
     let command = waiting.as_ref().map(|it| it.pid);
-    let mut watch = Watch::new(Recording::new(output, Keeper::new(data)), command, &threads);
+    let mut watch =
+        FollowedProgram::new(Recording::new(output, Keeper::new(data)), command, &threads);
     if let Some(waiting) = &mut waiting {
         // Until its execve it is a copy of this process.
         let executable = words::text(waiting.program.as_os_str().as_encoded_bytes());
@@ -78,10 +83,10 @@ pub fn record(program: &Program, folder: &Path, data: Data) -> anyhow::Result<Re
         waiting.go()?;
     }
     let status = watch.run()?;
-    let Watch { recording, .. } = watch;
+    let FollowedProgram { recording, .. } = watch;
     if let Some(error) = waiting.and_then(|mut it| it.failure()) {
         recording.into_output().abandon();
-        let Program::Command(command) = program else { return Err(error.into()) };
+        let RecordedProgram::Command(command) = program else { return Err(error.into()) };
         return Err(WrongUse(format!("cannot run {}: {error}", command[0])).into());
     }
     let (calls, threads) = (recording.calls(), recording.threads.len() as u64);
@@ -96,26 +101,26 @@ pub fn record(program: &Program, folder: &Path, data: Data) -> anyhow::Result<Re
     ]);
     recording.into_output().finish(&facts)?;
     let signal = signals::caught().first;
-    Ok(Recorded { status, signal, calls, threads, reasons, notes })
+    Ok(RecordingOutcome { status, signal, calls, threads, reasons, notes })
 }
 
-fn begin(program: &Program) -> anyhow::Result<(Option<start::Waiting>, Vec<i32>)> {
+fn begin(program: &RecordedProgram) -> anyhow::Result<(Option<start::WaitingCommand>, Vec<i32>)> {
     match program {
-        Program::Command(command) => {
+        RecordedProgram::Command(command) => {
             let waiting = start::command(command)?;
             let threads = vec![waiting.pid];
             Ok((Some(waiting), threads))
         }
-        Program::Process(pid) => Ok((None, start::attach(*pid)?)),
+        RecordedProgram::Process(pid) => Ok((None, start::attach(*pid)?)),
     }
 }
 
-fn facts(program: &Program, data: Data) -> Vec<(&'static str, Value)> {
+fn facts(program: &RecordedProgram, data: Data) -> Vec<(&'static str, Value)> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let kernel = rustix::system::uname();
     let (command, pid) = match program {
-        Program::Command(command) => (json!(command), Value::Null),
-        Program::Process(pid) => (json!([]), json!(pid)),
+        RecordedProgram::Command(command) => (json!(command), Value::Null),
+        RecordedProgram::Process(pid) => (json!([]), json!(pid)),
     };
     vec![
         ("recording_version", json!(VERSION)),

@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::contents::Contents;
+use super::contents::PendingContents;
 use super::signals;
 use crate::errors::WrongUse;
-use crate::tables::recording::{Call, OpenDescriptor, PathState, Thread};
+use crate::tables::recording::{OpenDescriptor, PathState, RecordedCall, RecordedThread};
 use crate::tables::segments::Segments;
 use crate::tables::write::{ManifestRow, WriteError};
 
@@ -23,29 +23,29 @@ const WAITING: usize = 4;
 /// Rows that are written together.
 #[derive(Default)]
 pub struct Round {
-    pub calls: Vec<Call>,
+    pub calls: Vec<RecordedCall>,
     pub snapshot: Vec<PathState>,
     /// All so far.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<RecordedThread>,
     /// All so far.
     pub descriptors: Vec<OpenDescriptor>,
     /// Kept contents of write calls, which are new.
-    pub contents: Contents,
+    pub contents: PendingContents,
 }
 
 /// A recording under way.
-pub struct Output {
+pub struct RecordingOutput {
     rounds: SyncSender<Round>,
-    writer: JoinHandle<Result<Writer, WriteError>>,
+    writer: JoinHandle<Result<SegmentWriter, WriteError>>,
     directory: PathBuf,
 }
 
-struct Writer {
+struct SegmentWriter {
     segments: Segments,
     directory: PathBuf,
 }
 
-impl Output {
+impl RecordingOutput {
     /// Makes the folder, and in it a recording of nothing that says it was not ended.
     ///
     /// # Errors
@@ -64,15 +64,15 @@ impl Output {
             ("incomplete_reasons", json!(["the recording was not ended properly"])),
         ];
         segments.replace(&entries(facts.iter().chain(&unended)))?;
-        segments.replace::<Thread>(&[])?;
+        segments.replace::<RecordedThread>(&[])?;
         segments.replace::<OpenDescriptor>(&[])?;
         let (rounds, received) = sync_channel(WAITING);
-        let writer = Writer { segments, directory: directory.clone() };
+        let writer = SegmentWriter { segments, directory: directory.clone() };
         let writer = std::thread::Builder::new().name("writer".into()).spawn(move || {
             signals::block_here();
             writer.write_all(&received)
         })?;
-        Ok(Output { rounds, writer, directory })
+        Ok(RecordingOutput { rounds, writer, directory })
     }
 
     /// Hands rows over. False if an earlier round could not be written; `finish` says why.
@@ -101,7 +101,7 @@ impl Output {
     }
 }
 
-impl Writer {
+impl SegmentWriter {
     fn write_all(mut self, rounds: &Receiver<Round>) -> Result<Self, WriteError> {
         for round in rounds {
             self.segments.append(&round.snapshot)?;

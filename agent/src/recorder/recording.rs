@@ -5,11 +5,11 @@ use super::calls::{Does, SystemCall};
 use super::contents::Keeper;
 use super::decode::Begun;
 use super::missed::Missed;
-use super::output::{Output, Round};
+use super::output::{RecordingOutput, Round};
 use super::snapshot::{self, Snapshot};
 use super::{filter, memory, start, words};
 use crate::tables::clock::now_ns;
-use crate::tables::recording::{OpenDescriptor, Thread};
+use crate::tables::recording::{OpenDescriptor, RecordedThread};
 
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;
@@ -36,13 +36,13 @@ impl UnderWay {
 
 /// The rows of a recording under way.
 pub struct Recording {
-    output: Output,
+    output: RecordingOutput,
     round: Round,
     snapshot: Snapshot,
     keeper: Keeper,
     next_call_id: i64,
     calls: u64,
-    pub threads: Vec<Thread>,
+    pub threads: Vec<RecordedThread>,
     pub descriptors: Vec<OpenDescriptor>,
     pub missed: Missed,
     /// The writer cannot write: the recording ends.
@@ -50,7 +50,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub fn new(output: Output, keeper: Keeper) -> Self {
+    pub fn new(output: RecordingOutput, keeper: Keeper) -> Self {
         Recording {
             output,
             round: Round::default(),
@@ -195,7 +195,7 @@ impl Recording {
     }
 
     /// What is written to, once nothing is added any more.
-    pub fn into_output(mut self) -> Output {
+    pub fn into_output(mut self) -> RecordingOutput {
         self.write();
         self.output
     }

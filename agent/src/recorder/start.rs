@@ -12,7 +12,7 @@ use super::{filter, ptrace};
 use crate::errors::WrongUse;
 
 /// A program that waits to be let go.
-pub struct Waiting {
+pub struct WaitingCommand {
     pub pid: i32,
     /// Its file.
     pub program: PathBuf,
@@ -24,7 +24,7 @@ pub struct Waiting {
 ///
 /// # Errors
 /// If there is no such program, or the system refuses to trace.
-pub fn command(command: &[String]) -> anyhow::Result<Waiting> {
+pub fn command(command: &[String]) -> anyhow::Result<WaitingCommand> {
     let [name, ..] = command else { return Err(WrongUse("name a command after --".into()).into()) };
     let file = find(name)?;
     let program = CString::new(file.as_os_str().as_bytes())?;
@@ -60,7 +60,7 @@ pub fn command(command: &[String]) -> anyhow::Result<Waiting> {
                     "this system does not let processes be traced: {error}"
                 ));
             }
-            Ok(Waiting { pid, program: file, go, failed })
+            Ok(WaitingCommand { pid, program: file, go, failed })
         }
     }
 }
@@ -99,7 +99,7 @@ fn become_program(
     errno()
 }
 
-impl Waiting {
+impl WaitingCommand {
     /// Lets it become the command.
     pub fn go(&mut self) -> io::Result<()> {
         self.go.write_all(&[1])

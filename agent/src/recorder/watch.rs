@@ -9,7 +9,7 @@ use super::recording::{Recording, UnderWay};
 use super::signals::{self, Caught};
 use super::{snapshot, start, words};
 use crate::tables::clock::now_ns;
-use crate::tables::recording::Thread;
+use crate::tables::recording::RecordedThread;
 
 /// The event of ptrace(2) in the upper half of a status, PTRACE_EVENT_STOP (linux/ptrace.h).
 const EVENT_STOP: i32 = 128;
@@ -27,7 +27,7 @@ struct Followed {
 }
 
 /// The threads of a program, and the rows made of their calls.
-pub struct Watch {
+pub struct FollowedProgram {
     pub recording: Recording,
     followed: HashMap<i32, Followed>,
     /// Threads that stand still because the call that made them has not been heard of.
@@ -40,10 +40,10 @@ pub struct Watch {
     heeded: i32,
 }
 
-impl Watch {
+impl FollowedProgram {
     /// Of a command, which has a filter, or of the threads of a process, which have none.
     pub fn new(recording: Recording, command: Option<i32>, threads: &[i32]) -> Self {
-        let mut watch = Watch {
+        let mut watch = FollowedProgram {
             recording,
             followed: HashMap::new(),
             early: HashSet::new(),
@@ -125,7 +125,7 @@ impl Watch {
         let thread_id = self.recording.threads.len() as i64;
         let has = |flag: i32| creator.is_some_and(|it| it.flags & i64::from(flag) != 0);
         let pid = if has(libc::CLONE_THREAD) { pid_hint } else { process_of(tid) };
-        self.recording.threads.push(Thread {
+        self.recording.threads.push(RecordedThread {
             thread_id,
             tid: tid.into(),
             pid: pid.into(),
@@ -137,7 +137,7 @@ impl Watch {
             directory: words::text(&start::link(tid, "cwd")),
             umask: start::umask(tid),
             begin_ns: now_ns(),
-            ..Thread::default()
+            ..RecordedThread::default()
         });
         let followed =
             Followed { thread_id, under_way: None, has_begun: false, detaching: self.detaches() };

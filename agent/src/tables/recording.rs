@@ -6,7 +6,7 @@ use super::write::table;
 
 /// One file system call (schema/recording/calls.toml).
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Call {
+pub struct RecordedCall {
     pub call_id: i64,
     pub thread_id: i64,
     pub name: Word,
@@ -39,7 +39,7 @@ pub struct Call {
 
 /// One thread of the program (schema/recording/threads.toml).
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Thread {
+pub struct RecordedThread {
     pub thread_id: i64,
     pub tid: i64,
     pub pid: i64,
@@ -95,7 +95,7 @@ pub struct PathState {
 
 table!(
     "calls",
-    Call {
+    RecordedCall {
         call_id,
         thread_id,
         name,
@@ -129,7 +129,7 @@ table!(
 );
 table!(
     "threads",
-    Thread {
+    RecordedThread {
         thread_id,
         tid,
         pid,

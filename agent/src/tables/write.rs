@@ -315,8 +315,8 @@ mod tests {
         keeps_contract::<Transaction>();
         keeps_contract::<Counter>();
         keeps_contract::<ManifestRow>();
-        keeps_contract_of::<recording::Call>("recording/calls");
-        keeps_contract_of::<recording::Thread>("recording/threads");
+        keeps_contract_of::<recording::RecordedCall>("recording/calls");
+        keeps_contract_of::<recording::RecordedThread>("recording/threads");
         keeps_contract_of::<recording::OpenDescriptor>("recording/descriptors");
         keeps_contract_of::<recording::Content>("recording/contents");
         keeps_contract_of::<recording::PathState>("recording/snapshot");

@@ -12,7 +12,7 @@ use io_uring::{IoUring, opcode, types};
 use rustix::fs::IFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::recorded::Recorded;
+use super::sector_versions::SectorVersions;
 
 /// Why a step was left out; None where it was done.
 pub type LeftOut = Option<String>;
@@ -26,7 +26,7 @@ const TRIMMED_BYTES: usize = 1 << 20;
 const FITRIM: libc::c_ulong = 0xc018_5879;
 
 /// A folder, a hard link, and symbolic links: one fits in an inode, the other does not.
-pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
+pub fn linked(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
     let folder = directory.join("folder");
     fs::create_dir(&folder)?;
     fs::hard_link(directory.join("buffered"), folder.join("hard"))?;
@@ -41,7 +41,7 @@ pub fn linked(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftO
 }
 
 /// A file gets another name through io_uring, where the kernel lets us, and is not met again.
-pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
+pub fn renamed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
     let mut ring = match IoUring::new(1) {
         Ok(ring) => ring,
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
@@ -71,7 +71,7 @@ pub fn renamed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<Left
 
 /// Memory is swapped out to a file, where the filesystem lets one be used for that. Only in a
 /// guest: elsewhere another's memory could be swapped out to it.
-pub fn swapped(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
+pub fn swapped(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
     if std::process::id() != 1 {
         return Ok(Some("not on a machine of others, whose memory it would take".to_owned()));
     }
@@ -126,7 +126,7 @@ fn push_out() -> rustix::io::Result<()> {
 }
 
 /// A file is deleted, and what is free is discarded (fstrim(8)) where the disk can.
-pub fn trimmed(directory: &Path, recorded: &mut Recorded) -> anyhow::Result<LeftOut> {
+pub fn trimmed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Result<LeftOut> {
     let path = directory.join("trimmed");
     let bytes: Vec<u8> = (0..TRIMMED_BYTES).map(|at| (at / 512) as u8 | 1).collect();
     let file = File::create_new(&path)?;
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let mut recorded = Recorded::default();
+        let mut recorded = SectorVersions::default();
         let left_out = swapped(folder.path(), &mut recorded).unwrap();
         assert!(left_out.unwrap().starts_with("not on a machine of others"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

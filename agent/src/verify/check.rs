@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::log::{Known, Log};
 use super::stamp::{SECTOR, Stamp};
-use super::writers::{Writer, last_writes, writers};
+use super::writers::{LastWriter, last_writes, writers};
 use crate::tables::rows::{self, PageRun};
 use crate::tracer::Capture;
 
@@ -53,7 +53,7 @@ pub struct Verdict {
     /// The first that was wrong.
     pub complaints: Vec<String>,
     /// Who wrote what of the filesystem's disk last: for tools that know the filesystem.
-    pub writers: Vec<Writer>,
+    pub writers: Vec<LastWriter>,
 }
 
 impl Verdict {

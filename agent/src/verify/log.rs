@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use super::recorded::Recorded;
+use super::sector_versions::SectorVersions;
 use super::stamp::{self, SECTOR};
 
 /// A file whose every sector is stamped.
@@ -90,7 +90,7 @@ impl Known {
 pub struct Log {
     pub known: Vec<Known>,
     /// What was written without stamps, most of it by SQLite.
-    pub recorded: Recorded,
+    pub recorded: SectorVersions,
     /// The steps that were done, in order.
     pub did: Vec<&'static str>,
     /// What was left out, and why.

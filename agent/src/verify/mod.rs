@@ -9,7 +9,7 @@ mod beside;
 mod check;
 pub mod disk_image;
 mod log;
-mod recorded;
+mod sector_versions;
 mod sqlite;
 mod stamp;
 mod workload;

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::recorded::{Recorded, record};
+use super::sector_versions::{SectorVersions, record};
 use crate::sqlite::batch_atomic_write;
 
 const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
@@ -17,7 +17,7 @@ const ROWS: usize = 12;
 const F2FS_MAGIC: u32 = 0xf2f5_2010;
 
 /// Makes a database for each way; gives what was written. The WAL stays as it is.
-pub fn run(directory: &Path) -> anyhow::Result<Recorded> {
+pub fn run(directory: &Path) -> anyhow::Result<SectorVersions> {
     let is_f2fs = rustix::fs::statfs(directory)?.f_type as u32 == F2FS_MAGIC;
     let fill_all = || -> anyhow::Result<()> {
         for mode in MODES {

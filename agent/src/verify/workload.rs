@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, m
 
 use super::beside::{self, LeftOut};
 use super::log::{Known, Log};
-use super::recorded::Recorded;
+use super::sector_versions::SectorVersions;
 use super::sqlite;
 
 const PAGE: usize = 4096;
@@ -25,7 +25,7 @@ const ROUNDS: u64 = 10;
 /// If a step fails.
 pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<Log> {
     let mut log = Log::default();
-    let steps: [(&'static str, Step); 9] = [
+    let steps: [(&'static str, Scenario); 9] = [
         ("buffered", buffered),
         ("direct", direct),
         ("synchronous", synchronous),
@@ -66,8 +66,8 @@ pub fn run(directory: &Path, pause: &mut dyn FnMut() -> anyhow::Result<()>) -> a
     Ok(log)
 }
 
-type Step = fn(&Folder, &mut Log) -> anyhow::Result<()>;
-type Beside = fn(&Path, &mut Recorded) -> anyhow::Result<LeftOut>;
+type Scenario = fn(&Folder, &mut Log) -> anyhow::Result<()>;
+type Beside = fn(&Path, &mut SectorVersions) -> anyhow::Result<LeftOut>;
 
 struct Folder<'a> {
     directory: &'a Path,

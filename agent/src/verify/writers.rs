@@ -14,7 +14,7 @@ pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;
 
 /// Neighbouring sectors that one owner wrote last.
 #[derive(Debug, Serialize)]
-pub struct Writer {
+pub struct LastWriter {
     pub sector: i64,
     pub sectors: i64,
     pub block_type: Word,
@@ -48,8 +48,8 @@ pub fn last_writes(capture: &Capture) -> Last<'_> {
 }
 
 /// Those of one disk, in stretches.
-pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<Writer> {
-    let mut stretches: Vec<Writer> = Vec::new();
+pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<LastWriter> {
+    let mut stretches: Vec<LastWriter> = Vec::new();
     let mut before: Option<(&PageRun, i64)> = None;
     for (&(_, sector), &(run, skipped)) in last.range((disk, 0)..=(disk, i64::MAX)) {
         let continues = before.is_some_and(|(earlier, at)| {
@@ -61,7 +61,7 @@ pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<Writer> {
             continue;
         }
         let file = run.file_id.map(|id| &capture.files[id as usize]);
-        stretches.push(Writer {
+        stretches.push(LastWriter {
             sector,
             sectors: 1,
             block_type: run.block_type.clone(),

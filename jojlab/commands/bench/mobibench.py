@@ -13,7 +13,7 @@ import typer
 from jojlab.foundation.errors import FINE, INCOMPLETE, MachineError
 
 if TYPE_CHECKING:
-    from jojlab.live.mobibench import Asked
+    from jojlab.live.mobibench import MobibenchFlags
     from jojlab.trace.run_folder import RunFolder
 
 FLAGS = """Mobibench 1.0.9's flags and output, with its faults fixed.
@@ -81,7 +81,7 @@ def _directory(path: Path) -> bool:
     return True
 
 
-def _run(asked: Asked, folder: Path) -> RunFolder:
+def _run(asked: MobibenchFlags, folder: Path) -> RunFolder:
     from jojlab.command_line.bench import measured
     from jojlab.live.bench import Bench, run_bench
     from jojlab.live.fields import live_settings
@@ -98,7 +98,7 @@ def _run(asked: Asked, folder: Path) -> RunFolder:
     return run_bench(bench, folder, Silent()) if asked.quiet else measured(bench, folder)
 
 
-def _print(run: RunFolder, asked: Asked) -> int:
+def _print(run: RunFolder, asked: MobibenchFlags) -> int:
     from jojlab.analysis.figures.case_figures import case_figures
     from jojlab.analysis.figures.live_result import live_result, rates_per_second
     from jojlab.report.mobibench import result as lines
@@ -123,7 +123,7 @@ def _print(run: RunFolder, asked: Asked) -> int:
     return FINE
 
 
-def _print_replay(run: RunFolder, asked: Asked) -> int:
+def _print_replay(run: RunFolder, asked: MobibenchFlags) -> int:
     from jojlab.analysis.figures.case_figures import case_figures
     from jojlab.analysis.figures.live_result import live_result, rates_per_second
     from jojlab.report.mobibench import replay as lines

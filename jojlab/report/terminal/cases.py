@@ -12,7 +12,7 @@ from rich.markup import escape
 from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.foundation.printable import Shown
+from jojlab.foundation.printable import CsvStream
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import hazards, text
 
@@ -44,7 +44,7 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
 
 def write_pivot(stream: TextIO, found: Pivot) -> None:
     """Write a pivot as CSV: the figure's name, the axes, and a column for each value across."""
-    writer = csv.writer(Shown(stream), lineterminator="\n")
+    writer = csv.writer(CsvStream(stream), lineterminator="\n")
     writer.writerow(["figure", *found.down, *(f"{found.across}={v}" for v in found.columns)])
     for key, cells in found.rows:
         writer.writerow([found.figure, *key, *("" if cell is None else cell[0] for cell in cells)])
@@ -56,7 +56,7 @@ def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
     figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
     # A few figures have the name of a field, such as transactions.
     heads = [f"case_{name}" if name in figures else name for name in fields]
-    writer = csv.writer(Shown(stream), lineterminator="\n")
+    writer = csv.writer(CsvStream(stream), lineterminator="\n")
     writer.writerow(["case_id", "status", "seeds", "at_risk", *heads, *figures])
     for case in cases:
         writer.writerow(

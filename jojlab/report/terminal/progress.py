@@ -27,7 +27,7 @@ from jojlab.report.terminal.console import QuietConsole
 _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
 
 
-class Shown:
+class ShownProgress:
     """A watcher that counts and prints every step; see `shown`."""
 
     def __init__(self, steps: int) -> None:
@@ -95,11 +95,11 @@ class Shown:
 
 
 @contextlib.contextmanager
-def shown(title: str, steps: int) -> Iterator[Shown]:
+def shown(title: str, steps: int) -> Iterator[ShownProgress]:
     """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end."""
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
-    watcher = Shown(steps)
+    watcher = ShownProgress(steps)
     with watcher.bar:
         yield watcher
     print(f"{watcher.summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)

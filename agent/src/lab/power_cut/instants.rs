@@ -26,12 +26,12 @@ pub struct Instant {
 
 /// The time in which the power may be cut.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct CutSpan {
     begin_ns: i64,
     end_ns: i64,
 }
 
-impl Span {
+impl CutSpan {
     /// From the first transaction's begin until everything was written back.
     pub fn of(transactions: &[Transaction], end_ns: i64) -> Self {
         let begin_ns = transactions.iter().map(|it| it.begin_ns).min().unwrap_or(end_ns);
@@ -40,7 +40,7 @@ impl Span {
 }
 
 /// The moments, in no order; the same for the same seed.
-pub fn choose(span: Span, transactions: &[Transaction], count: u64, seed: u64) -> Vec<Instant> {
+pub fn choose(span: CutSpan, transactions: &[Transaction], count: u64, seed: u64) -> Vec<Instant> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"powercut"));
     let survivors = [Survivors::None, Survivors::Some, Survivors::All];
     let mut below = |limit: u64| random.next_u64() % limit.max(1);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_moments_are_of_both_sorts_within_the_span_and_the_same_again() {
         let all = transactions();
-        let span = Span::of(&all, 200);
+        let span = CutSpan::of(&all, 200);
         let found = choose(span, &all, 60, 7);
         assert_eq!(found, choose(span, &all, 60, 7));
         assert_ne!(found, choose(span, &all, 60, 8));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_run_without_transactions_is_cut_at_any_time() {
-        let found = choose(Span::of(&[], 50), &[], 4, 1);
+        let found = choose(CutSpan::of(&[], 50), &[], 4, 1);
         assert!(found.iter().all(|it| it.cut_ns == 50 && !it.after_return));
     }
 }

@@ -68,7 +68,7 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
     let stand = Stand::of_case(case, flash_module)?;
     let recorded = record(case, &stand)?;
     let performed = recorded.transactions.len() as u64;
-    let span = instants::Span::of(&recorded.transactions, recorded.end_ns);
+    let span = instants::CutSpan::of(&recorded.transactions, recorded.end_ns);
     let mut found = Vec::new();
     for instant in instants::choose(span, &recorded.transactions, cuts.cuts, case.seed) {
         stand.disks.iter().try_for_each(|disk| {

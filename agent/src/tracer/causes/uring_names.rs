@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tracer::records::{Name, Outcome};
+use crate::tracer::records::{Name, UringOutcome};
 
 /// Requests that may be under way; of more, those at the lowest addresses are forgotten.
 const MOST: usize = 65_536;
@@ -23,11 +23,11 @@ impl UringNames {
             return vec![name];
         }
         match outcome {
-            Some(Outcome::Done) => {
+            Some(UringOutcome::Done) => {
                 let names = self.waiting.remove(&request).unwrap_or_default();
                 names.into_iter().map(|name| Name { time_ns, ..name }).collect()
             }
-            Some(Outcome::Failed) => {
+            Some(UringOutcome::Failed) => {
                 self.waiting.remove(&request);
                 Vec::new()
             }
@@ -59,7 +59,7 @@ mod tests {
         Name { request, second, name: text.to_owned(), time_ns: 1, ..Name::default() }
     }
 
-    fn over(request: u64, outcome: Outcome) -> Name {
+    fn over(request: u64, outcome: UringOutcome) -> Name {
         Name { request, outcome: Some(outcome), time_ns: 9, ..Name::default() }
     }
 
@@ -75,9 +75,9 @@ mod tests {
             assert!(names.settle(name(request, false, old)).is_empty());
             assert!(names.settle(name(request, true, new)).is_empty());
         }
-        assert!(names.settle(over(1, Outcome::Failed)).is_empty());
-        assert_eq!(texts(&names.settle(over(2, Outcome::Done))), [("c", 9), ("d", 9)]);
-        assert!(names.settle(over(2, Outcome::Done)).is_empty());
+        assert!(names.settle(over(1, UringOutcome::Failed)).is_empty());
+        assert_eq!(texts(&names.settle(over(2, UringOutcome::Done))), [("c", 9), ("d", 9)]);
+        assert!(names.settle(over(2, UringOutcome::Done)).is_empty());
         assert!(names.waiting.is_empty());
     }
 
@@ -86,7 +86,7 @@ mod tests {
         let mut names = UringNames::default();
         names.settle(name(1, false, "lost"));
         names.settle(name(1, false, "a"));
-        assert_eq!(texts(&names.settle(over(1, Outcome::Done))), [("a", 9)]);
+        assert_eq!(texts(&names.settle(over(1, UringOutcome::Done))), [("a", 9)]);
         for request in 1..=2 * MOST as u64 {
             names.settle(name(request, false, "a"));
         }

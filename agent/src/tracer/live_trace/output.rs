@@ -18,13 +18,13 @@ use crate::tracer::requests::gaps::Gaps;
 pub const PHASE: &str = "trace";
 
 /// The folder, and what the manifest says of the tracing whatever becomes of it.
-pub struct Output {
+pub struct TraceOutput {
     segments: Segments,
     directory: PathBuf,
     manifest: Manifest,
 }
 
-impl Output {
+impl TraceOutput {
     /// Makes the folder, and in it a capture of nothing.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Output {
         segments.replace::<File>(&[])?;
         segments.replace::<Transaction>(&[])?;
         segments.replace::<Counter>(&[])?;
-        let output = Output { segments, directory: directory.to_owned(), manifest };
+        let output = TraceOutput { segments, directory: directory.to_owned(), manifest };
         output.end(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
         Ok(output)
     }

@@ -8,7 +8,7 @@ use super::counted::Counted;
 use super::facts;
 use super::lives::Lives;
 use super::outcome::Outcome;
-use super::output::Output;
+use super::output::TraceOutput;
 use super::pace::Pace;
 use super::room::Room;
 use super::summary::Summary;
@@ -69,7 +69,7 @@ impl LiveTrace {
         let counted = match begun {
             Ok(counted) => counted,
             Err(error) => {
-                session.output.into_iter().for_each(Output::abandon);
+                session.output.into_iter().for_each(TraceOutput::abandon);
                 return Err(error);
             }
         };
@@ -87,7 +87,7 @@ impl LiveTrace {
 /// A trace under way.
 struct Session {
     tracer: Tracer,
-    output: Option<Output>,
+    output: Option<TraceOutput>,
     summary: Summary,
     pace: Pace,
 }
@@ -195,8 +195,8 @@ fn own_pid() -> i64 {
 }
 
 /// The folder for the tables.
-fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<Output> {
-    let output = Output::create(folder, facts::manifest(command, disks, own_pid()))?;
+fn open(folder: &Path, command: &[String], disks: &Disks) -> anyhow::Result<TraceOutput> {
+    let output = TraceOutput::create(folder, facts::manifest(command, disks, own_pid()))?;
     let own = Disks::of_directory(folder);
     if own.is_ok_and(|own| !own.numbers.is_disjoint(&disks.numbers)) {
         say(format_args!(

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 
 use super::control::{ControlMemory, DISKS_LIMIT, Enabled};
-use crate::bpf::{BpfError, Plan, Program, Symbols};
+use crate::bpf::{BpfError, LoadPlan, Program, Symbols};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
 
@@ -56,8 +56,12 @@ impl Attribution {
     /// # Errors
     /// If the ring's size is no power of two, or the kernel refuses a step.
     pub fn load(ring_bytes: u32, symbols: &Symbols) -> Result<Self, BpfError> {
-        let plan =
-            Plan { object: OBJECT, ring_bytes, kept_bytes_each: KEPT_BYTES, optional: &OPTIONAL };
+        let plan = LoadPlan {
+            object: OBJECT,
+            ring_bytes,
+            kept_bytes_each: KEPT_BYTES,
+            optional: &OPTIONAL,
+        };
         let program = Program::load(&plan, symbols)?;
         // SAFETY: mapped as long as the program lives, which is as long as we do.
         let control = unsafe { ControlMemory::new(program.section(c".data.control")?) };

@@ -3,7 +3,7 @@
 
 use super::fields::Fields;
 use crate::tracer::records::{
-    Bio, Change, Name, Outcome, PathRecord, Record, RequestRecord, Root, Run, Sync,
+    Bio, Change, Name, PathRecord, Record, RequestRecord, Root, Run, Sync, UringOutcome,
 };
 
 /// Sizes that event.h asserts too.
@@ -222,8 +222,8 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     name.exchanges = flags & NAME_EXCHANGE != 0;
     name.outcome = match flags & (NAME_OVER | NAME_FAILED) {
         0 => None,
-        NAME_OVER => Some(Outcome::Done),
-        _ => Some(Outcome::Failed),
+        NAME_OVER => Some(UringOutcome::Done),
+        _ => Some(UringOutcome::Failed),
     };
     name.elsewhere = flags & NAME_ELSEWHERE != 0;
     let name_bytes = fields.u32() as usize;

@@ -137,7 +137,7 @@ fn a_change_and_a_name_are_decoded_by_the_offsets_of_event_h() {
     assert_eq!((name.request, name.outcome), (0xabc, None));
     let root = Root { namespace: 0xf000_0000, mount: 29, inode: 256, of_mount: true };
     assert_eq!((name.root, name.elsewhere), (root, true));
-    for (flags, outcome) in [(8, Outcome::Done), (24, Outcome::Failed)] {
+    for (flags, outcome) in [(8, UringOutcome::Done), (24, UringOutcome::Failed)] {
         let mut over = bytes(9, NAME_BYTES, &[(48, 0xabc)]);
         over[40] = flags;
         let Ok(Record::Name(name)) = decode(&over) else { panic!("not a name") };

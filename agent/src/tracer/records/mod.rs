@@ -154,7 +154,7 @@ pub struct Name {
     pub exchanges: bool,
     /// Of io_uring: by its address, until it is over. 0 of a system call, which is over.
     pub request: u64,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<UringOutcome>,
     /// As the call was given it; empty where it could not be read.
     pub name: String,
 }
@@ -174,7 +174,7 @@ pub struct Root {
 
 /// How a request of io_uring for names ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum UringOutcome {
     Done,
     Failed,
 }

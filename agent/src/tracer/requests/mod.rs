@@ -41,7 +41,7 @@ pub struct TracedDisk {
 }
 
 /// A bio that the driver has not got whole.
-struct Waiting {
+struct WaitingBio {
     queued: Rc<QueuedBio>,
     left_sectors: u64,
 }
@@ -51,7 +51,7 @@ struct Waiting {
 pub struct Joiner {
     /// By their numbers.
     disks: BTreeMap<u32, TracedDisk>,
-    bios: BTreeMap<usize, Waiting>,
+    bios: BTreeMap<usize, WaitingBio>,
     bios_seen: usize,
     pieces: Pieces,
     open: BTreeMap<u64, OpenRequest>,
@@ -97,7 +97,7 @@ impl Joiner {
             self.flush_askers.ask(queued.clone());
         }
         if left_sectors > 0 {
-            self.bios.insert(number, Waiting { queued, left_sectors });
+            self.bios.insert(number, WaitingBio { queued, left_sectors });
         }
     }
 
@@ -129,7 +129,7 @@ impl Joiner {
             self.complete(&RequestRecord { length_bytes: u32::MAX, ..end.clone() });
             return;
         }
-        let waits = |waiting: &Waiting| waiting.queued.bio.address == end.request;
+        let waits = |waiting: &WaitingBio| waiting.queued.bio.address == end.request;
         let found = self.bios.iter().find(|(_, waiting)| waits(waiting));
         let Some(number) = found.map(|(number, _)| *number).filter(|_| end.error != 0) else {
             return;
@@ -336,7 +336,7 @@ impl Joiner {
     }
 
     fn forget_bios(&mut self, deadline_ns: u64) {
-        let late = |waiting: &Waiting| waiting.queued.bio.time_ns < deadline_ns;
+        let late = |waiting: &WaitingBio| waiting.queued.bio.time_ns < deadline_ns;
         let mut forgotten = None;
         while let Some(first) = self.bios.first_entry().filter(|first| late(first.get())) {
             forgotten = Some(*first.key());

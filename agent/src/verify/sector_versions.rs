@@ -12,7 +12,7 @@ use crate::sqlite::written::{self, Written};
 
 /// Every content that each sector of the files had.
 #[derive(Default)]
-pub struct Recorded {
+pub struct SectorVersions {
     /// By path from the root of the filesystem.
     files: BTreeMap<String, Shadow>,
 }
@@ -25,7 +25,7 @@ struct Shadow {
     versions: BTreeMap<u64, BTreeSet<u64>>,
 }
 
-impl Recorded {
+impl SectorVersions {
     /// Takes down a write to a file.
     pub fn write(&mut self, path: &str, offset: usize, bytes: &[u8]) {
         self.files.entry(path.to_owned()).or_default().write(offset, bytes);
@@ -84,8 +84,8 @@ fn hash(sector: &[u8]) -> u64 {
 }
 
 /// Runs `work`, and records what SQLite writes below `directory` meanwhile.
-pub fn record<T>(directory: &Path, work: impl FnOnce() -> T) -> (T, Recorded) {
-    let recorded = Arc::new(Mutex::new(Recorded::default()));
+pub fn record<T>(directory: &Path, work: impl FnOnce() -> T) -> (T, SectorVersions) {
+    let recorded = Arc::new(Mutex::new(SectorVersions::default()));
     let (root, recording) = (directory.to_owned(), Arc::clone(&recorded));
     let listener = move |written: Written| {
         let Ok(path) = written.path.strip_prefix(&root) else { return };
@@ -112,7 +112,7 @@ mod tests {
         shadow.write(600, &[2; 10]);
         shadow.resize(0);
         shadow.write(0, &[3; 4]);
-        let recorded = Recorded { files: BTreeMap::from([("/a".to_owned(), shadow)]) };
+        let recorded = SectorVersions { files: BTreeMap::from([("/a".to_owned(), shadow)]) };
         let sector = |parts: &[(u8, usize)]| {
             let bytes = parts.iter().flat_map(|&(byte, count)| std::iter::repeat_n(byte, count));
             bytes.collect::<Vec<u8>>()
