@@ -35,8 +35,15 @@ impl WorkloadFields {
     ///
     /// # Errors
     /// Naming the field, and what was expected of it.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_value(self.0.clone().into())
+    pub fn read<T: DeserializeOwned + Serialize>(&self) -> Result<T, serde_json::Error> {
+        let read: T = serde_json::from_value(self.0.clone().into())?;
+        // serde's own deny_unknown_fields knows no struct made of others
+        // (serde.rs/attr-flatten.html).
+        let Value::Object(known) = serde_json::to_value(&read)? else { return Ok(read) };
+        match self.0.keys().find(|name| !known.contains_key(*name)) {
+            Some(name) => Err(serde_json::Error::custom(format!("unknown field `{name}`"))),
+            None => Ok(read),
+        }
     }
 }
 

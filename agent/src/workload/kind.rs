@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ impl WorkloadKind {
     /// Of the struct that the fields are read into, and its words.
     pub const fn new<Settings>(words: &'static [&'static str]) -> Self
     where
-        Settings: Asked + DeserializeOwned + 'static,
+        Settings: Asked + DeserializeOwned + Serialize + 'static,
     {
         Self { words, read: |fields| Ok(Box::new(fields.read::<Settings>()?)) }
     }

@@ -2,10 +2,12 @@
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
 //! threads: runs a kind's operations in one thread or several, phase by phase
+//! checkpoints: those of a connection of SQLite
 //! sqlite, file_write, file_read, file_metadata, replay: the kinds; files: what three of them share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
 
 pub mod background;
+mod checkpoints;
 pub mod course;
 mod draw;
 pub mod error;

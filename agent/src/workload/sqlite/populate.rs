@@ -43,7 +43,7 @@ pub fn populate(
             .map(|table| format!("INSERT INTO {table} VALUES (?1, ?2)"))
             .map(|sql| databases.statement(&sql, database))
             .collect::<Result<Vec<_>, _>>()?;
-        let wal = case.journal_mode == JournalMode::Wal;
+        let wal = case.options.journal_mode == JournalMode::Wal;
         let mut portion_bytes = 0;
         initial_rows(case, seed, thread, |RowOperation { table, key, value }| {
             let inserted = inserts[*table].execute(params![key, value]);
@@ -59,7 +59,7 @@ pub fn populate(
         })?;
     }
     databases.batch("COMMIT", database)?;
-    if case.journal_mode == JournalMode::Wal {
+    if case.options.journal_mode == JournalMode::Wal {
         databases.checkpoint(database, CheckpointMode::Truncate)?;
     }
     Ok(())

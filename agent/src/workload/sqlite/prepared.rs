@@ -8,12 +8,10 @@ use serde_json::Value;
 use super::operations::{Operations, final_rows};
 use super::populate::populate;
 use super::remains::{DatabasesLeft, SqliteRemains};
-use super::settings::{Autocheckpoint, Sharing, SqliteSettings};
+use super::settings::{Sharing, SqliteSettings};
 use super::transactions::Runner;
-use crate::record::Switch;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::wal::Database;
-use crate::sqlite::{batch_atomic_write, randomness, sync_call};
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
@@ -71,23 +69,16 @@ impl Sqlite {
         case: &SqliteSettings,
         seed: u64,
     ) -> Result<Self, WorkloadError> {
-        sync_call::choose(case.sync_call);
-        batch_atomic_write::choose(case.batch_atomic_write == Switch::On);
-        randomness::seed(seed);
-        let autocheckpoint_frames = match case.autocheckpoint {
-            Autocheckpoint::Workload => None,
-            Autocheckpoint::Sqlite => case.frame_limit(),
-        };
-        let open = |databases| Databases::open(databases, &case.pragmas(), autocheckpoint_frames);
+        case.options.apply(seed);
         let mut workers: Vec<SqliteWorker> = Vec::new();
         for thread in 0..case.connections.get() {
             let operations = Operations::new(case, seed, thread)?;
             let databases = match workers.first() {
                 Some(first) if case.sharing == Sharing::Shared => {
-                    open(first.databases.all().to_vec())?
+                    case.options.open(first.databases.all().to_vec())?
                 }
                 _ => {
-                    let databases = open(databases(directory, case, thread))?;
+                    let databases = case.options.open(databases(directory, case, thread))?;
                     for database in databases.all() {
                         populate(&databases, database, case, seed, thread)?;
                     }
@@ -115,11 +106,7 @@ impl Workload for Sqlite {
     /// connection; the others have the same.
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let case = &self.settings;
-        let mut configuration = self.workers[0].databases.configuration()?;
-        configuration["wal_autocheckpoint_pages"] = case.wal_autocheckpoint_pages.into();
-        configuration["autocheckpoint"] = case.autocheckpoint.word().into();
-        configuration["sync_call"] = case.sync_call.word().into();
-        configuration["batch_atomic_write"] = case.batch_atomic_write.word().into();
+        let mut configuration = case.options.configuration(&self.workers[0].databases)?;
         configuration["atomic_across_databases"] = case.is_atomic_across_databases().into();
         Ok(configuration)
     }
@@ -157,4 +144,4 @@ impl Workload for Sqlite {
 
 #[cfg(test)]
 #[path = "prepared_test.rs"]
-mod tests;
+pub mod tests;

@@ -6,8 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::inotify;
 
 use super::*;
+use crate::sqlite::options::tests::options;
+use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
 use crate::sqlite::words::{
-    AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
+    AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
 };
 use crate::tables::rows::Transaction;
 use crate::workload::sqlite::settings::tests::settings;
@@ -15,7 +17,7 @@ use crate::workload::sqlite::settings::{KeyOrder, SqliteWorkload};
 use crate::workload::sqlite::transactions::verb;
 use crate::workload::threads::noted_phases::NotedPhases;
 
-fn run(settings: &SqliteSettings) -> (NotedPhases, ClosedWorkload) {
+pub fn run(settings: &SqliteSettings) -> (NotedPhases, ClosedWorkload) {
     let directory = tempfile::tempdir().unwrap();
     let mut sqlite = Sqlite::prepare(directory.path(), settings, 5).unwrap();
     let mut notes = NotedPhases::default();
@@ -32,10 +34,10 @@ fn every_mode_and_operation_leaves_a_sound_database() {
         for workload in [SqliteWorkload::Insert, SqliteWorkload::Update, SqliteWorkload::Delete] {
             for key_order in [KeyOrder::Sequential, KeyOrder::Random] {
                 let settings = SqliteSettings {
-                    journal_mode,
                     workload,
                     key_order,
                     initial_rows: 50,
+                    options: SqliteOptions { journal_mode, ..options() },
                     ..settings()
                 };
                 let (_, closed) = run(&settings);
@@ -63,7 +65,10 @@ fn a_commit_makes_the_syncs_its_journal_mode_needs() {
         (Truncate, Synchronous::Off, 0),
     ];
     for (journal_mode, synchronous, syncs) in expected {
-        let (_, closed) = run(&SqliteSettings { journal_mode, synchronous, ..settings() });
+        let (_, closed) = run(&SqliteSettings {
+            options: SqliteOptions { journal_mode, synchronous, ..options() },
+            ..settings()
+        });
         let last = closed.transactions.iter().rfind(|t| t.kind == "insert").unwrap();
         assert_eq!(last.sync_calls, syncs, "{journal_mode} {synchronous}");
     }
@@ -72,9 +77,12 @@ fn a_commit_makes_the_syncs_its_journal_mode_needs() {
 #[test]
 fn a_full_wal_is_checkpointed_apart_from_the_commits() {
     let settings = SqliteSettings {
-        journal_mode: JournalMode::Wal,
-        wal_autocheckpoint_pages: 2,
         warmup_transactions: 0,
+        options: SqliteOptions {
+            journal_mode: JournalMode::Wal,
+            wal_autocheckpoint_pages: 2,
+            ..options()
+        },
         ..settings()
     };
     let (notes, closed) = run(&settings);
@@ -89,12 +97,15 @@ fn a_full_wal_is_checkpointed_apart_from_the_commits() {
 #[test]
 fn sqlite_checkpoints_inside_a_commit_where_it_shall() {
     let settings = SqliteSettings {
-        journal_mode: JournalMode::Wal,
-        wal_autocheckpoint_pages: 5,
-        autocheckpoint: Autocheckpoint::Sqlite,
         databases: number(2),
         warmup_transactions: 0,
         transactions: 11,
+        options: SqliteOptions {
+            journal_mode: JournalMode::Wal,
+            wal_autocheckpoint_pages: 5,
+            autocheckpoint: Autocheckpoint::Sqlite,
+            ..options()
+        },
         ..settings()
     };
     let (notes, closed) = run(&settings);
@@ -121,7 +132,10 @@ fn sqlite_checkpoints_inside_a_commit_where_it_shall() {
 #[test]
 fn the_configuration_is_what_sqlite_reads_back() {
     let directory = tempfile::tempdir().unwrap();
-    let settings = SqliteSettings { page_size_bytes: 8192, ..settings() };
+    let settings = SqliteSettings {
+        options: SqliteOptions { page_size_bytes: 8192, ..options() },
+        ..settings()
+    };
     let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
     let configuration = sqlite.configuration().unwrap();
     let main = &configuration["databases"]["main"];
@@ -135,12 +149,15 @@ fn the_configuration_is_what_sqlite_reads_back() {
 #[test]
 fn a_setting_sqlite_refuses_fails_the_case() {
     let directory = tempfile::tempdir().unwrap();
-    let settings = SqliteSettings { page_size_bytes: 1000, ..settings() };
+    let settings = SqliteSettings {
+        options: SqliteOptions { page_size_bytes: 1000, ..options() },
+        ..settings()
+    };
     let error = Sqlite::prepare(directory.path(), &settings, 5).err().unwrap().to_string();
     assert!(error.contains("page_size reads back 4096 where 1000 was set"), "{error}");
 }
 
-fn number(value: u64) -> NonZeroU64 {
+pub fn number(value: u64) -> NonZeroU64 {
     NonZeroU64::new(value).unwrap()
 }
 
@@ -186,7 +203,8 @@ fn rollback_journals_of_several_databases_are_joined_by_a_super_journal() {
         (Off, false, 3),
     ];
     for (journal_mode, atomic, syncs) in expected {
-        let settings = SqliteSettings { journal_mode, ..settings() };
+        let settings =
+            SqliteSettings { options: SqliteOptions { journal_mode, ..options() }, ..settings() };
         let (transactions, made) = run_three(settings.clone());
         assert_eq!(made, if atomic { 9 } else { 0 }, "{journal_mode}");
         let last = transactions.iter().rfind(|t| t.kind == "insert").unwrap();
@@ -203,8 +221,8 @@ fn persist_keeps_its_journals_only_within_one_database() {
     for (databases, kept) in [(1, true), (2, false)] {
         let directory = tempfile::tempdir().unwrap();
         let settings = SqliteSettings {
-            journal_mode: JournalMode::Persist,
             databases: number(databases),
+            options: SqliteOptions { journal_mode: JournalMode::Persist, ..options() },
             ..settings()
         };
         let mut sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
@@ -217,7 +235,10 @@ fn persist_keeps_its_journals_only_within_one_database() {
 #[test]
 fn without_syncs_there_is_no_super_journal() {
     let synchronous = Synchronous::Off;
-    let settings = SqliteSettings { journal_mode: JournalMode::Persist, synchronous, ..settings() };
+    let settings = SqliteSettings {
+        options: SqliteOptions { journal_mode: JournalMode::Persist, synchronous, ..options() },
+        ..settings()
+    };
     let (transactions, made) = run_three(settings.clone());
     assert_eq!(made, 0);
     assert!(transactions.iter().all(|t| t.sync_calls == 0));
@@ -229,10 +250,13 @@ fn settings_hold_in_every_database() {
     let directory = tempfile::tempdir().unwrap();
     let settings = SqliteSettings {
         databases: number(2),
-        locking_mode: LockingMode::Exclusive,
-        secure_delete: SecureDelete::Fast,
-        auto_vacuum: AutoVacuum::Incremental,
-        temp_store: TempStore::Memory,
+        options: SqliteOptions {
+            locking_mode: LockingMode::Exclusive,
+            secure_delete: SecureDelete::Fast,
+            auto_vacuum: AutoVacuum::Incremental,
+            temp_store: TempStore::Memory,
+            ..options()
+        },
         ..settings()
     };
     let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
@@ -264,7 +288,8 @@ fn temporary_files_with(bytes: &str) -> usize {
 fn a_temporary_table_is_where_temp_store_says() {
     for (temp_store, files) in [(TempStore::File, 1), (TempStore::Memory, 0)] {
         let directory = tempfile::tempdir().unwrap();
-        let settings = SqliteSettings { temp_store, ..settings() };
+        let settings =
+            SqliteSettings { options: SqliteOptions { temp_store, ..options() }, ..settings() };
         let sqlite = Sqlite::prepare(directory.path(), &settings, 5).unwrap();
         let databases = &sqlite.workers[0].databases;
         let mark = format!("spilled to {temp_store:?}");
@@ -286,109 +311,24 @@ fn tables_statements_and_selects_leave_sound_databases() {
             for locking_mode in [LockingMode::Normal, LockingMode::Exclusive] {
                 run(&SqliteSettings {
                     workload,
-                    journal_mode,
-                    locking_mode,
                     databases: number(2),
                     tables: number(3),
                     statements: number(4),
                     selects: 5,
                     initial_rows: 12,
-                    auto_vacuum: AutoVacuum::Full,
-                    secure_delete: SecureDelete::On,
                     interval_us: 1,
+                    options: SqliteOptions {
+                        journal_mode,
+                        locking_mode,
+                        auto_vacuum: AutoVacuum::Full,
+                        secure_delete: SecureDelete::On,
+                        ..options()
+                    },
                     ..settings()
                 });
             }
         }
     }
-}
-
-#[test]
-fn every_checkpoint_mode_copies_every_wal() {
-    use CheckpointMode::{Full, Passive, Restart, Truncate};
-    for checkpoint_mode in [Passive, Full, Restart, Truncate] {
-        let (_, closed) = run(&SqliteSettings {
-            journal_mode: JournalMode::Wal,
-            databases: number(2),
-            wal_autocheckpoint_pages: 2,
-            checkpoint_mode,
-            ..settings()
-        });
-        let checkpoints = closed.transactions.iter().filter(|t| t.kind == "checkpoint");
-        assert!(checkpoints.clone().count() >= 3, "{checkpoint_mode}");
-        for checkpoint in checkpoints {
-            assert_eq!(checkpoint.databases, 2, "{checkpoint_mode}");
-            // The last one copies what is left, however little.
-            assert!(checkpoint.wal_frames >= 2, "{checkpoint_mode}: {checkpoint:?}");
-            assert!(checkpoint.sync_calls >= 2, "{checkpoint_mode}: {checkpoint:?}");
-        }
-    }
-}
-
-#[test]
-fn the_interval_is_spent_between_transactions() {
-    let begin = std::time::Instant::now();
-    run(&SqliteSettings { interval_us: 2_000, ..settings() });
-    // 9 transactions in two phases; a sleep is never shorter than asked for (nanosleep(2)).
-    assert!(begin.elapsed() >= std::time::Duration::from_micros(7 * 2_000));
-}
-
-#[test]
-fn connections_share_the_transactions_out() {
-    use JournalMode::{Delete, Memory, Persist, Truncate, Wal};
-    for journal_mode in [Delete, Truncate, Persist, Memory, Wal] {
-        for sharing in [Sharing::Own, Sharing::Shared] {
-            for workload in [SqliteWorkload::Insert, SqliteWorkload::Delete] {
-                let (_, closed) = run(&SqliteSettings {
-                    workload,
-                    journal_mode,
-                    sharing,
-                    connections: number(3),
-                    databases: number(2),
-                    selects: 1,
-                    initial_rows: 100,
-                    key_order: KeyOrder::Random,
-                    wal_autocheckpoint_pages: 5,
-                    ..settings()
-                });
-                let what = format!("{journal_mode} {sharing} {workload}");
-                let rows = &closed.transactions;
-                let commits = rows.iter().filter(|row| row.kind != "checkpoint");
-                let of = |thread| commits.clone().filter(|row| row.thread == thread).count();
-                // 2 of warm-up, 7 measured: the first threads have the rest.
-                assert_eq!([of(0), of(1), of(2)], [1 + 3, 1 + 2, 2], "{what}");
-                assert!(rows.is_sorted_by_key(|row| row.begin_ns), "{what}");
-                assert!(rows.iter().zip(0..).all(|(row, id)| row.transaction_id == id));
-                let checkpoints = rows.iter().filter(|row| row.kind == "checkpoint").count();
-                assert_eq!(checkpoints > 0, journal_mode == Wal, "{what}");
-            }
-        }
-    }
-}
-
-#[test]
-fn waiting_for_another_connection_is_counted() {
-    let settings = SqliteSettings {
-        sharing: Sharing::Shared,
-        connections: number(4),
-        // Many looks keep the lock for long enough that others meet it.
-        selects: 1000,
-        initial_rows: 1000,
-        transactions: 100,
-        ..settings()
-    };
-    let retries = |_| -> i64 { run(&settings).1.transactions.iter().map(|t| t.busy_retries).sum() };
-    // Whether the threads meet is the scheduler's choice; that they never do is none.
-    assert!((0..20).map(retries).any(|retries| retries > 0));
-}
-
-#[test]
-fn alone_nobody_waits_and_a_time_ends_the_transactions() {
-    let settings = SqliteSettings { transactions: 0, duration_ms: 5, ..settings() };
-    let (notes, closed) = run(&settings);
-    assert_eq!(notes.phases, ["warm-up", "commit"]);
-    assert!(closed.transactions.iter().all(|row| row.busy_retries == 0));
-    assert!(closed.transactions.iter().any(|row| row.phase == "commit"));
 }
 
 #[test]

@@ -4,18 +4,14 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Switch, words};
-use crate::sqlite::pragmas::Pragmas;
-use crate::sqlite::sync_call::SyncChoice;
-use crate::sqlite::words::{
-    AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
-};
+use crate::record::words;
+use crate::sqlite::options::SqliteOptions;
+use crate::sqlite::words::{JournalMode, Synchronous};
 use crate::workload::kind::Space;
 use crate::workload::threads::plan::Plan;
 
 /// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct SqliteSettings {
     pub workload: SqliteWorkload,
     pub transactions: u64,
@@ -26,23 +22,13 @@ pub struct SqliteSettings {
     pub initial_rows: u64,
     pub value_bytes: u64,
     pub key_order: KeyOrder,
-    pub journal_mode: JournalMode,
-    pub synchronous: Synchronous,
-    pub sync_call: SyncChoice,
-    pub batch_atomic_write: Switch,
-    pub page_size_bytes: u64,
-    pub wal_autocheckpoint_pages: u64,
-    pub autocheckpoint: Autocheckpoint,
-    pub checkpoint_mode: CheckpointMode,
     pub databases: NonZeroU64,
     pub tables: NonZeroU64,
     pub statements: NonZeroU64,
     pub selects: u64,
     pub interval_us: u64,
-    pub locking_mode: LockingMode,
-    pub secure_delete: SecureDelete,
-    pub auto_vacuum: AutoVacuum,
-    pub temp_store: TempStore,
+    #[serde(flatten)]
+    pub options: SqliteOptions,
 }
 
 words! {
@@ -58,11 +44,6 @@ words! {
 words! {
     /// Order in which keys are inserted, updated or deleted.
     KeyOrder { Sequential = "sequential", Random = "random" }
-}
-words! {
-    /// Who makes a checkpoint that is due: the workload after the commit, or SQLite inside COMMIT
-    /// (sqlite.org/c3ref/wal_autocheckpoint.html).
-    Autocheckpoint { Workload = "workload", Sqlite = "sqlite" }
 }
 
 /// Bytes of a row beside its value: record header, key and cell pointer, at the least
@@ -81,24 +62,6 @@ impl SqliteSettings {
             Sharing::Own => 1,
             Sharing::Shared => self.connections.get(),
         }
-    }
-
-    /// How each database is opened.
-    pub fn pragmas(&self) -> Pragmas {
-        Pragmas {
-            page_size_bytes: self.page_size_bytes,
-            auto_vacuum: self.auto_vacuum,
-            locking_mode: self.locking_mode,
-            journal_mode: self.journal_mode,
-            synchronous: self.synchronous,
-            secure_delete: self.secure_delete,
-            temp_store: self.temp_store,
-        }
-    }
-
-    /// Frames in a WAL that make a checkpoint due; none where none ever does.
-    pub fn frame_limit(&self) -> Option<u32> {
-        u32::try_from(self.wal_autocheckpoint_pages).ok().filter(|limit| *limit > 0)
     }
 
     /// The bytes of all rows, and the databases' files.
@@ -123,14 +86,15 @@ impl SqliteSettings {
     pub fn is_atomic_across_databases(&self) -> bool {
         use JournalMode::{Delete, Persist, Truncate};
         self.databases.get() == 1
-            || (matches!(self.journal_mode, Delete | Truncate | Persist)
-                && self.synchronous != Synchronous::Off)
+            || (matches!(self.options.journal_mode, Delete | Truncate | Persist)
+                && self.options.synchronous != Synchronous::Off)
     }
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::sqlite::options::tests::options;
 
     /// A small insert case for tests.
     pub fn settings() -> SqliteSettings {
@@ -144,23 +108,12 @@ pub mod tests {
             initial_rows: 0,
             value_bytes: 100,
             key_order: KeyOrder::Sequential,
-            journal_mode: JournalMode::Truncate,
-            synchronous: Synchronous::Full,
-            sync_call: SyncChoice::Fsync,
-            batch_atomic_write: Switch::Off,
-            page_size_bytes: 4096,
-            wal_autocheckpoint_pages: 1000,
-            autocheckpoint: Autocheckpoint::Workload,
-            checkpoint_mode: CheckpointMode::Passive,
             databases: NonZeroU64::MIN,
             tables: NonZeroU64::MIN,
             statements: NonZeroU64::MIN,
             selects: 0,
             interval_us: 0,
-            locking_mode: LockingMode::Normal,
-            secure_delete: SecureDelete::Off,
-            auto_vacuum: AutoVacuum::None,
-            temp_store: TempStore::Default,
+            options: options(),
         }
     }
 }

@@ -7,12 +7,13 @@ use rusqlite::{Statement, params};
 
 use super::operations::{Operations, PlannedTransaction, RowOperation};
 use super::populate::table_name;
-use super::settings::{Autocheckpoint, Sharing, SqliteSettings, SqliteWorkload};
+use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
+use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::Done;
 use crate::workload::threads::task::Task;
@@ -72,12 +73,6 @@ pub fn verb(workload: SqliteWorkload) -> &'static str {
     }
 }
 
-/// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
-fn noted(made: CommitCheckpoint) -> Done {
-    let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
-    Done { databases, wal_frames, sync_calls, return_ns, ..Done::checkpoint(begin_ns) }
-}
-
 /// One connection's transactions.
 pub struct Runner<'a> {
     databases: &'a Databases,
@@ -115,15 +110,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// The databases whose checkpoint the workload makes now; at the end, whatever is left.
-    fn due(&self, at_end: bool) -> impl Iterator<Item = &'a Database> + use<'a> {
-        let limit = match self.case.autocheckpoint {
-            _ if at_end => 1,
-            Autocheckpoint::Workload => self.case.frame_limit().unwrap_or(u32::MAX),
-            Autocheckpoint::Sqlite => u32::MAX,
-        };
-        let databases = self.databases.all().iter();
-        databases.filter(move |database| database.frames_to_copy() >= limit)
+    fn checkpoints(&self) -> Checkpoints<'a> {
+        Checkpoints { databases: self.databases, options: &self.case.options }
     }
 }
 
@@ -175,29 +163,11 @@ impl Task for Runner<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.due(at_end).next().is_some()
+        self.checkpoints().is_due(at_end)
     }
 
-    /// Copies every WAL that is due back, as a row of its own.
     fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
-        let due: Vec<&Database> = self.due(at_end).collect();
-        if due.is_empty() {
-            return Ok(None);
-        }
-        let (sync_calls, retries) = (sync_call::count(), busy::retries());
-        let begin_ns = now_ns();
-        let mut wal_frames = 0;
-        for database in &due {
-            wal_frames += self.databases.checkpoint(database, self.case.checkpoint_mode)?;
-        }
-        Ok(Some(Done {
-            databases: count(due.len()),
-            sync_calls: sync_call::count() - sync_calls,
-            busy_retries: busy::retries() - retries,
-            wal_frames,
-            return_ns: now_ns(),
-            ..Done::checkpoint(begin_ns)
-        }))
+        self.checkpoints().make(at_end)
     }
 }
 
@@ -230,7 +200,6 @@ fn change(
     Ok(())
 }
 
-/// A length as a column has it.
-fn count(length: usize) -> u16 {
-    u16::try_from(length).unwrap_or(u16::MAX)
-}
+#[cfg(test)]
+#[path = "transactions_test.rs"]
+mod tests;

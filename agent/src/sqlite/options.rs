@@ -1,0 +1,115 @@
+//! How a workload has SQLite work, whatever its transactions are: the fields of a record that all
+//! workloads of SQLite share. Applies them to the process, and opens databases with them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::databases::Databases;
+use super::error::SqliteError;
+use super::pragmas::Pragmas;
+use super::sync_call::{self, SyncChoice};
+use super::wal::Database;
+use super::words::{
+    AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
+};
+use super::{batch_atomic_write, randomness};
+use crate::record::{Switch, words};
+
+/// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SqliteOptions {
+    pub journal_mode: JournalMode,
+    pub synchronous: Synchronous,
+    pub sync_call: SyncChoice,
+    pub batch_atomic_write: Switch,
+    pub page_size_bytes: u64,
+    pub wal_autocheckpoint_pages: u64,
+    pub autocheckpoint: Autocheckpoint,
+    pub checkpoint_mode: CheckpointMode,
+    pub locking_mode: LockingMode,
+    pub secure_delete: SecureDelete,
+    pub auto_vacuum: AutoVacuum,
+    pub temp_store: TempStore,
+}
+
+words! {
+    /// Who makes a checkpoint that is due: the workload after the commit, or SQLite inside COMMIT
+    /// (sqlite.org/c3ref/wal_autocheckpoint.html).
+    Autocheckpoint { Workload = "workload", Sqlite = "sqlite" }
+}
+
+impl SqliteOptions {
+    /// Chooses for this process the sync call and F2FS's atomic writes, and seeds SQLite's random
+    /// numbers.
+    pub fn apply(&self, seed: u64) {
+        sync_call::choose(self.sync_call);
+        batch_atomic_write::choose(self.batch_atomic_write == Switch::On);
+        randomness::seed(seed);
+    }
+
+    /// Opens the databases of one connection, of which the first is called main.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn open(&self, databases: Vec<Database>) -> Result<Databases, SqliteError> {
+        let autocheckpoint_frames = match self.autocheckpoint {
+            Autocheckpoint::Workload => None,
+            Autocheckpoint::Sqlite => self.frame_limit(),
+        };
+        Databases::open(databases, &self.pragmas(), autocheckpoint_frames)
+    }
+
+    /// How each database is opened.
+    pub fn pragmas(&self) -> Pragmas {
+        Pragmas {
+            page_size_bytes: self.page_size_bytes,
+            auto_vacuum: self.auto_vacuum,
+            locking_mode: self.locking_mode,
+            journal_mode: self.journal_mode,
+            synchronous: self.synchronous,
+            secure_delete: self.secure_delete,
+            temp_store: self.temp_store,
+        }
+    }
+
+    /// Frames in a WAL that make a checkpoint due; none where none ever does.
+    pub fn frame_limit(&self) -> Option<u32> {
+        u32::try_from(self.wal_autocheckpoint_pages).ok().filter(|limit| *limit > 0)
+    }
+
+    /// The configuration of a connection, with what no PRAGMA tells; an object.
+    ///
+    /// # Errors
+    /// If SQLite does not answer.
+    pub fn configuration(&self, databases: &Databases) -> Result<Value, SqliteError> {
+        let mut configuration = databases.configuration()?;
+        configuration["wal_autocheckpoint_pages"] = self.wal_autocheckpoint_pages.into();
+        configuration["autocheckpoint"] = self.autocheckpoint.word().into();
+        configuration["sync_call"] = self.sync_call.word().into();
+        configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
+        Ok(configuration)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// SQLite's own settings, but for the journal, for tests.
+    pub fn options() -> SqliteOptions {
+        SqliteOptions {
+            journal_mode: JournalMode::Truncate,
+            synchronous: Synchronous::Full,
+            sync_call: SyncChoice::Fsync,
+            batch_atomic_write: Switch::Off,
+            page_size_bytes: 4096,
+            wal_autocheckpoint_pages: 1000,
+            autocheckpoint: Autocheckpoint::Workload,
+            checkpoint_mode: CheckpointMode::Passive,
+            locking_mode: LockingMode::Normal,
+            secure_delete: SecureDelete::Off,
+            auto_vacuum: AutoVacuum::None,
+            temp_store: TempStore::Default,
+        }
+    }
+}
