@@ -15,6 +15,7 @@ from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.guest.image.build import Image
 from jojlab.guest.wall_clock import host
@@ -121,7 +122,7 @@ def execute(planned: Plan, image: Image, lab: Lab, out: Path, watcher: Watcher) 
         with contextlib.closing(outcomes):
             for number, outcome in outcomes:
                 for case, seed in asked[number].answers:
-                    watcher.finished(_finish(run, case, seed, outcome, work))
+                    watcher.finished(_finish(run, case, seed, outcome, work, lab.cache))
     return run
 
 
@@ -134,7 +135,9 @@ def _left(run: RunFolder, asked: AskedJob) -> tuple[tuple[Case, int], ...]:
     )
 
 
-def _finish(run: RunFolder, case: Case, seed: int, outcome: Outcome | Failed, work: Path) -> Step:
+def _finish(
+    run: RunFolder, case: Case, seed: int, outcome: Outcome | Failed, work: Path, cache: Cache
+) -> Step:
     """Take a finished case into the run folder, or mark why it failed.
 
     Raises MachineError when the run folder cannot be written.
@@ -147,7 +150,8 @@ def _finish(run: RunFolder, case: Case, seed: int, outcome: Outcome | Failed, wo
     except MachineError as error:
         return _failed(run, case, seed, str(error))
     try:
-        run.add_capture(case.case_id, seed, folder, cached=outcome.from_cache)
+        known = cache.analyses if outcome.from_cache else None
+        run.add_capture(case.case_id, seed, folder, cached=outcome.from_cache, kept=known)
     except DataError as error:
         return _failed(run, case, seed, str(error))
     return Step(case.case_id, seed, cached=outcome.from_cache)

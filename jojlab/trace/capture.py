@@ -13,13 +13,17 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import pa
-from jojlab.trace.checksums import check, read_checksums
+from jojlab.foundation.remembered import Seen, remembered
+from jojlab.trace.checksums import check, hashes_of, read_checksums
+from jojlab.trace.program import program
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 from jojlab.trace.shapes import Manifest
 
@@ -35,21 +39,32 @@ class Capture:
     manifest: Mapping[str, Any]
 
     @classmethod
-    def open(cls, folder: Path) -> Capture:
-        """Check every table; raises DataError naming the file that is wrong."""
+    def open(
+        cls, folder: Path, hashes: Mapping[Path, str] | None = None, kept: Path | None = None
+    ) -> Capture:
+        """Check every table; raises DataError naming the file that is wrong.
+
+        `hashes` are those of all its files, where they were read already. Files of the same names
+        and hashes that were found good before, by what is in the folder `kept`, are not read.
+        """
         if not folder.is_dir():
             raise DataError(f"{folder}: no such capture", _REMEDY)
-        row_counts: dict[str, int] = {}
-        manifest: dict[str, Any] = {}
         checksums = read_checksums(folder)
-        for table in TABLES:
-            row_counts[table] = 0
-            for path in _paths(folder, table):
-                check(path, checksums)
-                row_counts[table] += _check(path, table, decode=checksums is None)
-            if table == "manifest":
-                manifest = _manifest(path, _read(path, table))
-        return cls(folder, row_counts, manifest)
+        paths = {table: _paths(folder, table) for table in TABLES}
+        if hashes is None and checksums is not None:
+            hashes = _hashes_of(folder)
+        for path in chain.from_iterable(paths.values()):
+            if checksums is not None and hashes is not None:
+                check(path, checksums, hashes)
+
+        def inspect(_: Seen) -> _Contents:
+            return _inspected(paths, decode=checksums is None)
+
+        if kept is None or hashes is None:
+            contents = inspect(Seen())
+        else:
+            contents = remembered(kept, _key(folder, hashes, checksums), _Contents, inspect)
+        return cls(folder, contents.row_counts, contents.manifest)
 
     def paths(self, table: str) -> list[Path]:
         """Return the files of `table`: its segments, oldest first, and the one of the whole."""
@@ -76,13 +91,33 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Captured:
-    """A capture among others, with the keys that name it there."""
+class _Contents:
+    """What was found in the files of a capture."""
 
-    run: str
-    case_id: str
-    seed: int
-    capture: Capture
+    row_counts: dict[str, int]
+    manifest: dict[str, Any]
+
+
+def _hashes_of(folder: Path) -> dict[Path, str]:
+    try:
+        return hashes_of(folder)
+    except OSError as error:
+        raise DataError(f"{error.filename}: damaged: {error.strerror}", _REMEDY) from error
+
+
+def _key(folder: Path, hashes: Mapping[Path, str], checksums: object) -> str:
+    """Return the hash of what was found in a capture depends on: this program, and the files."""
+    files = sorted((path.relative_to(folder).as_posix(), found) for path, found in hashes.items())
+    return sha256(f"capture {program()} {checksums is None} {json.dumps(files)}".encode())
+
+
+def _inspected(paths: Mapping[str, list[Path]], *, decode: bool) -> _Contents:
+    """Check the schema of every table, and with `decode` all values."""
+    counts = {
+        table: sum(_check(path, table, decode=decode) for path in paths[table]) for table in paths
+    }
+    [path] = paths["manifest"]
+    return _Contents(counts, _manifest(path, _read(path, "manifest")))
 
 
 def _check_columns(path: Path, table: str, found: pa.Schema) -> None:

@@ -7,6 +7,7 @@ without one is another figure.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from jojlab.foundation.errors import DataError
@@ -17,10 +18,19 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _REMEDY = "the disk or a copy is bad: fetch the run again, or run it again"
 
 
-def write_checksums(folder: Path) -> None:
-    """Write the checksums of every table that is in `folder` now; OSError when it cannot."""
-    files = sorted(folder.rglob("*.parquet"))
-    lines = [f"{sha256_file(file)}  {file.relative_to(folder).as_posix()}\n" for file in files]
+def hashes_of(folder: Path) -> dict[Path, str]:
+    """Return the hash of every file in `folder`; OSError when there is no such folder."""
+    folder.stat()
+    return {path: sha256_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def write_checksums(folder: Path, hashes: Mapping[Path, str]) -> None:
+    """Write the checksums of the tables among `hashes`; OSError when it cannot."""
+    lines = [
+        f"{found}  {path.relative_to(folder).as_posix()}\n"
+        for path, found in sorted(hashes.items())
+        if path.suffix == ".parquet"
+    ]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
@@ -45,17 +55,11 @@ def read_checksums(folder: Path) -> dict[Path, str] | None:
     return found
 
 
-def check(path: Path, checksums: dict[Path, str] | None) -> None:
-    """Raise DataError when the file is not the one whose checksum was written."""
-    if checksums is None:
-        return
+def check(path: Path, checksums: Mapping[Path, str], hashes: Mapping[Path, str]) -> None:
+    """Raise DataError when the file, as its hash is now, is not the one that was written."""
     if path not in checksums:
         raise DataError(f"{path}: not in {SUMS}: one of them is damaged", _REMEDY)
-    try:
-        found = sha256_file(path)
-    except OSError as error:
-        raise DataError(f"{path}: damaged or cut short: {error}", _REMEDY) from error
-    if found != checksums[path]:
+    if hashes.get(path) != checksums[path]:
         raise DataError(
             f"{path}: damaged or cut short: its content is not what {SUMS} says", _REMEDY
         )

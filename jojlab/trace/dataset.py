@@ -4,8 +4,8 @@ Every table of schema/ is there with the rows of all captures and a column `capt
 table `captures` has what that number stands for: run, case_id and seed. A case_id names one case of
 the dataset: where that has several runs, it is RUN/CASE_ID.
 
-Nothing is read when a dataset is opened but which files there are. DuckDB runs the SQL: it reads
-the columns that a question asks for, as a stream.
+Nothing is read when a dataset is made but which captures there are. They are checked when the first
+question is asked. DuckDB runs the SQL: it reads the columns that a question asks for, as a stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jojlab.foundation.errors import DataError
-from jojlab.trace.capture import Captured
+from jojlab.trace.captured import Captured
 
 if TYPE_CHECKING:
     from jojlab.trace.engine import Engine
@@ -32,16 +32,17 @@ class Dataset:
 
     @classmethod
     def of(cls, *runs: RunFolder) -> Dataset:
-        """Return all captures of `runs`; raises DataError when there is none, or one is damaged."""
+        """Return all captures of `runs`; raises DataError when there is none."""
         captured = tuple(
             Captured(
                 run.path.name,
                 f"{run.path.name}/{entry.case_id}" if len(runs) > 1 else entry.case_id,
                 seed,
-                capture,
+                folder,
+                run.checked.get(folder.relative_to(run.path).as_posix()),
             )
             for run in runs
-            for entry, seed, capture in run.captures()
+            for entry, seed, folder in run.capture_folders()
         )
         if not captured:
             raise DataError(

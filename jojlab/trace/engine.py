@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from jojlab.foundation.errors import DataError
-from jojlab.trace.capture import Captured
+from jojlab.trace.captured import Captured
 from jojlab.trace.parquet_files import select_rows
 from jojlab.trace.schema import TABLES
 
@@ -44,7 +44,7 @@ class Engine:
     """One DuckDB connection over some captures."""
 
     def __init__(self, captured: Sequence[Captured]) -> None:
-        self._captured = captured
+        self._captured = [each.capture for each in captured]
         self._tables: set[str] = set()
         self._connection = duckdb.connect()
         self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
@@ -127,7 +127,7 @@ class Engine:
                 self._make_view(table, everything)
 
     def _make_view(self, table: str, each: _Slice) -> None:
-        captures = {place: self._captured[place].capture for place in each.captures}
+        captures = {place: self._captured[place] for place in each.captures}
         bounds = [f"request_id >= {each.first}"] if each.first is not None else []
         bounds += [f"request_id < {each.end}"] if each.end is not None else []
         where = f" WHERE {' AND '.join(bounds)}" if bounds else ""

@@ -1,8 +1,8 @@
 """Keeps what was computed of captures, for as long as nothing has changed that it depends on.
 
 Captures never change, and most of the time of joj show is compiling and running the same queries
-over them. A value is kept under the hash of every file of the captures, of the source that computed
-it, and of the versions of the libraries. An entry that is damaged or cannot be read is not used;
+over them. A value is kept under the hash of every file of the captures, of the program that
+computed it (program.py). An entry that is damaged or cannot be read is not used;
 one that cannot be written is not kept, and nobody is told: it only saves time.
 """
 
@@ -14,28 +14,17 @@ import hashlib
 import io
 import os
 import pickle
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jojlab.foundation.hashing import sha256_file
-from jojlab.foundation.places import PACKAGE, SCHEMA
-from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.program import program
 
 Value = TypeVar("Value")
 
-_SOURCES = (
-    (PACKAGE / "analysis", "*.py"),
-    (PACKAGE / "analysis", "*.sql"),
-    (PACKAGE / "trace", "*.py"),
-    (SCHEMA, "*.toml"),
-)
-_LIBRARIES = ("duckdb", "pyarrow")
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -46,10 +35,10 @@ class Kept:
     folder: Path
 
     def value(
-        self, run: RunFolder, what: str, kind: type[Value], compute: Callable[[], Value]
+        self, data: Dataset, what: str, kind: type[Value], compute: Callable[[], Value]
     ) -> Value:
-        """Return `what` of the captures of `run`, of the class `kind`: as kept, or computed."""
-        key = _key(run, what)
+        """Return `what` of the captures of `data`, of the class `kind`: as kept, or computed."""
+        key = _key(data, what)
         if key is None:
             return compute()
         found = self._read(key)
@@ -102,35 +91,14 @@ def _told(key: str, payload: bytes) -> bytes:
     return hashlib.sha256(key.encode() + payload).digest()
 
 
-def _key(run: RunFolder, what: str) -> str | None:
+def _key(data: Dataset, what: str) -> str | None:
     """Return the hash of everything that the value depends on; None when a file cannot be read."""
-    digest = hashlib.sha256(f"{what}\n{_program()}\n".encode())
+    digest = hashlib.sha256(f"{what}\n{program()}\n".encode())
     try:
-        for entry, seed, folder in run.capture_folders():
-            digest.update(f"{len(entry.case_id)} {entry.case_id} {seed}\n".encode())
-            for path, content in _files(folder):
-                digest.update(f"{path.relative_to(folder)} {content}\n".encode())
+        for each in data.captured:
+            digest.update(f"{len(each.case_id)} {each.case_id} {each.seed}\n".encode())
+            for path, content in each.hashes.items():
+                digest.update(f"{path.relative_to(each.folder)} {content}\n".encode())
     except OSError:
         return None
     return digest.hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    """Return the hash of what computes: its source, the libraries, and Python."""
-    digest = hashlib.sha256(sys.version.encode())
-    for name in _LIBRARIES:
-        digest.update(f"{name} {metadata.version(name)}\n".encode())
-    for folder, pattern in _SOURCES:
-        for path in sorted(folder.rglob(pattern)):
-            if not path.name.startswith("test_"):
-                digest.update(f"{path.relative_to(folder.parent)} {sha256_file(path)}\n".encode())
-    return digest.hexdigest()
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Return every file of a capture with its hash; OSError when there is no such folder."""
-    os.stat(folder)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield path, sha256_file(path)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jojlab.foundation.errors import MachineError
-from jojlab.trace.checksums import write_checksums
+from jojlab.trace.checksums import hashes_of, write_checksums
 from jojlab.trace.run_folder import CaptureEntry, RunFolder
 
 CASE = "trace"
@@ -49,6 +49,6 @@ def close(run: RunFolder) -> None:
         shutil.rmtree(run.path)
         return
     try:
-        write_checksums(capture)
+        write_checksums(capture, hashes_of(capture))
     except OSError as error:
         raise MachineError(f"{capture}: cannot write: {error.strerror}", "make room") from error

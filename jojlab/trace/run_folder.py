@@ -27,7 +27,7 @@ import msgspec
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
-from jojlab.trace.checksums import write_checksums
+from jojlab.trace.checksums import hashes_of, write_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import Fields, StoredExperiment
 
@@ -169,10 +169,19 @@ class RunFolder:
         known = "\n    ".join(entry.case_id for entry in self.cases)
         raise UseError(f"{self.path}: no case {case_id!r}", f"name one of\n    {known}")
 
-    def add_capture(self, case_id: str, seed: int, tables: Path, *, cached: bool = False) -> None:
+    def add_capture(
+        self,
+        case_id: str,
+        seed: int,
+        tables: Path,
+        *,
+        cached: bool = False,
+        kept: Path | None = None,
+    ) -> None:
         """Copy the tables in folder `tables` in, check them, and record them in run.json.
 
-        The case becomes ok with its last seed. Raises DataError when a table is damaged.
+        The case becomes ok with its last seed. Tables that were found good before, by what is in
+        the folder `kept`, are not read again. Raises DataError when a table is damaged.
         """
         entry = self.case(case_id)
         if seed not in self.seeds or any(c.seed == seed for c in entry.captures):
@@ -189,8 +198,9 @@ class RunFolder:
                 if not source.is_file():
                     raise DataError(f"{source}: missing table", "run the case again")
                 shutil.copyfile(source, partial / source.name)
-            capture = Capture.open(partial)
-            write_checksums(partial)
+            hashes = hashes_of(partial)
+            capture = Capture.open(partial, hashes, kept)
+            write_checksums(partial, hashes)
             os.replace(partial, self.path / folder)
             self.checked[folder.as_posix()] = replace(capture, folder=self.path / folder)
         except OSError as error:

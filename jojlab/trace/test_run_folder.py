@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.trace.checksums import write_checksums
+from jojlab.trace import capture as capture_module
+from jojlab.trace.checksums import hashes_of, write_checksums
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema
@@ -21,7 +22,7 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any], **options
     change(rows)
     table = pq.read_table(path).from_pylist(rows, schema=table_schema(path.stem).arrow())
     pq.write_table(table, path, **options)
-    write_checksums(path.parent)
+    write_checksums(path.parent, hashes_of(path.parent))
 
 
 def test_a_run_reads_back_as_written(tmp_path: Path) -> None:
@@ -56,6 +57,39 @@ def test_a_damaged_capture_is_not_added(tmp_path: Path) -> None:
         run.add_capture("a", 1, folder)
     assert RunFolder.open(run.path).case("a").captures == []
     assert list((run.path / "captures").rglob("*.parquet")) == []
+
+
+def test_tables_found_good_before_are_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+
+    def added(name: str, tables: Path) -> RunFolder:
+        run = RunFolder.create(
+            tmp_path / name, experiment={}, seeds=[1], cases=[("a", {})], fingerprint={}
+        )
+        run.add_capture("a", 1, tables, kept=kept)
+        return run
+
+    tables = truncate_capture({"journal_mode": "truncate"}, 1, 1).write(tmp_path / "made")
+    read: list[Path] = []
+    check = capture_module._check
+
+    def counting(path: Path, table: str, *, decode: bool) -> int:
+        read.append(path)
+        return check(path, table, decode=decode)
+
+    monkeypatch.setattr(capture_module, "_check", counting)
+    first = added("one", tables)
+    assert read
+    read.clear()
+    again = added("two", tables)
+    assert not read
+    [known], [found] = first.checked.values(), again.checked.values()
+    assert (found.row_counts, found.manifest) == (known.row_counts, known.manifest)
+    rewrite(tables / "requests.parquet", lambda rows: rows[0].update(length_bytes=1))
+    added("three", tables)
+    assert read
 
 
 def test_hash_is_that_of_the_contents(tmp_path: Path) -> None:

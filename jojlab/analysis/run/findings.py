@@ -1,4 +1,4 @@
-"""What do the tables of a run say? Every answer that a summary of it needs, by case.
+"""What do the tables of a dataset say? Every answer that a summary of it needs, by case.
 
 Reads the tables; computes nothing again that is kept from before.
 """
@@ -20,7 +20,6 @@ from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.analysis.traffic.traffic import Traffic, traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
-from jojlab.trace.run_folder import RunFolder
 
 
 class Depth(enum.IntEnum):
@@ -54,17 +53,14 @@ class Findings:
     manifests: Manifests = field(default_factory=Manifests)
 
 
-def findings(run: RunFolder, depth: Depth, kept: Kept | None = None) -> Findings:
-    """Return what the captures of `run` say; nothing where it has none."""
-    if not any(entry.captures for entry in run.cases):
-        return Findings()
+def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
+    """Return what the captures of `data` say; raises DataError when one is damaged."""
     if kept is None:
-        return _compute(run, depth)
-    return kept.value(run, f"findings {depth.name}", Findings, lambda: _compute(run, depth))
+        return _compute(data, depth)
+    return kept.value(data, f"findings {depth.name}", Findings, lambda: _compute(data, depth))
 
 
-def _compute(run: RunFolder, depth: Depth) -> Findings:
-    data = Dataset.of(run)
+def _compute(data: Dataset, depth: Depth) -> Findings:
     figures, missing, manifests = case_figures(data), completeness(data), _manifests(data)
     if depth == Depth.FIGURES:
         return Findings(figures, missing, manifests=manifests)

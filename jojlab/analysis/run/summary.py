@@ -11,11 +11,12 @@ from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
-from jojlab.analysis.run.findings import Depth, findings
+from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.analysis.study.parts import Part, evaluate, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.traffic.traffic import Traffic
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 
@@ -117,7 +118,8 @@ def summarise(
     # A run of several experiments has hundreds of cases; each has its bill by joj show --case.
     detailed = bool(only or not composed) and not figures_only
     what = Depth.TRAFFIC if detailed and with_traffic else Depth(detailed)
-    found = findings(run, what, kept)
+    has_captures = any(entry.captures for entry in run.cases)
+    found = findings(Dataset.of(run), what, kept) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
     cases = tuple(
         CaseSummary(

@@ -15,6 +15,8 @@ from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.places import PACKAGE
 from jojlab.trace import kept as kept_module
+from jojlab.trace import program as program_module
+from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
@@ -29,11 +31,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
     """Every depth that was computed, and not taken as it was kept."""
     found: list[Depth] = []
-    compute: Callable[[RunFolder, Depth], Findings] = module._compute
+    compute: Callable[[Dataset, Depth], Findings] = module._compute
 
-    def counting(run: RunFolder, depth: Depth) -> Findings:
+    def counting(data: Dataset, depth: Depth) -> Findings:
         found.append(depth)
-        return compute(run, depth)
+        return compute(data, depth)
 
     monkeypatch.setattr(module, "_compute", counting)
     return found
@@ -49,7 +51,7 @@ def test_what_is_kept_is_what_was_computed(
     run: RunFolder, asked: list[Depth], tmp_path: Path, depth: Depth
 ) -> None:
     kept = Kept(tmp_path / "kept")
-    made, again = findings(run, depth, kept), findings(run, depth, kept)
+    made, again = findings(Dataset.of(run), depth, kept), findings(Dataset.of(run), depth, kept)
     assert asked == [depth] and again == made and again is not made
     assert made.figures and bool(made.bills) == (depth > 0) and bool(made.moved) == (depth > 1)
 
@@ -58,14 +60,14 @@ def test_every_damage_of_an_entry_is_seen(
     run: RunFolder, asked: list[Depth], tmp_path: Path
 ) -> None:
     kept = Kept(tmp_path / "kept")
-    made = findings(run, Depth.FIGURES, kept)
+    made = findings(Dataset.of(run), Depth.FIGURES, kept)
     whole = entry_of(kept).read_bytes()
     damaged = [b"", whole[:40], whole[:-1], whole + b"\0"]
     for place in range(0, len(whole), len(whole) // 7):
         damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for count, content in enumerate(damaged, 2):
         entry_of(kept).write_bytes(content)
-        assert findings(run, Depth.FIGURES, kept) == made
+        assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
         assert len(asked) == count
     assert entry_of(kept).read_bytes() == whole  # the last one was made good
 
@@ -82,11 +84,11 @@ class Harm:
 
 def test_an_entry_calls_nothing(run: RunFolder, asked: list[Depth], tmp_path: Path) -> None:
     kept = Kept(tmp_path / "kept")
-    made = findings(run, Depth.FIGURES, kept)
+    made = findings(Dataset.of(run), Depth.FIGURES, kept)
     path = entry_of(kept)
     payload = pickle.dumps(Harm(tmp_path / "harm"))
     path.write_bytes(kept_module._told(path.name, payload) + payload)
-    assert findings(run, Depth.FIGURES, kept) == made
+    assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
     assert len(asked) == 2 and not (tmp_path / "harm").exists()
 
 
@@ -94,15 +96,15 @@ def test_another_program_or_capture_computes_anew(
     run: RunFolder, asked: list[Depth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(tmp_path / "kept")
-    findings(run, Depth.FIGURES, kept)
+    findings(Dataset.of(run), Depth.FIGURES, kept)
     other = make_run(tmp_path / "other", seeds=[2], transactions=2)
-    findings(other, Depth.FIGURES, kept)
+    findings(Dataset.of(other), Depth.FIGURES, kept)
     assert len(asked) == 2
     copied = make_run(tmp_path / "copy", seeds=[1], transactions=2)
-    findings(copied, Depth.FIGURES, kept)  # the same captures at another place
+    findings(Dataset.of(copied), Depth.FIGURES, kept)  # the same captures at another place
     assert len(asked) == 2
-    monkeypatch.setattr(kept_module, "_program", lambda: "another")
-    findings(run, Depth.FIGURES, kept)
+    monkeypatch.setattr(kept_module, "program", lambda: "another")
+    findings(Dataset.of(run), Depth.FIGURES, kept)
     assert len(asked) == 3
 
 
@@ -112,27 +114,27 @@ def test_an_edited_analysis_is_another_program(
 ) -> None:
     folder = tmp_path / "analysis"
     shutil.copytree(PACKAGE / "analysis", folder)
-    sources = [(folder if f.name == "analysis" else f, p) for f, p in kept_module._SOURCES]
-    monkeypatch.setattr(kept_module, "_SOURCES", sources)
-    before = kept_module._program.__wrapped__()
+    sources = [(folder if f.name == "analysis" else f, p) for f, p in program_module._SOURCES]
+    monkeypatch.setattr(program_module, "_SOURCES", sources)
+    before = program_module.program.__wrapped__()
     (folder / name).write_text((folder / name).read_text() + "\n")
-    assert kept_module._program.__wrapped__() != before
+    assert program_module.program.__wrapped__() != before
 
 
 def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     kept = Kept(tmp_path / "kept")
-    findings(run, Depth.FIGURES, kept)
+    findings(Dataset.of(run), Depth.FIGURES, kept)
     run.checked.clear()
     (_, _, folder), *_ = run.capture_folders()
     table = folder / "requests.parquet"
     content = table.read_bytes()
     table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
-        findings(run, Depth.FIGURES, kept)
+        findings(Dataset.of(run), Depth.FIGURES, kept)
     table.unlink()
     with pytest.raises(DataError):
-        findings(run, Depth.FIGURES, kept)
+        findings(Dataset.of(run), Depth.FIGURES, kept)
 
 
 def test_a_folder_that_cannot_be_written_costs_time_alone(
@@ -140,5 +142,7 @@ def test_a_folder_that_cannot_be_written_costs_time_alone(
 ) -> None:
     (tmp_path / "file").write_text("")
     kept = Kept(tmp_path / "file" / "kept")  # no right of root makes a folder there
-    assert findings(run, Depth.FIGURES, kept) == findings(run, Depth.FIGURES, kept)
+    assert findings(Dataset.of(run), Depth.FIGURES, kept) == findings(
+        Dataset.of(run), Depth.FIGURES, kept
+    )
     assert len(asked) == 2
