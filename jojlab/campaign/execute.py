@@ -18,7 +18,6 @@ from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.guest.image.build import Image
-from jojlab.guest.wall_clock import host
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
@@ -103,6 +102,8 @@ def execute(planned: Plan, image: Image, lab: Lab, out: Path, watcher: Watcher) 
     experiment = planned.experiment
     fingerprint = {"image": image.fingerprint, **image.manifest}
     if by_wall_clock(experiment.cases):
+        from jojlab.guest.wall_clock import host  # loads asyncio
+
         fingerprint["host"] = host()
     run = RunFolder.create(
         out,

@@ -54,11 +54,6 @@ def run_by_virtual_clock(
             machine = replace(machine, memory_mib=larger)
 
 
-def basis(image: Image, machine: Machine) -> str:
-    """The hash of all that the files depend on beside what the guest is given."""
-    return qemu.run_key(image, machine)
-
-
 async def _run(
     image: Image, machine: Machine, state: Path, given: Given, work: Path, timeout_s: float
 ) -> dict[str, bytes]:

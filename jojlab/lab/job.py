@@ -15,11 +15,11 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.guest.basis import basis
 from jojlab.guest.given import MOST_INPUT_BYTES, Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
-from jojlab.guest.virtual_clock import basis
 from jojlab.lab.tree import pack
 
 _CONTENT = "content"

@@ -14,11 +14,9 @@ from typing import Protocol
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
-from jojlab.lab.cluster import cluster
 from jojlab.lab.job import Job
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
-from jojlab.lab.processes import processes
 from jojlab.lab.tries import failure, worth_another_try
 
 _DEFAULT = Options()
@@ -76,7 +74,7 @@ class Lab:
             yield from self._execute(jobs, left, progress)
 
     def _execute(
-        self, jobs: Sequence[Job], numbers: Sequence[int], progress: Progress
+        self, jobs: Sequence[Job], numbers: Sequence[int], progress: JobWatcher
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
         """Run the jobs of these numbers by the executor."""
         second: set[int] = set()
@@ -102,7 +100,11 @@ class Lab:
 
     def _executor(self, progress: JobWatcher) -> contextlib.AbstractContextManager[Executor]:
         if self.options.cluster:
+            from jojlab.lab.cluster import cluster
+
             return cluster(self.options, progress.stage)
+        from jojlab.lab.processes import processes  # loads asyncio, which kept results do not need
+
         return processes(self.cache, self.options, progress.stage)
 
     def _known(self, job: Job) -> Outcome | None:
