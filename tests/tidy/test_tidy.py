@@ -153,6 +153,14 @@ def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
             assert not found(own, rf"\btracer::({after})\b")
 
 
+def test_one_room_opens_databases() -> None:
+    sources = [
+        path for path in tracked(".rs", under="agent/src") if not path.name.endswith("_test.rs")
+    ]
+    lines = found(sources, r"Connection::open")
+    assert lines and all(line.startswith("agent/src/sqlite/") for line in lines), lines
+
+
 def test_agent_and_kernel_know_no_experiment() -> None:
     names = [path.parent.name for path in (ROOT / "experiments").glob("*/experiment.toml")]
     assert names

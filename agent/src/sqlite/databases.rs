@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Statement};
 use serde_json::{Map, Value, json};
 
@@ -58,6 +59,16 @@ impl Databases {
     /// Every database, main first.
     pub fn all(&self) -> &[Database] {
         &self.followed.databases
+    }
+
+    /// Leaves every WAL as it is when the connection is closed.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn keep_wals(&self) -> Result<(), SqliteError> {
+        let step = failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
+        let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        self.connection.set_db_config(option, true).map(drop).map_err(step)
     }
 
     /// Runs SQL without a result. `database` is named in the error.

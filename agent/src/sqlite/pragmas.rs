@@ -35,6 +35,19 @@ pub struct Pragmas {
 }
 
 impl Pragmas {
+    /// Of a database that is synced at every commit, and has SQLite's defaults else.
+    pub fn synced(journal_mode: JournalMode) -> Self {
+        Self {
+            page_size_bytes: 4096,
+            auto_vacuum: AutoVacuum::None,
+            locking_mode: LockingMode::Normal,
+            journal_mode,
+            synchronous: Synchronous::Full,
+            secure_delete: SecureDelete::Off,
+            temp_store: TempStore::Default,
+        }
+    }
+
     /// Sets them in one database.
     ///
     /// # Errors

@@ -4,13 +4,22 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
 use super::sector_versions::{SectorVersions, record};
 use crate::sqlite::batch_atomic_write;
+use crate::sqlite::databases::Databases;
+use crate::sqlite::pragmas::Pragmas;
+use crate::sqlite::wal::Database;
+use crate::sqlite::words::JournalMode;
 
-const MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
+const MODES: [JournalMode; 6] = [
+    JournalMode::Delete,
+    JournalMode::Truncate,
+    JournalMode::Persist,
+    JournalMode::Memory,
+    JournalMode::Wal,
+    JournalMode::Off,
+];
 const ROWS: usize = 12;
 
 /// F2FS_SUPER_MAGIC (include/uapi/linux/magic.h).
@@ -21,7 +30,7 @@ pub fn run(directory: &Path) -> anyhow::Result<SectorVersions> {
     let is_f2fs = rustix::fs::statfs(directory)?.f_type as u32 == F2FS_MAGIC;
     let fill_all = || -> anyhow::Result<()> {
         for mode in MODES {
-            fill(directory, mode, mode).context(mode)?;
+            fill(directory, mode.word(), mode).context(mode)?;
         }
         if is_f2fs { fill_at_once(directory) } else { Ok(()) }
     };
@@ -32,7 +41,7 @@ pub fn run(directory: &Path) -> anyhow::Result<SectorVersions> {
 fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
     let before = batch_atomic_write::commits();
     batch_atomic_write::choose(true);
-    let filled = fill(directory, "atomic", "delete");
+    let filled = fill(directory, "atomic", JournalMode::Delete);
     batch_atomic_write::choose(false);
     filled.context("batch atomic writes")?;
     let commits = batch_atomic_write::commits() - before;
@@ -40,15 +49,16 @@ fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fill(directory: &Path, name: &str, mode: &str) -> rusqlite::Result<()> {
-    let connection = Connection::open(directory.join(format!("{name}.db")))?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)")?;
+fn fill(directory: &Path, name: &str, mode: JournalMode) -> anyhow::Result<()> {
+    let database = Database::new("main".into(), directory.join(format!("{name}.db")));
+    let databases = Databases::open(vec![database.clone()], &Pragmas::synced(mode), None)?;
+    databases.keep_wals()?;
+    databases.batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)", &database)?;
+    let mut insert = databases.statement("INSERT INTO t (x) VALUES (?1)", &database)?;
     for row in 0..ROWS {
-        let value = format!("{name}-{row}-").repeat(20);
-        connection.execute("INSERT INTO t (x) VALUES (?1)", [value])?;
+        insert.execute([format!("{name}-{row}-").repeat(20)])?;
     }
-    connection.close().map_err(|(_, error)| error)
+    drop(insert);
+    databases.close()?;
+    Ok(())
 }

@@ -7,7 +7,7 @@ use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{busy, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Done;
+use crate::workload::ledger::{CHECKPOINT, Done};
 
 /// One connection's.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl<'a> Checkpoints<'a> {
             busy_retries: busy::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..Done::checkpoint(begin_ns)
+            ..Done::begun(CHECKPOINT, begin_ns)
         }))
     }
 }
@@ -61,7 +61,7 @@ impl<'a> Checkpoints<'a> {
 /// A checkpoint that SQLite made inside a COMMIT, as a row of its own.
 pub fn noted(made: CommitCheckpoint) -> Done {
     let CommitCheckpoint { databases, wal_frames, sync_calls, begin_ns, return_ns } = made;
-    Done { databases, wal_frames, sync_calls, return_ns, ..Done::checkpoint(begin_ns) }
+    Done { databases, wal_frames, sync_calls, return_ns, ..Done::begun(CHECKPOINT, begin_ns) }
 }
 
 /// A length as a column has it.

@@ -34,10 +34,10 @@ impl Done {
         return_ns: -1,
     };
 
-    /// A checkpoint that begins at a time, and has copied nothing yet.
-    pub fn checkpoint(begin_ns: i64) -> Self {
-        let commit_ns = begin_ns;
-        Self { verb: CHECKPOINT, begin_ns, commit_ns, return_ns: begin_ns, ..Self::NOTHING }
+    /// One that begins at a time, commits what it does from then on, and has not waited yet.
+    #[inline]
+    pub fn begun(verb: &'static str, begin_ns: i64) -> Self {
+        Self { verb, begin_ns, commit_ns: begin_ns, return_ns: begin_ns, ..Self::NOTHING }
     }
 }
 

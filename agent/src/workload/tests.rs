@@ -1,5 +1,7 @@
 //! Records of every kind are read by the kind whose word they have.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -78,8 +80,15 @@ fn what_is_needed_is_what_the_record_asks_for() {
 
 #[test]
 fn a_field_is_read_as_it_was_written_or_refused() {
-    let [sqlite, ..] = records();
-    let fields = sqlite.as_object().unwrap();
+    let [sqlite, write, read, metadata, _] = records();
+    holds_values::<sqlite::settings::SqliteSettings>(&sqlite);
+    holds_values::<file_write::settings::FileWriteSettings>(&write);
+    holds_values::<file_read::settings::FileReadSettings>(&read);
+    holds_values::<file_metadata::settings::FileMetadataSettings>(&metadata);
+}
+
+fn holds_values<Settings: DeserializeOwned + Serialize>(record: &Value) {
+    let fields = record.as_object().unwrap();
     let values = [
         json!(null),
         json!(true),
@@ -98,7 +107,7 @@ fn a_field_is_read_as_it_was_written_or_refused() {
             let mut fields = fields.clone();
             fields.insert(name.clone(), value.clone());
             let fields = WorkloadFields::new(fields);
-            let read = fields.and_then(|fields| fields.read::<sqlite::settings::SqliteSettings>());
+            let read = fields.and_then(|fields| fields.read::<Settings>());
             if let Ok(settings) = read {
                 assert_eq!(&json!(settings)[name], value, "{name}");
             }

@@ -7,6 +7,10 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::signals::Signals;
+use crate::sqlite::databases::Databases;
+use crate::sqlite::pragmas::Pragmas;
+use crate::sqlite::wal::Database;
+use crate::sqlite::words::JournalMode;
 
 /// Idle time between two transactions: a busy app, but not one that does nothing else.
 const INTERVAL_NS: i64 = 10_000_000;
@@ -20,15 +24,12 @@ const VALUE_BYTES: usize = 100;
 pub fn run(directory: &Path) -> anyhow::Result<Value> {
     let path = directory.join("app.db");
     let name = || path.display().to_string();
-    let connection = rusqlite::Connection::open(&path).with_context(name)?;
-    connection
-        .execute_batch(
-            "PRAGMA journal_mode = truncate; PRAGMA synchronous = full;
-             CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)",
-        )
-        .with_context(name)?;
-    let mut insert =
-        connection.prepare("INSERT INTO record (value) VALUES (?1)").with_context(name)?;
+    let database = Database::new("main".into(), path.clone());
+    let pragmas = Pragmas::synced(JournalMode::Truncate);
+    let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
+    let table = "CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
+    databases.batch(table, &database)?;
+    let mut insert = databases.statement("INSERT INTO record (value) VALUES (?1)", &database)?;
     let value = "a".repeat(VALUE_BYTES);
     let mut transactions = 0_u64;
     let signals = Signals::begin()?;

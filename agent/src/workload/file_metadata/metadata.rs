@@ -125,16 +125,8 @@ impl Task for MetadataTask {
             self.directory.sync_all().map_err(failed("fsync", &self.path))?;
             sync_calls += 1;
         }
-        Ok(Done {
-            verb: self.settings.metadata_operation.word(),
-            databases: 0,
-            sync_calls,
-            busy_retries: 0,
-            wal_frames: 0,
-            begin_ns,
-            commit_ns,
-            return_ns: now_ns(),
-        })
+        let verb = self.settings.metadata_operation.word();
+        Ok(Done { sync_calls, commit_ns, return_ns: now_ns(), ..Done::begun(verb, begin_ns) })
     }
 }
 

@@ -27,10 +27,10 @@ impl Asked for FileReadSettings {
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
-        let threads = self.threads.get();
-        data_file::refuse_large(directory, self.file_bytes, threads)?;
+        let threads = self.files.threads.get();
+        data_file::refuse_large(directory, self.files.file_bytes, threads)?;
         let worker = |thread| ReadTask::prepare(directory, self, seed, thread);
-        Ok(Box::new(FileThreads::new(threads, self.plan(), true, worker)?))
+        Ok(Box::new(FileThreads::new(threads, self.files.plan(), true, worker)?))
     }
 }
 

@@ -45,16 +45,16 @@ impl ReadTask {
     ) -> Result<Self, WorkloadError> {
         let mut flags = OFlags::empty();
         if settings.read_mode == ReadMode::ODirect {
-            open_file::refuse_unaligned(settings.record_bytes)?;
+            open_file::refuse_unaligned(settings.files.record_bytes)?;
             flags = OFlags::DIRECT;
         }
-        let shape = settings.shape(thread);
+        let shape = settings.files.shape(thread, 100);
         let stream = RecordStream::new(shape, seed, thread)?;
         let path = data_file::make(directory, thread, &stream, shape, shape.records())?;
         let file = open_file::open(&path, false, flags)?;
-        let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let record_bytes = settings.files.record_length();
         let mut buffer = AlignedBuffer::new(record_bytes);
-        let mut way = Way::new(settings.engine)?;
+        let mut way = Way::new(settings.files.engine)?;
         way.refuse_unpolled(&file, buffer.bytes())?;
         Ok(Self { settings: settings.clone(), shape, stream, path, file, way, buffer })
     }
@@ -64,27 +64,18 @@ impl Task for ReadTask {
     #[inline]
     fn perform(&mut self, last_ns: i64) -> Result<Done, WorkloadError> {
         let record = self.stream.draw().record;
-        let offset = record * self.settings.record_bytes;
+        let offset = record * self.settings.files.record_bytes;
         let bytes = self.buffer.bytes();
         // What the last operation read shall not pass for what this one reads.
         RecordStream::stamp(bytes, !INITIAL);
         let found = self.way.read(&self.file, bytes, offset);
         let found = found.map_err(failed("pread", &self.path))?;
-        let return_ns = now_ns();
+        let done = Done { return_ns: now_ns(), ..Done::begun("read", last_ns) };
         if found < bytes.len() || !RecordStream::is_stamped(bytes, INITIAL) {
             let what = format!("gave {found} bytes of record {record}, not those put there");
             return Err(WorkloadError::Contents { path: self.path.clone(), what });
         }
-        Ok(Done {
-            verb: "read",
-            databases: 0,
-            sync_calls: 0,
-            busy_retries: 0,
-            wal_frames: 0,
-            begin_ns: last_ns,
-            commit_ns: last_ns,
-            return_ns,
-        })
+        Ok(done)
     }
 }
 
@@ -94,7 +85,7 @@ impl FileTask for ReadTask {
         Ok(json!({
             "open_flags": open_file::names(flags),
             "records": self.shape.records(),
-            "engine": self.settings.engine.word(),
+            "engine": self.settings.files.engine.word(),
         }))
     }
 

@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 
 use super::settings::tests::read_settings;
 use super::settings::{FileReadSettings, ReadMode};
+use crate::workload::files::settings::FileSettings;
+use crate::workload::files::settings::tests::file_settings;
 use crate::workload::files::stream::Access;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in};
 use crate::workload::kind::Asked;
@@ -13,7 +15,8 @@ fn reads_read_each_record_once() {
     for read_mode in [ReadMode::Buffered, ReadMode::ODirect] {
         for access in [Access::Sequential, Access::Random, Access::Rewrite] {
             let directory = tempfile::tempdir().unwrap();
-            let settings = FileReadSettings { read_mode, access, ..read_settings() };
+            let files = FileSettings { access, ..file_settings() };
+            let settings = FileReadSettings { read_mode, files, ..read_settings() };
             let workload = settings.prepare(directory.path(), 5).unwrap();
             assert!(workload.needs_cold_cache());
             let (closed, increase) = run(workload);
@@ -31,13 +34,15 @@ fn reads_read_each_record_once() {
 fn each_thread_reads_a_file_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let threads = NonZeroU64::new(4).unwrap();
-    run_in(directory.path(), &FileReadSettings { threads, ..read_settings() });
+    let files = FileSettings { threads, ..file_settings() };
+    run_in(directory.path(), &FileReadSettings { files, ..read_settings() });
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
 }
 
 #[test]
 fn what_cannot_be_read_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let append = FileReadSettings { access: Access::Append, ..read_settings() };
+    let files = FileSettings { access: Access::Append, ..file_settings() };
+    let append = FileReadSettings { files, ..read_settings() };
     assert!(refusal(append.prepare(directory.path(), 1)).contains("append"));
 }

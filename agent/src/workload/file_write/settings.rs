@@ -1,14 +1,11 @@
 //! The fields of a record whose workload is writes to files, and the words they may have.
 
-use std::num::NonZeroU64;
-
 use serde::{Deserialize, Serialize};
 
 use crate::record::words;
-use crate::workload::files::engine::Engine;
-use crate::workload::files::stream::{Access, Shape};
+use crate::workload::files::settings::FileSettings;
+use crate::workload::files::stream::Access;
 use crate::workload::kind::Space;
-use crate::workload::threads::plan::Plan;
 
 words! {
     /// Its one word.
@@ -17,21 +14,13 @@ words! {
 
 /// Meaning and range of each stand in jojlab/experiment/fields/file.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct FileWriteSettings {
     pub workload: FileWriteWorkload,
-    pub transactions: u64,
-    pub duration_ms: u64,
-    pub warmup_transactions: u64,
-    pub threads: NonZeroU64,
-    pub access: Access,
-    pub overlap_percent: u64,
-    pub record_bytes: u64,
-    pub file_bytes: u64,
+    #[serde(flatten)]
+    pub files: FileSettings,
     pub sync_mode: SyncMode,
     pub sync_every: u64,
     pub read_percent: u64,
-    pub engine: Engine,
 }
 
 words! {
@@ -45,30 +34,13 @@ words! {
 }
 
 impl FileWriteSettings {
-    /// What there is to do, over all threads.
-    pub fn plan(&self) -> Plan {
-        Plan::new(self.warmup_transactions, self.transactions, self.duration_ms)
-    }
-
-    /// What a thread's stream of operations is made from.
-    pub fn shape(&self, thread: u64) -> Shape {
-        Shape {
-            access: self.access,
-            overlap_percent: self.overlap_percent,
-            read_percent: self.read_percent,
-            record_bytes: self.record_bytes,
-            file_bytes: self.file_bytes,
-            operations: self.plan().share(thread, self.threads.get()).count(),
-        }
-    }
-
     /// The bytes of all files: where records are appended, of those alone.
     pub fn space(&self) -> Space {
-        let files = self.threads.get();
-        let appended = self.plan().count().unwrap_or(0);
-        let bytes = match self.access {
-            Access::Append => appended.saturating_mul(self.record_bytes),
-            _ => self.file_bytes.saturating_mul(files),
+        let files = self.files.threads.get();
+        let appended = self.files.plan().count().unwrap_or(0);
+        let bytes = match self.files.access {
+            Access::Append => appended.saturating_mul(self.files.record_bytes),
+            _ => self.files.file_bytes.saturating_mul(files),
         };
         Space { bytes, files }
     }
@@ -102,23 +74,16 @@ impl SyncMode {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::workload::files::settings::tests::file_settings;
 
     /// A small case of random writes.
     pub fn write_settings() -> FileWriteSettings {
         FileWriteSettings {
             workload: FileWriteWorkload::Write,
-            transactions: 7,
-            duration_ms: 0,
-            warmup_transactions: 2,
-            threads: NonZeroU64::MIN,
-            access: Access::Random,
-            overlap_percent: 0,
-            record_bytes: 4096,
-            file_bytes: 16 * 4096,
+            files: file_settings(),
             sync_mode: SyncMode::Fsync,
             sync_every: 1,
             read_percent: 0,
-            engine: Engine::Calls,
         }
     }
 }

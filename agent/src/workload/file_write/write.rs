@@ -59,17 +59,17 @@ impl WriteTask {
         thread: u64,
     ) -> Result<Self, WorkloadError> {
         refuse(settings)?;
-        let shape = settings.shape(thread);
+        let shape = settings.files.shape(thread, settings.read_percent);
         let stream = RecordStream::new(shape, seed, thread)?;
-        let records = if settings.access == Access::Append { 0 } else { shape.records() };
+        let records = if settings.files.access == Access::Append { 0 } else { shape.records() };
         let path = data_file::make(directory, thread, &stream, shape, records)?;
         let file = open_file::open(&path, true, open_flags(settings.sync_mode))?;
         let length = usize::try_from(shape.records() * shape.record_bytes).unwrap_or(usize::MAX);
         let mapped = settings.sync_mode.is_mapped();
         let mapping = if mapped { Some(MappedFile::new(&file, length, &path)?) } else { None };
-        let record_bytes = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let record_bytes = settings.files.record_length();
         let mut buffer = AlignedBuffer::new(record_bytes);
-        let mut way = Way::new(settings.engine)?;
+        let mut way = Way::new(settings.files.engine)?;
         way.refuse_unpolled(&file, buffer.bytes())?;
         stream.fill(buffer.bytes(), 0);
         let reads = settings.read_percent > 0;
@@ -91,12 +91,12 @@ impl WriteTask {
     }
 
     fn write(&mut self, record: u64) -> Result<(), WorkloadError> {
-        let offset = record * self.settings.record_bytes;
+        let offset = record * self.settings.files.record_bytes;
         let bytes = self.buffer.bytes();
         if let Some(mapping) = &mut self.mapping {
-            if self.settings.access == Access::Append {
+            if self.settings.files.access == Access::Append {
                 // A store beyond the end would be SIGBUS (mmap(2)).
-                let end = offset + self.settings.record_bytes;
+                let end = offset + self.settings.files.record_bytes;
                 self.file.set_len(end).map_err(failed("ftruncate", &self.path))?;
             }
             mapping.store(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
@@ -118,7 +118,7 @@ impl WriteTask {
 
     /// Reads a record, and makes sure that it is the one written last.
     fn read(&mut self, record: u64) -> Result<(), WorkloadError> {
-        let offset = record * self.settings.record_bytes;
+        let offset = record * self.settings.files.record_bytes;
         let bytes = self.read_buffer.bytes();
         let found = if let Some(mapping) = &self.mapping {
             mapping.load(usize::try_from(offset).unwrap_or(usize::MAX), bytes);
@@ -159,14 +159,14 @@ fn refuse(settings: &FileWriteSettings) -> Result<(), WorkloadError> {
              sync_every must be 1"
         )));
     }
-    if sync_mode.is_mapped() && settings.engine != Engine::Calls {
+    if sync_mode.is_mapped() && settings.files.engine != Engine::Calls {
         return Err(WorkloadError::refused(format!(
             "sync_mode {sync_mode} stores into memory, which engine {} has no part in",
-            settings.engine
+            settings.files.engine
         )));
     }
     if sync_mode.is_direct() {
-        open_file::refuse_unaligned(settings.record_bytes)?;
+        open_file::refuse_unaligned(settings.files.record_bytes)?;
     }
     Ok(())
 }
@@ -187,16 +187,7 @@ impl Task for WriteTask {
         let RecordOperation { record, is_read } = self.stream.draw();
         let index = self.index;
         self.index += 1;
-        let mut done = Done {
-            verb: "write",
-            databases: 0,
-            sync_calls: 0,
-            busy_retries: 0,
-            wal_frames: 0,
-            begin_ns: last_ns,
-            commit_ns: last_ns,
-            return_ns: 0,
-        };
+        let mut done = Done::begun("write", last_ns);
         if is_read {
             self.read(record)?;
             done.verb = "read";
@@ -204,11 +195,11 @@ impl Task for WriteTask {
             return Ok(done);
         }
         RecordStream::stamp(self.buffer.bytes(), index);
-        if self.settings.record_bytes > LONG_RECORD_BYTES {
+        if self.settings.files.record_bytes > LONG_RECORD_BYTES {
             done.begin_ns = now_ns();
             done.commit_ns = done.begin_ns;
         }
-        if self.settings.access == Access::Append && record >= self.stream.limit() {
+        if self.settings.files.access == Access::Append && record >= self.stream.limit() {
             return Err(WorkloadError::refused(format!(
                 "file_bytes ran out after {index} operations, before duration_ms had passed; \
                  raise file_bytes or lower duration_ms"
@@ -240,7 +231,7 @@ impl FileTask for WriteTask {
             "open_flags": open_file::names(flags),
             "records": self.records,
             "sync_mode": self.settings.sync_mode.word(),
-            "engine": self.settings.engine.word(),
+            "engine": self.settings.files.engine.word(),
         }))
     }
 

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use super::settings::tests::write_settings;
 use super::settings::{FileWriteSettings, SyncMode};
+use crate::workload::files::settings::FileSettings;
+use crate::workload::files::settings::tests::file_settings;
 use crate::workload::files::stream::Access;
 use crate::workload::files::watched::{OPERATIONS, refusal, run, run_in, sync_calls};
 use crate::workload::kind::Asked;
@@ -34,7 +36,8 @@ fn every_way_of_writing_writes_each_record_once() {
     for sync_mode in SYNC_MODES {
         for access in ACCESSES {
             let directory = tempfile::tempdir().unwrap();
-            let settings = FileWriteSettings { sync_mode, access, ..write_settings() };
+            let files = FileSettings { access, ..file_settings() };
+            let settings = FileWriteSettings { sync_mode, files, ..write_settings() };
             let workload = settings.prepare(directory.path(), 5).unwrap();
             let (closed, increase) = run(workload);
             let calls = if sync_mode.is_mapped() { 0 } else { OPERATIONS };
@@ -99,12 +102,14 @@ fn what_would_measure_something_else_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let refusal = |settings: FileWriteSettings| refusal(settings.prepare(directory.path(), 1));
     let direct = FileWriteSettings { sync_mode: SyncMode::ODirect, ..write_settings() };
-    let odd = FileWriteSettings { record_bytes: 1000, ..direct };
+    let files = FileSettings { record_bytes: 1000, ..file_settings() };
+    let odd = FileWriteSettings { files, ..direct };
     assert!(refusal(odd).contains("a multiple of 512 bytes, not 1000"));
     let in_write = FileWriteSettings { sync_mode: SyncMode::OSync, ..write_settings() };
     let seldom = FileWriteSettings { sync_every: 2, ..in_write };
     assert!(refusal(seldom).contains("sync_every must be 1"));
-    let huge = FileWriteSettings { file_bytes: 1 << 62, ..write_settings() };
+    let files = FileSettings { file_bytes: 1 << 62, ..file_settings() };
+    let huge = FileWriteSettings { files, ..write_settings() };
     assert!(refusal(huge).contains("three quarters"));
 }
 
@@ -174,15 +179,11 @@ fn strace_sees_the_calls_that_the_case_names() {
         // Of each of three threads' hundred operations 30 are reads.
         for (threads, transactions, read_percent, reads) in [(1, 7, 0, 0), (3, 297, 30, 90)] {
             let threads = NonZeroU64::new(threads).unwrap();
-            let settings = FileWriteSettings {
-                sync_mode,
-                threads,
-                warmup_transactions: 3,
-                transactions,
-                read_percent,
-                ..write_settings()
-            };
-            let writes = settings.warmup_transactions + transactions - reads;
+            let warmup_transactions = 3;
+            let files =
+                FileSettings { threads, warmup_transactions, transactions, ..file_settings() };
+            let settings = FileWriteSettings { sync_mode, files, read_percent, ..write_settings() };
+            let writes = warmup_transactions + transactions - reads;
             let wanted: BTreeMap<String, u64> = [(sync, writes), (write, writes), (read, reads)]
                 .into_iter()
                 .filter(|(call, count)| !call.is_empty() && *count > 0)
@@ -197,7 +198,8 @@ fn strace_sees_the_calls_that_the_case_names() {
 fn threads_share_the_operations_out_on_files_of_their_own() {
     let threads = NonZeroU64::new(4).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let settings = FileWriteSettings { threads, ..write_settings() };
+    let files = FileSettings { threads, ..file_settings() };
+    let settings = FileWriteSettings { files, ..write_settings() };
     let workload = settings.prepare(directory.path(), 5).unwrap();
     let (closed, _) = run(workload);
     let of = |thread, phase: &str| {
@@ -219,15 +221,15 @@ fn reads_among_writes_find_what_was_written_last() {
     for sync_mode in SYNC_MODES {
         for access in [Access::Sequential, Access::Random, Access::Shuffled, Access::Rewrite] {
             let directory = tempfile::tempdir().unwrap();
-            let settings = FileWriteSettings {
-                sync_mode,
+            let files = FileSettings {
                 access,
                 overlap_percent: if access == Access::Shuffled { 30 } else { 0 },
-                read_percent: 40,
                 warmup_transactions: 50,
                 transactions: 150,
-                ..write_settings()
+                ..file_settings()
             };
+            let settings =
+                FileWriteSettings { sync_mode, files, read_percent: 40, ..write_settings() };
             let workload = settings.prepare(directory.path(), 5).unwrap();
             assert!(workload.needs_cold_cache());
             let (closed, increase) = run(workload);
@@ -245,7 +247,8 @@ fn a_time_ends_each_thread_s_operations() {
         let threads = NonZeroU64::new(threads).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let (transactions, duration_ms) = (0, 5);
-        let settings = FileWriteSettings { transactions, duration_ms, threads, ..write_settings() };
+        let files = FileSettings { transactions, duration_ms, threads, ..file_settings() };
+        let settings = FileWriteSettings { files, ..write_settings() };
         let workload = settings.prepare(directory.path(), 5).unwrap();
         let (closed, _) = run(workload);
         let measured = closed.transactions.iter().filter(|row| row.phase == "commit");
@@ -266,8 +269,9 @@ fn a_time_ends_each_thread_s_operations() {
 fn what_a_time_may_outlast_ends_in_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let (transactions, duration_ms) = (0, 60_000);
-    let settings =
-        FileWriteSettings { transactions, duration_ms, access: Access::Append, ..write_settings() };
+    let access = Access::Append;
+    let files = FileSettings { transactions, duration_ms, access, ..file_settings() };
+    let settings = FileWriteSettings { files, ..write_settings() };
     let mut workload = settings.prepare(directory.path(), 5).unwrap();
     let error = workload.run(&mut NotedPhases::default()).unwrap_err().to_string();
     assert!(error.contains("file_bytes ran out after 16 operations"), "{error}");
