@@ -25,7 +25,6 @@ from jojlab.commands import (
     diff,
     doctor,
     export,
-    import_,
     list_,
     query,
     record,
@@ -37,6 +36,7 @@ from jojlab.commands import (
 from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
+from jojlab.commands.import_ import blocks, mobigen, strace
 from jojlab.commands.verify import attribution, durability
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
@@ -54,7 +54,6 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("report", report.report),
     ("diff", diff.diff),
     ("query", query.query),
-    ("import", import_.import_),
     ("export", export.export),
     ("doctor", doctor.doctor),
     ("cache", cache.cache),
@@ -71,6 +70,13 @@ BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("sqlite", sqlite.sqlite),
     ("file", file.file),
     ("mobibench", mobibench.mobibench),
+)
+
+# The subcommands of `joj import`.
+IMPORTS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("strace", strace.strace),
+    ("mobigen", mobigen.mobigen),
+    ("blocks", blocks.blocks),
 )
 
 # The subcommands of `joj device`.
@@ -97,6 +103,14 @@ BENCH_HELP = """Run a workload on a real disk of this machine.
 Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
+"""
+IMPORT_HELP = """Import what other tools recorded: calls of programs, and block traces.
+
+\b
+Examples:
+  joj import strace app.strace -o runs/app
+  joj import mobigen mobigen.out.facebook
+  joj import blocks sda.txt
 """
 DEVICE_HELP = """Show, measure or fit device profiles (devices/NAME.toml).
 
@@ -208,6 +222,10 @@ for _name, _command in VERIFICATIONS:
     _verify.command(_name)(guarded(_command))
 _verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
 app.add_typer(_verify, name="verify")
+_import = typer.Typer(help=IMPORT_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _name, _command in IMPORTS:
+    _import.command(_name)(guarded(_command))
+app.add_typer(_import, name="import")
 _device = typer.Typer(help=DEVICE_HELP, no_args_is_help=True, rich_markup_mode=None)
 for _name, _command in DEVICES:
     _device.command(_name)(guarded(_command))

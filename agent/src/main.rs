@@ -1,6 +1,6 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! record, device and filesystem, tables, bpf, tracer, sqlite, script, recorder, workload, verify,
-//! lab and live, commands.
+//! record, device and filesystem, tables, bpf, tracer, sqlite, script, recorder, import, workload,
+//! verify, lab and live, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
@@ -13,6 +13,7 @@ mod commands;
 mod device;
 mod errors;
 mod filesystem;
+mod import;
 mod lab;
 mod live;
 mod messages;
@@ -46,6 +47,8 @@ enum Command {
     Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, in real time; reads the case as JSON on stdin
     Bench(commands::bench::Arguments),
+    /// Make a recording of a trace that another program wrote; prints the counts as JSON
+    Import(commands::import::Arguments),
     /// Record the file system calls of a program, of all its threads and children
     Record(commands::record::Arguments),
     /// Trace disks while a command runs, and attribute every byte of their I/O
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
         Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Import(arguments) => commands::import::run(&arguments),
         Command::Record(arguments) => commands::record::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),

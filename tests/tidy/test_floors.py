@@ -26,6 +26,7 @@ FLOORS = (
     ("sqlite",),
     ("script",),
     ("recorder",),
+    ("import",),
     ("workload",),
     ("verify",),
     ("lab", "live"),

@@ -1,6 +1,7 @@
 //! The system calls that are recorded, by number, and what each of their arguments is. Numbers and
 //! order of arguments are those of x86_64 (syscall(2), the kernel's syscall_64.tbl).
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// What an argument is. A row of `calls` has a column for most of them.
@@ -261,9 +262,10 @@ impl SystemCall {
     }
 
     /// The call of a name.
-    #[cfg(test)]
     pub fn named(name: &str) -> Option<&'static Self> {
-        BY_NUMBER.iter().flatten().find(|call| call.name == name)
+        static BY_NAME: LazyLock<HashMap<&'static str, &'static SystemCall>> =
+            LazyLock::new(|| BY_NUMBER.iter().flatten().map(|call| (call.name, call)).collect());
+        BY_NAME.get(name).copied()
     }
 
     /// The numbers of all calls that are recorded.

@@ -4,20 +4,20 @@
 //!
 //! start -> watch (ptrace, signals) -> recording (calls, decode, snapshot, contents) -> output
 
-mod calls;
+pub mod calls;
 mod contents;
 mod decode;
 mod filter;
 mod memory;
-mod missed;
-mod output;
+pub mod missed;
+pub mod output;
 mod ptrace;
 mod recording;
 mod signals;
 mod snapshot;
 mod start;
 mod watch;
-mod words;
+pub mod words;
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ use crate::errors::WrongUse;
 pub use contents::Data;
 
 /// Of the tables and the manifest; a number more when the meaning of a column changes.
-const VERSION: i64 = 1;
+pub const VERSION: i64 = 1;
 
 /// What is recorded.
 pub enum RecordedProgram<'a> {

@@ -17,6 +17,9 @@ use crate::tables::recording::{OpenDescriptor, PathState};
 /// As many symbolic links as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
+/// How what is told of a path is known.
+const LOOKED_UP: &str = "looked-up";
+
 /// The paths so far.
 pub struct Snapshot {
     ids: HashMap<Vec<u8>, i64>,
@@ -75,7 +78,8 @@ impl Snapshot {
                     Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG)
                 );
                 let kind = if absent { "absent" } else { "unknown" };
-                return PathState { path, kind: kind.into(), ..PathState::default() };
+                let basis = LOOKED_UP.into();
+                return PathState { path, kind: kind.into(), basis, ..PathState::default() };
             }
         };
         let kind = match found.file_type() {
@@ -94,6 +98,7 @@ impl Snapshot {
             device: Some(found.dev() as i64),
             inode: Some(found.ino() as i64),
             link_target: link.map(|target| words::text(target.as_os_str().as_bytes())),
+            basis: LOOKED_UP.into(),
             made_by_recording: found.created().ok().map(|born| born >= self.began),
             ..PathState::default()
         }

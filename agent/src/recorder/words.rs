@@ -46,6 +46,18 @@ words! {
     ENOMEDIUM EMEDIUMTYPE ECANCELED EOWNERDEAD ENOTRECOVERABLE
 }
 
+/// The number of an error's name, positive; none where the name is unknown.
+pub fn error_number(name: &str) -> Option<i32> {
+    // Names of one number.
+    let name = match name {
+        "EWOULDBLOCK" => "EAGAIN",
+        "ENOTSUP" => "EOPNOTSUPP",
+        "EDEADLOCK" => "EDEADLK",
+        name => name,
+    };
+    (1..=516).find(|number| error(-i64::from(*number)).is_some_and(|it| it == name))
+}
+
 /// The name of the error of a negative result. The kernel's own, which restart a call that a signal
 /// interrupted, are seen by a tracer only (include/linux/errno.h).
 pub fn error(result: i64) -> Option<Word> {
@@ -123,6 +135,9 @@ mod tests {
         assert_eq!(error(-512).unwrap(), "ERESTARTSYS");
         assert_eq!(error(-4095).unwrap(), "4095");
         assert_eq!(error(3), None);
+        assert_eq!(error_number("ENOENT"), Some(2));
+        assert_eq!(error_number("ERESTARTSYS"), Some(512));
+        assert_eq!(error_number("ENEW"), None);
         assert_eq!(command(libc::F_SETLK), "F_SETLK");
         assert_eq!(whence(77), "77");
         assert_eq!(text(b"a\\b\xff\xc3\xa9"), "a\\\\b\\xff\u{e9}");

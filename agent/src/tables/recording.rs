@@ -91,6 +91,7 @@ pub struct PathState {
     pub inode: Option<i64>,
     pub link_target: Option<String>,
     pub made_by_recording: Option<bool>,
+    pub basis: Word,
 }
 
 table!(
@@ -174,5 +175,6 @@ table!(
         inode,
         link_target,
         made_by_recording,
+        basis,
     }
 );

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.commands.import_ import import_
+from jojlab.commands.import_.blocks import blocks
 from jojlab.foundation.errors import MachineError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
@@ -24,7 +24,7 @@ def joj(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
-    answer = joj(tmp_path, "import", "sda.txt", "--json")
+    answer = joj(tmp_path, "import", "blocks", "sda.txt", "--json")
     assert answer.returncode == 0, answer.stderr  # blkparse never tells owners
     document = json.loads(answer.stdout)
     assert document["reasons"] == [] and "4096 bytes have no owner" in document["untold"][0]
@@ -39,14 +39,14 @@ def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
 
 def test_a_bad_line_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE.replace("D  WS", "D  ??"))
-    answer = joj(tmp_path, "import", "sda.txt")
+    answer = joj(tmp_path, "import", "blocks", "sda.txt")
     assert answer.returncode == 4 and "sda.txt: line 2:" in answer.stderr
     assert not list((tmp_path / "runs").iterdir())
 
 
 def test_what_the_format_tells_and_the_trace_lacks_is_incomplete(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text("".join(TRACE.splitlines(keepends=True)[:2]))
-    answer = joj(tmp_path, "import", "sda.txt")
+    answer = joj(tmp_path, "import", "blocks", "sda.txt")
     assert answer.returncode == 4
     assert "incomplete: 1 requests were not seen to complete" in answer.stdout
     assert "note: 4096 bytes have no owner" in answer.stdout
@@ -63,13 +63,13 @@ def test_an_error_is_told_though_the_run_was_begun(
 
     monkeypatch.setattr(RunFolder, "add_capture", fail)
     with pytest.raises(MachineError, match="the disk is full"):
-        import_(tmp_path / "sda.txt")
+        blocks(tmp_path / "sda.txt")
     assert not list((tmp_path / "runs").iterdir())
 
 
 def test_formats_are_named(tmp_path: Path) -> None:
     (tmp_path / "sda.txt").write_text(TRACE)
-    answer = joj(tmp_path, "import", "sda.txt", "--format", "blkpars")
+    answer = joj(tmp_path, "import", "blocks", "sda.txt", "--format", "blkpars")
     assert answer.returncode == 2 and "did you mean 'blkparse'" in answer.stderr
     assert joj(tmp_path, "import", "none.txt").returncode == 2
     assert joj(tmp_path, "export", "none", "--format", "perfeto").returncode == 2

@@ -1,4 +1,4 @@
-"""joj import: turns a block trace that another tool recorded into a run."""
+"""joj import blocks: turns a block trace that another tool recorded into a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 
 
-def import_(
+def blocks(
     file: Annotated[Path, typer.Argument(help="Text output of blkparse or MOST.")],
     format_name: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="blkparse or most; default: detected.")
@@ -22,15 +22,15 @@ def import_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Import a trace as a run, for show, report, query and export.
+    """Import a block trace as a run, for show, report, query and export.
 
     blkparse's default output names no owners: its blocks have type unknown. MOST's output has block
     types and file names. Neither has transactions, so there is no bill.
 
     \b
     Examples:
-      blktrace -d /dev/sda -o - | blkparse -i - > sda.txt; joj import sda.txt -o runs/sda
-      joj import result.po --format most -o runs/most
+      blktrace -d /dev/sda -o - | blkparse -i - > sda.txt; joj import blocks sda.txt -o runs/sda
+      joj import blocks result.po --format most -o runs/most
       joj show runs/most
 
     Exit code 2 if the format is unknown; 4 if a line is bad, or if the trace lacks something that

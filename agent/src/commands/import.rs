@@ -1,0 +1,54 @@
+//! `joj-agent import`: makes a recording of a trace of strace's, or of a script of MobiGen's.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::import::{Imported, Trace, import};
+use crate::messages::print;
+
+/// The recording is incomplete.
+const INCOMPLETE: u8 = 4;
+
+/// The command line of `import`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What the files are
+    #[arg(value_enum)]
+    format: Format,
+    /// Of strace's, one file or, of -ff, one for each thread
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Write the recording to this new folder
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Where the program began, for relative paths; default: what the trace tells
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// End at the first line that cannot be read
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Strace,
+    Mobigen,
+}
+
+/// Imports, prints the counts as JSON, and returns 4 if the recording is incomplete.
+///
+/// # Errors
+/// If the trace cannot be read, or the folder not be written.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { files, output, strict, .. } = arguments;
+    let trace = match arguments.format {
+        Format::Strace => Trace::Strace { files, is_strict: *strict },
+        Format::Mobigen => match files.as_slice() {
+            [file] => Trace::Mobigen(file),
+            _ => return Err(crate::errors::WrongUse("a script is one file".into()).into()),
+        },
+    };
+    let imported: Imported = import(&trace, output, arguments.directory.as_deref())?;
+    print(serde_json::to_string(&imported)?)?;
+    Ok(ExitCode::from(if imported.reasons.is_empty() { 0 } else { INCOMPLETE }))
+}

@@ -1,0 +1,339 @@
+//! From calls as a trace tells them to the rows of a recording: numbers calls and threads, follows
+//! current directories, and gives each call the paths, files and positions that it was about.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::descriptors::{Descriptors, OpenFile, OpenId, TooMany};
+use super::names::{FileId, Names, inode, plain};
+use crate::recorder::missed::Missed;
+use crate::recorder::output::Round;
+use crate::recorder::words;
+use crate::tables::recording::{OpenDescriptor, RecordedCall, RecordedThread};
+
+/// Rows are handed over when so many wait.
+const ROUND_CALLS: usize = 1 << 16;
+/// PATH_MAX: no call can use a longer one.
+const MOST_PATH_BYTES: usize = 4096;
+/// Where relative paths are put if nothing tells the current directory.
+pub const NOWHERE: &[u8] = b"/current-directory";
+
+/// Why a trace is none of a program.
+#[derive(Debug, thiserror::Error)]
+pub enum Impossible {
+    #[error("more than four million descriptors are open")]
+    Descriptors,
+    #[error("directories are renamed with more than two million names below them")]
+    Renames,
+    #[error("the rows cannot be written")]
+    Unwritten,
+}
+
+impl From<TooMany> for Impossible {
+    fn from(_: TooMany) -> Self {
+        Impossible::Descriptors
+    }
+}
+
+/// How a thread was made, known from the whole trace before its calls are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadCreation {
+    pub creator: i64,
+    pub flags: i64,
+}
+
+/// A call that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BegunCall {
+    pub call_id: i64,
+    pub thread: usize,
+    pub begin_ns: i64,
+}
+
+/// A thread's own, which the tables do not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own {
+    pub table: usize,
+    pub directory: usize,
+    last_clone: Option<i64>,
+    /// The thread that has been there since the beginning, of which it is a child.
+    root: usize,
+}
+
+/// Takes rows that are finished; false if it cannot.
+pub type TakeRound<'a> = Box<dyn FnMut(Round) -> bool + 'a>;
+
+/// What is known so far.
+pub struct Book<'a> {
+    take: TakeRound<'a>,
+    round: Round,
+    pub threads: Vec<RecordedThread>,
+    pub(super) own: Vec<Own>,
+    by_tid: HashMap<i64, usize>,
+    creations: HashMap<i64, VecDeque<ThreadCreation>>,
+    /// Whether threads of which nothing tells how they were made are of one process.
+    are_of_one_process: bool,
+    pub(super) descriptors: Descriptors,
+    pub(super) open_before: Vec<OpenDescriptor>,
+    pub(super) open_before_files: Vec<(OpenId, FileId)>,
+    /// Current directories; none where nothing tells.
+    pub(super) directories: Vec<Option<Vec<u8>>>,
+    default_directory: Option<Vec<u8>>,
+    pub names: Names,
+    pub missed: Missed,
+    /// Relative paths that were put into `NOWHERE`.
+    pub without_directory: u64,
+    pub orphans: u64,
+    pub command: Vec<String>,
+    next_call_id: i64,
+    pub calls: u64,
+}
+
+impl<'a> Book<'a> {
+    pub fn new(
+        take: TakeRound<'a>,
+        creations: HashMap<i64, VecDeque<ThreadCreation>>,
+        directory: Option<Vec<u8>>,
+    ) -> Self {
+        Book {
+            take,
+            round: Round::default(),
+            threads: Vec::new(),
+            own: Vec::new(),
+            by_tid: HashMap::new(),
+            are_of_one_process: creations.is_empty(),
+            creations,
+            descriptors: Descriptors::default(),
+            open_before: Vec::new(),
+            open_before_files: Vec::new(),
+            directories: Vec::new(),
+            default_directory: directory,
+            names: Names::default(),
+            missed: Missed::default(),
+            without_directory: 0,
+            orphans: 0,
+            command: Vec::new(),
+            next_call_id: 0,
+            calls: 0,
+        }
+    }
+
+    /// The number of the next call, which stands for its time where there is none.
+    pub fn next_call_id(&self) -> i64 {
+        self.next_call_id
+    }
+
+    /// A thread begins a call.
+    pub fn begin(&mut self, tid: i64, begin_ns: i64) -> BegunCall {
+        let thread = self.thread(tid, begin_ns);
+        let call_id = self.next_call_id;
+        self.next_call_id += 1;
+        BegunCall { call_id, thread, begin_ns }
+    }
+
+    /// A thread begins a call that may make another.
+    pub fn begins_clone(&mut self, begun: BegunCall) {
+        self.own[begun.thread].last_clone = Some(begun.call_id);
+    }
+
+    fn thread(&mut self, tid: i64, begin_ns: i64) -> usize {
+        if let Some(thread) = self.by_tid.get(&tid) {
+            return *thread;
+        }
+        let creation = self.creations.get_mut(&tid).and_then(VecDeque::pop_front);
+        self.make_thread(tid, begin_ns, creation)
+    }
+
+    fn make_thread(&mut self, tid: i64, begin_ns: i64, creation: Option<ThreadCreation>) -> usize {
+        let number = self.threads.len();
+        let by_call = creation.and_then(|it| Some((*self.by_tid.get(&it.creator)?, it.flags)));
+        let is_orphan = by_call.is_none() && number > 0;
+        self.orphans += u64::from(is_orphan && !self.are_of_one_process);
+        let shares_all = i64::from(libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_THREAD);
+        let assumed = (is_orphan && self.are_of_one_process).then_some((0, shares_all));
+        let made = by_call.or(assumed);
+        let has = |flag: i32| made.is_some_and(|(_, flags)| flags & i64::from(flag) != 0);
+        let creator = made.map(|(creator, _)| creator);
+        let table = match creator {
+            Some(creator) if has(libc::CLONE_FILES) => {
+                self.descriptors.share(self.own[creator].table)
+            }
+            Some(creator) => self.descriptors.copy(self.own[creator].table),
+            None => self.descriptors.add(),
+        };
+        let directory = match creator {
+            Some(creator) if has(libc::CLONE_FS) => self.own[creator].directory,
+            creator => {
+                let of_creator = |it: usize| self.directories[self.own[it].directory].clone();
+                let path = creator.map_or(self.default_directory.clone(), of_creator);
+                self.directories.push(path);
+                self.directories.len() - 1
+            }
+        };
+        let root = creator.map_or(number, |creator| self.own[creator].root);
+        let of_creator = creator.map(|creator| &self.threads[creator]);
+        self.threads.push(RecordedThread {
+            thread_id: number as i64,
+            tid,
+            pid: of_creator.filter(|_| has(libc::CLONE_THREAD)).map_or(tid, |it| it.pid),
+            creator_id: creator.map(|it| it as i64),
+            created_by_call_id: by_call.and_then(|(creator, _)| self.own[creator].last_clone),
+            shares_descriptors: has(libc::CLONE_FILES),
+            shares_directory: has(libc::CLONE_FS),
+            executable: of_creator.map(|it| it.executable.clone()).unwrap_or_default(),
+            directory: words::text(self.directories[directory].as_deref().unwrap_or_default()),
+            umask: of_creator.and_then(|it| it.umask),
+            begin_ns,
+            ..RecordedThread::default()
+        });
+        self.own.push(Own { table, directory, last_clone: None, root });
+        self.by_tid.insert(tid, number);
+        number
+    }
+
+    /// A call that made a thread has returned: it is there from now on, if it was not before.
+    pub(super) fn cloned(&mut self, begun: BegunCall, tid: i64, end_ns: i64) {
+        let creator = self.threads[begun.thread].tid;
+        let waits = self.creations.get(&tid).and_then(VecDeque::front);
+        if waits.is_some_and(|it| it.creator == creator) && !self.by_tid.contains_key(&tid) {
+            self.own[begun.thread].last_clone = Some(begun.call_id);
+            self.thread(tid, end_ns);
+        }
+    }
+
+    /// A thread that executes takes the number of its process.
+    pub fn superseded(&mut self, tid: i64, by: i64, end_ns: i64) {
+        if let Some(thread) = self.by_tid.remove(&by)
+            && let Some(former) = self.by_tid.insert(tid, thread)
+        {
+            self.threads[former].end_ns = Some(end_ns);
+        }
+    }
+
+    /// A thread has ended.
+    pub fn ended(&mut self, tid: i64, end_ns: i64, code: Option<i64>, signal: Option<i64>) {
+        let Some(thread) = self.by_tid.remove(&tid) else { return };
+        let row = &mut self.threads[thread];
+        (row.end_ns, row.exit_code, row.exit_signal) = (Some(end_ns), code, signal);
+        self.descriptors.leave(self.own[thread].table);
+    }
+
+    /// A row is finished.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn add(&mut self, row: RecordedCall) -> Result<(), Impossible> {
+        self.calls += 1;
+        self.round.calls.push(row);
+        if self.round.calls.len() < ROUND_CALLS {
+            return Ok(());
+        }
+        let round = std::mem::take(&mut self.round);
+        if (self.take)(round) { Ok(()) } else { Err(Impossible::Unwritten) }
+    }
+
+    /// The absolute path that a call of a thread names.
+    pub(super) fn absolute(
+        &mut self,
+        thread: usize,
+        directory: Option<i64>,
+        path: &[u8],
+    ) -> Option<Vec<u8>> {
+        if path.is_empty() || path.len() >= MOST_PATH_BYTES {
+            return None;
+        }
+        if path[0] == b'/' {
+            return Some(plain(path));
+        }
+        let Own { table, directory: own, .. } = self.own[thread];
+        let base = match directory.filter(|it| *it != i64::from(libc::AT_FDCWD)) {
+            Some(number) => {
+                let open = self.descriptors.at(table, number)?;
+                Some(&self.descriptors.opens[open].path).filter(|path| !path.is_empty())?
+            }
+            None => match &self.directories[own] {
+                Some(path) => path,
+                None => {
+                    self.without_directory += 1;
+                    NOWHERE
+                }
+            },
+        };
+        let joined = plain(&[base, b"/", path].concat());
+        Some(joined).filter(|path| path.len() < MOST_PATH_BYTES)
+    }
+
+    /// The open file of a descriptor; one that was open before, if no call has opened it.
+    pub(super) fn open_file(
+        &mut self,
+        begun: BegunCall,
+        number: i64,
+        told_path: Option<&[u8]>,
+    ) -> Result<Option<OpenId>, Impossible> {
+        let Own { table, root, .. } = self.own[begun.thread];
+        if let Some(open) = self.descriptors.at(table, number) {
+            return Ok(Some(open));
+        }
+        if !(0..=i64::from(i32::MAX)).contains(&number) {
+            return Ok(None);
+        }
+        let path = told_path.map(plain).unwrap_or_default();
+        let file = match told_path {
+            Some(_) => self.names.there(&path, begun.call_id),
+            None => self.names.add(super::files::TracedFile::new(false)),
+        };
+        let open = OpenFile { file: Some(file), path, position: 0, appends: false };
+        let target = words::text(&open.path);
+        let open = self.descriptors.open(table, number, open, false)?;
+        let root_table = self.own[root].table;
+        if self.descriptors.at(root_table, number).is_none() {
+            self.descriptors.put(root_table, number, open, false)?;
+        }
+        self.open_before.push(OpenDescriptor {
+            thread_id: root as i64,
+            descriptor: number,
+            target,
+            flags: libc::O_RDWR.into(),
+            position_bytes: 0,
+            device: 0,
+            inode: inode(file),
+            size_bytes: 0,
+        });
+        self.open_before_files.push((open, file));
+        Ok(Some(open))
+    }
+
+    /// Hands over what waits; gives the counts.
+    pub fn finish(mut self) -> Closed {
+        for (row, (_, file)) in self.open_before.iter_mut().zip(&self.open_before_files) {
+            row.size_bytes = self.names.files[*file].size_bytes().unwrap_or(0);
+        }
+        self.round.snapshot = self.names.rows().collect();
+        let closed = Closed {
+            calls: self.calls,
+            threads: self.threads.len() as u64,
+            missed: self.missed,
+            without_directory: self.without_directory,
+            orphans: self.orphans,
+            surprises: self.names.surprises,
+            open_before: self.open_before.len() as u64,
+            command: self.command,
+        };
+        self.round.threads = self.threads;
+        self.round.descriptors = self.open_before;
+        // That it cannot be written the output says when it is finished.
+        (self.take)(self.round);
+        closed
+    }
+}
+
+/// What is left when all calls are told.
+pub struct Closed {
+    pub calls: u64,
+    pub threads: u64,
+    pub missed: Missed,
+    pub without_directory: u64,
+    pub orphans: u64,
+    pub surprises: u64,
+    pub open_before: u64,
+    pub command: Vec<String>,
+}

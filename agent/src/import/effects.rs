@@ -1,0 +1,143 @@
+//! A call has ended: its row, with what a trace does not have filled in, and what it did to names,
+//! files, descriptors and directories.
+
+use super::book::{BegunCall, Book, Impossible};
+use super::descriptor_effects::by_descriptor;
+use super::name_effects::by_name;
+use super::names::plain;
+use super::told::Told;
+use crate::recorder::calls::Does;
+use crate::recorder::words;
+
+/// IORING_SETUP_SQPOLL.
+const POLLED: i64 = 1 << 1;
+
+/// A call has ended, or will not: adds its row to the book.
+///
+/// # Errors
+/// If no program can do such a thing.
+pub fn end(
+    book: &mut Book,
+    begun: BegunCall,
+    mut told: Told,
+    end_ns: Option<i64>,
+) -> Result<(), Impossible> {
+    let row = &mut told.row;
+    (row.call_id, row.thread_id) = (begun.call_id, begun.thread as i64);
+    (row.begin_ns, row.end_ns) = (begun.begin_ns, end_ns);
+    book.missed.unread_arguments += told.unread;
+    let exits = told.call.does == Does::Exits;
+    book.missed.unfinished_calls += u64::from(row.result.is_none() && !exits);
+    if exits {
+        (row.end_ns, row.result) = (None, None);
+    }
+    apply(book, begun, &mut told)?;
+    let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+    if let Some(child) = told.success().filter(|_| makes.contains(&told.call.number)) {
+        book.cloned(begun, child, end_ns.unwrap_or(begun.begin_ns));
+    }
+    book.add(told.row)
+}
+
+fn apply(book: &mut Book, begun: BegunCall, told: &mut Told) -> Result<(), Impossible> {
+    let directory = told.directory_path.take();
+    let directory2 = told.directory2_path.take();
+    for (number, path) in [(told.row.directory, directory), (told.row.directory2, directory2)] {
+        if let (Some(number), Some(path)) = (number, path) {
+            learn_directory(book, begun, number, &path)?;
+        }
+    }
+    let mut absolute = |directory, path: &Option<Vec<u8>>| {
+        let path = path.as_deref().filter(|path| !path.is_empty())?;
+        let found = book.absolute(begun.thread, directory, path);
+        book.missed.unresolved_paths += u64::from(found.is_none());
+        found
+    };
+    let first = absolute(told.row.directory, &told.path);
+    let second = absolute(told.row.directory2, &told.path2);
+    told.row.path_id = first.as_ref().map(|path| book.names.id(path, begun.call_id));
+    told.row.path2_id = second.as_ref().map(|path| book.names.id(path, begun.call_id));
+    count(book, told);
+    by_name(book, begun, told, first.as_deref(), second.as_deref())?;
+    by_descriptor(book, begun, told)?;
+    of_process(book, begun, told, first)
+}
+
+/// What -y says of the directory of a call.
+fn learn_directory(
+    book: &mut Book,
+    begun: BegunCall,
+    number: i64,
+    path: &[u8],
+) -> Result<(), Impossible> {
+    if number != i64::from(libc::AT_FDCWD) {
+        book.open_file(begun, number, Some(path))?;
+        return Ok(());
+    }
+    let own = book.own[begun.thread].directory;
+    if book.directories[own].is_none() {
+        book.threads[begun.thread].directory = words::text(path);
+        book.directories[own] = Some(plain(path));
+    }
+    Ok(())
+}
+
+fn count(book: &mut Book, told: &Told) {
+    let Some(result) = told.success() else { return };
+    let row = &told.row;
+    let missed = &mut book.missed;
+    match told.call.number {
+        libc::SYS_io_submit => missed.aio_operations += result.max(0) as u64,
+        _ if told.call.does == Does::HandsOver => {
+            missed.io_uring_operations += result.max(0) as u64;
+        }
+        _ if told.call.does == Does::MovesRoot => missed.moved_roots += 1,
+        libc::SYS_io_uring_setup => {
+            missed.polled_rings += u64::from(row.flags.unwrap_or(0) & POLLED != 0);
+        }
+        libc::SYS_mmap => {
+            let has = |bits: Option<i64>, wanted: i32| bits.unwrap_or(0) & i64::from(wanted) != 0;
+            let writable = has(row.flags, libc::MAP_SHARED) && has(row.mode, libc::PROT_WRITE);
+            missed.shared_writable_maps += u64::from(writable);
+        }
+        _ => {}
+    }
+}
+
+/// Calls about the process itself.
+fn of_process(
+    book: &mut Book,
+    begun: BegunCall,
+    told: &Told,
+    path: Option<Vec<u8>>,
+) -> Result<(), Impossible> {
+    let thread = begun.thread;
+    let own = book.own[thread];
+    match (told.call.number, told.success()) {
+        (libc::SYS_umask, Some(_)) => {}
+        (libc::SYS_chdir, Some(_)) => book.directories[own.directory] = path,
+        (libc::SYS_fchdir, Some(_)) => {
+            let open = book.descriptors.at(own.table, told.row.descriptor.unwrap_or(-1));
+            let path = open.map(|open| book.descriptors.opens[open].path.clone());
+            book.directories[own.directory] = path.filter(|path| !path.is_empty());
+        }
+        (libc::SYS_getcwd, Some(_)) => {
+            if let (Some(path), None) = (&told.answer, &book.directories[own.directory]) {
+                book.threads[thread].directory = words::text(path);
+                book.directories[own.directory] = Some(plain(path));
+            }
+        }
+        (libc::SYS_execve | libc::SYS_execveat, Some(_)) => {
+            book.descriptors.execute(own.table)?;
+            if let Some(path) = &path {
+                book.threads[thread].executable = words::text(path);
+            }
+            if book.command.is_empty() && thread == 0 {
+                let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+                book.command = told.command.iter().map(text).collect();
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Makes recordings of traces that other programs wrote: strace, MobiGen. A trace tells less than
+//! the recorder sees, so that files and what was there before are inferred from the calls;
+//! docs/recording.md says how, and what an imported recording lacks.
+//!
+//! strace, mobigen -> told -> effects -> book (descriptors, names -> files) -> recorder::output
+
+mod bad;
+mod book;
+mod descriptor_effects;
+mod descriptors;
+mod effects;
+mod files;
+mod lines;
+mod mobigen;
+mod name_effects;
+mod names;
+mod strace;
+mod told;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use self::bad::Bad;
+use self::book::{Book, Closed};
+use self::names::plain;
+use crate::errors::WrongUse;
+use crate::recorder::output::RecordingOutput;
+use crate::recorder::{VERSION, words};
+
+/// What is read.
+pub enum Trace<'a> {
+    Strace { files: &'a [PathBuf], is_strict: bool },
+    Mobigen(&'a Path),
+}
+
+/// How an import went.
+#[derive(Debug, serde::Serialize)]
+pub struct Imported {
+    pub lines: u64,
+    pub calls: u64,
+    pub threads: u64,
+    /// Calls that a recording does not have, by name.
+    pub left_out: BTreeMap<String, u64>,
+    pub bad_lines: u64,
+    /// The first of them.
+    pub bad: Vec<String>,
+    /// Why it is incomplete; nothing if it is not.
+    pub reasons: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Writes a new recording of a trace. Relative paths are those of a directory, if one is given.
+///
+/// # Errors
+/// If the trace cannot be read, or the folder not be written.
+pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow::Result<Imported> {
+    let directory = directory.map(absolute).transpose()?;
+    let (recorder, sources) = match trace {
+        Trace::Strace { files, .. } => ("strace", files.to_vec()),
+        Trace::Mobigen(file) => ("mobigen", vec![file.to_path_buf()]),
+    };
+    let creations = match trace {
+        Trace::Strace { files, .. } => strace::creations(files)?,
+        Trace::Mobigen(_) => HashMap::new(),
+    };
+    let named: Vec<_> = sources.iter().map(|it| it.display().to_string()).collect();
+    let mut facts = vec![
+        ("recording_version", json!(VERSION)),
+        ("recorder", json!(recorder)),
+        ("sources", json!(named)),
+        ("pid", Value::Null),
+        ("data", json!("none")),
+    ];
+    let output = RecordingOutput::create(folder, &facts)?;
+    let mut book = Book::new(Box::new(|round| output.add(round)), creations, directory);
+    let mut bad = Bad::default();
+    let read = match trace {
+        Trace::Strace { files, is_strict } => {
+            bad.is_strict = *is_strict;
+            strace::read(files, &mut book, &mut bad).map(of_strace)
+        }
+        Trace::Mobigen(file) => mobigen::read(file, &mut book).map(of_mobigen),
+    };
+    let closed = book.finish();
+    let read = match read {
+        Ok(read) => read,
+        Err(error) => {
+            output.abandon();
+            return Err(error);
+        }
+    };
+    if closed.calls == 0 {
+        output.abandon();
+        let named = named.join(", ");
+        let first = bad.told.first().map(|it| format!(" ({it})")).unwrap_or_default();
+        return Err(WrongUse(format!("{named}: no file system call of {recorder}{first}")).into());
+    }
+    let imported = told(&closed, read.lines, read.left_out, bad, read.notes);
+    facts.extend(read.facts);
+    facts.extend([
+        ("command", json!(closed.command)),
+        ("calls", json!(closed.calls)),
+        ("threads", json!(closed.threads)),
+        ("missed", closed.missed.json()),
+        ("left_out", json!(imported.left_out)),
+        ("bad_lines", json!(imported.bad_lines)),
+        ("notes", json!(imported.notes)),
+        ("incomplete", json!(!imported.reasons.is_empty())),
+        ("incomplete_reasons", json!(imported.reasons)),
+    ]);
+    output.finish(&facts)?;
+    Ok(imported)
+}
+
+/// What a format tells.
+struct OfFormat {
+    lines: u64,
+    left_out: BTreeMap<String, u64>,
+    facts: Vec<(&'static str, Value)>,
+    notes: Vec<String>,
+}
+
+fn of_strace(read: strace::Read) -> OfFormat {
+    let strace::Read { lines, left_out, times, began_ns } = read;
+    let end = match (times.with_end, times.without_end) {
+        (_, 0) => "told",
+        (0, _) => "none",
+        _ => "some",
+    };
+    let began_ns = began_ns.unwrap_or(0);
+    let mut facts = times.facts(began_ns);
+    facts.push(("times", json!({ "begin": times.begin_word(), "end": end })));
+    let mut notes = Vec::new();
+    if end != "told" {
+        let count = times.without_end;
+        notes.push(format!("{count} calls have no end: strace tells it with -T"));
+    }
+    notes.extend(times.note());
+    OfFormat { lines, left_out, facts, notes }
+}
+
+fn of_mobigen(script: crate::script::call::Script) -> OfFormat {
+    let times = json!({ "begin": "told", "end": "none" });
+    OfFormat {
+        lines: script.lines as u64,
+        left_out: script.unknown,
+        facts: vec![("clock", json!("relative")), ("began_ns", json!(0)), ("times", times)],
+        notes: vec!["a script tells no ends of calls, and of few what they returned".into()],
+    }
+}
+
+fn told(
+    closed: &Closed,
+    lines: u64,
+    left_out: BTreeMap<String, u64>,
+    bad: Bad,
+    mut notes: Vec<String>,
+) -> Imported {
+    let mut reasons = closed.missed.reasons(closed.calls);
+    if bad.count > 0 {
+        reasons.push(format!("{} lines could not be read", bad.count));
+    }
+    notes.extend(closed.missed.notes());
+    let nowhere = String::from_utf8_lossy(book::NOWHERE);
+    let counted = [
+        (
+            closed.without_directory,
+            format!("relative paths, put into {nowhere}: name the directory by --directory"),
+        ),
+        (closed.orphans, "threads of which nothing tells who made them".to_owned()),
+        (closed.surprises, "files were there although no call had made them".to_owned()),
+        (closed.open_before, "descriptors were open before, or opened by no call".to_owned()),
+    ];
+    let some = counted.into_iter().filter(|(count, _)| *count > 0);
+    notes.extend(some.map(|(count, what)| format!("{count} {what}")));
+    Imported {
+        lines,
+        calls: closed.calls,
+        threads: closed.threads,
+        left_out,
+        bad_lines: bad.count,
+        bad: bad.told,
+        reasons,
+        notes,
+    }
+}
+
+fn absolute(directory: &Path) -> Result<Vec<u8>, WrongUse> {
+    let bytes = directory.as_os_str().as_encoded_bytes();
+    if !bytes.starts_with(b"/") {
+        let text = words::text(bytes);
+        return Err(WrongUse(format!("--directory {text}: not absolute; begin it with /")));
+    }
+    Ok(plain(bytes))
+}

@@ -1,0 +1,354 @@
+//! The names of files, as calls make and remove them: which file is under a path at each call, and
+//! what was there before the first one. The rows of `snapshot`, inferred.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::files::{Basis, TracedFile};
+use crate::recorder::words;
+use crate::tables::recording::PathState;
+
+/// Which of the files.
+pub type FileId = usize;
+
+/// Names that renames of directories may move, over all: more is no program's doing.
+const MOST_MOVED: u64 = 2_000_000;
+
+/// What was under a path before the recording.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    Unknown,
+    Absent(Basis),
+    There(FileId),
+    /// An open with O_CREAT made it, or found it.
+    Perhaps(FileId),
+}
+
+#[derive(Debug)]
+struct Row {
+    path: Vec<u8>,
+    first_call_id: i64,
+    before: Before,
+}
+
+/// What is under a path now.
+#[derive(Debug)]
+struct PathName {
+    row: usize,
+    file: Option<FileId>,
+    /// Whether it is known what was there before.
+    is_settled: bool,
+}
+
+/// All paths that calls have named.
+#[derive(Debug, Default)]
+pub struct Names {
+    by_path: BTreeMap<Vec<u8>, PathName>,
+    rows: Vec<Row>,
+    pub files: Vec<TracedFile>,
+    moved: u64,
+    /// Files that were there although no call had made them.
+    pub surprises: u64,
+}
+
+impl Names {
+    /// The number of a path, which a call names.
+    pub fn id(&mut self, path: &[u8], call_id: i64) -> i64 {
+        self.name(path, call_id).row as i64
+    }
+
+    fn name(&mut self, path: &[u8], call_id: i64) -> &mut PathName {
+        if !self.by_path.contains_key(path) {
+            let row = self.rows.len();
+            self.rows.push(Row {
+                path: path.to_vec(),
+                first_call_id: call_id,
+                before: Before::Unknown,
+            });
+            self.by_path.insert(path.to_vec(), PathName { row, file: None, is_settled: false });
+        }
+        self.by_path.get_mut(path).expect("made above")
+    }
+
+    /// A file of its own, such as one that a descriptor led to before the recording.
+    pub fn add(&mut self, file: TracedFile) -> FileId {
+        self.files.push(file);
+        self.files.len() - 1
+    }
+
+    /// A call found something there.
+    pub fn there(&mut self, path: &[u8], call_id: i64) -> FileId {
+        let name = self.name(path, call_id);
+        if let Some(file) = name.file {
+            return file;
+        }
+        let (row, is_new) = (name.row, name.is_settled);
+        let file = self.add(TracedFile::new(is_new));
+        self.surprises += u64::from(is_new);
+        if !is_new {
+            self.rows[row].before = Before::There(file);
+        }
+        self.put(path, call_id, Some(file));
+        file
+    }
+
+    /// A call found nothing there.
+    pub fn absent(&mut self, path: &[u8], call_id: i64) {
+        self.settle_absent(path, call_id, Basis::Told);
+        self.put(path, call_id, None);
+    }
+
+    /// A call made something, where nothing was.
+    pub fn made(&mut self, path: &[u8], call_id: i64) -> FileId {
+        self.settle_absent(path, call_id, Basis::Inferred);
+        let file = self.add(TracedFile::new(true));
+        self.put(path, call_id, Some(file));
+        file
+    }
+
+    /// An open with O_CREAT found something or made it.
+    pub fn found_or_made(&mut self, path: &[u8], call_id: i64) -> FileId {
+        let name = self.name(path, call_id);
+        let (row, is_settled) = (name.row, name.is_settled);
+        if let Some(file) = name.file {
+            return file;
+        }
+        if is_settled {
+            return self.made(path, call_id);
+        }
+        let file = self.add(TracedFile::perhaps_new());
+        self.rows[row].before = Before::Perhaps(file);
+        self.put(path, call_id, Some(file));
+        file
+    }
+
+    /// Two paths of one file: the second is what the first leads to.
+    pub fn same(&mut self, path: &[u8], real: &[u8], file: FileId, call_id: i64) {
+        let name = self.name(real, call_id);
+        let (row, is_settled) = (name.row, name.is_settled);
+        if !is_settled {
+            self.rows[row].before = match self.before(path) {
+                Some(before @ (Before::There(_) | Before::Perhaps(_))) => before,
+                _ => Before::Absent(Basis::Inferred),
+            };
+        }
+        self.put(real, call_id, Some(file));
+    }
+
+    /// A path that was not known turns out to lead to a file that is.
+    pub fn leads_to_same(&mut self, path: &[u8], file: FileId, call_id: i64) {
+        let is_new = self.files[file].is_new();
+        let name = self.name(path, call_id);
+        let (row, is_settled) = (name.row, name.is_settled);
+        if !is_settled {
+            let there = Before::Perhaps(file);
+            self.rows[row].before = if is_new { Before::Absent(Basis::Inferred) } else { there };
+        }
+        self.put(path, call_id, Some(file));
+    }
+
+    /// The path of a number.
+    pub fn path(&self, id: i64) -> Option<Vec<u8>> {
+        Some(self.rows.get(usize::try_from(id).ok()?)?.path.clone())
+    }
+
+    /// What is under a path now.
+    pub fn at(&self, path: &[u8]) -> Option<FileId> {
+        self.by_path.get(path)?.file
+    }
+
+    fn before(&self, path: &[u8]) -> Option<Before> {
+        self.by_path.get(path).map(|name| self.rows[name.row].before)
+    }
+
+    fn settle_absent(&mut self, path: &[u8], call_id: i64, basis: Basis) {
+        let name = self.name(path, call_id);
+        let (row, is_settled) = (name.row, name.is_settled);
+        if !is_settled {
+            self.rows[row].before = Before::Absent(basis);
+        }
+    }
+
+    /// From here on a file is under a path, or nothing.
+    pub fn put(&mut self, path: &[u8], call_id: i64, file: Option<FileId>) {
+        let name = self.name(path, call_id);
+        (name.file, name.is_settled) = (file, true);
+    }
+
+    /// A name was removed.
+    pub fn removed(&mut self, path: &[u8], call_id: i64) {
+        self.there(path, call_id);
+        self.put(path, call_id, None);
+    }
+
+    /// A name has become another, with all that is below it. False if a trace does so without end.
+    pub fn renamed(&mut self, from: &[u8], to: &[u8], call_id: i64) -> bool {
+        let file = self.there(from, call_id);
+        self.settle_absent(to, call_id, Basis::Assumed);
+        self.put(from, call_id, None);
+        self.put(to, call_id, Some(file));
+        let mut below = from.to_vec();
+        below.push(b'/');
+        let range = (Bound::Included(below.clone()), Bound::Unbounded);
+        let children: Vec<_> = self
+            .by_path
+            .range::<Vec<u8>, _>(range)
+            .take_while(|(path, _)| path.starts_with(&below))
+            .filter_map(|(path, name)| Some((path.clone(), name.file?)))
+            .collect();
+        self.moved += children.len() as u64;
+        if self.moved > MOST_MOVED {
+            return false;
+        }
+        for (path, file) in children {
+            let moved = [to, &path[from.len()..]].concat();
+            self.settle_absent(&moved, call_id, Basis::Inferred);
+            self.put(&moved, call_id, Some(file));
+            self.put(&path, call_id, None);
+        }
+        true
+    }
+
+    /// The rows of `snapshot`.
+    pub fn rows(&self) -> impl Iterator<Item = PathState> {
+        (0..).zip(&self.rows).map(|(path_id, row)| {
+            let state = PathState {
+                path_id,
+                path: words::text(&row.path),
+                first_call_id: row.first_call_id,
+                basis: Basis::Inferred.word().into(),
+                ..PathState::default()
+            };
+            self.state(row, state)
+        })
+    }
+
+    fn state(&self, row: &Row, state: PathState) -> PathState {
+        let (file, basis) = match row.before {
+            Before::Unknown => {
+                let is_parent = self.has_children(&row.path);
+                let kind = if is_parent { "directory" } else { "unknown" };
+                return PathState { kind: kind.into(), basis: "assumed".into(), ..state };
+            }
+            Before::Absent(basis) => {
+                return PathState { kind: "absent".into(), basis: basis.word().into(), ..state };
+            }
+            Before::Perhaps(file) if !self.files[file].was_there() => {
+                return PathState { kind: "absent".into(), basis: "assumed".into(), ..state };
+            }
+            Before::Perhaps(file) | Before::There(file) => (file, self.files[file].basis()),
+        };
+        let found = &self.files[file];
+        let (mode, links, link_target) = found.details();
+        let kind = match found.kind() {
+            Some(kind) => kind,
+            None if self.has_children(&row.path) => "directory",
+            None => "file",
+        };
+        PathState {
+            kind: kind.into(),
+            size_bytes: found.size_bytes(),
+            mode,
+            links,
+            device: Some(0),
+            inode: Some(inode(file)),
+            link_target: link_target.map(words::text),
+            made_by_recording: Some(false),
+            basis: basis.word().into(),
+            ..state
+        }
+    }
+
+    fn has_children(&self, path: &[u8]) -> bool {
+        let below = if path == b"/" { path.to_vec() } else { [path, b"/"].concat() };
+        let range = (Bound::Excluded(below.clone()), Bound::Unbounded);
+        let next = self.by_path.range::<Vec<u8>, _>(range).next();
+        next.is_some_and(|(path, _)| path.starts_with(&below))
+    }
+}
+
+/// The number that stands for st_ino: a trace has none.
+pub fn inode(file: FileId) -> i64 {
+    file as i64 + 1
+}
+
+/// Without `.`, `..` and double slashes. A link before `..` is not known of.
+pub fn plain(path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|letter| *letter == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let mut plain = Vec::with_capacity(path.len());
+    for part in &parts {
+        plain.push(b'/');
+        plain.extend_from_slice(part);
+    }
+    if plain.is_empty() { b"/".to_vec() } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(names: &Names) -> Vec<(String, String, String)> {
+        let row = |row: PathState| (row.path, row.kind.into_owned(), row.basis.into_owned());
+        names.rows().map(row).collect()
+    }
+
+    fn is(path: &str, kind: &str, basis: &str) -> (String, String, String) {
+        (path.into(), kind.into(), basis.into())
+    }
+
+    #[test]
+    fn what_was_there_before_follows_from_the_first_calls() {
+        let mut names = Names::default();
+        names.absent(b"/no", 0);
+        let old = names.there(b"/old", 1);
+        assert!(names.renamed(b"/old", b"/new", 2));
+        assert_eq!((names.at(b"/new"), names.at(b"/old")), (Some(old), None));
+        names.made(b"/old", 3);
+        names.found_or_made(b"/db", 4);
+        let there = names.found_or_made(b"/there", 5);
+        names.files[there].saw_end(10);
+        names.id(b"/d", 6);
+        names.there(b"/d/f", 7);
+        assert_eq!(
+            kinds(&names),
+            [
+                is("/no", "absent", "told"),
+                is("/old", "file", "inferred"),
+                is("/new", "absent", "assumed"),
+                is("/db", "absent", "assumed"),
+                is("/there", "file", "inferred"),
+                is("/d", "directory", "assumed"),
+                is("/d/f", "file", "inferred"),
+            ]
+        );
+        assert_eq!(names.rows().nth(4).unwrap().size_bytes, Some(10));
+    }
+
+    #[test]
+    fn a_directory_takes_its_names_along() {
+        let mut names = Names::default();
+        names.made(b"/a", 0);
+        let file = names.made(b"/a/f", 1);
+        names.made(b"/ab", 2);
+        assert!(names.renamed(b"/a", b"/b", 3));
+        assert_eq!((names.at(b"/b/f"), names.at(b"/a/f")), (Some(file), None));
+        assert!(names.at(b"/ab").is_some());
+        names.same(b"/b/f", b"/real", file, 4);
+        assert_eq!(names.at(b"/real"), Some(file));
+        names.removed(b"/b/f", 5);
+        assert_eq!(names.surprises, 0);
+        names.there(b"/b/f", 6);
+        assert_eq!(names.surprises, 1);
+        assert_eq!(plain(b"//a/./b/../c//"), b"/a/c");
+        assert_eq!(plain(b"/../.."), b"/");
+    }
+}

@@ -1,0 +1,273 @@
+//! The lines of each thread become its calls: the halves of a call that others interrupted are put
+//! together, calls that never returned are told as such, and the ends of threads.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use super::decode::{self, Decoded};
+use super::line::{self, Said};
+use super::merge::Merge;
+use super::times::Times;
+use super::values;
+use crate::errors::WrongUse;
+use crate::import::bad::Bad;
+use crate::import::book::{BegunCall, Book, Impossible};
+use crate::import::effects;
+use crate::import::told::Told;
+
+/// Bytes of calls under way, over all threads.
+const MOST_BEGUN_BYTES: usize = 256 << 20;
+/// Names of calls that are left out; Linux has some four hundred.
+const MOST_NAMES: usize = 1000;
+
+struct Half {
+    text: Vec<u8>,
+    begun: BegunCall,
+}
+
+/// A call that was read whole, and that ends after calls of other threads have begun.
+struct Ending {
+    end_ns: i64,
+    begun: BegunCall,
+    told: Box<Told>,
+}
+
+/// The threads of a trace.
+#[derive(Default)]
+pub struct Threads {
+    halves: HashMap<i64, Half>,
+    halves_bytes: usize,
+    /// Whether the lines are of several files: those of one tell by their order what ended before
+    /// what, to which rounded times would not keep.
+    is_merged: bool,
+    endings: HashMap<i64, Ending>,
+    /// Time, call and thread of what is in `endings`, or was.
+    by_end: BinaryHeap<Reverse<(i64, i64, i64)>>,
+    pub left_out: BTreeMap<String, u64>,
+    pub ends: Times,
+    pub began_ns: Option<i64>,
+}
+
+impl Threads {
+    /// Of one file, or of several.
+    pub fn new(is_merged: bool) -> Self {
+        Threads { is_merged, ..Threads::default() }
+    }
+
+    /// Takes a line.
+    ///
+    /// # Errors
+    /// If it shows that the trace is none.
+    pub fn line(&mut self, next: &Merge, book: &mut Book, bad: &mut Bad) -> anyhow::Result<()> {
+        let Ok(Some(read)) = line::read(&next.text) else { return Ok(()) };
+        let now_ns = next.time_ns.unwrap_or_else(|| book.next_call_id());
+        let located = |error: Impossible| {
+            let (file, line) = (next.file.display(), next.number);
+            WrongUse(format!("{file}: line {line}: {error}: no trace of a program's calls"))
+        };
+        self.end_until(now_ns, book).map_err(located)?;
+        self.end_of_thread(next.tid, book).map_err(located)?;
+        let faulty = match read.said {
+            Said::Call(text) => {
+                self.cut_off(next.tid, book).map_err(located)?;
+                self.call(next, text, now_ns, book).map_err(located)?
+            }
+            Said::Unfinished(text) => {
+                self.cut_off(next.tid, book).map_err(located)?;
+                self.began(next.tid, text, now_ns, book)?;
+                None
+            }
+            Said::Resumed(name, rest) => self.resumed(next, name, rest, book).map_err(located)?,
+            Said::Exited(code) => {
+                self.cut_off(next.tid, book).map_err(located)?;
+                book.ended(next.tid, now_ns, Some(code), None);
+                None
+            }
+            Said::Killed(signal) => {
+                self.cut_off(next.tid, book).map_err(located)?;
+                book.ended(next.tid, now_ns, None, values::signal(signal));
+                None
+            }
+            Said::Superseded(by) => {
+                self.cut_off(next.tid, book).map_err(located)?;
+                if let Some(half) = self.halves.remove(&by) {
+                    self.halves.insert(next.tid, half);
+                }
+                book.superseded(next.tid, by, now_ns);
+                None
+            }
+            Said::OtherAbi => {
+                book.missed.other_abi_calls += 1;
+                None
+            }
+            Said::Nothing => None,
+        };
+        if let Some((at, what)) = faulty {
+            bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
+        }
+        Ok(())
+    }
+
+    /// What is under way at the end of the trace has no end.
+    ///
+    /// # Errors
+    /// If no program can do such a thing.
+    pub fn end(&mut self, book: &mut Book) -> Result<(), Impossible> {
+        self.end_until(i64::MAX, book)?;
+        let mut left: Vec<i64> = self.halves.keys().copied().collect();
+        left.sort_unstable();
+        left.into_iter().try_for_each(|tid| self.cut_off(tid, book))
+    }
+
+    /// A call in one line. Where it is none: from which letter on, and why.
+    fn call(
+        &mut self,
+        next: &Merge,
+        text: &[u8],
+        now_ns: i64,
+        book: &mut Book,
+    ) -> Result<Option<(usize, &'static str)>, Impossible> {
+        match decode::decode(text) {
+            Err(fault) => Ok(Some((fault.at, fault.what))),
+            Ok(Decoded::Other(name)) => {
+                self.leave_out(name);
+                Ok(None)
+            }
+            Ok(Decoded::Recorded(told, duration_ns)) => {
+                let begun = self.begin(next.tid, &told, now_ns, book);
+                let timed = duration_ns.filter(|_| next.time_ns.is_some());
+                match timed.map(|ns| now_ns.saturating_add(ns)) {
+                    Some(end_ns) if self.is_merged => {
+                        self.by_end.push(Reverse((end_ns, begun.call_id, next.tid)));
+                        self.endings.insert(next.tid, Ending { end_ns, begun, told });
+                        Ok(None)
+                    }
+                    end_ns => self.finish(begun, *told, end_ns, book).map(|()| None),
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, tid: i64, told: &Told, now_ns: i64, book: &mut Book) -> BegunCall {
+        let begun = book.begin(tid, now_ns);
+        self.began_ns.get_or_insert(now_ns);
+        let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+        if makes.contains(&told.call.number) {
+            book.begins_clone(begun);
+        }
+        begun
+    }
+
+    fn finish(
+        &mut self,
+        begun: BegunCall,
+        told: Told,
+        end_ns: Option<i64>,
+        book: &mut Book,
+    ) -> Result<(), Impossible> {
+        if told.row.result.is_some() {
+            self.ends.with_end += u64::from(end_ns.is_some());
+            self.ends.without_end += u64::from(end_ns.is_none());
+        }
+        effects::end(book, begun, told, end_ns)
+    }
+
+    /// Calls that have ended by then.
+    fn end_until(&mut self, now_ns: i64, book: &mut Book) -> Result<(), Impossible> {
+        while let Some(Reverse((_, call_id, tid))) =
+            self.by_end.peek().filter(|Reverse((end_ns, ..))| *end_ns <= now_ns).copied()
+        {
+            self.by_end.pop();
+            if self.endings.get(&tid).is_some_and(|it| it.begun.call_id == call_id) {
+                self.end_of_thread(tid, book)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread that goes on has ended its call, whatever rounded times say.
+    fn end_of_thread(&mut self, tid: i64, book: &mut Book) -> Result<(), Impossible> {
+        let Some(Ending { end_ns, begun, told }) = self.endings.remove(&tid) else { return Ok(()) };
+        self.finish(begun, *told, Some(end_ns), book)
+    }
+
+    fn began(
+        &mut self,
+        tid: i64,
+        text: &[u8],
+        now_ns: i64,
+        book: &mut Book,
+    ) -> Result<(), WrongUse> {
+        // Whether it is a call that is recorded its name tells; all else comes with its end.
+        let name = text.iter().take_while(|letter| super::arguments::is_of_name(**letter)).count();
+        let name = std::str::from_utf8(&text[..name]).unwrap_or_default();
+        let Some((call, _)) = super::names::call(name) else {
+            self.leave_out(super::decode::short(name).to_owned());
+            return Ok(());
+        };
+        if call.number == libc::SYS_mmap && super::decode::names_no_file(text) {
+            self.leave_out(super::decode::MAPPING.to_owned());
+            return Ok(());
+        }
+        let begun = self.begin(tid, &Told::new(call), now_ns, book);
+        self.halves_bytes += text.len();
+        if self.halves_bytes > MOST_BEGUN_BYTES {
+            let what = "calls that never return have more than 256 MiB; cut the trace";
+            return Err(WrongUse(what.into()));
+        }
+        self.halves.insert(tid, Half { text: text.to_vec(), begun });
+        Ok(())
+    }
+
+    fn take_half(&mut self, tid: i64) -> Option<Half> {
+        let half = self.halves.remove(&tid)?;
+        self.halves_bytes -= half.text.len();
+        Some(half)
+    }
+
+    fn resumed(
+        &mut self,
+        next: &Merge,
+        name: &[u8],
+        rest: &[u8],
+        book: &mut Book,
+    ) -> Result<Option<(usize, &'static str)>, Impossible> {
+        let Some(Half { mut text, begun }) = self.take_half(next.tid) else {
+            // Others were counted when they began.
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            book.missed.begun_before += u64::from(super::names::call(name).is_some());
+            return Ok(None);
+        };
+        text.extend_from_slice(rest);
+        match decode::decode(&text) {
+            Err(fault) => Ok(Some((0, fault.what))),
+            Ok(Decoded::Other(name)) => {
+                self.leave_out(name);
+                Ok(None)
+            }
+            Ok(Decoded::Recorded(told, duration_ns)) => {
+                let end_ns = match (next.time_ns, duration_ns) {
+                    (Some(_), Some(duration)) => Some(begun.begin_ns.saturating_add(duration)),
+                    (now, None) => now,
+                    (None, _) => None,
+                };
+                self.finish(begun, *told, end_ns, book).map(|()| None)
+            }
+        }
+    }
+
+    /// A call of which no end was seen.
+    fn cut_off(&mut self, tid: i64, book: &mut Book) -> Result<(), Impossible> {
+        let Some(Half { text, begun }) = self.take_half(tid) else { return Ok(()) };
+        match decode::decode_begun(&text) {
+            Some(Decoded::Recorded(told, _)) => self.finish(begun, *told, None, book),
+            _ => Ok(()),
+        }
+    }
+
+    fn leave_out(&mut self, name: String) {
+        let is_known = self.left_out.contains_key(&name) || self.left_out.len() < MOST_NAMES;
+        let name = if is_known { name } else { "others".into() };
+        *self.left_out.entry(name).or_default() += 1;
+    }
+}

@@ -1,0 +1,66 @@
+//! A call as a trace tells it, whatever the format: what `book` makes rows of.
+
+use crate::recorder::calls::SystemCall;
+use crate::tables::recording::RecordedCall;
+
+/// A call that has ended, or that was never seen to end.
+#[derive(Debug)]
+pub struct Told {
+    pub call: &'static SystemCall,
+    /// Arguments and result; numbers of thread, call and paths, and times, are still to come.
+    pub row: RecordedCall,
+    /// The bytes of its paths.
+    pub path: Option<Vec<u8>>,
+    pub path2: Option<Vec<u8>>,
+    /// Where the descriptors lead to, if the trace tells.
+    pub directory_path: Option<Vec<u8>>,
+    pub directory2_path: Option<Vec<u8>>,
+    pub descriptor_path: Option<Vec<u8>>,
+    pub result_path: Option<Vec<u8>>,
+    /// What readlink and getcwd gave.
+    pub answer: Option<Vec<u8>>,
+    pub stat: Option<FileStat>,
+    /// The program and its arguments, of execve.
+    pub command: Vec<Vec<u8>>,
+    /// Arguments that the trace left out, or whose words have no number here.
+    pub unread: u64,
+}
+
+/// What a stat call said of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileStat {
+    /// st_mode, with the kind of the file.
+    pub mode: Option<i64>,
+    pub size_bytes: Option<i64>,
+    pub links: Option<i64>,
+}
+
+impl Told {
+    pub fn new(call: &'static SystemCall) -> Self {
+        let row = RecordedCall { name: call.name.into(), ..RecordedCall::default() };
+        Told {
+            call,
+            row,
+            path: None,
+            path2: None,
+            directory_path: None,
+            directory2_path: None,
+            descriptor_path: None,
+            result_path: None,
+            answer: None,
+            stat: None,
+            command: Vec::new(),
+            unread: 0,
+        }
+    }
+
+    /// The result, if it succeeded.
+    pub fn success(&self) -> Option<i64> {
+        self.row.result.filter(|_| self.row.error.is_none())
+    }
+
+    /// The error's name, if it failed.
+    pub fn error(&self) -> Option<&str> {
+        self.row.error.as_deref()
+    }
+}

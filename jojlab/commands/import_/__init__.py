@@ -1,0 +1,1 @@
+"""joj import: what other tools recorded. One file for each kind."""
