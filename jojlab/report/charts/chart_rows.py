@@ -21,7 +21,7 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
     """Return one row per measured case, and one that says why there is none for every other."""
     return absent_rows(summary) + [
         {
-            "case": case.label,
+            "case": named(summary, case),
             "risk": hazards.short(case.hazards),
             "tps": case.figures.median["throughput_tps"],
             "low": case.figures.spread["throughput_tps"][0],
@@ -35,7 +35,7 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
 def absent_rows(summary: RunSummary) -> list[Row]:
     """Return one row per case without figures: what became of it, and why."""
     return [
-        {"case": case.label, "absent": case.status, "reason": case.reason}
+        {"case": named(summary, case), "absent": case.status, "reason": case.reason}
         for case in summary.cases
         if not case.figures.seeds
     ]
@@ -43,14 +43,20 @@ def absent_rows(summary: RunSummary) -> list[Row]:
 
 def names(summary: RunSummary) -> list[str]:
     """Return the names of all cases in the experiment's order."""
-    return [case.label for case in summary.cases]
+    return [named(summary, case) for case in summary.cases]
+
+
+def named(summary: RunSummary, case: CaseSummary) -> str:
+    """Return the name of a case, and with it how many seeds it has where it lacks some."""
+    partial = summary.partial(case)
+    return f"{case.label} ({partial})" if partial else case.label
 
 
 def latency_rows(summary: RunSummary) -> list[Row]:
     """Return one row per measured case and percentile, and those of absent_rows."""
     return absent_rows(summary) + [
         {
-            "case": case.label,
+            "case": named(summary, case),
             "risk": hazards.short(case.hazards),
             "percentile": shown,
             "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
@@ -70,7 +76,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
         whole = sum(found.count for found in case.latencies)
         rows += [
             {
-                "case": case.label,
+                "case": named(summary, case),
                 "risk": hazards.short(case.hazards),
                 "begin_ms": found.begin_ns / 1e6,
                 "end_ms": found.end_ns / 1e6,
@@ -84,7 +90,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
             low, high = case.figures.spread[f"latency_ns_{name}"]
             median = case.figures.median[f"latency_ns_{name}"]
             ms = {"ms": median / 1e6, "low": low / 1e6, "high": high / 1e6}
-            rows.append({"case": case.label, "percentile": shown, **ms})
+            rows.append({"case": named(summary, case), "percentile": shown, **ms})
     return rows
 
 
@@ -92,7 +98,7 @@ def bill_rows(summary: RunSummary) -> list[Row]:
     """Return one row per case, part and class of its bill, and those of absent_rows."""
     return absent_rows(summary) + [
         {
-            "case": case.label,
+            "case": named(summary, case),
             "risk": hazards.short(case.hazards),
             "part": share.part,
             "class": share.name,

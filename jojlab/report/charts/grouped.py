@@ -35,8 +35,9 @@ NO_AXES = Axes()
 def grouped(rows: Rows, figure: str, axes: Axes = NO_AXES) -> dict[str, Any]:
     """Bars of `value` by `group` and `bar`, a panel for each `panel`; a diamond is `stated`.
 
-    Values are in the unit of text.axis_unit; a row without any has `absent`, which says why. `axes`
-    name what the groups, bars and panels are.
+    Values are in the unit of text.axis_unit; a row without any has `absent`, which says why. A bar
+    whose row has `partial` has an asterisk: its case lacks a seed. `axes` name what the groups,
+    bars and panels are.
     """
     data: Datasets = {}
     panels = list(dict.fromkeys(row["panel"] for row in rows))
@@ -87,6 +88,7 @@ def _panel(
             alt.Tooltip("case:N"),
             *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("value", "low", "high")),
             alt.Tooltip("risk:N", title="at risk"),
+            alt.Tooltip("partial:N", title="measured with"),
         ],
     )
     scale = alt.Scale(**axis.scale)
@@ -109,6 +111,7 @@ def _panel(
     stated = base.transform_filter("isValid(datum.stated)").mark_point(
         shape="diamond", size=90, filled=True, color=STATED, stroke="white", strokeWidth=1.5
     )
+    partial = base.transform_filter("datum.partial").mark_text(text="*", dy=-4, fontSize=15)
     absent = place.transform_filter("isValid(datum.absent)").mark_text(
         text="×", dy=-6, fontSize=13, color=vega.ABSENT_COLOUR
     )
@@ -117,4 +120,8 @@ def _panel(
         tooltip=[alt.Tooltip("case:N"), alt.Tooltip("absent:N")],
     )
     layers = [height, hatch, ends, stated.encode(y=alt.Y("stated:Q", scale=scale))]
-    return alt.layer(*layers, *([absent] if any("absent" in row for row in rows) else []))
+    if any(row.get("partial") for row in rows):
+        layers.append(partial.encode(y=alt.Y("high:Q", scale=scale)))
+    if any("absent" in row for row in rows):
+        layers.append(absent)
+    return alt.layer(*layers)

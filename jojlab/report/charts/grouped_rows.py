@@ -17,7 +17,8 @@ _AXES = {"groups": "group", "bars": "bar", "panels": "panel"}
 
 
 def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]:
-    """Return a row per case that the chart shows: group, bar, panel, value, low, high, risk.
+    """Return a row per case that the chart shows: group, bar, panel, value, low, high, risk; and
+    `partial`, which says how many seeds a case has that lacks some.
 
     `stated` is what was printed of that case alone, where something was. All are in the unit of
     text.axis_unit. A case without a value has `absent` instead, which says why; so has a place that
@@ -50,6 +51,7 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
             {
                 **place,
                 "risk": hazards.short(case.hazards),
+                "partial": summary.partial(case),
                 "value": case.figures.median[figure] / per_unit,
                 "low": low / per_unit,
                 "high": high / per_unit,

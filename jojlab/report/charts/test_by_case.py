@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import vl_convert
 
-from jojlab.report.charts import vega
+from jojlab.analysis.run.summary import summarise
+from jojlab.report.charts import chart_rows, grouped_rows, vega
 from jojlab.report.charts.by_case import bill, throughput
 from jojlab.report.charts.grouped import Axes, grouped
+from tests.captures import make_run
 
 
 def rates(*values: float) -> list[dict[str, Any]]:
@@ -77,3 +80,30 @@ def test_groups_bars_and_panels_are_named_and_a_gap_has_its_mark() -> None:
     drawn = vl_convert.vegalite_to_svg(spec)
     for words in ("filesystem", "secure_delete", "workload p", "×"):
         assert f">{words}</text>" in drawn
+    assert ">*</text>" not in drawn
+    rows[0]["partial"] = "2 of 3 seeds"
+    assert ">*</text>" in vl_convert.vegalite_to_svg(grouped(rows, "throughput_tps"))
+
+
+def test_a_case_that_lacks_a_seed_is_marked_in_every_chart(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=2)
+    lacking = run.cases[1]
+    del lacking.captures[1]
+    run.mark(lacking.case_id, "failed", "seed 2: the guest panicked")
+    summary = summarise(run)
+    label = next(case.label for case in summary.cases if case.case_id == lacking.case_id)
+    marked = f"{label} (2 of 3 seeds)"
+    assert [name for name in chart_rows.names(summary) if "seeds)" in name] == [marked]
+    for rows in (
+        chart_rows.throughput_rows(summary),
+        chart_rows.latency_rows(summary),
+        chart_rows.histogram_rows(summary),
+        chart_rows.bill_rows(summary),
+    ):
+        names = {row["case"] for row in rows}
+        assert marked in names and label not in names
+    [part] = summary.parts
+    asked = {"figure": "throughput_tps", "bars": "journal_mode"}
+    found = {row["case"]: row.get("partial") for row in grouped_rows.rows(part, summary, asked)}
+    assert found[label] == "2 of 3 seeds"
+    assert not any(partial for case, partial in found.items() if case != label)
