@@ -1,7 +1,7 @@
 -- How many cells does each picture have where $size of its cells are joined each way?
 WITH cells AS (
     SELECT DISTINCT
-        capture, device, block_type, file_kind, path, operation,
+        capture, device, kind, operation,
         across // $size AS across,
         up // $size AS up
     FROM picture_points

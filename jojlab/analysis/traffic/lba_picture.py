@@ -18,7 +18,10 @@ from jojlab.trace.dataset import Dataset, Row
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
 MOST_POINTS = 200_000
-_FINEST_GRID = 1 << 12  # cells each way (rows/sliced/points.sql)
+_FINEST_GRID = 1 << 12  # cells each way (rows/sliced/picture_points.sql)
+# Of a sample, so many points for each cell that a picture may have: more of them show better which
+# grid is too fine, and take longer.
+_SAMPLES_PER_CELL = 5
 
 # A stretch without I/O is cut out of the axis when it is longer than this part of what is left.
 _GAP = 0.15
@@ -91,6 +94,9 @@ def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     The page runs are put into the finest grid that is not too fine for a sample of them already;
     its cells, which are few then, are joined until no more are left than the limit.
     """
+    least = min((picture["points"] for picture in dense), default=0)
+    sampling = {"one_in": max(1, least // (limit * _SAMPLES_PER_CELL))}
+    data.keep("sampling", "SELECT $one_in AS one_in", sampling)
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
     data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}
