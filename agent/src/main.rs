@@ -1,6 +1,6 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
-//! record, device and filesystem, tables, bpf, tracer, sqlite, script, recorder, import, workload,
-//! verify, lab and live, commands.
+//! record, device and filesystem, tables, bpf, tracer and commits, sqlite, script, recorder,
+//! import, workload, verify, lab and live, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
@@ -10,6 +10,7 @@ compile_error!(
 
 mod bpf;
 mod commands;
+mod commits;
 mod device;
 mod errors;
 mod filesystem;
@@ -49,6 +50,9 @@ enum Command {
     Bench(commands::bench::Arguments),
     /// Make a recording of a trace that another program wrote; prints the counts as JSON
     Import(commands::import::Arguments),
+    /// Run the program of a case without privileges; the case starts it
+    #[command(hide = true)]
+    Confined(commands::confined::Arguments),
     /// Record the file system calls of a program, of all its threads and children
     Record(commands::record::Arguments),
     /// Trace disks while a command runs, and attribute every byte of their I/O
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Import(arguments) => commands::import::run(&arguments),
+        Command::Confined(arguments) => commands::confined::run(&arguments),
         Command::Record(arguments) => commands::record::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),

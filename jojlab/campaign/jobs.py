@@ -5,10 +5,10 @@ and the input files. Cases and seeds that are the same to the guest are one job.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
+from jojlab.campaign.inputs import CaseInputs, inputs_bytes
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile
 from jojlab.experiment.cases import Case
@@ -20,11 +20,7 @@ from jojlab.guest.given import INPUTS
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.machine import Machine, WallMachine
-from jojlab.lab.job import Input, Job, Kind, record_of, virtual
-from jojlab.lab.tree import members_of, size_bytes
-
-# Of an input file, what the guest's memory holds: the file, and what is made of it.
-_COPIES = 2
+from jojlab.lab.job import Job, Kind, record_of, virtual
 
 
 @dataclass(frozen=True)
@@ -49,16 +45,12 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[AskedJob]:
     are compared meet the same moods of the machine.
     """
     found: dict[object, tuple[Job, list[tuple[Case, int]]]] = {}
-    # A script of many cases is read once, and is one and the same to all.
-    read: dict[Path, Input] = {}
+    inputs_of = CaseInputs(cache)
     for seed in planned.experiment.seeds:
         for case in planned.experiment.cases:
             if case.skip:
                 continue
-            for name, path in case.inputs.items():
-                if path not in read:
-                    read[path] = _read(cache, name, path)
-            inputs = tuple(replace(read[path], name=name) for name, path in case.inputs.items())
+            inputs = inputs_of.of(case)
             job = Job(
                 Kind.CASE,
                 case_json(case, seed, planned.profiles),
@@ -71,18 +63,23 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[AskedJob]:
     return [AskedJob(job, tuple(answers)) for job, answers in found.values()]
 
 
-def _read(cache: Cache, name: str, path: Path) -> Input:
-    if BY_NAME[name].is_folder:
-        return Input.of_tree(cache, name, members_of(path))
-    return Input.of(cache, name, path)
-
-
 def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
-    fields = {field: value for field, value in case.settings.items() if "." not in field}
-    fields |= {field: f"{INPUTS}/{field}" for field in fields if BY_NAME[field].is_input}
+    fields: dict[str, Any] = {
+        field: value for field, value in case.settings.items() if "." not in field
+    }
+    fields |= {
+        name: BY_NAME[name].words(str(value), name)
+        for name, value in fields.items()
+        if BY_NAME[name].is_list
+    }
+    fields |= {
+        field: f"{INPUTS}/{field}"
+        for field, value in fields.items()
+        if BY_NAME[field].is_input and value
+    }
     record: dict[str, Any] = {"seed": seed, "case": fields}
     if name in EMULATED:
         record["disk"] = EMULATED[name].disk
@@ -105,8 +102,4 @@ def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMac
 
 def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:
     """Return what the guest's memory will hold of a case's disks and input files in the end."""
-    inputs_bytes = sum(
-        size_bytes(members_of(path)) if BY_NAME[name].is_folder else path.stat().st_size
-        for name, path in case.inputs.items()
-    )
-    return expected_bytes(case.settings, profiles) + _COPIES * inputs_bytes
+    return expected_bytes(case.settings, profiles) + inputs_bytes(case)

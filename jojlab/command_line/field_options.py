@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from jojlab.experiment.fields import DRAWN, FILES, RECORDS, REPLAYS, SQLITE, Field, Value
+from jojlab.experiment.fields import DRAWN, FILES, PROGRAMS, RECORDS, REPLAYS, SQLITE, Field, Value
 
 # The headings under which `--help` shows the fields, by the workloads that have them.
 _HEADINGS = {
@@ -18,6 +18,7 @@ _HEADINGS = {
     DRAWN: "Fields of every workload but replays",
     FILES: "Fields of file-write, file-read, file-metadata",
     RECORDS: "Fields of file-write, file-read",
+    PROGRAMS: "Fields of program",
     REPLAYS: "Fields of replay-mobigen",
 }
 

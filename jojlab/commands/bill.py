@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ Examples:
   joj bill --filesystem ext4 --journal-mode truncate --sync-call fdatasync --json
   joj bill --workload sqlite-update --transactions 37 --seed 7
   joj bill --set device.mapping_program_ns=0
+  joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
 
 Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed.
 """
@@ -34,6 +36,7 @@ def bill(
     timeout: float,
     as_json: bool,
     settings: list[str] | None,
+    argument: list[str] | None,
     **fields: Any,
 ) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
@@ -46,6 +49,12 @@ def bill(
     from jojlab.lab.options import Options
 
     where = "joj bill"
+    if fields.get("program") is not None and fields.get("workload") is None:
+        fields["workload"] = "program"
+    if argument and fields.get("arguments") is not None:
+        raise UseError(f"{where}: --argument and --arguments", "give one of them")
+    if argument:
+        fields["arguments"] = shlex.join(argument)
     fixed = parsed(FIELDS, fields, where)
     experiment = Experiment("bill", "What does one commit cost?", (seed,), fixed, {}, where=where)
     experiment = apply(experiment, settings or ())
@@ -102,6 +111,14 @@ _PARAMETERS = [
                 metavar="KEY=VALUE",
                 help="Set a field, as joj run does; device.KEY sets a key of the device's profile.",
             ),
+        ],
+        None,
+    ),
+    keyword(
+        "argument",
+        Annotated[
+            list[str] | None,
+            typer.Option("--argument", metavar="TEXT", help="One argument of --program; again."),
         ],
         None,
     ),

@@ -13,7 +13,7 @@ from jojlab.experiment.fields import FIELDS
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
-    own = {"seed", "no_cache", "timeout", "as_json", "settings"}
+    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument"}
     assert inspect.signature(bill).parameters.keys() - own == {field.name for field in FIELDS}
 
 
@@ -37,6 +37,7 @@ def test_help_tells_values_and_defaults() -> None:
         "Fields of file-read",
         "Fields of file-metadata",
         "Fields of replay-mobigen",
+        "Fields of program",
         "Options",
     ]
 

@@ -12,6 +12,7 @@ from jojlab.experiment.fields import (
     BY_NAME,
     DEVICE_FIELDS,
     FIELDS,
+    PROGRAMS,
     RECORDS,
     REPLAYS,
     SQLITE,
@@ -127,6 +128,8 @@ def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
     if found := impossible_filesystem(settings):
         return found
+    if settings["workload"] in PROGRAMS:
+        return "" if settings["program"] else "workload program needs program = NAME"
     if settings["workload"] in REPLAYS:
         return "" if settings["script"] else f"{settings['workload']} needs script = FILE"
     if "transactions" in settings and (

@@ -14,11 +14,14 @@ from pathlib import Path, PurePath
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import BY_NAME, Value
 from jojlab.foundation.errors import UseError
+from jojlab.program.needs import found_program
 
 
 def refuse_outside(name: str, value: Value, where: str) -> None:
     """Raise UseError where an experiment file names a file that is not beneath its folder."""
     path = PurePath(str(value))
+    if is_of_the_system(name, value):
+        return
     if BY_NAME[name].is_input and (path.is_absolute() or ".." in path.parts):
         raise _outside(name, value, where)
 
@@ -29,16 +32,23 @@ def input_files(settings: Mapping[str, Value], folder: Path) -> dict[str, Path]:
     `folder` is that of the experiment file.
     """
     return {
-        name: folder / str(value)
+        name: found_program(str(value)) if is_of_the_system(name, value) else folder / str(value)
         for name, value in settings.items()
         if BY_NAME[name].is_input and value
     }
+
+
+def is_of_the_system(name: str, value: Value) -> bool:
+    """Whether a field names one of the system's programs, which everybody may read."""
+    return BY_NAME[name].is_program and bool(value) and "/" not in str(value)
 
 
 def check_inputs(case: Case, where: str) -> None:
     """Raise UseError for a file that is not there, or that a link leads out of the folder."""
     for name, path in case.inputs.items():
         value = case.settings[name]
+        if is_of_the_system(name, value):
+            continue
         if BY_NAME[name].is_folder:
             if not path.is_dir():
                 raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")

@@ -77,7 +77,7 @@ class Input:
         return cls(name, sha256(content), kept(cache, content))
 
     @classmethod
-    def of_tree(cls, cache: Cache, name: str, members: Mapping[str, Path]) -> Input:
+    def of_tree(cls, cache: Cache, name: str, members: Mapping[str, Path | str]) -> Input:
         """Keep a tree of files as they are now; `members` by their paths in the guest's folder.
 
         Raises UseError as pack() does.

@@ -45,13 +45,16 @@ def members_of(folder: Path) -> dict[str, Path]:
     return found
 
 
-def size_bytes(members: Mapping[str, Path]) -> int:
+def size_bytes(members: Mapping[str, Path | str]) -> int:
     """Return the bytes of the files of a tree."""
-    return sum(path.stat().st_size for path in members.values() if _is_file(path))
+    paths = (path for path in members.values() if isinstance(path, Path))
+    return sum(path.stat().st_size for path in paths if _is_file(path))
 
 
-def pack(members: Mapping[str, Path]) -> bytes:
+def pack(members: Mapping[str, Path | str]) -> bytes:
     """Return the archive of files, folders and links, by their paths in the guest's tree.
+
+    A text is the target of a link.
 
     Raises UseError for what is none of these, a link that leads out of the tree, a file that cannot
     be read, and more than a guest takes.
@@ -66,7 +69,7 @@ def pack(members: Mapping[str, Path]) -> bytes:
     return packed.getvalue()
 
 
-def _with_folders(members: Mapping[str, Path]) -> set[str]:
+def _with_folders(members: Mapping[str, Path | str]) -> set[str]:
     """Return the names of all members, and of the folders that they are in."""
     folders = {
         parent.as_posix()
@@ -77,8 +80,12 @@ def _with_folders(members: Mapping[str, Path]) -> set[str]:
     return folders | set(members)
 
 
-def _add(archive: tarfile.TarFile, name: str, path: Path | None) -> None:
+def _add(archive: tarfile.TarFile, name: str, path: Path | str | None) -> None:
     member = tarfile.TarInfo(name)
+    if isinstance(path, str):
+        member.type, member.mode, member.linkname = tarfile.SYMTYPE, 0o777, path
+        archive.addfile(member)
+        return
     if path is None:
         member.type, member.mode = tarfile.DIRTYPE, 0o755
         archive.addfile(member)

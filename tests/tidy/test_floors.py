@@ -22,7 +22,7 @@ FLOORS = (
     ("device", "filesystem"),
     ("tables",),
     ("bpf",),
-    ("tracer",),
+    ("tracer", "commits"),
     ("sqlite",),
     ("script",),
     ("recorder",),

@@ -22,6 +22,7 @@ FLOORS = (
     "analysis",
     "device",
     "guest",
+    "program",
     "lab",
     "experiment",
     "campaign",

@@ -14,4 +14,4 @@ mod symbols;
 
 pub use error::BpfError;
 pub use program::{LoadPlan, Program};
-pub use symbols::{Symbols, SymbolsError};
+pub use symbols::{RDONLY_CAST, Symbols, SymbolsError};

@@ -3,7 +3,8 @@
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! checkpoints: those of a connection of SQLite
-//! sqlite, file_write, file_read, file_metadata, replay: the kinds; files: what three of them share
+//! sqlite, file_write, file_read, file_metadata, replay, program: the kinds; files: what three of
+//! them share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
 
 pub mod background;
@@ -18,6 +19,7 @@ mod files;
 pub mod kind;
 mod ledger;
 pub mod power_cut;
+pub mod program;
 mod replay;
 mod sqlite;
 mod stream_hash;
@@ -28,8 +30,14 @@ use error::WorkloadError;
 use kind::{Asked, WorkloadKind};
 
 /// Every kind of workload.
-const KINDS: [WorkloadKind; 5] =
-    [sqlite::KIND, file_write::KIND, file_read::KIND, file_metadata::KIND, replay::KIND];
+const KINDS: [WorkloadKind; 6] = [
+    sqlite::KIND,
+    file_write::KIND,
+    file_read::KIND,
+    file_metadata::KIND,
+    replay::KIND,
+    program::KIND,
+];
 
 /// Reads what a record asks for, as the kind has it that its word is of.
 ///

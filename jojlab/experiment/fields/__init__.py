@@ -16,6 +16,7 @@ from jojlab.experiment.fields.common import (
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
 from jojlab.experiment.fields.field import Field, Value
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
+from jojlab.experiment.fields.program import PROGRAM_FIELDS, PROGRAMS
 from jojlab.experiment.fields.replay import REPLAY_FIELDS, REPLAYS
 from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
 from jojlab.foundation.errors import UseError
@@ -31,6 +32,7 @@ __all__ = [
     "JOURNAL_MODES",
     "MAX_SEED",
     "NO_DEVICE",
+    "PROGRAMS",
     "RECORDS",
     "REPLAYS",
     "SQLITE",
@@ -50,6 +52,7 @@ FIELDS: tuple[Field, ...] = (
     *SQLITE_FIELDS,
     *FILE_FIELDS,
     *REPLAY_FIELDS,
+    *PROGRAM_FIELDS,
 )
 # Those of DEVICE_FIELDS are in a case only where they are named.
 BY_NAME = {field.name: field for field in (*FIELDS, *DEVICE_FIELDS)}

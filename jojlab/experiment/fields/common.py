@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from jojlab.experiment.fields.field import Field
 from jojlab.experiment.fields.file import FILES
+from jojlab.experiment.fields.program import PROGRAMS
 from jojlab.experiment.fields.replay import REPLAYS
 from jojlab.experiment.fields.sqlite import SQLITE
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
-WORKLOADS = (*SQLITE, *FILES, *REPLAYS)
+WORKLOADS = (*SQLITE, *FILES, *REPLAYS, *PROGRAMS)
 # Those whose operations are drawn, as many as are asked for; of a replay they are what they are.
 DRAWN = (*SQLITE, *FILES)
 

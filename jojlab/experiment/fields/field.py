@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,9 @@ class Field:
     """One field. `choices` for words, `lowest`/`highest` for whole numbers, neither for text.
 
     `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path;
-    `is_folder`: a folder's, all that is beneath it included.
+    `is_folder`: a folder's, all that is beneath it included; `is_program`: a program's, or the name
+    of one of the system's. `is_list`: the guest is given the words of the text, quoted as in a
+    shell.
     """
 
     name: str
@@ -28,11 +31,13 @@ class Field:
     workloads: tuple[str, ...] = ()
     is_file: bool = False
     is_folder: bool = False
+    is_program: bool = False
+    is_list: bool = False
 
     @property
     def is_input(self) -> bool:
         """Whether its text is the path of something that goes into the guest."""
-        return self.is_file or self.is_folder
+        return self.is_file or self.is_folder or self.is_program
 
     @property
     def is_number(self) -> bool:
@@ -59,6 +64,8 @@ class Field:
             return self._check_number(value, where)
         if not isinstance(value, str):
             raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
+        if self.is_list:
+            self.words(value, where)
         if self.choices and value not in self.choices:
             hint = nearest(value, self.choices)
             raise UseError(
@@ -78,8 +85,19 @@ class Field:
             raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {self.range}")
         return value
 
+    def words(self, text: str, where: str) -> list[str]:
+        """Return the words of a text; UseError where a quote is left open."""
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            raise UseError(
+                f"{where}: {self.name} = {text!r}: {error}", "quote it as in a shell"
+            ) from None
+
     def parse(self, text: str, where: str) -> Value:
         """Read a value from the command line; a file's path is relative to the user's folder."""
+        if self.is_program and "/" not in text:
+            return self.check(text, where)
         if self.is_input and text:
             return str(Path(text).absolute())
         if not self.is_number:

@@ -1,0 +1,153 @@
+//! Decodes the records of kernel/calls/call_record.h; calls that failed are left out.
+
+use super::call::{Deed, FileCall};
+
+/// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
+const RECORD_BYTES: usize = 112;
+const HEAD_BYTES: usize = 32;
+const PATH_BYTES: usize = 256;
+
+/// A record whose length or number is none of ours.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CallRecordError {
+    #[error("a call's record of {0} bytes")]
+    Length(usize),
+    #[error("a record of the call {0}, which is not watched")]
+    Call(u32),
+}
+
+/// Decodes (length u32, record) one after the other.
+///
+/// # Errors
+/// If one is damaged.
+pub fn decode_calls(mut bytes: &[u8], into: &mut Vec<FileCall>) -> Result<(), CallRecordError> {
+    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let (record, after) =
+            rest.split_at_checked(length).ok_or(CallRecordError::Length(length))?;
+        into.extend(decode(record)?);
+        bytes = after;
+    }
+    Ok(())
+}
+
+fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
+    if record.len() != RECORD_BYTES && record.len() != RECORD_BYTES + PATH_BYTES {
+        return Err(CallRecordError::Length(record.len()));
+    }
+    let u32_at = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes"));
+    let u64_at = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("8 bytes"));
+    let (number, file_flags, result) = (u32_at(0), u32_at(4).cast_signed(), u64_at(48));
+    let (offset_bytes, length_bytes, inode) = (u64_at(56), u64_at(64), u64_at(32));
+    let result = result.cast_signed();
+    if result < 0 {
+        return Ok(None);
+    }
+    let head_bytes = (u32_at(104) as usize).min(HEAD_BYTES);
+    let head = record[72..72 + head_bytes].to_vec();
+    let path = || {
+        let bytes = &record[RECORD_BYTES..];
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    let deed = match number {
+        1 | 18 | 20 | 296 | 328 => Deed::Write {
+            offset_bytes,
+            length_bytes: result.cast_unsigned(),
+            head,
+            is_synced: file_flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
+        },
+        2 | 85 | 257 | 437 => Deed::Open { path: path() },
+        16 => Deed::CommitAtomicWrite,
+        17 => Deed::Read,
+        72 => Deed::Lock {
+            is_unlock: head.first() == Some(&(libc::F_UNLCK as u8)),
+            offset_bytes,
+            length_bytes,
+        },
+        76 => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
+        77 => Deed::Truncate { size_bytes: length_bytes },
+        87 | 263 => Deed::Unlink { path: path() },
+        26 => Deed::Sync { name: "msync" },
+        74 => Deed::Sync { name: "fsync" },
+        75 => Deed::Sync { name: "fdatasync" },
+        162 => Deed::Sync { name: "sync" },
+        277 => Deed::Sync { name: "sync_file_range" },
+        306 => Deed::Sync { name: "syncfs" },
+        other => return Err(CallRecordError::Call(other)),
+    };
+    Ok(Some(FileCall {
+        begin_ns: u64_at(8).cast_signed(),
+        end_ns: u64_at(16).cast_signed(),
+        pid: u32_at(24),
+        tid: u32_at(28),
+        file: (inode != 0).then(|| (u32_at(44), inode, u32_at(40))),
+        deed,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(call: u32, result: i64, path: Option<&str>) -> Vec<u8> {
+        let mut record = vec![0; RECORD_BYTES];
+        record[..4].copy_from_slice(&call.to_le_bytes());
+        for (at, value) in [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24)] {
+            record[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        for (at, value) in [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24)] {
+            record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        record[48..56].copy_from_slice(&result.to_le_bytes());
+        if let Some(path) = path {
+            let mut bytes = path.as_bytes().to_vec();
+            bytes.resize(PATH_BYTES, 0);
+            record.extend(bytes);
+        }
+        let mut whole = (record.len() as u32).to_le_bytes().to_vec();
+        whole.extend(record);
+        whole
+    }
+
+    fn decoded(bytes: &[u8]) -> Result<Vec<FileCall>, CallRecordError> {
+        let mut calls = Vec::new();
+        decode_calls(bytes, &mut calls).map(|()| calls)
+    }
+
+    #[test]
+    fn every_field_is_where_the_program_puts_it() {
+        let bytes = [
+            record(18, 24, None),
+            record(257, 3, Some("/a/b")),
+            record(74, -5, None),
+            record(76, 0, Some("c")),
+        ];
+        let calls = decoded(&bytes.concat()).unwrap();
+        let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some((9, 7, 8)));
+        let call = |deed| FileCall { pid, tid, begin_ns, end_ns, file, deed };
+        let head = vec![0; 24];
+        let write = Deed::Write { offset_bytes: 4096, length_bytes: 24, head, is_synced: false };
+        assert_eq!(
+            calls,
+            [
+                call(write),
+                call(Deed::Open { path: "/a/b".into() }),
+                call(Deed::TruncatePath { path: "c".into(), size_bytes: 24 }),
+            ]
+        );
+        assert_eq!(decoded(&record(99, 0, None)), Err(CallRecordError::Call(99)));
+        assert_eq!(decoded(&[9, 0, 0, 0]), Err(CallRecordError::Length(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let _ = decoded(&bytes);
+            let mut whole = 112_u32.to_le_bytes().to_vec();
+            whole.extend(bytes.iter().copied().chain(std::iter::repeat(0)).take(112));
+            let _ = decoded(&whole);
+        }
+    }
+}

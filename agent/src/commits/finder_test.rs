@@ -1,0 +1,179 @@
+//! Commits are found from calls as SQLite makes them in each journal mode; the guest's test counts
+//! those of real programs.
+
+use super::call::{Deed, FileCall};
+use super::finder::find;
+use super::unit_of_work::FoundTransactions;
+
+const DB: u64 = 1;
+const JOURNAL: u64 = 2;
+const WAL: u64 = 3;
+const SHM: u64 = 4;
+const OTHER: u64 = 5;
+const PENDING: u64 = 0x4000_0000;
+
+/// Calls one after another, 10 ns each.
+fn found(deeds: &[(u64, Deed)]) -> FoundTransactions {
+    let opened = [
+        (DB, "/work/a.db"),
+        (JOURNAL, "/work/a.db-journal"),
+        (WAL, "/work/a.db-wal"),
+        (SHM, "/work/a.db-shm"),
+        (OTHER, "/work/note"),
+    ];
+    let opens = opened.map(|(file, path)| (file, Deed::Open { path: path.into() }));
+    let call = |(number, (inode, deed)): (i64, (u64, Deed))| FileCall {
+        pid: 7,
+        tid: 8,
+        begin_ns: number * 10,
+        end_ns: number * 10 + 9,
+        file: Some((1, inode, 0)),
+        deed,
+    };
+    let deeds = opens.into_iter().chain(deeds.iter().cloned());
+    find(&(0..).zip(deeds).map(call).collect::<Vec<_>>())
+}
+
+fn lock(offset_bytes: u64) -> Deed {
+    Deed::Lock { is_unlock: false, offset_bytes, length_bytes: 1 }
+}
+
+fn unlock(offset_bytes: u64) -> Deed {
+    let length_bytes = u64::from(offset_bytes != 0);
+    Deed::Lock { is_unlock: true, offset_bytes, length_bytes }
+}
+
+fn write(offset_bytes: u64, length_bytes: u64, head: &[u8]) -> Deed {
+    Deed::Write { offset_bytes, length_bytes, head: head.to_vec(), is_synced: false }
+}
+
+fn sync() -> Deed {
+    Deed::Sync { name: "fdatasync" }
+}
+
+fn unlink() -> Deed {
+    Deed::Unlink { path: "/work/a.db-journal".into() }
+}
+
+/// Up to the end of the journal; the database is written 4 calls after the first lock.
+fn rollback_journal(end: &[(u64, Deed)]) -> Vec<(u64, Deed)> {
+    let mut deeds = vec![
+        (DB, lock(PENDING)),
+        (DB, Deed::Read),
+        (JOURNAL, write(0, 512, &[0xd9; 32])),
+        (JOURNAL, sync()),
+        (DB, write(0, 4096, b"SQLite format 3\0")),
+        (DB, sync()),
+    ];
+    deeds.extend(end.iter().cloned());
+    deeds.push((DB, unlock(0)));
+    deeds
+}
+
+#[test]
+fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
+    let zeroed = write(0, 28, &[0; 28]);
+    for (end, syncs) in [
+        (vec![(JOURNAL, unlink())], 2),
+        (vec![(JOURNAL, Deed::Truncate { size_bytes: 0 }), (JOURNAL, sync())], 3),
+        (vec![(JOURNAL, zeroed), (JOURNAL, sync())], 3),
+    ] {
+        let deeds = rollback_journal(&end);
+        let found = found(&[deeds.clone(), deeds].concat());
+        assert_eq!((found.commits, found.rollbacks, found.syncs), (2, 0, 0), "{end:?}");
+        let (first, calls) = (&found.rows[0], 7 + end.len() as i64);
+        assert_eq!((first.begin_ns, first.commit_ns), (50, 80));
+        assert_eq!((first.return_ns, first.sync_calls), (50 + calls * 10 - 1, syncs));
+        assert_eq!(found.rows[1].begin_ns, 50 + calls * 10);
+    }
+}
+
+#[test]
+fn a_journal_that_was_played_back_or_came_to_nothing_is_a_rollback() {
+    let played = rollback_journal(&[(JOURNAL, Deed::Read), (JOURNAL, unlink())]);
+    let nothing = [
+        (DB, lock(PENDING)),
+        (JOURNAL, write(0, 512, &[0xd9; 32])),
+        (JOURNAL, unlink()),
+        (DB, unlock(0)),
+    ];
+    for deeds in [&played[..], &nothing] {
+        let found = found(deeds);
+        assert_eq!((found.commits, found.rollbacks), (0, 1));
+    }
+}
+
+#[test]
+fn without_a_journal_file_the_databases_sync_is_the_commit() {
+    let deeds = [
+        (DB, lock(PENDING)),
+        (DB, write(0, 4096, b"SQLite format 3\0")),
+        (DB, sync()),
+        (DB, unlock(0)),
+    ];
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.syncs, found.rows[0].sync_calls), (1, 0, 1));
+}
+
+#[test]
+fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
+    let mut header = [0; 32];
+    header[8..12].copy_from_slice(&4096_u32.to_be_bytes());
+    let frame = |number: u64, size: u8| {
+        let mut head = [0; 24];
+        head[7] = size;
+        [
+            (WAL, write(32 + number * 4120, 24, &head)),
+            (WAL, write(56 + number * 4120, 4096, &[1; 32])),
+        ]
+    };
+    let mut deeds = vec![(DB, lock(PENDING)), (SHM, lock(123)), (SHM, lock(120))];
+    deeds.push((WAL, write(0, 32, &header)));
+    deeds.extend(frame(0, 0));
+    deeds.extend(frame(1, 2));
+    deeds.extend([(WAL, sync()), (SHM, unlock(120)), (SHM, unlock(123))]);
+    deeds.extend([(SHM, lock(123)), (SHM, unlock(123))]);
+    deeds.extend([(SHM, lock(123)), (SHM, lock(120))]);
+    deeds.extend(frame(2, 2));
+    deeds.extend([(SHM, unlock(120)), (SHM, unlock(123))]);
+    deeds.extend([(SHM, lock(121)), (WAL, sync()), (DB, write(0, 4096, &[])), (DB, sync())]);
+    deeds.push((SHM, unlock(121)));
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.checkpoints, found.syncs), (2, 1, 0));
+    let rows: Vec<_> = found.rows.iter().map(|row| (row.wal_frames, row.sync_calls)).collect();
+    assert_eq!(rows, [(2, 1), (3, 0), (1, 2)]);
+    assert_eq!(found.rows[2].phase, "checkpoint");
+}
+
+#[test]
+fn of_other_files_a_sync_is_a_transaction_since_the_last() {
+    let saved = Deed::Write { offset_bytes: 0, length_bytes: 9, head: vec![], is_synced: true };
+    let deeds =
+        [(OTHER, write(0, 5, &[])), (OTHER, sync()), (OTHER, saved), (OTHER, write(0, 7, &[]))];
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.syncs), (0, 2));
+    let rows: Vec<_> =
+        found.rows.iter().map(|row| (row.kind.as_str(), row.begin_ns, row.return_ns)).collect();
+    assert_eq!(rows, [("fdatasync", 0, 69), ("write", 69, 79)]);
+    assert_eq!((found.writes_after, found.bytes_after), (1, 7));
+}
+
+#[test]
+fn one_commit_of_two_databases_ends_with_the_super_journal() {
+    let opened = |path: &str| Deed::Open { path: path.into() };
+    let of =
+        |name: u64| [(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32])), (DB, lock(name))];
+    let mut deeds = of(PENDING + 2).to_vec();
+    deeds.extend([(20, opened("/work/b.db")), (21, opened("/work/b.db-journal"))]);
+    deeds.extend([(20, lock(PENDING)), (21, write(0, 512, &[1; 32]))]);
+    deeds.extend([(22, opened("/work/a.db-mj0123459AB")), (22, sync())]);
+    deeds.extend([(JOURNAL, sync()), (21, sync()), (DB, write(0, 4096, &[]))]);
+    deeds.extend([(20, write(0, 4096, &[])), (DB, sync()), (20, sync())]);
+    deeds.push((22, Deed::Unlink { path: "/work/a.db-mj0123459AB".into() }));
+    deeds.push((JOURNAL, unlink()));
+    deeds.push((21, Deed::Unlink { path: "/work/b.db-journal".into() }));
+    deeds.extend([(DB, unlock(0)), (20, unlock(0))]);
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.databases, found.syncs, found.rollbacks), (1, 2, 0, 0));
+    assert_eq!((found.rows[0].databases, found.rows[0].sync_calls), (2, 5));
+}

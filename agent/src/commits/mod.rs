@@ -1,0 +1,15 @@
+//! Finds the transactions of a program that is not ours from its calls on files: SQLite's commits
+//! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
+//! has the rules.
+//!
+//! call -> decode -> witness (sees the calls of one user by BPF); call -> database, unit_of_work ->
+//! finder
+
+pub mod call;
+mod database;
+mod decode;
+pub mod finder;
+#[cfg(test)]
+mod finder_test;
+pub mod unit_of_work;
+pub mod witness;

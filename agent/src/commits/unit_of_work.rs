@@ -1,0 +1,38 @@
+//! What the finder of commits keeps: what a process does to a database, and what was found.
+
+use crate::tables::rows::Transaction;
+
+/// What was found.
+#[derive(Debug, Default, PartialEq)]
+pub struct FoundTransactions {
+    /// The table transactions, in order.
+    pub rows: Vec<Transaction>,
+    pub databases: u64,
+    pub commits: u64,
+    pub checkpoints: u64,
+    /// Journals that ended after they were played back, or before the database was written.
+    pub rollbacks: u64,
+    /// Calls that sync files that are not SQLite's.
+    pub syncs: u64,
+    /// Written after the last transaction, so that no call waits for it.
+    pub writes_after: u64,
+    pub bytes_after: u64,
+}
+
+/// What a process does to a database at the moment.
+#[derive(Debug, Default)]
+pub struct UnitOfWork {
+    pub begin_ns: Option<i64>,
+    pub commit_ns: Option<i64>,
+    pub sync_calls: i64,
+    pub has_journal: bool,
+    /// Read since it was written or synced last.
+    pub journal_was_read: bool,
+    pub wrote_database: bool,
+    pub frames: i64,
+    /// The commit is made, and may go on with calls that belong to it.
+    pub made: Option<Transaction>,
+    pub checkpoint: Option<Transaction>,
+    /// A super-journal was unlinked: this database's journal ends with that commit.
+    pub in_super: bool,
+}

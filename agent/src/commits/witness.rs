@@ -1,0 +1,83 @@
+//! Sees the calls of one user on files, by the program of kernel/calls. Nothing reads what it sends
+//! until its ring is half full, or it is finished.
+
+use std::ptr::NonNull;
+
+use super::call::FileCall;
+use super::decode::{CallRecordError, decode_calls};
+use crate::bpf::{BpfError, LoadPlan, Program, Symbols, SymbolsError};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/calls.bpf.o"));
+
+/// struct watch of call_record.h.
+#[repr(C)]
+struct WatchMemory {
+    uid: u32,
+    padding: u32,
+    lost: u64,
+}
+
+const _: () = assert!(size_of::<WatchMemory>() == 16);
+
+/// Why the calls cannot be seen.
+#[derive(Debug, thiserror::Error)]
+pub enum WitnessError {
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    #[error(transparent)]
+    Symbols(#[from] SymbolsError),
+    #[error(transparent)]
+    Record(#[from] CallRecordError),
+}
+
+/// The program, loaded; it tells of nobody's calls at first.
+pub struct CallWitness {
+    // Valid as long as the program, which has it mapped.
+    watched: NonNull<WatchMemory>,
+    program: Program,
+    ring_bytes: usize,
+}
+
+impl CallWitness {
+    /// Loads and attaches the program.
+    ///
+    /// # Errors
+    /// If the kernel refuses a step.
+    pub fn load(ring_bytes: u32) -> Result<Self, WitnessError> {
+        let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST, "vfs_fsync_range"])?;
+        let plan = LoadPlan { object: OBJECT, ring_bytes, kept_bytes_each: 0, optional: &[] };
+        let program = Program::load(&plan, &symbols)?;
+        let watched = program.section(c".data.watch")?;
+        Ok(Self { watched, program, ring_bytes: ring_bytes as usize })
+    }
+
+    /// Tells of the calls of this user from now on; 0: of nobody's.
+    pub fn watch(&mut self, uid: u32) {
+        // SAFETY: mapped as long as the program lives; only we write to this field.
+        unsafe { (&raw mut (*self.watched.as_ptr()).uid).write_volatile(uid) };
+    }
+
+    /// Moves what was seen out of the ring, where it is half full.
+    pub fn relieve(&mut self) {
+        if self.program.waiting_bytes() > self.ring_bytes / 2 {
+            self.program.collect();
+        }
+    }
+
+    /// Stops; gives all calls in the order of their ends, and how many were lost.
+    ///
+    /// # Errors
+    /// If a record is damaged.
+    pub fn finish(mut self) -> Result<(Vec<FileCall>, u64), WitnessError> {
+        self.watch(0);
+        self.program.collect();
+        let mut calls = Vec::new();
+        while let Some(bytes) = self.program.take() {
+            decode_calls(&bytes, &mut calls)?;
+        }
+        calls.sort_by_key(|call: &FileCall| call.end_ns);
+        // SAFETY: mapped as long as the program lives.
+        let lost = unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() };
+        Ok((calls, lost))
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs a program without privileges, in a process of the agent's own that does nothing else. Three
+//! processes: the outer one keeps the time; the inner one is process 1 of a new PID namespace, so
+//! that its end is the end of all that the program started; the third becomes the program, with its
+//! own root, as a user of its own, without capabilities, and within limits.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use serde::{Deserialize, Serialize};
+
+use super::root::{UID, WORK};
+
+/// A program that a shell could not start ends so.
+const NOT_STARTED: i32 = 127;
+
+/// Most processes and open files; bytes that each process may have as its own. A process that
+/// wants more is told so by the kernel.
+const LIMITS: [(libc::__rlimit_resource_t, u64); 4] = [
+    (libc::RLIMIT_NPROC, 64),
+    (libc::RLIMIT_NOFILE, 1024),
+    (libc::RLIMIT_DATA, 256 << 20),
+    (libc::RLIMIT_CORE, 0),
+];
+
+/// What is to be run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConfinedProgram {
+    pub root: PathBuf,
+    /// What is mounted as its working directory.
+    pub directory: PathBuf,
+    /// Where its end is told.
+    pub status: PathBuf,
+    /// Path in its root, and arguments.
+    pub command: Vec<String>,
+    pub environment: Vec<String>,
+    pub time_limit_ms: u64,
+}
+
+/// How it ended.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramEnd {
+    /// None where a signal ended it.
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Its time, or that of a process it started, was over.
+    pub timed_out: bool,
+}
+
+/// The outer process: returns when no process of the program is left.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn run(program: &ConfinedProgram) -> anyhow::Result<()> {
+    let spaces = libc::CLONE_NEWPID
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWNET;
+    // SAFETY: takes flags; this process has one thread.
+    check(unsafe { libc::unshare(spaces) }).context("unshare")?;
+    // SAFETY: this process has one thread.
+    let inner = check(unsafe { libc::fork() }).context("fork")?;
+    if inner == 0 {
+        let code = match reap(program) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("joj-agent: {error:#}");
+                NOT_STARTED
+            }
+        };
+        std::process::exit(code);
+    }
+    let pid = Pid::from_raw(inner).context("the process's number")?;
+    let watched = pidfd_open(pid, PidfdFlags::empty()).context("pidfd_open")?;
+    let limit = Timespec {
+        tv_sec: (program.time_limit_ms / 1000) as i64,
+        tv_nsec: (program.time_limit_ms % 1000 * 1_000_000) as i64,
+    };
+    let is_over = {
+        let mut ends = [PollFd::from_borrowed_fd(watched.as_fd(), PollFlags::IN)];
+        poll(&mut ends, Some(&limit)).context("poll")? > 0
+    };
+    if !is_over {
+        rustix::process::kill_process(pid, Signal::KILL).context("kill")?;
+    }
+    // Process 1 of a namespace is gone when all others there are (pid_namespaces(7)).
+    wait(inner).context("waitpid")?;
+    if !is_over {
+        let mut end = ended(&program.status).unwrap_or_default();
+        end.timed_out = true;
+        tell(&program.status, &end)?;
+    }
+    Ok(())
+}
+
+/// Reads how a program ended.
+///
+/// # Errors
+/// If it was not told.
+pub fn ended(status: &Path) -> anyhow::Result<ProgramEnd> {
+    let json = fs::read(status).with_context(|| status.display().to_string())?;
+    Ok(serde_json::from_slice(&json)?)
+}
+
+fn tell(status: &Path, end: &ProgramEnd) -> anyhow::Result<()> {
+    fs::write(status, serde_json::to_vec(end)?).with_context(|| status.display().to_string())
+}
+
+/// The inner process: starts the program, and waits for all that it leaves behind.
+fn reap(program: &ConfinedProgram) -> anyhow::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).context("making mounts private")?;
+    let (work, proc) = (program.root.join(WORK), program.root.join("proc"));
+    mount_bind(&program.directory, &work).context("mounting its working directory")?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", &proc, "proc", flags, None).context("mounting its /proc")?;
+    // SAFETY: this process has one thread.
+    let main = check(unsafe { libc::fork() }).context("fork")?;
+    if main == 0 {
+        let Err(error) = become_program(program);
+        eprintln!("{}: {error:#}", program.command[0]);
+        std::process::exit(NOT_STARTED);
+    }
+    loop {
+        match wait(-1) {
+            Ok((pid, status)) if pid == main => {
+                let exit_code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+                let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+                tell(&program.status, &ProgramEnd { exit_code, signal, timed_out: false })?;
+            }
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+            Err(error) => return Err(error).context("waitpid"),
+        }
+    }
+}
+
+fn become_program(program: &ConfinedProgram) -> anyhow::Result<Infallible> {
+    rustix::process::chroot(&program.root).context("chroot")?;
+    rustix::process::chdir(Path::new("/").join(WORK).as_path()).context("chdir")?;
+    for (resource, most) in LIMITS {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: reads a struct of ours.
+        check(unsafe { libc::setrlimit(resource, &raw const limit) }).context("setrlimit")?;
+    }
+    // SAFETY: integers, and an empty list.
+    unsafe {
+        // Until one is refused, as there is none of that number.
+        for capability in 0..64 {
+            if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 {
+                break;
+            }
+        }
+        check(libc::setgroups(0, std::ptr::null())).context("setgroups")?;
+        check(libc::setgid(UID)).context("setgid")?;
+        // Who leaves user 0 has no capabilities any more (capabilities(7)).
+        check(libc::setuid(UID)).context("setuid")?;
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)).context("no_new_privs")?;
+        check(libc::setsid()).context("setsid")?;
+    }
+    let strings = |texts: &[String]| -> Result<Vec<CString>, _> {
+        texts.iter().map(|text| CString::new(text.as_str())).collect()
+    };
+    let (command, environment) = (strings(&program.command)?, strings(&program.environment)?);
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|it| it.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (arguments, variables) = (pointers(&command), pointers(&environment));
+    // SAFETY: lists of strings that end in NUL, and in a null pointer.
+    unsafe { libc::execve(command[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
+    Err(io::Error::last_os_error()).context("cannot be started")
+}
+
+fn wait(pid: i32) -> io::Result<(i32, i32)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: writes an integer of ours.
+        match check(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            found => return Ok((found?, status)),
+        }
+    }
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,57 @@
+"""What of this machine goes into the guest with a case: its files, folders, and its program with
+all that this needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jojlab.experiment.cases import Case
+from jojlab.experiment.fields import BY_NAME
+from jojlab.foundation.cache import Cache
+from jojlab.lab.job import Input
+from jojlab.lab.tree import members_of, size_bytes
+from jojlab.program.needs import found_program, needs
+
+# Of an input file, what the guest's memory holds: the file, and what is made of it.
+_COPIES = 2
+
+
+class CaseInputs:
+    """The inputs of cases; what several cases name is read once."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._read: dict[tuple[str, Path, object], Input] = {}
+
+    def of(self, case: Case) -> tuple[Input, ...]:
+        """Return those of a case; UseError where one cannot be read, or is too large."""
+        return tuple(self._input(case, name, path) for name, path in case.inputs.items())
+
+    def _input(self, case: Case, name: str, path: Path) -> Input:
+        key = (name, path, case.settings.get("other_programs"))
+        if key not in self._read:
+            members = _members(case, name, path)
+            if members is None:
+                self._read[key] = Input.of(self._cache, name, path)
+            else:
+                self._read[key] = Input.of_tree(self._cache, name, members)
+        return self._read[key]
+
+
+def inputs_bytes(case: Case) -> int:
+    """Return what the guest's memory holds of a case's inputs, at most."""
+    trees = [(_members(case, name, path), path) for name, path in case.inputs.items()]
+    sizes = [path.stat().st_size if tree is None else size_bytes(tree) for tree, path in trees]
+    return _COPIES * sum(sizes)
+
+
+def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | None:
+    """Return the tree that a field's value stands for; None where it is one file."""
+    if BY_NAME[name].is_folder:
+        return members_of(path)
+    if not BY_NAME[name].is_program:
+        return None
+    others = BY_NAME["other_programs"].words(str(case.settings["other_programs"]), case.case_id)
+    return needs(path, [found_program(other) for other in others])

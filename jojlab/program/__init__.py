@@ -1,0 +1,1 @@
+"""Finds what a program needs in a guest: its interpreter and its libraries."""

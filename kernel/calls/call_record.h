@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the program of calls.bpf.c tells user space: one record for each call of a program that is
+ * watched, in the order of their ends. agent/src/commits/decode.rs decodes the same layout, and
+ * both sides check the sizes. Times are CLOCK_MONOTONIC in ns.
+ */
+#ifndef JOJ_CALL_RECORD_H
+#define JOJ_CALL_RECORD_H
+
+#define CALL_HEAD_BYTES 32	/* a WAL frame's header has 24, what PERSIST zeroes 28 */
+#define CALL_PATH_BYTES 256
+
+struct call_record {
+	__u32 call;			/* system call number of x86_64 */
+	__u32 file_flags;		/* as of open(2) */
+	__u64 begin_ns;
+	__u64 end_ns;
+	__u32 pid;
+	__u32 tid;
+	__u64 inode;			/* 0 where the call names no file by a descriptor */
+	__u32 generation;
+	__u32 filesystem;		/* s_dev */
+	__s64 result;
+	__u64 offset_bytes;		/* where it read, wrote or locked */
+	__u64 length_bytes;		/* asked for; of a truncation, the size */
+	__u8 head[CALL_HEAD_BYTES];	/* the first bytes written; of a lock, its type */
+	__u32 head_bytes;
+	__u32 path_bytes;		/* with the NUL */
+	char path[CALL_PATH_BYTES];	/* as given; only where path_bytes is not 0 */
+};
+
+#define CALL_RECORD_BYTES 112	/* without the path */
+
+struct watch {
+	__u32 uid;			/* whose calls are told; 0: nobody's */
+	__u32 padding;
+	__u64 lost;			/* records without room in the ring */
+};
+
+_Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
+	       "call_record is decoded as 112 bytes and the path");
+_Static_assert(sizeof(struct watch) == 16, "watch is written as 16 bytes");
+
+#endif

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tells of the calls of one user by which files are opened, read at a place, written, locked, cut,
+ * unlinked and synced: what commits of a program that is not ours are found from
+ * (agent/src/commits). Nothing is told of files that lie on no disk.
+ *
+ * Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
+ */
+#include <stdbool.h>
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../bpf/ring.h"
+#include "../bpf/read.bpf.h"
+#include "../bpf/ring.bpf.h"
+#include "call_record.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct pt_regs {
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
+};
+
+struct super_block {
+	__u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	__u32 i_generation;
+};
+
+struct file {
+	struct inode *f_inode;
+	unsigned int f_flags;
+	long long f_pos;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_struct {
+	struct files_struct *files;
+};
+#pragma clang attribute pop
+
+struct watch watch SEC(".data.watch") = {};
+
+enum {
+	CALL_WRITE = 1,
+	CALL_OPEN = 2,
+	CALL_IOCTL = 16,
+	CALL_PREAD64 = 17,
+	CALL_PWRITE64 = 18,
+	CALL_WRITEV = 20,
+	CALL_MSYNC = 26,
+	CALL_FCNTL = 72,
+	CALL_FSYNC = 74,
+	CALL_FDATASYNC = 75,
+	CALL_TRUNCATE = 76,
+	CALL_FTRUNCATE = 77,
+	CALL_CREAT = 85,
+	CALL_UNLINK = 87,
+	CALL_SYNC = 162,
+	CALL_OPENAT = 257,
+	CALL_UNLINKAT = 263,
+	CALL_SYNC_FILE_RANGE = 277,
+	CALL_PWRITEV = 296,
+	CALL_SYNCFS = 306,
+	CALL_PWRITEV2 = 328,
+	CALL_OPENAT2 = 437,
+};
+
+#define MS_SYNC 4			/* include/uapi/asm-generic/mman-common.h */
+#define F2FS_COMMIT_ATOMIC_WRITE 0xf502	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
+#define F_SETLK 6			/* include/uapi/asm-generic/fcntl.h */
+#define F_SETLKW 7
+#define F_OFD_SETLK 37
+#define F_OFD_SETLKW 38
+
+/* struct flock of include/uapi/asm-generic/fcntl.h */
+struct flock {
+	__s16 type, whence;
+	__u32 padding;
+	__s64 start, length;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);		/* thread */
+	__type(value, __u64);		/* when it entered its call */
+} begun SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct call_record);
+} scratch SEC(".maps");
+
+static __always_inline bool is_told(__u64 number)
+{
+	switch (number) {
+	case CALL_WRITE:
+	case CALL_OPEN:
+	case CALL_IOCTL:
+	case CALL_PREAD64:
+	case CALL_PWRITE64:
+	case CALL_WRITEV:
+	case CALL_MSYNC:
+	case CALL_FCNTL:
+	case CALL_FSYNC:
+	case CALL_FDATASYNC:
+	case CALL_TRUNCATE:
+	case CALL_FTRUNCATE:
+	case CALL_CREAT:
+	case CALL_UNLINK:
+	case CALL_SYNC:
+	case CALL_OPENAT:
+	case CALL_UNLINKAT:
+	case CALL_SYNC_FILE_RANGE:
+	case CALL_PWRITEV:
+	case CALL_SYNCFS:
+	case CALL_PWRITEV2:
+	case CALL_OPENAT2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static __always_inline bool is_watched(void)
+{
+	return watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid;
+}
+
+/* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2). */
+static __always_inline bool is_on_disk(__u64 magic)
+{
+	return magic == 0xef53 || magic == 0x58465342 || magic == 0x9123683e || magic == 0x3434 ||
+	       magic == 0xf2f52010;
+}
+
+static __always_inline __u64 file_of(__u64 descriptor)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u64 table = READ(files_struct, task->files, fdt);
+
+	if (!table || descriptor >= READ(fdtable, table, max_fds))
+		return 0;
+	return read_memory(READ(fdtable, table, fd) + 8 * descriptor, 8);
+}
+
+/* False where the file lies on no disk. */
+static __always_inline bool describe_file(struct call_record *record, __u64 file)
+{
+	__u64 inode = file ? READ(file, file, f_inode) : 0, superblock;
+
+	if (!inode)
+		return false;
+	superblock = READ(inode, inode, i_sb);
+	if (!is_on_disk(READ(super_block, superblock, s_magic)))
+		return false;
+	record->inode = READ(inode, inode, i_ino);
+	record->generation = READ(inode, inode, i_generation);
+	record->filesystem = READ(super_block, superblock, s_dev);
+	record->file_flags = READ(file, file, f_flags);
+	return true;
+}
+
+static __always_inline void read_head(struct call_record *record, __u64 from)
+{
+	long result = -1;
+
+	if (record->length_bytes >= 32) {
+		record->head_bytes = 32;
+		result = bpf_probe_read_user(record->head, 32, (void *)from);
+	} else if (record->length_bytes >= 28) {
+		record->head_bytes = 28;
+		result = bpf_probe_read_user(record->head, 28, (void *)from);
+	} else if (record->length_bytes >= 24) {
+		record->head_bytes = 24;
+		result = bpf_probe_read_user(record->head, 24, (void *)from);
+	}
+	if (result)
+		record->head_bytes = 0;
+}
+
+static __always_inline void read_path(struct call_record *record, __u64 from)
+{
+	long size = bpf_probe_read_user_str(record->path, CALL_PATH_BYTES, (void *)from);
+
+	record->path_bytes = size > 0 ? size : 0;
+}
+
+/* Fills in what is peculiar to a call; false where it is not to be told. */
+static __always_inline bool describe(struct call_record *record, const struct pt_regs *registers,
+				     __u64 number, __s64 result)
+{
+	struct flock lock = {};
+	__u64 file;
+
+	switch (number) {
+	case CALL_SYNC:
+		return true;
+	case CALL_MSYNC:
+		return registers->dx & MS_SYNC;
+	case CALL_UNLINK:
+	case CALL_TRUNCATE:
+		read_path(record, registers->di);
+		record->length_bytes = registers->si;
+		return true;
+	case CALL_UNLINKAT:
+		read_path(record, registers->si);
+		return true;
+	case CALL_OPEN:
+	case CALL_CREAT:
+		read_path(record, registers->di);
+		return result >= 0 && describe_file(record, file_of(result));
+	case CALL_OPENAT:
+	case CALL_OPENAT2:
+		read_path(record, registers->si);
+		return result >= 0 && describe_file(record, file_of(result));
+	default:
+		break;
+	}
+	file = file_of(registers->di);
+	if (!describe_file(record, file))
+		return false;
+	switch (number) {
+	case CALL_WRITE:
+		record->length_bytes = registers->dx;
+		record->offset_bytes = READ(file, file, f_pos) - (result > 0 ? result : 0);
+		read_head(record, registers->si);
+		return true;
+	case CALL_PWRITE64:
+		record->length_bytes = registers->dx;
+		record->offset_bytes = registers->r10;
+		read_head(record, registers->si);
+		return true;
+	case CALL_PREAD64:
+		record->length_bytes = registers->dx;
+		record->offset_bytes = registers->r10;
+		return true;
+	case CALL_WRITEV:
+		record->length_bytes = result;
+		record->offset_bytes = READ(file, file, f_pos) - (result > 0 ? result : 0);
+		return true;
+	case CALL_PWRITEV:
+	case CALL_PWRITEV2:
+		record->length_bytes = result;
+		record->offset_bytes = registers->r10;
+		return true;
+	case CALL_FTRUNCATE:
+		record->length_bytes = registers->si;
+		return true;
+	case CALL_IOCTL:
+		return registers->si == F2FS_COMMIT_ATOMIC_WRITE;
+	case CALL_FCNTL:
+		if (registers->si != F_SETLK && registers->si != F_SETLKW &&
+		    registers->si != F_OFD_SETLK && registers->si != F_OFD_SETLKW)
+			return false;
+		if (bpf_probe_read_user(&lock, sizeof(lock), (void *)registers->dx))
+			return false;
+		record->head[0] = lock.type;
+		record->head_bytes = 1;
+		record->offset_bytes = lock.start;
+		record->length_bytes = lock.length;
+		return true;
+	default:
+		return true;
+	}
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(file_call_entered, struct pt_regs *registers, long number)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!is_watched() || !is_told(number))
+		return 0;
+	if (bpf_map_update_elem(&begun, &thread, &now, BPF_ANY))
+		__sync_fetch_and_add(&watch.lost, 1);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), number = registers->orig_ax, *begin;
+	__u32 thread = ids, zero = 0;
+	struct call_record *record;
+
+	if (!is_watched() || !is_told(number))
+		return 0;
+	begin = bpf_map_lookup_elem(&begun, &thread);
+	record = bpf_map_lookup_elem(&scratch, &zero);
+	if (!begin || !record)
+		return 0;
+	__builtin_memset(record, 0, CALL_RECORD_BYTES);
+	record->call = number;
+	record->begin_ns = *begin;
+	record->end_ns = bpf_ktime_get_ns();
+	record->pid = ids >> 32;
+	record->tid = thread;
+	record->result = result;
+	bpf_map_delete_elem(&begun, &thread);
+	if (!describe(record, registers, number, result))
+		return 0;
+	if (record->path_bytes)
+		send(record, sizeof(*record), &watch.lost);
+	else
+		send(record, CALL_RECORD_BYTES, &watch.lost);
+	return 0;
+}
