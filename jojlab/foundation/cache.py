@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from platformdirs import user_cache_path
 
 from jojlab.foundation import in_use
@@ -139,11 +140,11 @@ class Cache:
             if not there:
                 return None
             try:
-                index = json.loads((folder / INDEX).read_bytes())
+                index = msgspec.json.decode((folder / INDEX).read_bytes(), type=dict[str, str])
                 files = {name: (folder / name).read_bytes() for name, _ in index.items()}
                 if all(sha256(content) == index[name] for name, content in files.items()):
                     return files
-            except (ValueError, TypeError, AttributeError, RecursionError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
                 pass
             except (FileNotFoundError, IsADirectoryError):
                 pass

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.disk import disk_errors
+from jojlab.lab.answers import read_answer
 from jojlab.lab.job import Kind
 from jojlab.lab.tries import failure
 
@@ -28,9 +28,8 @@ class Outcome:
                 (folder / name).write_bytes(content)
 
     def answer(self, kind: Kind) -> dict[str, Any]:
-        """Return the answer of a job of POWER_CUTS or SELF_TEST."""
-        found: dict[str, Any] = json.loads(self.files[kind.answer])
-        return found
+        """Return the answer of a job of POWER_CUTS or SELF_TEST; MachineError when it is wrong."""
+        return read_answer(kind, self.files[kind.answer])
 
 
 @dataclass(frozen=True)

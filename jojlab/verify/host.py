@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -16,6 +15,8 @@ from typing import Any
 
 from jojlab.foundation.errors import MachineError, Signalled
 from jojlab.foundation.places import agent_path
+from jojlab.lab.answers import read_answer
+from jojlab.lab.job import Kind
 from jojlab.verify import compare
 from jojlab.verify.verdict import Verdict
 
@@ -56,14 +57,13 @@ def verify_on_host(filesystem: str) -> Verdict:
 
 
 def self_test(agent: Path, filesystem: str, device: str, directory: Path) -> dict[str, Any]:
-    """Return what the agent's self-test found; raises MachineError when it failed or crashed."""
+    """Return what the agent's self-test found.
+
+    Raises MachineError when it failed, crashed, or answered something else.
+    """
     command = [str(agent), "verify", "--device", device, "--filesystem", filesystem]
     answer = _run(*command, "--directory", str(directory))
-    try:
-        found: dict[str, Any] = json.loads(answer)
-    except ValueError as error:
-        raise MachineError(f"{' '.join(command)} printed no JSON: {answer[:200]!r}") from error
-    return found
+    return read_answer(Kind.SELF_TEST, answer)
 
 
 def _need(filesystem: str) -> None:

@@ -27,7 +27,7 @@ def crashing(folder: Path, script: str) -> Path:
     [
         ("echo panicked >&2; exit 101", "exit code 101: panicked"),
         ("kill -ABRT $$", "exit code -6"),
-        ("echo half of it", "printed no JSON: 'half of it"),
+        ("echo half of it", "the agent's verification.json: JSON is malformed"),
     ],
 )
 def test_an_agent_that_crashed_is_no_lack(tmp_path: Path, script: str, words: str) -> None:
