@@ -1,6 +1,7 @@
 //! Compiles the BPF programs of kernel/ with clang into OUT_DIR/NAME.bpf.o, which the agent embeds.
 //! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
-//! machine, is stripped; BTF stays.
+//! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
+//! the agent embeds too: it is for other programs, and linked to their C library alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +17,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", sources.display());
         compile(&sources, name);
     }
+    preload(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("preload"));
 }
 
 fn compile(sources: &Path, name: &str) {
@@ -32,6 +34,22 @@ fn compile(sources: &Path, name: &str) {
     run(Command::new("llvm-strip").arg("-g").arg(&object));
 }
 
+fn preload(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut sources: Vec<_> = std::fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect())
+        .unwrap_or_else(|error: std::io::Error| panic!("{}: {error}", folder.display()));
+    sources.retain(|name| Path::new(name).extension().is_some_and(|it| it == "c"));
+    sources.sort();
+    run(Command::new("gcc")
+        .current_dir(folder)
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"])
+        .args(["-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"])
+        .args(sources)
+        .arg("-o")
+        .arg(Path::new(&variable("OUT_DIR")).join("preload.so")));
+}
+
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("cargo did not set {name}"))
 }
@@ -41,6 +59,6 @@ fn run(command: &mut Command) {
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{program} failed ({status}) on {command:?}"),
-        Err(error) => panic!("{program}: {error}; apt-get install clang llvm"),
+        Err(error) => panic!("{program}: {error}; apt-get install clang llvm gcc"),
     }
 }

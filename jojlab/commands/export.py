@@ -13,7 +13,7 @@ from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
 def export(
     run: Annotated[Path, typer.Argument(help="Run folder, or a recording's.")],
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="perfetto, iolog or mobigen.")
+        str, typer.Option("--format", metavar="FORMAT", help="perfetto, iolog, mobigen or sql.")
     ],
     case: Annotated[
         str, typer.Option(metavar="CASE_ID", help="Case; optional if the run has only one.")
@@ -21,12 +21,15 @@ def export(
     seed: Annotated[int | None, typer.Option(help="Seed; default: the first.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="File to write; default: in RUN."),
+        typer.Option(
+            "-o", "--out", metavar="FILE", help="File, or folder; default: in RUN."
+        ),
     ] = None,
 ) -> None:
     """Write a capture or a recording in the format of another tool.
 
-    A capture becomes a Perfetto trace or fio's I/O log; a recording, a script of MobiGen's.
+    A capture becomes a Perfetto trace or fio's I/O log; a recording, a script of MobiGen's, or
+    scripts of SQL.
 
     perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
     that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.
@@ -36,12 +39,16 @@ def export(
     mobigen: of a recording (joj record), a script that mobibench -g replays. Calls that such a
     script cannot express are counted.
 
+    sql: of a recording with --sql, a folder of scripts, one a connection, with bound values and
+    think times. The workload sql-replay plays them. What a script does not take is counted.
+
     \b
     Examples:
       joj export runs/first-look --case ext4-wal --format perfetto -o wal.perfetto-trace
       joj export runs/sda --format iolog -o sda.iolog
       fio --name=again --read_iolog=sda.iolog --replay_redirect=/dev/DISK   # overwrites DISK
       joj export runs/recording --format mobigen -o app.mobigen
+      joj export runs/recording --format sql -o app-sql
 
     Exit code 4 if the capture is incomplete: then the file is incomplete too.
     """
@@ -51,11 +58,13 @@ def export(
     from jojlab.trace.run_folder import RunFolder
 
     if format_name == "mobigen":
-        raise typer.Exit(_export_recording(run, out))
+        raise typer.Exit(_export_calls(run, out))
+    if format_name == "sql":
+        raise typer.Exit(_export_statements(run, out))
     if format_name not in FORMATS:
         raise UseError(
             f"--format {format_name!r} is unknown{nearest(format_name, FORMATS)}",
-            f"one of: {', '.join([*FORMATS, 'mobigen'])}",
+            f"one of: {', '.join([*FORMATS, 'mobigen', 'sql'])}",
         )
     capture = chosen_capture(RunFolder.open(run), case, seed)
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
@@ -64,7 +73,7 @@ def export(
     raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
 
 
-def _export_recording(folder: Path, out: Path | None) -> int:
+def _export_calls(folder: Path, out: Path | None) -> int:
     """Write a recording as MobiGen's script; return the exit code."""
     from jojlab.recording import mobigen
     from jojlab.recording.folder import Recording
@@ -78,6 +87,22 @@ def _export_recording(folder: Path, out: Path | None) -> int:
         print(f"{carried} calls need no line: dup, lseek and their like")
     for name, count in exported.left_out.most_common():
         print(f"left out: {count} {name}")
+    for reason in recording.incomplete_reasons:
+        print(f"incomplete: {reason}")
+    return INCOMPLETE if recording.incomplete_reasons else FINE
+
+
+def _export_statements(folder: Path, out: Path | None) -> int:
+    """Write a recording's statements as scripts; return the exit code."""
+    from jojlab.recording import sql_export
+    from jojlab.recording.folder import Recording
+
+    recording = Recording.open(folder)
+    path = out or folder.with_name(folder.name + "-sql")
+    counts = sql_export.write(recording, path)
+    print(f"{counts.statements} statements  {path}")
+    for reason, count in counts.left_out.most_common():
+        print(f"left out: {count} {reason}")
     for reason in recording.incomplete_reasons:
         print(f"incomplete: {reason}")
     return INCOMPLETE if recording.incomplete_reasons else FINE

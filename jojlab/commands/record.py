@@ -1,4 +1,6 @@
-"""joj record: records every file system call of a program, of all its threads and children."""
+"""joj record: records every file system call of a program, of all its threads and children; or the
+SQL that it gives SQLite.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import typer
 from jojlab.foundation.errors import UseError
 
 DATA = ("none", "hash", "keep")
+VALUES = ("keep", "shape")
 
 
 def record(
@@ -25,12 +28,19 @@ def record(
         int | None, typer.Option(min=1, help="Record this process until it ends, or Ctrl-C.")
     ] = None,
     data: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="none|hash|keep", help="Of the bytes written: none, hashes, or all."),
-    ] = "none",
+    ] = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Record SQL statements instead of system calls.")
+    ] = False,
+    values: Annotated[
+        str | None,
+        typer.Option(metavar="keep|shape", help="Of bound values: themselves, or their lengths."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Record every file system call of a program.
+    """Record every file system call of a program, or its SQL.
 
     A call has its arguments, result, start and end. Threads and children are recorded too. No root
     is needed. The folder has Parquet tables, which
@@ -38,12 +48,17 @@ def record(
     are not kept unless --data says so. Ctrl-C is for the command, and the recording ends when it
     does; a second one kills the command. A process of --pid goes on without the recorder.
 
+    --sql records the statements that a program gives SQLite: their text, bound values, times,
+    results and transactions, by connection and thread. The program must load libsqlite3.so; one
+    that has SQLite built in is refused. joj export --format sql makes scripts of it.
+
     \b
     Examples:
       joj record -- sqlite3 a.db "insert into t values (1)"
       joj record -o runs/clone -- git clone here there
       joj record --data hash -- python3 app.py
       joj record --pid 4711
+      joj record --sql -o runs/sql -- python3 app.py
       duckdb -c "SELECT name, count(*) FROM 'runs/recording/calls/*.parquet' GROUP BY name"
 
     The exit code is the command's; if that is 0 but the recording is incomplete, it is 4.
@@ -57,12 +72,19 @@ def record(
         raise UseError("--pid and a command exclude each other", "leave one out")
     if not command and pid is None:
         raise UseError("nothing says what to record", "name a command after --, or a --pid")
-    if data not in DATA:
-        raise UseError(f"--data {data!r} is unknown", f"one of: {', '.join(DATA)}")
+    for option, word, words in (("--data", data, DATA), ("--values", values, VALUES)):
+        if word is not None and word not in words:
+            raise UseError(f"{option} {word!r} is unknown", f"one of: {', '.join(words)}")
+    if sql and (pid is not None or data is not None):
+        raise UseError("--sql records a command and no bytes", "leave out --pid and --data")
+    if values is not None and not sql:
+        raise UseError("--values is about SQL", "add --sql")
     agent = agent_path()
     folder = out or free_folder(Path("runs") / "recording")
     arguments = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
-    arguments += ["--data", data]
+    arguments += ["--data", data] if data is not None else []
+    arguments += ["--sql"] if sql else []
+    arguments += ["--values", values] if values is not None else []
     arguments += ["--pid", str(pid)] if pid is not None else []
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []

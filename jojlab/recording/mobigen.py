@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from jojlab.foundation.errors import UseError
 from jojlab.recording.descriptors import Descriptors, OpenFile
 from jojlab.recording.folder import Recording, Row, path_bytes
 
@@ -62,7 +63,12 @@ class Exported:
 
 
 def write(recording: Recording, stream: BinaryIO) -> Exported:
-    """Write a recording as a script; every call is a line, or is counted."""
+    """Write a recording as a script; every call is a line, or is counted.
+
+    Raises UseError for a recording of SQL.
+    """
+    if recording.manifest.get("recorder") == "sqlite":
+        raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
     return _Script(recording).write(stream)
 
 

@@ -21,14 +21,20 @@ SCHEMA_VERSION = 1
 _FORM = "restore the schema folder from the repository"
 
 # Name of a column's type -> of the function of pyarrow that makes it.
-_ARROW_TYPES = {"int64": "int64", "string": "string", "bool": "bool_"}
+_ARROW_TYPES = {
+    "int64": "int64",
+    "string": "string",
+    "bool": "bool_",
+    "double": "float64",
+    "binary": "binary",
+}
 
 
 class Column(Struct, frozen=True, forbid_unknown_fields=True):
     """One column; `unit` is empty for names and numbers."""
 
     name: str
-    type: Literal["int64", "string", "bool"]
+    type: Literal["int64", "string", "bool", "double", "binary"]
     meaning: str
     unit: str = ""
     nullable: bool = False

@@ -1,16 +1,19 @@
 //! `joj-agent record -- COMMAND`: records the file system calls of a command or of a process that
-//! runs, with all its threads and children, into a folder of tables.
+//! runs, with all its threads and children, into a folder of tables; with --sql, the statements
+//! that the command gives SQLite.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::errors::WrongUse;
 use crate::messages::{print, say};
 use crate::parent;
-use crate::recorder::{Data, RecordedProgram, RecordingOutcome, record};
+use crate::recorder::{
+    Data, RecordedProgram, RecordingOutcome, StatementsOutcome, Values, record, record_statements,
+};
 
 /// The command succeeded, but the recording is incomplete.
 const INCOMPLETE: u8 = 4;
@@ -27,6 +30,12 @@ pub struct Arguments {
     /// Of what is written: nothing, a hash of each call's bytes, or the bytes too
     #[arg(long, value_enum, default_value_t = Data::None)]
     data: Data,
+    /// Record SQL statements, not system calls; the command must load SQLite dynamically
+    #[arg(long, conflicts_with_all = ["pid", "data"])]
+    sql: bool,
+    /// Of bound values: themselves, or their kinds and lengths
+    #[arg(long, value_enum, default_value_t = Values::Keep, requires = "sql")]
+    values: Values,
     /// Process that started this one: when it ends, stop and keep what was recorded
     #[arg(long)]
     parent: Option<i32>,
@@ -44,46 +53,65 @@ pub struct Arguments {
 /// # Errors
 /// If the program cannot be run or traced, or the folder not be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.sql {
+        arguments.parent.map(parent::end_with).transpose()?;
+        let StatementsOutcome { status, statements, connections, processes, reasons, notes } =
+            record_statements(&arguments.command, &arguments.output, arguments.values)?;
+        let counts = format!(
+            "{statements} statements of {connections} connections and {processes} processes"
+        );
+        let counted = json!({
+            "statements": statements,
+            "connections": connections,
+            "processes": processes,
+        });
+        tell(arguments, &counts, counted, &reasons, &notes)?;
+        return Ok(ExitCode::from(exit_code(status, 0, &reasons)));
+    }
     let program = match (arguments.pid, arguments.command.as_slice()) {
         (Some(pid), _) => RecordedProgram::Process(pid),
         (None, []) => return Err(WrongUse("name a command after --, or a --pid".into()).into()),
         (None, command) => RecordedProgram::Command(command),
     };
     arguments.parent.map(parent::end_with).transpose()?;
-    let recorded = record(&program, &arguments.output, arguments.data)?;
-    tell(&recorded, arguments)?;
-    Ok(ExitCode::from(exit_code(&recorded)))
+    let RecordingOutcome { status, signal, calls, threads, reasons, notes } =
+        record(&program, &arguments.output, arguments.data)?;
+    let counted = json!({ "calls": calls, "threads": threads });
+    tell(arguments, &format!("{calls} calls of {threads} threads"), counted, &reasons, &notes)?;
+    Ok(ExitCode::from(exit_code(status, signal, &reasons)))
 }
 
 /// The counts go where messages go: standard output is the command's.
-fn tell(recorded: &RecordingOutcome, arguments: &Arguments) -> anyhow::Result<()> {
-    let RecordingOutcome { calls, threads, reasons, notes, .. } = recorded;
+fn tell(
+    arguments: &Arguments,
+    counts: &str,
+    mut counted: Value,
+    reasons: &[String],
+    notes: &[String],
+) -> anyhow::Result<()> {
     if arguments.json {
-        print(json!({
-            "calls": calls,
-            "threads": threads,
-            "incomplete_reasons": reasons,
-            "notes": notes,
-        }))?;
+        counted["incomplete_reasons"] = json!(reasons);
+        counted["notes"] = json!(notes);
+        print(counted)?;
         return Ok(());
     }
-    say(format_args!("{calls} calls of {threads} threads in {}", arguments.output.display()));
+    say(format_args!("{counts} in {}", arguments.output.display()));
     notes.iter().for_each(|note| say(format_args!("note: {note}")));
     reasons.iter().for_each(|reason| say(format_args!("incomplete: {reason}")));
     Ok(())
 }
 
 /// The command's own, as a shell gives it.
-fn exit_code(recorded: &RecordingOutcome) -> u8 {
-    let code = match recorded.status.map(ExitStatus::from_raw) {
+fn exit_code(status: Option<i32>, signal: i32, reasons: &[String]) -> u8 {
+    let code = match status.map(ExitStatus::from_raw) {
         Some(status) => {
             let signalled = || status.signal().map_or(1, |signal| 128 + signal);
             status.code().unwrap_or_else(signalled) as u8
         }
-        None if recorded.signal != 0 => (128 + recorded.signal) as u8,
+        None if signal != 0 => (128 + signal) as u8,
         None => 0,
     };
-    if code == 0 && !recorded.reasons.is_empty() { INCOMPLETE } else { code }
+    if code == 0 && !reasons.is_empty() { INCOMPLETE } else { code }
 }
 
 #[cfg(test)]
@@ -93,9 +121,8 @@ mod tests {
     #[test]
     fn the_commands_exit_code_comes_before_ours() {
         let code = |status, signal, reasons: &[&str]| {
-            let reasons = reasons.iter().map(|it| (*it).to_owned()).collect();
-            let (calls, threads, notes) = (1, 1, Vec::new());
-            exit_code(&RecordingOutcome { status, signal, calls, threads, reasons, notes })
+            let reasons: Vec<String> = reasons.iter().map(|it| (*it).to_owned()).collect();
+            exit_code(status, signal, &reasons)
         };
         assert_eq!(code(Some(0), 0, &[]), 0);
         assert_eq!(code(Some(0), 2, &["io_uring"]), INCOMPLETE);

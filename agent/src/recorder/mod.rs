@@ -1,6 +1,6 @@
-//! Records the file system calls of a program that is not ours: follows all its threads and
-//! children by ptrace(2), and writes the tables of schema/recording/. docs/recording.md says what
-//! is recorded, and what is not.
+//! Records programs that are not ours, with all their threads and children: their file system
+//! calls, followed by ptrace(2), or the SQL that they give SQLite (`statements`). Writes the tables
+//! of schema/recording/. docs/recording.md says what is recorded, and what is not.
 //!
 //! start -> watch (ptrace, signals) -> recording (calls, decode, snapshot, contents) -> output
 
@@ -16,6 +16,7 @@ mod recording;
 mod signals;
 mod snapshot;
 mod start;
+mod statements;
 mod watch;
 pub mod words;
 
@@ -31,6 +32,7 @@ use self::watch::FollowedProgram;
 use crate::errors::WrongUse;
 
 pub use contents::Data;
+pub use statements::{StatementsOutcome, Values, record_statements};
 
 /// Of the tables and the manifest; a number more when the meaning of a column changes.
 pub const VERSION: i64 = 1;
@@ -116,18 +118,23 @@ fn begin(program: &RecordedProgram) -> anyhow::Result<(Option<start::WaitingComm
 }
 
 fn facts(program: &RecordedProgram, data: Data) -> Vec<(&'static str, Value)> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let kernel = rustix::system::uname();
     let (command, pid) = match program {
         RecordedProgram::Command(command) => (json!(command), Value::Null),
         RecordedProgram::Process(pid) => (json!([]), json!(pid)),
     };
+    let mut facts = facts_of_begin("ptrace", command);
+    facts.extend([("pid", pid), ("data", json!(format!("{data:?}").to_lowercase()))]);
+    facts
+}
+
+/// What every recording's manifest says of its begin.
+fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let kernel = rustix::system::uname();
     vec![
         ("recording_version", json!(VERSION)),
-        ("recorder", json!("ptrace")),
+        ("recorder", json!(recorder)),
         ("command", command),
-        ("pid", pid),
-        ("data", json!(format!("{data:?}").to_lowercase())),
         ("clock", json!("CLOCK_MONOTONIC")),
         ("began_unix_ns", json!(now.as_nanos() as u64)),
         ("began_ns", json!(crate::tables::clock::now_ns())),

@@ -51,19 +51,9 @@ impl RecordingOutput {
     /// # Errors
     /// If something is there already, or it cannot be written.
     pub fn create(directory: &Path, facts: &[(&str, Value)]) -> anyhow::Result<Self> {
-        let name = || directory.display().to_string();
-        fs::create_dir_all(directory).with_context(name)?;
-        if fs::read_dir(directory).with_context(name)?.next().is_some() {
-            let message = format!("{}: not empty; name a new folder", directory.display());
-            return Err(WrongUse(message).into());
-        }
-        let directory = fs::canonicalize(directory).with_context(name)?;
+        let directory = new_folder(directory)?;
         let segments = Segments::new(&directory);
-        let unended = [
-            ("incomplete", json!(true)),
-            ("incomplete_reasons", json!(["the recording was not ended properly"])),
-        ];
-        segments.replace(&entries(facts.iter().chain(&unended)))?;
+        segments.replace(&entries(facts.iter().chain(&unended())))?;
         segments.replace::<RecordedThread>(&[])?;
         segments.replace::<OpenDescriptor>(&[])?;
         let (rounds, received) = sync_channel(WAITING);
@@ -116,6 +106,26 @@ impl SegmentWriter {
     }
 }
 
-fn entries<'a>(facts: impl Iterator<Item = &'a (&'a str, Value)>) -> Vec<ManifestRow> {
+/// Makes a folder, or takes an empty one; gives its whole name.
+pub fn new_folder(directory: &Path) -> anyhow::Result<PathBuf> {
+    let name = || directory.display().to_string();
+    fs::create_dir_all(directory).with_context(name)?;
+    if fs::read_dir(directory).with_context(name)?.next().is_some() {
+        let message = format!("{}: not empty; name a new folder", directory.display());
+        return Err(WrongUse(message).into());
+    }
+    fs::canonicalize(directory).with_context(name)
+}
+
+/// What a manifest says before the end of a recording.
+pub fn unended() -> [(&'static str, Value); 2] {
+    [
+        ("incomplete", json!(true)),
+        ("incomplete_reasons", json!(["the recording was not ended properly"])),
+    ]
+}
+
+/// The rows of a manifest.
+pub fn entries<'a>(facts: impl Iterator<Item = &'a (&'a str, Value)>) -> Vec<ManifestRow> {
     facts.map(|(key, value)| ManifestRow { key: (*key).into(), value: value.to_string() }).collect()
 }

@@ -114,7 +114,7 @@ impl WaitingCommand {
 }
 
 /// The file of a program, as execvp(3) finds it: a look-up that is not part of the recording.
-fn find(name: &str) -> Result<PathBuf, WrongUse> {
+pub fn find(name: &str) -> Result<PathBuf, WrongUse> {
     if name.contains('/') {
         return Ok(name.into());
     }

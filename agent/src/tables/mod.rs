@@ -6,6 +6,7 @@ pub mod manifest;
 pub mod recording;
 pub mod rows;
 pub mod segments;
+pub mod statements;
 pub mod timeline;
 pub mod watch;
 pub mod write;

@@ -5,7 +5,9 @@ use std::fs::File as OutputFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
@@ -53,6 +55,8 @@ macro_rules! column {
 }
 column!(i64, DataType::Int64, Int64Array, |value: &i64| *value);
 column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value);
+column!(f64, DataType::Float64, Float64Array, |value: &f64| *value);
+column!(Vec<u8>, DataType::Binary, BinaryArray, Vec::as_slice);
 column!(String, DataType::Utf8, StringArray, String::as_str);
 column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word);
 
@@ -256,7 +260,7 @@ pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteErro
 mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-    use super::super::recording;
+    use super::super::{recording, statements};
     use super::*;
 
     /// Columns of schema/FILE.toml as (name, type, nullable).
@@ -271,6 +275,8 @@ mod tests {
                 let data_type = match column["type"].as_str().unwrap() {
                     "int64" => DataType::Int64,
                     "bool" => DataType::Boolean,
+                    "double" => DataType::Float64,
+                    "binary" => DataType::Binary,
                     "string" => DataType::Utf8,
                     other => panic!("{name}: unknown type {other}"),
                 };
@@ -320,6 +326,9 @@ mod tests {
         keeps_contract_of::<recording::OpenDescriptor>("recording/descriptors");
         keeps_contract_of::<recording::Content>("recording/contents");
         keeps_contract_of::<recording::PathState>("recording/snapshot");
+        keeps_contract_of::<statements::RecordedConnection>("recording/connections");
+        keeps_contract_of::<statements::RecordedStatement>("recording/statements");
+        keeps_contract_of::<statements::BoundValue>("recording/bound_values");
     }
 
     #[test]

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the SQLite that a caller would have called without us. A process may hold several: a
+ * Python module with a library of its own beside the system's. So it is looked up from the caller:
+ * first in the object that the call came from and what that needs, then behind us in the order of
+ * the whole program.
+ */
+#define _GNU_SOURCE
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+/* Since glibc 2.34 these have a new version as well, which older systems lack. */
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
+__asm__(".symver dlclose,dlclose@GLIBC_2.2.5");
+
+enum { LIBRARIES = 16, CALLERS = 256 };
+
+static struct library libraries[LIBRARIES];
+static unsigned count;
+
+/* Callers that were looked up: where the call came from, and what was found. */
+static struct {
+	const void *address;
+	const struct library *library;
+} callers[CALLERS];
+
+struct search {
+	const void *address;	/* the object that holds it, or null: a libsqlite3 */
+	char path[4096];
+	bool is_found;
+	bool is_program;
+};
+
+static int look(struct dl_phdr_info *object, size_t size, void *given)
+{
+	struct search *search = given;
+	const char *name = object->dlpi_name ? object->dlpi_name : "";
+	const char *base = strrchr(name, '/');
+	bool holds = false;
+
+	(void)size;
+	for (int i = 0; i < object->dlpi_phnum && search->address; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+		uintptr_t at = (uintptr_t)search->address;
+
+		holds |= part->p_type == PT_LOAD && at >= begin && at - begin < part->p_memsz;
+	}
+	if (!search->address)
+		holds = strncmp(base ? base + 1 : name, "libsqlite3", 10) == 0;
+	if (!holds || strlen(name) >= sizeof(search->path))
+		return 0;
+	strcpy(search->path, name);
+	search->is_found = true;
+	search->is_program = !*name;
+	return 1;
+}
+
+bool library_is_loaded(void)
+{
+	struct search search = { .address = NULL };
+
+	dl_iterate_phdr(look, &search);
+	return search.is_found;
+}
+
+static void *in_object(const struct search *search)
+{
+	void *handle, *found;
+
+	if (!search->is_found || search->is_program)
+		return NULL;
+	handle = dlopen(search->path, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	found = dlsym(handle, "sqlite3_step");
+	dlclose(handle);	/* it stays: the caller is in it */
+	return found;
+}
+
+static const struct library *made(void *step)
+{
+	struct search search = { .address = step };
+	struct library *library = &libraries[count];
+	void *handle = NULL;
+
+	for (unsigned i = 0; i < count; i++)
+		if ((void *)libraries[i].step == step)
+			return &libraries[i];
+	if (count == LIBRARIES)
+		return NULL;
+	dl_iterate_phdr(look, &search);
+	if (search.is_found && !search.is_program)
+		handle = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	library->handle = handle;
+#define FIND(name) library->name = (__typeof__(library->name))dlsym(handle, "sqlite3_" #name)
+	FIND(step);
+	FIND(reset);
+	FIND(finalize);
+	FIND(trace_v2);
+	FIND(get_autocommit);
+	FIND(extended_errcode);
+	FIND(total_changes);
+	FIND(stmt_readonly);
+	FIND(bind_parameter_count);
+	FIND(sql);
+	FIND(expanded_sql);
+	FIND(free);
+	FIND(db_handle);
+	FIND(next_stmt);
+	FIND(db_filename);
+	FIND(libversion);
+	FIND(db_mutex);
+	FIND(mutex_enter);
+	FIND(mutex_leave);
+	FIND(value_dup);
+	FIND(value_free);
+	FIND(value_type);
+	FIND(value_bytes);
+	FIND(value_blob);
+	FIND(value_text);
+	FIND(value_int64);
+	FIND(value_double);
+#undef FIND
+	count++;
+	return library;
+}
+
+const struct library *library_of_caller(const void *address)
+{
+	unsigned slot = ((uintptr_t)address >> 2) % CALLERS;
+	const struct library *library = NULL;
+	struct search search = { .address = address };
+	void *step;
+
+	state_lock();
+	if (callers[slot].address == address)
+		library = callers[slot].library;
+	state_unlock();
+	if (library)
+		return library;
+	dl_iterate_phdr(look, &search);
+	step = in_object(&search);
+	if (!step)
+		step = dlsym(RTLD_NEXT, "sqlite3_step");
+	if (!step) {
+		search = (struct search){ .address = NULL };
+		dl_iterate_phdr(look, &search);
+		step = in_object(&search);
+	}
+	if (!step)
+		return NULL;
+	state_lock();
+	library = made(step);
+	callers[slot].address = address;
+	callers[slot].library = library;
+	state_unlock();
+	return library;
+}
+
+void *library_function(const struct library *library, const char *name)
+{
+	return library ? dlsym(library->handle, name) : NULL;
+}

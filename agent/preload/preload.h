@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A library that is loaded before a program's SQLite and records its statements. Its functions have
+ * the names of SQLite's own: each calls the real one, and notes what it did.
+ *
+ *   statements.c, values.c, tracing.c, others.c   the functions of SQLite that a program calls
+ *   state.c                                       what is known of its connections and statements
+ *   library.c                                     finds the real functions
+ *   log.c                                         the file of this process, record by record
+ *
+ * The reader of that file is agent/src/recorder/statements/log.rs. Only symbols of glibc 2.17 and
+ * older are used, so that a library built here runs on the systems of others.
+ */
+#ifndef JOJ_PRELOAD_H
+#define JOJ_PRELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* SQLite's interface (sqlite.org/c3ref), as far as it is used; no header of one release. */
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+typedef struct sqlite3_value sqlite3_value;
+typedef struct sqlite3_mutex sqlite3_mutex;
+typedef struct sqlite3_blob sqlite3_blob;
+typedef struct sqlite3_backup sqlite3_backup;
+typedef long long sqlite3_int64;
+typedef unsigned long long sqlite3_uint64;
+typedef void (*destructor)(void *);
+typedef int (*row_callback)(void *, int, char **, char **);
+typedef int (*trace_callback)(unsigned, void *, void *, void *);
+typedef void (*legacy_trace)(void *, const char *);
+typedef void (*legacy_profile)(void *, const char *, sqlite3_uint64);
+
+enum { SQLITE_OK = 0, SQLITE_NOMEM = 7, SQLITE_MISUSE = 21, SQLITE_ROW = 100, SQLITE_DONE = 101 };
+enum { SQLITE_TRACE_STMT = 1, SQLITE_TRACE_PROFILE = 2, SQLITE_TRACE_ROW = 4 };
+enum { SQLITE_INTEGER = 1, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL };
+enum { SQLITE_UTF8 = 1, SQLITE_UTF16LE, SQLITE_UTF16BE, SQLITE_UTF16 };
+
+#define EXPORTED __attribute__((visibility("default")))
+#define CALLER __builtin_return_address(0)
+
+/* The SQLite of one caller. Functions that a release may lack are null there. */
+struct library {
+	void *handle;
+	int (*step)(sqlite3_stmt *);
+	int (*reset)(sqlite3_stmt *);
+	int (*finalize)(sqlite3_stmt *);
+	int (*trace_v2)(sqlite3 *, unsigned, trace_callback, void *);
+	int (*get_autocommit)(sqlite3 *);
+	int (*extended_errcode)(sqlite3 *);
+	int (*total_changes)(sqlite3 *);
+	int (*stmt_readonly)(sqlite3_stmt *);
+	int (*bind_parameter_count)(sqlite3_stmt *);
+	const char *(*sql)(sqlite3_stmt *);
+	char *(*expanded_sql)(sqlite3_stmt *);
+	void (*free)(void *);
+	sqlite3 *(*db_handle)(sqlite3_stmt *);
+	sqlite3_stmt *(*next_stmt)(sqlite3 *, sqlite3_stmt *);
+	const char *(*db_filename)(sqlite3 *, const char *);
+	const char *(*libversion)(void);
+	sqlite3_mutex *(*db_mutex)(sqlite3 *);
+	void (*mutex_enter)(sqlite3_mutex *);
+	void (*mutex_leave)(sqlite3_mutex *);
+	sqlite3_value *(*value_dup)(const sqlite3_value *);
+	void (*value_free)(sqlite3_value *);
+	int (*value_type)(sqlite3_value *);
+	int (*value_bytes)(sqlite3_value *);
+	const void *(*value_blob)(sqlite3_value *);
+	const unsigned char *(*value_text)(sqlite3_value *);
+	sqlite3_int64 (*value_int64)(sqlite3_value *);
+	double (*value_double)(sqlite3_value *);
+};
+
+/* The SQLite that the code at `address` calls; null if there is none. */
+const struct library *library_of_caller(const void *address);
+/* A function of it by name; null if it has none. */
+void *library_function(const struct library *library, const char *name);
+/* Whether a libsqlite3 is loaded in this process. */
+bool library_is_loaded(void);
+
+/* Calls a real function by its name, for those that are called rarely. */
+#define REAL(library, name, type) ((type)library_function(library, name))
+
+struct connection {
+	sqlite3 *db;
+	const struct library *library;
+	struct connection *next;
+	uint32_t number;
+	uint32_t announced;	/* the log it was written to: log_number() */
+	uint32_t references;
+	int32_t flags;
+	int64_t open_ns;
+	/* The trace that the program asked for itself. */
+	unsigned program_mask;
+	trace_callback program_trace;
+	void *program_context;
+	legacy_trace program_legacy_trace;
+	void *program_legacy_trace_context;
+	legacy_profile program_legacy_profile;
+	void *program_legacy_profile_context;
+	/* A statement that SQLite runs by itself, in no call of sqlite3_step that is seen. */
+	struct statement *alone;
+};
+
+struct statement {
+	sqlite3_stmt *stmt;
+	struct connection *connection;
+	struct statement *next;
+	uint32_t number;
+	uint32_t announced;
+	/* Bound values that no record has yet. */
+	unsigned char *pending;
+	uint32_t pending_bytes;
+	uint32_t pending_room;
+	/* The execution under way. */
+	bool is_running;
+	bool is_nested;
+	bool is_unseen;		/* its values were bound where we did not see it */
+	uint32_t flags;
+	int64_t begin_ns;
+	int64_t inside_ns;
+	int64_t rows;
+	int32_t changes_before;
+	char *expanded;		/* of a statement whose values were not seen; SQLite's memory */
+};
+
+/* What is known of a handle; null if it is not, or there is no memory. */
+struct connection *connection_of(sqlite3 *db);
+struct statement *statement_of(sqlite3_stmt *stmt);
+/* Made known when it is met first; null only without memory. */
+struct connection *connection_met(sqlite3 *db, const struct library *library, int flags);
+struct statement *statement_met(sqlite3_stmt *stmt, const struct library *library);
+/* A statement that belongs to no table. */
+struct statement *statement_made(sqlite3_stmt *stmt, struct connection *connection);
+void statement_freed(struct statement *statement);
+/* Nothing more is known of it. */
+void statement_forgotten(sqlite3_stmt *stmt);
+void connection_forgotten(struct connection *connection, bool is_zombie);
+void state_lock(void);
+void state_unlock(void);
+
+/* Flags of an execution. */
+enum {
+	WAS_AUTOCOMMIT = 1,
+	BEGAN_TRANSACTION = 2,
+	ENDED_TRANSACTION = 4,
+	IS_READONLY = 8,
+	VALUES_UNSEEN = 16,
+};
+
+/* Kinds of bound values; those of SQLite first. */
+enum {
+	VALUE_ZEROBLOB = 6,
+	VALUE_TEXT_UTF16LE,
+	VALUE_TEXT_UTF16BE,
+	VALUE_POINTER,
+	VALUE_CLEARED,		/* all of the statement */
+	WITHOUT_CONTENTS = 256,	/* beside a kind: only its length is known */
+};
+
+/* Writes to the log of this process what records of the statement refer to. */
+void announced_in_log(struct statement *statement);
+void execution_begins(struct statement *statement, int64_t now);
+void execution_ends(struct statement *statement, int32_t result, int64_t now);
+/* Installs the trace of this library on a connection. */
+void trace_installed(struct connection *connection);
+/* A call under way in this thread, in which SQLite may run statements by itself. */
+struct frame {
+	const struct connection *connection;
+	sqlite3_stmt *stmt;	/* that is stepped; null while one is prepared */
+	const struct frame *outer;
+};
+void frame_pushed(struct frame *frame);
+void frame_popped(void);
+/* The innermost one on `connection`; null if there is none. */
+const struct frame *frame_on(const struct connection *connection);
+
+/* Records. */
+enum record {
+	RECORD_CONNECTION = 1,
+	RECORD_CLOSED,
+	RECORD_PREPARED,
+	RECORD_BOUND,
+	RECORD_EXECUTED,
+	RECORD_FINALIZED,
+	RECORD_WITHDRAWN,
+};
+
+/* What was seen and not recorded; the order is the reader's. */
+enum counter {
+	LOST_RECORDS,		/* the log could not be written */
+	LOST_STATEMENTS,	/* no memory for what is known of one */
+	FAILED_PREPARES,
+	NESTED_STATEMENTS,	/* run by SQLite or a function within another */
+	BLOB_WRITES,
+	BACKUP_STEPS,
+	CHECKPOINT_CALLS,
+	DESERIALIZED,
+	LOADED_UNSEEN,		/* a libsqlite3 was loaded, and none of these functions called */
+	COUNTERS,
+};
+
+struct piece {
+	const void *data;
+	size_t length_bytes;
+};
+
+/* Appends a record: `fixed`, then the pieces. False if it could not be written. */
+bool log_append(enum record kind, const struct piece *pieces, unsigned count);
+/* Number of the log of this process; a child of fork has another. */
+uint32_t log_number(void);
+void log_count(enum counter counter);
+bool log_keeps_values(void);
+/* Whether a log was begun. */
+bool log_is_there(void);
+int64_t now_ns(void);
+int32_t thread_number(void);
+
+#define PIECE(value) { &(value), sizeof(value) }
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * SQLite's own trace (sqlite.org/c3ref/trace_v2.html) shows statements that it runs by itself, in
+ * no call of sqlite3_step that we see: those of sqlite3_exec, where the library does not call
+ * itself by name. A connection has one trace: that of the program is called from ours.
+ */
+#include "preload.h"
+
+enum { OURS = SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE };
+
+static void legacy(const struct connection *connection, unsigned event, void *stmt, void *extra)
+{
+	const struct library *library = connection->library;
+	const char *sql = extra;
+	char *expanded;
+
+	if (event == SQLITE_TRACE_STMT && connection->program_legacy_trace) {
+		expanded = sql[0] == '-' && sql[1] == '-' ? NULL : library->expanded_sql(stmt);
+		connection->program_legacy_trace(connection->program_legacy_trace_context,
+						 expanded ? expanded : sql);
+		library->free(expanded);
+	}
+	if (event == SQLITE_TRACE_PROFILE && connection->program_legacy_profile)
+		connection->program_legacy_profile(connection->program_legacy_profile_context,
+						   library->sql(stmt), *(sqlite3_uint64 *)extra);
+}
+
+static void alone_ends(struct connection *connection)
+{
+	struct statement *alone = connection->alone;
+
+	connection->alone = NULL;
+	if (!alone)
+		return;
+	if (!connection->library->get_autocommit(connection->db)) {
+		if (alone->flags & WAS_AUTOCOMMIT)
+			alone->flags |= BEGAN_TRANSACTION;
+	} else if (!(alone->flags & WAS_AUTOCOMMIT)) {
+		alone->flags |= ENDED_TRANSACTION;
+	}
+	alone->inside_ns = now_ns() - alone->begin_ns;
+	/* The trace does not tell how it went. */
+	execution_ends(alone, -1, now_ns());
+	statement_freed(alone);
+}
+
+static void alone_begins(struct connection *connection, sqlite3_stmt *stmt)
+{
+	const struct library *library = connection->library;
+	struct statement *alone = statement_made(stmt, connection);
+
+	if (!alone) {
+		log_count(LOST_STATEMENTS);
+		return;
+	}
+	if (library->bind_parameter_count(stmt) > 0) {
+		/* The best that is left: reals of 15 digits, text to its first zero. */
+		alone->is_unseen = true;
+		alone->expanded = library->expanded_sql(stmt);
+	}
+	execution_begins(alone, now_ns());
+	connection->alone = alone;
+}
+
+static int traced(unsigned event, void *context, void *stmt, void *extra)
+{
+	struct connection *connection = context;
+	const char *sql = extra;
+	const struct frame *frame = frame_on(connection);
+	bool is_trigger = event == SQLITE_TRACE_STMT && sql[0] == '-' && sql[1] == '-';
+
+	if (connection->program_trace && connection->program_mask & event)
+		connection->program_trace(event, connection->program_context, stmt, extra);
+	legacy(connection, event, stmt, extra);
+	if (frame) {
+		if (event == SQLITE_TRACE_STMT && !is_trigger && frame->stmt && frame->stmt != stmt &&
+		    !statement_of(stmt))
+			log_count(NESTED_STATEMENTS);
+		return 0;
+	}
+	if (event == SQLITE_TRACE_STMT && !is_trigger) {
+		if (connection->alone)
+			log_count(NESTED_STATEMENTS);
+		else
+			alone_begins(connection, stmt);
+	} else if (event == SQLITE_TRACE_PROFILE && connection->alone &&
+		   connection->alone->stmt == stmt) {
+		alone_ends(connection);
+	}
+	return 0;
+}
+
+void trace_installed(struct connection *connection)
+{
+	unsigned mask = OURS | (connection->program_trace ? connection->program_mask : 0);
+
+	if (connection->library->trace_v2)	/* since 3.14 */
+		connection->library->trace_v2(connection->db, mask, traced, connection);
+}
+
+EXPORTED int sqlite3_trace_v2(sqlite3 *db, unsigned mask, trace_callback callback, void *context)
+{
+	struct connection *connection = connection_of(db);
+	const struct library *library = connection ? NULL : library_of_caller(CALLER);
+
+	if (!connection)
+		return library ? library->trace_v2(db, mask, callback, context) : SQLITE_MISUSE;
+	/* sqlite3_trace and this one replace each other. */
+	connection->program_legacy_trace = NULL;
+	connection->program_legacy_profile = NULL;
+	connection->program_trace = mask ? callback : NULL;
+	connection->program_mask = mask;
+	connection->program_context = context;
+	trace_installed(connection);
+	return SQLITE_OK;
+}
+
+EXPORTED void *sqlite3_trace(sqlite3 *db, legacy_trace callback, void *context)
+{
+	struct connection *connection = connection_of(db);
+	void *before;
+
+	if (!connection)
+		return NULL;
+	before = connection->program_legacy_trace_context;
+	connection->program_trace = NULL;
+	connection->program_legacy_trace = callback;
+	connection->program_legacy_trace_context = context;
+	trace_installed(connection);
+	return before;
+}
+
+EXPORTED void *sqlite3_profile(sqlite3 *db, legacy_profile callback, void *context)
+{
+	struct connection *connection = connection_of(db);
+	void *before;
+
+	if (!connection)
+		return NULL;
+	before = connection->program_legacy_profile_context;
+	connection->program_trace = NULL;
+	connection->program_legacy_profile = callback;
+	connection->program_legacy_profile_context = context;
+	trace_installed(connection);
+	return before;
+}

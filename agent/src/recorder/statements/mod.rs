@@ -1,0 +1,261 @@
+//! Records the SQL that a program gives SQLite: runs it with a library loaded before SQLite's own,
+//! waits for all its processes, and makes tables of the logs that they wrote.
+//!
+//! elf, preload -> (the program) -> log -> rows
+
+mod elf;
+mod log;
+mod preload;
+mod rows;
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use self::elf::{Linking, ProgramFile};
+use self::log::{COUNTERS, Log};
+use self::preload::Preload;
+use self::rows::Written;
+use super::output::{entries, new_folder, unended};
+use super::ptrace::{self, Waited};
+use super::{facts_of_begin, signals, start};
+use crate::errors::WrongUse;
+use crate::tables::segments::Segments;
+
+/// What is kept of bound values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Values {
+    /// Themselves
+    Keep,
+    /// Their kinds and lengths
+    Shape,
+}
+
+/// How a recording of statements went.
+pub struct StatementsOutcome {
+    /// The command's wait status.
+    pub status: Option<i32>,
+    pub statements: u64,
+    pub connections: u64,
+    /// Processes that used SQLite.
+    pub processes: u64,
+    /// Why it is incomplete; nothing if it is not.
+    pub reasons: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// Runs a command to the end of all its processes, and records what SQL they ran.
+///
+/// # Errors
+/// If the command cannot be run, no library can be loaded into it, or the folder not be written.
+pub fn record_statements(
+    command: &[String],
+    folder: &Path,
+    values: Values,
+) -> anyhow::Result<StatementsOutcome> {
+    let [name, arguments @ ..] = command else {
+        return Err(WrongUse("name a command after --".into()).into());
+    };
+    let program = look(name)?;
+    let values = if values == Values::Keep { "keep" } else { "shape" };
+    let mut facts = facts_of_begin("sqlite", json!(command));
+    facts.push(("values", json!(values)));
+    let folder = new_folder(folder)?;
+    let mut segments = Segments::new(&folder);
+    segments.replace(&entries(facts.iter().chain(&unended())))?;
+    let preload = Preload::lay_down(&folder).with_context(|| folder.display().to_string())?;
+    let mut child = Command::new(name);
+    child.args(arguments);
+    preload.arm(&mut child, values);
+    let ended = match run(&mut child) {
+        Ok(ended) => ended,
+        Err(error) => {
+            drop(preload);
+            // It was empty when we got it.
+            let _ = std::fs::remove_dir_all(&folder);
+            return Err(WrongUse(format!("cannot run {name}: {error}")).into());
+        }
+    };
+    let (logs, mut damaged) = opened(&preload)?;
+    let processes = logs.len() as u64;
+    let counted = logs.iter().fold(Counted::default(), |sum, log| sum.with(log));
+    let written = rows::write(logs, &mut segments)?;
+    damaged.extend(written.damaged.iter().map(ToString::to_string));
+    let mut reasons = counted.reasons(&written, &program);
+    reasons.extend(damaged);
+    if ended.is_abandoned {
+        reasons.push("a signal ended the recording before all processes had ended".into());
+    }
+    let notes = counted.notes(&written);
+    facts.extend([
+        ("statements", json!(written.statements)),
+        ("connections", json!(written.connections)),
+        ("processes", json!(processes)),
+        ("transactions", json!(written.transactions)),
+        ("missed", counted.json(&written)),
+        ("notes", json!(notes)),
+        ("incomplete", json!(!reasons.is_empty())),
+        ("incomplete_reasons", json!(reasons)),
+    ]);
+    segments.replace(&entries(facts.iter()))?;
+    Ok(StatementsOutcome {
+        status: ended.status,
+        statements: written.statements,
+        connections: written.connections,
+        processes,
+        reasons,
+        notes,
+    })
+}
+
+const INSTEAD: &str = "record its system calls instead (joj record without --sql), or run a build \
+                       of it that is linked to libsqlite3.so";
+
+/// The program's file; an error if nothing can be loaded into it.
+fn look(name: &str) -> anyhow::Result<ProgramFile> {
+    let file = start::find(name)?;
+    let wrong = |what: String| WrongUse(format!("{name}: {what}; {INSTEAD}"));
+    let program = ProgramFile::look(&file)
+        .map_err(|error| WrongUse(format!("cannot run {name}: {error}")))?;
+    match &program.linking {
+        Linking::Dynamic => Ok(program),
+        Linking::Static => {
+            let what = "is statically linked: no library can be loaded before its SQLite";
+            Err(wrong(format!("{} {what}", program.path.display())).into())
+        }
+        Linking::Foreign(why) => {
+            let what = "no library of ours can be loaded into it";
+            Err(wrong(format!("{what}: {why}")).into())
+        }
+    }
+}
+
+struct Ended {
+    status: Option<i32>,
+    is_abandoned: bool,
+}
+
+/// Runs a command until it and all processes that it leaves behind have ended. A signal is passed
+/// on to it; a second one kills it and ends the recording.
+fn run(command: &mut Command) -> io::Result<Ended> {
+    // Processes whose parents have ended become our children.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    signals::catch()?;
+    let pid = command.spawn()?.id() as i32;
+    let (mut status, mut heeded) = (None, 0);
+    loop {
+        let caught = signals::caught();
+        if caught.count > heeded {
+            let is_first = heeded == 0;
+            heeded = caught.count;
+            let signal = if is_first { caught.first } else { libc::SIGKILL };
+            if status.is_none() && !(is_first && caught.from_terminal) {
+                // SAFETY: a child of ours that nobody has waited for.
+                unsafe { libc::kill(pid, signal) };
+            }
+            if !is_first {
+                return Ok(Ended { status: status.or(Some(signal)), is_abandoned: true });
+            }
+        }
+        match ptrace::wait(false)? {
+            Waited::Changed { tid, status: changed } if tid == pid => status = Some(changed),
+            Waited::Changed { .. } | Waited::Interrupted => {}
+            Waited::NobodyLeft => return Ok(Ended { status, is_abandoned: false }),
+        }
+    }
+}
+
+fn opened(preload: &Preload) -> anyhow::Result<(Vec<Log>, Vec<String>)> {
+    let (mut logs, mut damaged) = (Vec::new(), Vec::new());
+    for path in preload.logs()? {
+        match Log::open(&path) {
+            Ok(log) => logs.push(log),
+            Err(error) => damaged.push(error.to_string()),
+        }
+    }
+    Ok((logs, damaged))
+}
+
+/// What the library saw and did not record, over all processes; agent/preload/preload.h has the
+/// order.
+#[derive(Default)]
+struct Counted([u64; COUNTERS]);
+
+impl Counted {
+    const NAMES: [&str; COUNTERS] = [
+        "lost_records",
+        "lost_statements",
+        "failed_prepares",
+        "nested_statements",
+        "blob_writes",
+        "backup_steps",
+        "checkpoint_calls",
+        "deserialized",
+        "loaded_unseen",
+    ];
+
+    fn with(mut self, log: &Log) -> Self {
+        self.0.iter_mut().zip(log.counted).for_each(|(sum, count)| *sum += count);
+        self
+    }
+
+    fn of(&self, name: &str) -> u64 {
+        let number = Self::NAMES.iter().position(|it| *it == name);
+        number.map_or(0, |number| self.0[number])
+    }
+
+    fn reasons(&self, written: &Written, program: &ProgramFile) -> Vec<String> {
+        let mut reasons = told(&[
+            (self.of("lost_records"), "records could not be written to the logs: disk full?"),
+            (self.of("lost_statements"), "statements or connections were lost: no memory"),
+            (written.values_unseen, "statements whose values were bound unseen"),
+            (self.of("blob_writes"), "calls of sqlite3_blob_write, which are no statements"),
+            (self.of("backup_steps"), "calls of sqlite3_backup_step, which are no statements"),
+            (self.of("deserialized"), "calls of sqlite3_deserialize, which are no statements"),
+            (
+                self.of("loaded_unseen"),
+                "processes loaded libsqlite3 by themselves (dlopen): its functions were called by \
+                 address and were not seen",
+            ),
+        ]);
+        if written.statements == 0 {
+            let built_in = if program.has_sqlite_built_in() {
+                format!("{} has SQLite built in", program.path.display())
+            } else {
+                "no process called a dynamically linked SQLite".into()
+            };
+            reasons.push(format!("no statement was seen: {built_in}; {INSTEAD}"));
+        }
+        reasons
+    }
+
+    fn notes(&self, written: &Written) -> Vec<String> {
+        told(&[
+            (written.failed, "statements failed"),
+            (self.of("failed_prepares"), "texts could not be prepared and never ran"),
+            (
+                self.of("nested_statements"),
+                "statements ran within others (full-text index, functions): they run again with \
+                 those",
+            ),
+            (self.of("checkpoint_calls"), "calls of sqlite3_wal_checkpoint are no statements"),
+        ])
+    }
+
+    fn json(&self, written: &Written) -> Value {
+        let counted = Self::NAMES.iter().zip(self.0).map(|(name, count)| ((*name).into(), count));
+        let mut counted: serde_json::Map<String, Value> =
+            counted.map(|(name, count): (String, u64)| (name, json!(count))).collect();
+        counted.insert("values_unseen".into(), json!(written.values_unseen));
+        counted.insert("failed_statements".into(), json!(written.failed));
+        Value::Object(counted)
+    }
+}
+
+fn told(counted: &[(u64, &str)]) -> Vec<String> {
+    let some = counted.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}")).collect()
+}
