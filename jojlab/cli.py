@@ -36,7 +36,7 @@ from jojlab.commands import (
 from jojlab.commands.bench import file, mobibench, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
-from jojlab.commands.import_ import blocks, mobigen, strace
+from jojlab.commands.import_ import blocks, mobigen, sql, strace
 from jojlab.commands.verify import attribution, durability
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
@@ -76,6 +76,7 @@ BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
 IMPORTS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("strace", strace.strace),
     ("mobigen", mobigen.mobigen),
+    ("sql", sql.sql),
     ("blocks", blocks.blocks),
 )
 

@@ -21,9 +21,7 @@ def export(
     seed: Annotated[int | None, typer.Option(help="Seed; default: the first.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--out", metavar="FILE", help="File, or folder; default: in RUN."
-        ),
+        typer.Option("-o", "--out", metavar="FILE", help="File, or folder; default: in RUN."),
     ] = None,
 ) -> None:
     """Write a capture or a recording in the format of another tool.

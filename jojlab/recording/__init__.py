@@ -1,1 +1,3 @@
-"""Recordings of programs' file system calls: reads their tables, and exports them."""
+"""Recordings of programs' file system calls and SQL: reads their tables, and exports them; writes
+scripts of SQL that others recorded for our workloads.
+"""

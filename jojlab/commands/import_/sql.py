@@ -1,0 +1,52 @@
+"""joj import sql: makes a folder that a workload plays of scripts of SQL, one a thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.foundation.errors import FINE
+
+
+def sql(
+    files: Annotated[list[Path], typer.Argument(help="Scripts of SQL, one a thread.")],
+    setup: Annotated[
+        list[Path] | None,
+        typer.Option(help="Script that makes and fills the tables; may come several times."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="New folder; default: runs/NAME-sql."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Import scripts of SQL for the workload sql-replay.
+
+    A statement ends with a semicolon; where some lines lack it, every line is a statement. Each
+    script gets a connection of its own to one database. What the workload does not take, such as
+    PRAGMAs that are fields of a case, is left out and counted.
+
+    \b
+    Examples:
+      joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
+      joj bill --workload sql-replay --scripts app-sql
+
+    Exit code 2 if a file holds something that is no statement; the message names its line.
+    """
+    import json
+
+    from jojlab.commands.run import free_folder
+    from jojlab.recording import sql_import
+
+    folder = out or free_folder(Path("runs") / f"{files[0].stem}-sql")
+    counts = sql_import.write(files, setup or [], folder)
+    if as_json:
+        said = {"folder": str(folder), "statements": counts.statements}
+        print(json.dumps({**said, "left_out": dict(counts.left_out)}, indent=1))
+    else:
+        print(f"{counts.statements} statements  {folder}")
+        for reason, count in counts.left_out.most_common():
+            print(f"left out: {count} {reason}")
+    raise typer.Exit(FINE)
