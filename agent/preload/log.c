@@ -96,7 +96,8 @@ static void *extended_by(uint64_t length_bytes, int flags)
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && file_bytes + length_bytes > limit.rlim_cur)
 		return NULL;	/* it would raise SIGXFSZ */
-	file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
 	if (file < 0)
 		return NULL;
 	failed = syscall(SYS_fallocate, file, 0, file_bytes, length_bytes);

@@ -20,7 +20,7 @@ EXPORTED int sqlite3_open(const char *name, sqlite3 **db)
 
 	if (!library)
 		return SQLITE_MISUSE;
-	result = REAL(library, "sqlite3_open", int (*)(const char *, sqlite3 **))(name, db);
+	result = REAL(library, sqlite3_open)(name, db);
 	opened(result, db, library, 6);
 	return result;
 }
@@ -32,7 +32,7 @@ EXPORTED int sqlite3_open16(const void *name, sqlite3 **db)
 
 	if (!library)
 		return SQLITE_MISUSE;
-	result = REAL(library, "sqlite3_open16", int (*)(const void *, sqlite3 **))(name, db);
+	result = REAL(library, sqlite3_open16)(name, db);
 	opened(result, db, library, 6);
 	return result;
 }
@@ -44,8 +44,7 @@ EXPORTED int sqlite3_open_v2(const char *name, sqlite3 **db, int flags, const ch
 
 	if (!library)
 		return SQLITE_MISUSE;
-	result = REAL(library, "sqlite3_open_v2", int (*)(const char *, sqlite3 **, int, const char *))(
-		name, db, flags, vfs);
+	result = REAL(library, sqlite3_open_v2)(name, db, flags, vfs);
 	opened(result, db, library, flags);
 	return result;
 }
@@ -59,7 +58,7 @@ EXPORTED int sqlite3_close(sqlite3 *db)
 
 	if (!library)
 		return db ? SQLITE_MISUSE : SQLITE_OK;
-	result = REAL(library, "sqlite3_close", int (*)(sqlite3 *))(db);
+	result = REAL(library, sqlite3_close)(db);
 	if (connection && result == SQLITE_OK)
 		connection_forgotten(connection, false);
 	return result;
@@ -76,7 +75,7 @@ EXPORTED int sqlite3_close_v2(sqlite3 *db)
 	if (!library)
 		return db ? SQLITE_MISUSE : SQLITE_OK;
 	is_zombie = library->next_stmt(db, NULL);
-	result = REAL(library, "sqlite3_close_v2", int (*)(sqlite3 *))(db);
+	result = REAL(library, sqlite3_close_v2)(db);
 	if (connection && result == SQLITE_OK)
 		connection_forgotten(connection, is_zombie);
 	return result;
@@ -110,16 +109,17 @@ static int prepared(int result, struct connection *connection, sqlite3_stmt **st
 				    sqlite3_stmt **stmt, const text **tail) \
 	{ \
 		const struct library *library = library_of(db, CALLER); \
-		struct connection *connection = library && db ? connection_met(db, library, 0) : NULL; \
-		struct frame frame = { connection, NULL, NULL }; \
+		struct connection *connection = NULL; \
+		struct frame frame = { 0 }; \
 \
 		if (!library) \
 			return SQLITE_MISUSE; \
+		if (db) \
+			connection = connection_met(db, library, 0); \
+		frame.connection = connection; \
 		if (connection) \
 			frame_pushed(&frame); \
-		return prepared(REAL(library, "sqlite3_" #name, int (*)(sqlite3 *, const text *, \
-					 int between, sqlite3_stmt **, const text **)) \
-					(db, sql, length after, stmt, tail), \
+		return prepared(REAL(library, sqlite3_##name)(db, sql, length after, stmt, tail), \
 				connection, stmt, library); \
 	}
 #define NOTHING
@@ -136,8 +136,9 @@ EXPORTED int sqlite3_blob_write(sqlite3_blob *blob, const void *data, int length
 	const struct library *library = library_of_caller(CALLER);
 
 	log_count(BLOB_WRITES);
-	return library ? REAL(library, "sqlite3_blob_write", int (*)(sqlite3_blob *, const void *, int,
-			      int))(blob, data, length, offset) : SQLITE_MISUSE;
+	if (!library)
+		return SQLITE_MISUSE;
+	return REAL(library, sqlite3_blob_write)(blob, data, length, offset);
 }
 
 EXPORTED int sqlite3_backup_step(sqlite3_backup *backup, int pages)
@@ -145,8 +146,7 @@ EXPORTED int sqlite3_backup_step(sqlite3_backup *backup, int pages)
 	const struct library *library = library_of_caller(CALLER);
 
 	log_count(BACKUP_STEPS);
-	return library ? REAL(library, "sqlite3_backup_step", int (*)(sqlite3_backup *, int))(backup,
-			      pages) : SQLITE_MISUSE;
+	return library ? REAL(library, sqlite3_backup_step)(backup, pages) : SQLITE_MISUSE;
 }
 
 EXPORTED int sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, int *frames,
@@ -158,8 +158,9 @@ EXPORTED int sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, 
 	/* SQLite's own default of sqlite3_wal_autocheckpoint comes this way, within a step. */
 	if (!connection || !frame_on(connection))
 		log_count(CHECKPOINT_CALLS);
-	return library ? REAL(library, "sqlite3_wal_checkpoint_v2", int (*)(sqlite3 *, const char *,
-			      int, int *, int *))(db, name, mode, frames, checkpointed) : SQLITE_MISUSE;
+	if (!library)
+		return SQLITE_MISUSE;
+	return REAL(library, sqlite3_wal_checkpoint_v2)(db, name, mode, frames, checkpointed);
 }
 
 EXPORTED int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char *data,
@@ -168,7 +169,7 @@ EXPORTED int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char 
 	const struct library *library = library_of(db, CALLER);
 
 	log_count(DESERIALIZED);
-	return library ? REAL(library, "sqlite3_deserialize", int (*)(sqlite3 *, const char *,
-			      unsigned char *, sqlite3_int64, sqlite3_int64, unsigned))(db, schema, data,
-			      size, room, flags) : SQLITE_MISUSE;
+	if (!library)
+		return SQLITE_MISUSE;
+	return REAL(library, sqlite3_deserialize)(db, schema, data, size, room, flags);
 }

@@ -80,8 +80,8 @@ void *library_function(const struct library *library, const char *name);
 /* Whether a libsqlite3 is loaded in this process. */
 bool library_is_loaded(void);
 
-/* Calls a real function by its name, for those that are called rarely. */
-#define REAL(library, name, type) ((type)library_function(library, name))
+/* The real function that is called by the name of one of ours. */
+#define REAL(library, function) ((__typeof__(&function))library_function(library, #function))
 
 struct connection {
 	sqlite3 *db;

@@ -48,7 +48,7 @@ void announced_in_log(struct statement *statement)
 {
 	struct connection *connection = statement->connection;
 	const struct library *library = connection->library;
-	const char *file = library->db_filename ? library->db_filename(connection->db, "main") : NULL;
+	const char *file = library->db_filename(connection->db, "main");
 	const char *version = library->libversion();
 	const char *sql;
 	int32_t thread = thread_number();

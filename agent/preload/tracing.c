@@ -73,8 +73,9 @@ static int traced(unsigned event, void *context, void *stmt, void *extra)
 		connection->program_trace(event, connection->program_context, stmt, extra);
 	legacy(connection, event, stmt, extra);
 	if (frame) {
-		if (event == SQLITE_TRACE_STMT && !is_trigger && frame->stmt && frame->stmt != stmt &&
-		    !statement_of(stmt))
+		bool is_inner = frame->stmt && frame->stmt != stmt && !statement_of(stmt);
+
+		if (event == SQLITE_TRACE_STMT && !is_trigger && is_inner)
 			log_count(NESTED_STATEMENTS);
 		return 0;
 	}

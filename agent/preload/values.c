@@ -158,16 +158,16 @@ static void note_integer(struct binding *binding, sqlite3_int64 value)
 	note(binding, SQLITE_INTEGER, &value, is_kept ? sizeof(value) : stored_bytes(value));
 }
 
-#define CALL(name, type, ...) \
-	ended(&binding, binding.library ? \
-	      REAL(binding.library, "sqlite3_bind_" name, type)(stmt, index, __VA_ARGS__) : SQLITE_MISUSE)
+#define CALL(function, ...) \
+	ended(&binding, binding.library ? REAL(binding.library, function)(stmt, __VA_ARGS__) : \
+					  SQLITE_MISUSE)
 
 EXPORTED int sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
 {
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_integer(&binding, value);
-	return CALL("int", int (*)(sqlite3_stmt *, int, int), value);
+	return CALL(sqlite3_bind_int, index, value);
 }
 
 EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 value)
@@ -175,7 +175,7 @@ EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 val
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_integer(&binding, value);
-	return CALL("int64", int (*)(sqlite3_stmt *, int, sqlite3_int64), value);
+	return CALL(sqlite3_bind_int64, index, value);
 }
 
 EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
@@ -183,7 +183,7 @@ EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, SQLITE_FLOAT, &value, sizeof(value));
-	return CALL("double", int (*)(sqlite3_stmt *, int, double), value);
+	return CALL(sqlite3_bind_double, index, value);
 }
 
 EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
@@ -191,9 +191,7 @@ EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, SQLITE_NULL, NULL, 0);
-	return ended(&binding, binding.library ?
-		     REAL(binding.library, "sqlite3_bind_null", int (*)(sqlite3_stmt *, int))(stmt, index) :
-		     SQLITE_MISUSE);
+	return CALL(sqlite3_bind_null, index);
 }
 
 EXPORTED int sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, int length,
@@ -203,8 +201,7 @@ EXPORTED int sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, 
 
 	note(&binding, text ? SQLITE_TEXT : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? strlen(text) : (unsigned)length);
-	return CALL("text", int (*)(sqlite3_stmt *, int, const char *, int, destructor), text, length,
-		    free_text);
+	return CALL(sqlite3_bind_text, index, text, length, free_text);
 }
 
 static uint64_t length16(const void *text)
@@ -223,12 +220,12 @@ EXPORTED int sqlite3_bind_text16(sqlite3_stmt *stmt, int index, const void *text
 
 	note(&binding, text ? VALUE_TEXT_UTF16LE : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? length16(text) : (unsigned)length & ~1U);
-	return CALL("text16", int (*)(sqlite3_stmt *, int, const void *, int, destructor), text,
-		    length, free_text);
+	return CALL(sqlite3_bind_text16, index, text, length, free_text);
 }
 
 EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text,
-				 sqlite3_uint64 length, destructor free_text, unsigned char encoding)
+				 sqlite3_uint64 length, destructor free_text,
+				 unsigned char encoding)
 {
 	struct binding binding = begun(stmt, index, CALLER);
 	uint32_t kind = encoding == SQLITE_UTF8 ? SQLITE_TEXT :
@@ -236,8 +233,7 @@ EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text
 
 	note(&binding, text ? kind : SQLITE_NULL, text,
 	     !text ? 0 : kind == SQLITE_TEXT ? length : length & ~1ULL);
-	return CALL("text64", int (*)(sqlite3_stmt *, int, const char *, sqlite3_uint64, destructor,
-				      unsigned char), text, length, free_text, encoding);
+	return CALL(sqlite3_bind_text64, index, text, length, free_text, encoding);
 }
 
 EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, int length,
@@ -245,9 +241,9 @@ EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, 
 {
 	struct binding binding = begun(stmt, index, CALLER);
 
-	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data, data && length > 0 ? (unsigned)length : 0);
-	return CALL("blob", int (*)(sqlite3_stmt *, int, const void *, int, destructor), data, length,
-		    free_data);
+	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data,
+	     data && length > 0 ? (unsigned)length : 0);
+	return CALL(sqlite3_bind_blob, index, data, length, free_data);
 }
 
 EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data,
@@ -256,8 +252,7 @@ EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data, data ? length : 0);
-	return CALL("blob64", int (*)(sqlite3_stmt *, int, const void *, sqlite3_uint64, destructor),
-		    data, length, free_data);
+	return CALL(sqlite3_bind_blob64, index, data, length, free_data);
 }
 
 EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
@@ -265,7 +260,7 @@ EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length > 0 ? (unsigned)length : 0);
-	return CALL("zeroblob", int (*)(sqlite3_stmt *, int, int), length);
+	return CALL(sqlite3_bind_zeroblob, index, length);
 }
 
 EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint64 length)
@@ -273,7 +268,7 @@ EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length);
-	return CALL("zeroblob64", int (*)(sqlite3_stmt *, int, sqlite3_uint64), length);
+	return CALL(sqlite3_bind_zeroblob64, index, length);
 }
 
 EXPORTED int sqlite3_bind_pointer(sqlite3_stmt *stmt, int index, void *pointer, const char *type,
@@ -282,8 +277,7 @@ EXPORTED int sqlite3_bind_pointer(sqlite3_stmt *stmt, int index, void *pointer, 
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_POINTER, NULL, 0);
-	return CALL("pointer", int (*)(sqlite3_stmt *, int, void *, const char *, destructor), pointer,
-		    type, free_pointer);
+	return CALL(sqlite3_bind_pointer, index, pointer, type, free_pointer);
 }
 
 /* Reading a value may convert it: a copy is read. */
@@ -326,7 +320,7 @@ EXPORTED int sqlite3_bind_value(sqlite3_stmt *stmt, int index, const sqlite3_val
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_value(&binding, value);
-	return CALL("value", int (*)(sqlite3_stmt *, int, const sqlite3_value *), value);
+	return CALL(sqlite3_bind_value, index, value);
 }
 
 EXPORTED int sqlite3_clear_bindings(sqlite3_stmt *stmt)
@@ -334,7 +328,7 @@ EXPORTED int sqlite3_clear_bindings(sqlite3_stmt *stmt)
 	struct binding binding = begun(stmt, 0, CALLER);
 
 	note(&binding, VALUE_CLEARED, NULL, 0);
-	return ended(&binding, binding.library ?
-		     REAL(binding.library, "sqlite3_clear_bindings", int (*)(sqlite3_stmt *))(stmt) :
-		     SQLITE_MISUSE);
+	if (!binding.library)
+		return SQLITE_MISUSE;
+	return ended(&binding, REAL(binding.library, sqlite3_clear_bindings)(stmt));
 }

@@ -1,12 +1,13 @@
 //! Records the SQL that a program gives SQLite: runs it with a library loaded before SQLite's own,
 //! waits for all its processes, and makes tables of the logs that they wrote.
 //!
-//! elf, preload -> (the program) -> log -> rows
+//! elf, preload -> (the program) -> log, values -> rows
 
 mod elf;
 mod log;
 mod preload;
 mod rows;
+mod values;
 
 use std::io;
 use std::path::Path;
@@ -16,9 +17,9 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use self::elf::{Linking, ProgramFile};
-use self::log::{COUNTERS, Log};
+use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
-use self::rows::Written;
+use self::rows::WrittenStatements;
 use super::output::{entries, new_folder, unended};
 use super::ptrace::{self, Waited};
 use super::{facts_of_begin, signals, start};
@@ -81,7 +82,7 @@ pub fn record_statements(
     };
     let (logs, mut damaged) = opened(&preload)?;
     let processes = logs.len() as u64;
-    let counted = logs.iter().fold(Counted::default(), |sum, log| sum.with(log));
+    let counted = logs.iter().fold(LibraryCounts::default(), |sum, log| sum.with(log));
     let written = rows::write(logs, &mut segments)?;
     damaged.extend(written.damaged.iter().map(ToString::to_string));
     let mut reasons = counted.reasons(&written, &program);
@@ -168,10 +169,10 @@ fn run(command: &mut Command) -> io::Result<Ended> {
     }
 }
 
-fn opened(preload: &Preload) -> anyhow::Result<(Vec<Log>, Vec<String>)> {
+fn opened(preload: &Preload) -> anyhow::Result<(Vec<ProcessLog>, Vec<String>)> {
     let (mut logs, mut damaged) = (Vec::new(), Vec::new());
     for path in preload.logs()? {
-        match Log::open(&path) {
+        match ProcessLog::open(&path) {
             Ok(log) => logs.push(log),
             Err(error) => damaged.push(error.to_string()),
         }
@@ -182,9 +183,9 @@ fn opened(preload: &Preload) -> anyhow::Result<(Vec<Log>, Vec<String>)> {
 /// What the library saw and did not record, over all processes; agent/preload/preload.h has the
 /// order.
 #[derive(Default)]
-struct Counted([u64; COUNTERS]);
+struct LibraryCounts([u64; COUNTERS]);
 
-impl Counted {
+impl LibraryCounts {
     const NAMES: [&str; COUNTERS] = [
         "lost_records",
         "lost_statements",
@@ -197,7 +198,7 @@ impl Counted {
         "loaded_unseen",
     ];
 
-    fn with(mut self, log: &Log) -> Self {
+    fn with(mut self, log: &ProcessLog) -> Self {
         self.0.iter_mut().zip(log.counted).for_each(|(sum, count)| *sum += count);
         self
     }
@@ -207,7 +208,7 @@ impl Counted {
         number.map_or(0, |number| self.0[number])
     }
 
-    fn reasons(&self, written: &Written, program: &ProgramFile) -> Vec<String> {
+    fn reasons(&self, written: &WrittenStatements, program: &ProgramFile) -> Vec<String> {
         let mut reasons = told(&[
             (self.of("lost_records"), "records could not be written to the logs: disk full?"),
             (self.of("lost_statements"), "statements or connections were lost: no memory"),
@@ -232,7 +233,7 @@ impl Counted {
         reasons
     }
 
-    fn notes(&self, written: &Written) -> Vec<String> {
+    fn notes(&self, written: &WrittenStatements) -> Vec<String> {
         told(&[
             (written.failed, "statements failed"),
             (self.of("failed_prepares"), "texts could not be prepared and never ran"),
@@ -245,7 +246,7 @@ impl Counted {
         ])
     }
 
-    fn json(&self, written: &Written) -> Value {
+    fn json(&self, written: &WrittenStatements) -> Value {
         let counted = Self::NAMES.iter().zip(self.0).map(|(name, count)| ((*name).into(), count));
         let mut counted: serde_json::Map<String, Value> =
             counted.map(|(name, count): (String, u64)| (name, json!(count))).collect();

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::super::words;
-use super::log::{Binding, Log, LogError, LogRecord, LoggedExecution, LoggedValue};
+use super::log::{LogError, LogRecord, LoggedExecution, ProcessLog};
+use super::values::{Binding, LoggedValue};
 use crate::tables::rows::Word;
 use crate::tables::segments::Segments;
 use crate::tables::statements::{BoundValue, RecordedConnection, RecordedStatement};
@@ -32,16 +33,9 @@ const ERRORS: [&str; 29] = [
     "SQLITE_NOTADB", "SQLITE_NOTICE", "SQLITE_WARNING",
 ];
 
-/// Rows cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RowsError {
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
 /// What the logs held.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct WrittenStatements {
     pub statements: u64,
     pub connections: u64,
     pub failed: u64,
@@ -55,7 +49,10 @@ pub struct Written {
 ///
 /// # Errors
 /// If a table cannot be written.
-pub fn write(logs: Vec<Log>, segments: &mut Segments) -> Result<Written, RowsError> {
+pub fn write(
+    logs: Vec<ProcessLog>,
+    segments: &mut Segments,
+) -> Result<WrittenStatements, WriteError> {
     let mut made = Made::default();
     let mut processes: Vec<Process> = logs.into_iter().map(Process::new).collect();
     let mut ends = BinaryHeap::new();
@@ -86,7 +83,7 @@ struct Made {
     waiting_bytes: usize,
     connections: Vec<RecordedConnection>,
     next_prepared: i64,
-    written: Written,
+    written: WrittenStatements,
 }
 
 impl Made {
@@ -140,14 +137,14 @@ impl Statement {
 
 /// A process, read up to its next execution.
 struct Process {
-    log: Log,
+    log: ProcessLog,
     connections: HashMap<u32, Connection>,
     statements: HashMap<u32, Statement>,
     next: Option<LoggedExecution>,
 }
 
 impl Process {
-    fn new(log: Log) -> Self {
+    fn new(log: ProcessLog) -> Self {
         Process { log, connections: HashMap::new(), statements: HashMap::new(), next: None }
     }
 
