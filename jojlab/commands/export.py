@@ -38,7 +38,7 @@ def export(
     script cannot express are counted.
 
     sql: of a recording with --sql, a folder of scripts, one a connection, with bound values and
-    think times. The workload sql-replay plays them. What a script does not take is counted.
+    think times. The workload sql-recorded plays them. What a script does not take is counted.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Writes the statements of a recording (joj record --sql) as scripts for the workload `sql-replay`:
+"""Writes the statements of a recording (joj record --sql) as scripts for the workload `sql-recorded`:
 one a connection, in the order in which its statements began, with values and think times.
 """
 

@@ -22,7 +22,7 @@ def sql(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Import scripts of SQL for the workload sql-replay.
+    """Import scripts of SQL for the workload sql-recorded.
 
     A statement ends with a semicolon; where some lines lack it, every line is a statement. Each
     script gets a connection of its own to one database. What the workload does not take, such as
@@ -31,7 +31,7 @@ def sql(
     \b
     Examples:
       joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
-      joj bill --workload sql-replay --scripts app-sql
+      joj bill --workload sql-recorded --scripts app-sql
 
     Exit code 2 if a file holds something that is no statement; the message names its line.
     """
