@@ -33,7 +33,7 @@ from jojlab.commands import (
     show,
     trace,
 )
-from jojlab.commands.bench import file, mobibench, sqlite
+from jojlab.commands.bench import file, mobibench, sql, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
 from jojlab.commands.import_ import blocks, mobigen, sql, strace
@@ -68,6 +68,7 @@ VERIFICATIONS: tuple[tuple[str, Callable[..., None]], ...] = (
 # The subcommands of `joj bench`.
 BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
     ("sqlite", sqlite.sqlite),
+    ("sql", sql.sql),
     ("file", file.file),
     ("mobibench", mobibench.mobibench),
 )

@@ -22,6 +22,7 @@ mod parent;
 mod record;
 mod recorder;
 mod script;
+mod sql_script;
 mod sqlite;
 mod tables;
 mod tracer;

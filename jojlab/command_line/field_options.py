@@ -9,11 +9,24 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from jojlab.experiment.fields import DRAWN, FILES, PROGRAMS, RECORDS, REPLAYS, SQLITE, Field, Value
+from jojlab.experiment.fields import (
+    ALL_SQLITE,
+    DRAWN,
+    FILES,
+    PROGRAMS,
+    RECORDS,
+    REPLAYS,
+    SQL,
+    SQLITE,
+    Field,
+    Value,
+)
 
 # The headings under which `--help` shows the fields, by the workloads that have them.
 _HEADINGS = {
     (): "Fields of every workload",
+    ALL_SQLITE: "Fields of every workload of SQLite",
+    SQL: "Fields of sql, sql-recorded",
     SQLITE: "Fields of sqlite-insert, sqlite-update, sqlite-delete",
     DRAWN: "Fields of every workload but replays",
     FILES: "Fields of file-write, file-read, file-metadata",

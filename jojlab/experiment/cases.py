@@ -9,12 +9,14 @@ from dataclasses import field as dataclass_field
 from pathlib import Path
 
 from jojlab.experiment.fields import (
+    ALL_SQLITE,
     BY_NAME,
     DEVICE_FIELDS,
     FIELDS,
     PROGRAMS,
     RECORDS,
     REPLAYS,
+    SQL,
     SQLITE,
     Value,
 )
@@ -136,6 +138,10 @@ def impossible(settings: Mapping[str, Value]) -> str:
         bool(settings["transactions"]) == bool(settings["duration_ms"])
     ):
         return "either transactions or duration_ms says how much is measured: name one of them"
+    if settings["workload"] in SQL and not settings["scripts"]:
+        return f"{settings['workload']} needs scripts = FOLDER"
+    if settings["workload"] in ALL_SQLITE and (found := _impossible_options(settings)):
+        return found
     if settings["workload"] in SQLITE:
         return _impossible_sqlite(settings)
     if settings["workload"] in RECORDS:
@@ -143,7 +149,7 @@ def impossible(settings: Mapping[str, Value]) -> str:
     return _impossible_metadata(settings) if settings["workload"] == "file-metadata" else ""
 
 
-def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
+def _impossible_options(settings: Mapping[str, Value]) -> str:
     page_size = int(settings["page_size_bytes"])
     if page_size & (page_size - 1):
         return f"page_size_bytes = {page_size} is no power of two, as SQLite needs"
@@ -151,6 +157,10 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
         return f"{settings['filesystem']} has no batch atomic write; only f2fs has"
     if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
         return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
+    return ""
+
+
+def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
     if shared and settings["locking_mode"] == "exclusive":
         return "locking_mode = exclusive lets no other connection share the databases"

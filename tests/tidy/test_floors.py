@@ -23,7 +23,7 @@ FLOORS = (
     ("tables",),
     ("bpf",),
     ("tracer", "commits"),
-    ("sqlite",),
+    ("sqlite", "sql_script"),
     ("script",),
     ("recorder",),
     ("import",),

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::{Connection, Statement};
 use serde_json::{Map, Value, json};
 
@@ -69,6 +70,28 @@ impl Databases {
         let step = failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
         let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         self.connection.set_db_config(option, true).map(drop).map_err(step)
+    }
+
+    /// The connection itself.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Asks `may` whether a statement that is prepared from now on may do what it does.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn authorize(
+        &mut self,
+        may: impl for<'r> FnMut(AuthContext<'r>) -> Authorization + Send + 'static,
+    ) -> Result<(), SqliteError> {
+        let path = &self.followed.databases[0].path;
+        self.connection.authorizer(Some(may)).map_err(failed("set_authorizer", path))
+    }
+
+    /// Keeps so many statements of `prepare_cached` for the next time.
+    pub fn keep_statements(&self, count: usize) {
+        self.connection.set_prepared_statement_cache_capacity(count);
     }
 
     /// Runs SQL without a result. `database` is named in the error.

@@ -30,6 +30,11 @@ impl Database {
         Self { name, path, wal_frames: Arc::default(), is_copied: Arc::default() }
     }
 
+    /// The same file, by the name that another connection has for it.
+    pub fn called(&self, name: &str) -> Self {
+        Self { name: name.into(), ..self.clone() }
+    }
+
     /// Frames in its WAL after the last commit; 0 in other journal modes.
     pub fn wal_frames(&self) -> u32 {
         self.wal_frames.load(Ordering::Relaxed)

@@ -3,8 +3,8 @@
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! checkpoints: those of a connection of SQLite
-//! sqlite, file_write, file_read, file_metadata, replay, program: the kinds; files: what three of
-//! them share
+//! sqlite, sql, file_write, file_read, file_metadata, replay, program: the kinds; files: what three
+//! of them share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
 
 pub mod background;
@@ -21,6 +21,7 @@ mod ledger;
 pub mod power_cut;
 pub mod program;
 mod replay;
+mod sql;
 mod sqlite;
 mod stream_hash;
 pub mod threads;
@@ -30,8 +31,10 @@ use error::WorkloadError;
 use kind::{Asked, WorkloadKind};
 
 /// Every kind of workload.
-const KINDS: [WorkloadKind; 6] = [
+const KINDS: [WorkloadKind; 8] = [
     sqlite::KIND,
+    sql::KIND,
+    sql::RECORDED_KIND,
     file_write::KIND,
     file_read::KIND,
     file_metadata::KIND,

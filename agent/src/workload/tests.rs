@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 /// The fields of a small case of each kind, but for the replay.
-fn records() -> [Value; 5] {
+fn records() -> [Value; 7] {
     [
         json!(sqlite::settings::tests::settings()),
+        json!(sql::settings::tests::sql_settings("/scripts".into())),
+        json!(sql::settings::tests::recorded_sql_settings("/scripts".into())),
         json!(file_write::settings::tests::write_settings()),
         json!(file_read::settings::tests::read_settings()),
         json!(file_metadata::settings::tests::metadata_settings()),
@@ -43,7 +45,7 @@ fn a_record_is_read_by_the_kind_of_its_word_and_no_field_of_another_is_taken() {
 fn an_unknown_word_is_refused_with_those_that_are_known() {
     let [record, ..] = records();
     for (field, words) in [
-        ("workload", "sqlite-insert, sqlite-update, sqlite-delete, file-write"),
+        ("workload", "sqlite-insert, sqlite-update, sqlite-delete, sql, sql-recorded, file-write"),
         ("journal_mode", "unknown variant `squalid`"),
     ] {
         let mut fields = record.as_object().unwrap().clone();
@@ -68,7 +70,7 @@ fn what_is_needed_is_what_the_record_asks_for() {
         let kind::Space { bytes, files } = read_fields(fields).unwrap().space_needed();
         (bytes, files)
     };
-    let [sqlite, write, read, metadata, replay] = &records();
+    let [sqlite, _, _, write, read, metadata, replay] = &records();
     assert_eq!(space(write, &[("file_bytes", 1 << 20), ("threads", 3)]), (3 << 20, 3));
     assert_eq!(space(read, &[("file_bytes", 1 << 20)]), (1 << 20, 1));
     assert_eq!(space(metadata, &[("transactions", 70)]), (0, 72));
@@ -80,7 +82,7 @@ fn what_is_needed_is_what_the_record_asks_for() {
 
 #[test]
 fn a_field_is_read_as_it_was_written_or_refused() {
-    let [sqlite, write, read, metadata, _] = records();
+    let [sqlite, _, _, write, read, metadata, _] = records();
     holds_values::<sqlite::settings::SqliteSettings>(&sqlite);
     holds_values::<file_write::settings::FileWriteSettings>(&write);
     holds_values::<file_read::settings::FileReadSettings>(&read);

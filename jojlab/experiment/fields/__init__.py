@@ -18,11 +18,12 @@ from jojlab.experiment.fields.field import Field, Value
 from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.program import PROGRAM_FIELDS, PROGRAMS
 from jojlab.experiment.fields.replay import REPLAY_FIELDS, REPLAYS
-from jojlab.experiment.fields.sqlite import JOURNAL_MODES, SQLITE, SQLITE_FIELDS
+from jojlab.experiment.fields.sqlite import ALL_SQLITE, JOURNAL_MODES, SQL, SQLITE, SQLITE_FIELDS
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 
 __all__ = [
+    "ALL_SQLITE",
     "BY_NAME",
     "DEVICE_FIELDS",
     "DRAWN",
@@ -35,6 +36,7 @@ __all__ = [
     "PROGRAMS",
     "RECORDS",
     "REPLAYS",
+    "SQL",
     "SQLITE",
     "SYNC_MODES",
     "WORKLOADS",

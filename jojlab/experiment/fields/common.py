@@ -6,12 +6,12 @@ from jojlab.experiment.fields.field import Field
 from jojlab.experiment.fields.file import FILES
 from jojlab.experiment.fields.program import PROGRAMS
 from jojlab.experiment.fields.replay import REPLAYS
-from jojlab.experiment.fields.sqlite import SQLITE
+from jojlab.experiment.fields.sqlite import ALL_SQLITE, SQLITE
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
-WORKLOADS = (*SQLITE, *FILES, *REPLAYS, *PROGRAMS)
+WORKLOADS = (*ALL_SQLITE, *FILES, *REPLAYS, *PROGRAMS)
 # Those whose operations are drawn, as many as are asked for; of a replay they are what they are.
-DRAWN = (*SQLITE, *FILES)
+DRAWN = (*SQLITE, "sql", *FILES)
 
 # As a journal_device: the journal is on the filesystem's own device.
 NO_DEVICE = "none"

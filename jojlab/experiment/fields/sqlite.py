@@ -6,29 +6,32 @@ from jojlab.experiment.fields.field import Field
 
 JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
 SQLITE = ("sqlite-insert", "sqlite-update", "sqlite-delete")
+# Of scripts: whose values are drawn, and that are played once as they were recorded.
+SQL = ("sql", "sql-recorded")
+ALL_SQLITE = (*SQLITE, *SQL)
 
 SQLITE_FIELDS: tuple[Field, ...] = (
-    Field("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES, workloads=SQLITE),
+    Field("journal_mode", "PRAGMA journal_mode", "truncate", JOURNAL_MODES, workloads=ALL_SQLITE),
     Field(
         "synchronous",
         "PRAGMA synchronous",
         "full",
         ("off", "normal", "full", "extra"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "sync_call",
         "system call that SQLite uses to sync; fsync is its build default",
         "fsync",
         ("fsync", "fdatasync"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "batch_atomic_write",
         "whether SQLite may commit with F2FS's atomic write instead of a rollback journal",
         "off",
         ("off", "on"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "initial_rows",
@@ -60,7 +63,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         4096,
         lowest=512,
         highest=65536,
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "wal_autocheckpoint_pages",
@@ -68,7 +71,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         1000,
         lowest=0,
         highest=1_000_000,
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "autocheckpoint",
@@ -76,7 +79,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "inside COMMIT, as in an app",
         "workload",
         ("workload", "sqlite"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "checkpoint_mode",
@@ -84,7 +87,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "WAL from its beginning",
         "passive",
         ("passive", "full", "restart", "truncate"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "connections",
@@ -150,7 +153,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "WAL's index in memory",
         "normal",
         ("normal", "exclusive"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "secure_delete",
@@ -158,20 +161,37 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "I/O",
         "off",
         ("off", "on", "fast"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "auto_vacuum",
         "PRAGMA auto_vacuum; incremental keeps the map of pages but frees nothing by itself",
         "none",
         ("none", "full", "incremental"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "temp_store",
-        "PRAGMA temp_store; no operation here makes a temporary file, so it has no cost",
+        "PRAGMA temp_store; no operation of sqlite-insert, sqlite-update and sqlite-delete makes a "
+        "temporary file, so it costs them nothing",
         "default",
         ("default", "file", "memory"),
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
+    ),
+    Field(
+        "scripts",
+        "folder of SQL scripts: schema.sql, setup.sql, and transaction.sql, or for several "
+        "connections transaction-NAME.sql (docs/own-sql.md); beneath the folder of the experiment "
+        "file, or on the command line any path; its contents are part of the case",
+        "",
+        workloads=SQL,
+        is_folder=True,
+    ),
+    Field(
+        "think_time",
+        "the pauses of a script (wait_us): none leaves them out, recorded keeps them",
+        "none",
+        ("none", "recorded"),
+        workloads=SQL,
     ),
 )

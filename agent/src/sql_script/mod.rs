@@ -1,0 +1,12 @@
+//! Scripts of SQL whose values are recorded or drawn: parses their text. docs/own-sql.md says what
+//! they may hold.
+//!
+//! error -> lexer; expression -> statement -> open_transaction, script -> parse
+
+pub mod error;
+pub mod expression;
+pub mod lexer;
+pub mod open_transaction;
+pub mod parse;
+pub mod script;
+pub mod statement;

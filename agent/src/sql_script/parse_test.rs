@@ -1,0 +1,202 @@
+//! Scripts as people write and recorders make them, and whatever else comes.
+
+use std::ffi::CString;
+
+use proptest::prelude::*;
+use rusqlite::ffi;
+use rusqlite::types::Value;
+
+use super::*;
+use crate::sql_script::statement::TransactionRole;
+
+fn read(text: &str) -> Result<SqlScript, SqlScriptError> {
+    parse(text, "it", ScriptUse::Transactions, &mut ScriptNames::default())
+}
+
+fn statements(script: &SqlScript) -> Vec<&SqlStatement> {
+    let mut found = Vec::new();
+    for step in &script.steps {
+        if let SqlStep::Statement(statement) = step {
+            found.push(&**statement);
+        }
+    }
+    found
+}
+
+#[test]
+fn drawn_parameters_become_numbered_ones() {
+    let script = read(
+        "--! let who = key(person)\nBEGIN;\n\
+         INSERT INTO t VALUES (:who, :int(-1,5), ':int(1,2)', :text(3)); -- :no\nCOMMIT",
+    )
+    .unwrap();
+    let found = statements(&script);
+    assert_eq!(found[1].sql(), "INSERT INTO t VALUES (?1, ?2, ':int(1,2)', ?3)");
+    assert_eq!(
+        found[1].arguments,
+        [
+            Expression::Variable(0),
+            Expression::Int { low: -1, high: 5 },
+            Expression::Text { shortest: 3, longest: 3 }
+        ]
+    );
+    let roles: Vec<&TransactionRole> = found.iter().map(|it| &it.role).collect();
+    assert_eq!(roles, [&TransactionRole::Begin, &TransactionRole::Plain, &TransactionRole::End]);
+    // What SQLite says of the prepared text is told of the written one.
+    let offset = found[1].sql().find("?3").unwrap();
+    assert_eq!(found[1].place_of(offset), ScriptPlace { line: 3, column: 54 });
+    assert_eq!(found[1].place_of(0), ScriptPlace { line: 3, column: 1 });
+}
+
+#[test]
+fn a_recorded_script_is_read_as_it_was_recorded() {
+    let script = read(
+        "--! connection 0x55 of thread 7\n--! database stories.db\n--! attach media.db AS media\n\
+         --! wait_us 1500\n--! may_fail\n--! bind 42, -1.5, 'it''s', x'00fF', NULL, text(100)\n\
+         INSERT INTO t VALUES (?, :a, @b, $c, ?5, ?6);\nBEGIN;",
+    )
+    .unwrap();
+    assert_eq!(script.connection, "0x55 of thread 7");
+    assert_eq!(script.database, "stories.db");
+    assert_eq!(script.attached, [("media.db".to_owned(), "media".to_owned())]);
+    let insert = statements(&script)[0];
+    assert_eq!(insert.sql(), "INSERT INTO t VALUES (?, :a, @b, $c, ?5, ?6)");
+    let literals: Vec<Expression> = [
+        Value::Integer(42),
+        Value::Real(-1.5),
+        Value::Text("it's".into()),
+        Value::Blob(vec![0, 255]),
+        Value::Null,
+    ]
+    .map(Expression::Literal)
+    .into();
+    assert_eq!(insert.arguments[..5], literals);
+    assert!(insert.may_fail && script.ends_open);
+}
+
+#[test]
+fn parts_repeats_and_triggers_keep_their_bounds() {
+    let script = read(
+        "--! transaction send 3\nBEGIN;\n--! repeat int(1,8)\nINSERT INTO t VALUES (:key);\n\
+         --! end\nCOMMIT;\n--! transaction look 1\nSELECT 1;\nCREATE TRIGGER x AFTER INSERT ON t \
+         BEGIN SELECT 1; SELECT ';'; END;\nSELECT 2;",
+    )
+    .unwrap();
+    let parts: Vec<_> =
+        script.parts.iter().map(|it| (it.name.as_str(), it.weight, it.begin, it.end)).collect();
+    assert_eq!(parts, [("send", 3, 0, 5), ("look", 1, 5, 8)]);
+    assert!(matches!(script.steps[1], SqlStep::Repeat { after: 4, .. }));
+    assert!(matches!(script.steps[3], SqlStep::Again { repeat: 1 }));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (text, place, words) in [
+        ("SELECT 1;\n  SELECT :oops;", "line 2, column 10", "\"oops\" is neither a value of"),
+        ("SELECT :int(3,1);", "line 1, column 13", "3 to 1 is no range"),
+        ("SELECT ?;", "line 1, column 8", "nothing gives ? a value"),
+        ("SELECT 'x;", "line 1, column 8", "a string that does not end"),
+        ("\n.import x y\n", "line 2, column 1", "command of the sqlite3 shell"),
+        ("SELECT 1\n--! end\n", "line 2, column 1", "a directive within a statement"),
+        ("--! jump 3\nSELECT 1;", "line 1, column 4", "\"jump\" is no directive"),
+        ("--! repeat 3\nBEGIN;\n--! end\n", "line 3, column 4", "as many open transactions"),
+        ("--! repeat 3\nSELECT 1;", "line 2, column 1", "a repeat has no end"),
+        ("--! bind 1,\nSELECT ?;", "line 1, column 12", "\"\" is neither"),
+        ("-- nothing", "line 1, column 1", "there is no statement"),
+        ("ATTACH '/etc/passwd' AS x;", "line 1, column 1", "--! attach"),
+        ("VACUUM main INTO 'x';", "line 1, column 1", "writes another file"),
+        ("PRAGMA main.journal_mode = wal;", "line 1, column 13", "the case's field journal_mode"),
+        ("PRAGMA writable_schema(1);", "line 1, column 8", "none of those that a script may"),
+        ("--! database ../x.db\nSELECT 1;", "line 1, column", "a file's bare name"),
+        ("--! attach x.db AS main\nSELECT 1;", "line 1, column", "a NAME of letters that is free"),
+        ("--! transaction a 1\nBEGIN;\n--! transaction b 1\nSELECT 1;", "line 3", "without COMMIT"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.starts_with(place) && error.contains(words), "{text}: {error}");
+    }
+}
+
+fn is_complete(sql: &str) -> bool {
+    let sql = CString::new(sql).unwrap();
+    // SAFETY: a C string, that lives as long as the call.
+    unsafe { ffi::sqlite3_complete(sql.as_ptr()) == 1 }
+}
+
+fn any_script() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "SELECT",
+        "1",
+        ";",
+        "\n",
+        " ",
+        "'",
+        "\"",
+        "[",
+        "]",
+        "`",
+        "--",
+        "--!",
+        "--! bind 1,'x'\n",
+        "--! repeat 2\n",
+        "--! end\n",
+        "/*",
+        "*/",
+        "CREATE",
+        "TEMP",
+        "TRIGGER",
+        "BEGIN",
+        "END",
+        "COMMIT",
+        ":int(1,2)",
+        ":text(3)",
+        ":key",
+        ":",
+        "(",
+        ")",
+        ",",
+        "?",
+        "x'00'",
+        "é",
+        ".",
+        "EXPLAIN",
+        "PRAGMA",
+        "SAVEPOINT a",
+        "RELEASE a",
+        "--! let a = int(1,2)\n",
+        ":a",
+        "--! transaction x 1\n",
+        "--! wait_us 5\n",
+        "\r\n",
+        "NULL",
+        "-",
+        "$",
+    ]);
+    prop::collection::vec(words, 0..30).prop_map(|words| words.concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_is_read_or_refused_with_a_place_in_it(text in any_script()) {
+        if let Err(error) = read(&text) {
+            prop_assert!(error.place.line <= text.lines().count() + 1, "{}", error);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(text in "\\PC*") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn statements_end_where_sqlite_ends_them(text in any_script()) {
+        let mut pieces = ScriptPieces::new(&text);
+        while let Ok(Some(piece)) = pieces.next() {
+            if let ScriptPiece::Statement { offset, text: found } = piece {
+                // A comment at its end goes to the end of its line.
+                let whole = format!("{found}\n;");
+                let has_end = text[offset + found.len()..].trim_start().starts_with(';');
+                prop_assert!(!has_end || is_complete(&whole), "{}", whole);
+            }
+        }
+    }
+}

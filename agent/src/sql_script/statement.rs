@@ -1,0 +1,239 @@
+//! One statement of a script: takes its text, gives the text that SQLite prepares, with the values
+//! of its parameters, and what it does to the transaction. Refuses what no script may do.
+
+use super::error::ScriptPlace;
+use super::expression::{Expression, KnownNames, ValueReader, Wrong};
+use super::lexer::{TokenKind, tokens};
+
+/// Parameters of a statement, at most: SQLITE_MAX_VARIABLE_NUMBER (sqlite.org/limits.html).
+const MOST_PARAMETERS: usize = 32_766;
+
+/// What a statement does to the transaction that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactionRole {
+    /// Nothing.
+    Plain,
+    Begin,
+    /// COMMIT, END, or a ROLLBACK of all.
+    End,
+    Savepoint(String),
+    Release(String),
+}
+
+/// A statement, with its place in the script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SqlStatement {
+    /// Where it begins.
+    pub place: ScriptPlace,
+    /// As the script has it.
+    pub written: Box<str>,
+    /// As it is prepared, where that is something else: with numbered parameters.
+    prepared: Option<Box<str>>,
+    /// Of what was replaced: where it begins and ends in `written`, and its end in `prepared`.
+    replaced: Vec<(usize, usize, usize)>,
+    /// The values of its parameters.
+    pub arguments: Vec<Expression>,
+    /// Think time before it, in us.
+    pub wait_us: Option<Expression>,
+    /// Whether it may fail.
+    pub may_fail: bool,
+    pub role: TransactionRole,
+}
+
+impl SqlStatement {
+    /// Of its text; `arguments` are the values that a `bind` gives, and without one the text says.
+    ///
+    /// # Errors
+    /// If the text names no value that there is, or does what no script may do.
+    pub fn read(
+        place: ScriptPlace,
+        text: &str,
+        arguments: Option<Vec<Expression>>,
+        known: &mut KnownNames<'_>,
+    ) -> Result<Self, Wrong> {
+        let role = refuse_or_role(text)?;
+        let mut statement = Self {
+            place,
+            written: text.into(),
+            prepared: None,
+            replaced: Vec::new(),
+            arguments: Vec::new(),
+            wait_us: None,
+            may_fail: false,
+            role,
+        };
+        match arguments {
+            Some(arguments) => statement.arguments = arguments,
+            None => statement.read_parameters(known)?,
+        }
+        if statement.arguments.len() > MOST_PARAMETERS {
+            return Err((0, format!("has more than {MOST_PARAMETERS} parameters")));
+        }
+        Ok(statement)
+    }
+
+    /// As it is prepared.
+    pub fn sql(&self) -> &str {
+        self.prepared.as_deref().unwrap_or(&self.written)
+    }
+
+    /// Where in the script a byte of the prepared text stands.
+    pub fn place_of(&self, prepared_offset: usize) -> ScriptPlace {
+        let before = self.replaced.iter().take_while(|(_, _, end)| *end <= prepared_offset);
+        let written = match before.last() {
+            Some((_, written_end, end)) => written_end + (prepared_offset - end),
+            None => prepared_offset,
+        };
+        // Of what was replaced, the beginning.
+        let within = |(begin, end, _): &&(usize, usize, usize)| (*begin..*end).contains(&written);
+        let written = self.replaced.iter().find(within).map_or(written, |(begin, _, _)| *begin);
+        self.place.after(&self.written, written)
+    }
+
+    /// Replaces `:int(1,10)` and its like by `?1` and so on.
+    fn read_parameters(&mut self, known: &mut KnownNames<'_>) -> Result<(), Wrong> {
+        let text: &str = &self.written;
+        let (mut prepared, mut copied) = (String::new(), 0);
+        for (kind, begin, word) in tokens(text) {
+            if kind != TokenKind::Variable || begin < copied {
+                continue;
+            }
+            let Some(name) = word.strip_prefix(':') else {
+                let what = format!("nothing gives {word} a value; write `--! bind ...` before it");
+                return Err((begin, what));
+            };
+            let mut reader = ValueReader::new(text);
+            reader.at = begin + word.len();
+            self.arguments.push(reader.named(begin, name, known)?);
+            prepared.push_str(&text[copied..begin]);
+            prepared.push_str(&format!("?{}", self.arguments.len()));
+            self.replaced.push((begin, reader.at, prepared.len()));
+            copied = reader.at;
+        }
+        if copied > 0 {
+            prepared.push_str(&text[copied..]);
+            self.prepared = Some(prepared.into());
+        }
+        Ok(())
+    }
+}
+
+/// PRAGMAs that set what a field of the case says.
+const OF_THE_CASE: [(&str, &str); 9] = [
+    ("auto_vacuum", "auto_vacuum"),
+    ("checkpoint_fullfsync", "sync_call"),
+    ("journal_mode", "journal_mode"),
+    ("locking_mode", "locking_mode"),
+    ("page_size", "page_size_bytes"),
+    ("secure_delete", "secure_delete"),
+    ("synchronous", "synchronous"),
+    ("temp_store", "temp_store"),
+    ("wal_autocheckpoint", "wal_autocheckpoint_pages"),
+];
+
+/// PRAGMAs that a script may set: they touch nothing outside the database, do not damage it, and no
+/// field of the case says the same (sqlite.org/pragma.html).
+const HARMLESS: [&str; 27] = [
+    "analysis_limit",
+    "application_id",
+    "automatic_index",
+    "busy_timeout",
+    "cache_size",
+    "cache_spill",
+    "case_sensitive_like",
+    "cell_size_check",
+    "defer_foreign_keys",
+    "encoding",
+    "foreign_key_check",
+    "foreign_key_list",
+    "foreign_keys",
+    "ignore_check_constraints",
+    "incremental_vacuum",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "legacy_alter_table",
+    "optimize",
+    "quick_check",
+    "recursive_triggers",
+    "reverse_unordered_selects",
+    "table_info",
+    "table_xinfo",
+    "user_version",
+];
+
+/// Whether a PRAGMA may be in a script; `sets` where it is given a value. Says why not.
+///
+/// # Errors
+/// If not.
+pub fn check_pragma(name: &str, sets: bool) -> Result<(), String> {
+    let name = name.to_ascii_lowercase();
+    if let Some((_, field)) = OF_THE_CASE.iter().find(|(known, _)| *known == name) {
+        if sets {
+            return Err(format!("PRAGMA {name} is set by the case's field {field}; leave it out"));
+        }
+        return Ok(());
+    }
+    if HARMLESS.contains(&name.as_str()) {
+        return Ok(());
+    }
+    if matches!(name.as_str(), "wal_checkpoint" | "mmap_size") {
+        let field = "the case's fields say when there is a checkpoint, and mmap_size is SQLite's";
+        return Err(format!("PRAGMA {name} is for no script: {field} own; leave it out"));
+    }
+    let reads = ["database_list", "table_list", "collation_list", "compile_options"];
+    let reads_too = ["freelist_count", "page_count", "schema_version", "data_version"];
+    if !sets && (reads.contains(&name.as_str()) || reads_too.contains(&name.as_str())) {
+        return Ok(());
+    }
+    Err(format!("PRAGMA {name} is none of those that a script may use; leave it out"))
+}
+
+/// What a statement does to its transaction.
+///
+/// # Errors
+/// If no script may do what it does.
+fn refuse_or_role(text: &str) -> Result<TransactionRole, Wrong> {
+    let mut words = tokens(text).map(|(_, offset, word)| (offset, word));
+    let mut next = || words.next().unwrap_or((0, ""));
+    let first = next().1.to_ascii_uppercase();
+    let refused = |what: &str| Err((0, what.to_owned()));
+    match first.as_str() {
+        "ATTACH" => refused("a script attaches by `--! attach FILE.db AS NAME` in its head"),
+        "DETACH" => refused("what a script attaches stays attached; leave DETACH out"),
+        "VACUUM" if tokens(text).any(|(_, _, word)| word.eq_ignore_ascii_case("INTO")) => {
+            refused("VACUUM INTO writes another file, which no script may; write VACUUM")
+        }
+        "PRAGMA" => {
+            let (mut name, mut follows) = (next(), next().1);
+            if follows == "." {
+                (name, follows) = (next(), next().1);
+            }
+            check_pragma(name.1.trim_matches(['"', '`', '\'']), follows == "=" || follows == "(")
+                .map_err(|what| (name.0, what))?;
+            Ok(TransactionRole::Plain)
+        }
+        "BEGIN" => Ok(TransactionRole::Begin),
+        "COMMIT" | "END" => Ok(TransactionRole::End),
+        "ROLLBACK" => {
+            // ROLLBACK [TRANSACTION] [TO [SAVEPOINT] name]
+            let is_partial = tokens(text).any(|(_, _, word)| word.eq_ignore_ascii_case("TO"));
+            Ok(if is_partial { TransactionRole::Plain } else { TransactionRole::End })
+        }
+        "SAVEPOINT" => Ok(TransactionRole::Savepoint(name_of(next().1))),
+        "RELEASE" => {
+            let mut name = next().1;
+            if name.eq_ignore_ascii_case("SAVEPOINT") {
+                name = next().1;
+            }
+            Ok(TransactionRole::Release(name_of(name)))
+        }
+        _ => Ok(TransactionRole::Plain),
+    }
+}
+
+/// A savepoint's name; capitals are the same (sqlite.org/lang_savepoint.html).
+fn name_of(word: &str) -> String {
+    word.trim_matches(['"', '`', '\'', '[', ']']).to_ascii_lowercase()
+}

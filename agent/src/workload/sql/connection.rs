@@ -1,0 +1,186 @@
+//! One connection's databases and script: prepares its statements, refuses what no script may do,
+//! and runs each statement to its end.
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::{Error, ErrorCode};
+
+use super::failures::Failures;
+use super::folder::ScriptFile;
+use super::stream::DrawnStatement;
+use crate::sql_script::script::SqlStep;
+use crate::sql_script::statement::{SqlStatement, TransactionRole, check_pragma};
+use crate::sqlite::databases::Databases;
+use crate::sqlite::error::failed;
+use crate::workload::error::WorkloadError;
+
+/// What SQLite says of the machine or the file, after which no statement means anything: all else
+/// is an answer that an app may get (sqlite.org/rescode.html).
+const FATAL: [ErrorCode; 8] = [
+    ErrorCode::DatabaseCorrupt,
+    ErrorCode::NotADatabase,
+    ErrorCode::SystemIoFailure,
+    ErrorCode::DiskFull,
+    ErrorCode::OutOfMemory,
+    ErrorCode::CannotOpen,
+    ErrorCode::ReadOnly,
+    ErrorCode::FileLockingProtocolFailed,
+];
+
+/// Refuses what the parser refuses, wherever SQLite finds it: a script has no other file, and sets
+/// nothing that the case sets. The checkpoints of the workload go through.
+pub fn confine(databases: &mut Databases) -> Result<(), WorkloadError> {
+    let may = |context: AuthContext<'_>| match context.action {
+        // VACUUM attaches a file without a name (sqlite3RunVacuum() in src/vacuum.c).
+        AuthAction::Attach { filename: "" } => Authorization::Allow,
+        AuthAction::Detach { database_name: "vacuum_db" } => Authorization::Allow,
+        AuthAction::Attach { .. } | AuthAction::Detach { .. } | AuthAction::Unknown { .. } => {
+            Authorization::Deny
+        }
+        AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Allow,
+        AuthAction::Pragma { pragma_name, pragma_value } => {
+            match check_pragma(pragma_name, pragma_value.is_some()) {
+                Ok(()) => Authorization::Allow,
+                Err(_) => Authorization::Deny,
+            }
+        }
+        AuthAction::Function { function_name } if is_outside(function_name) => Authorization::Deny,
+        _ => Authorization::Allow,
+    };
+    Ok(databases.authorize(may)?)
+}
+
+fn is_outside(function: &str) -> bool {
+    ["load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"]
+        .iter()
+        .any(|name| function.eq_ignore_ascii_case(name))
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StatementEffect {
+    /// Whether it can have changed a database.
+    pub writes: bool,
+}
+
+/// A connection with its script.
+pub struct SqlConnection<'a> {
+    pub databases: &'a Databases,
+    pub file: &'a ScriptFile,
+}
+
+impl SqlConnection<'_> {
+    /// The statement of a step.
+    pub fn statement(&self, step: usize) -> Option<&SqlStatement> {
+        match &self.file.script.steps[step] {
+            SqlStep::Statement(statement) => Some(statement),
+            _ => None,
+        }
+    }
+
+    /// File and line of a statement, for messages.
+    pub fn place(&self, statement: &SqlStatement) -> String {
+        format!("{}, line {}", self.file.name(), statement.place.line)
+    }
+
+    /// Prepares all statements, which are kept.
+    ///
+    /// # Errors
+    /// Naming the file, line and column of one that SQLite does not understand, with its words.
+    pub fn prepare_all(&self) -> Result<(), WorkloadError> {
+        let steps = 0..self.file.script.steps.len();
+        let statements = steps.filter_map(|step| self.statement(step));
+        self.databases.keep_statements(self.file.script.steps.len());
+        for statement in statements.filter(|statement| !statement.may_fail) {
+            let prepared = self.databases.connection().prepare_cached(statement.sql());
+            let given = statement.arguments.len();
+            match prepared.map(|prepared| prepared.parameter_count()) {
+                Ok(wanted) if wanted == given => {}
+                Ok(wanted) => {
+                    let what = format!("has {wanted} parameters, and {given} values are bound");
+                    return Err(self.refused(statement, &what, 0));
+                }
+                Err(error) => return Err(self.refuse(statement, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// An error of a statement as one of the script.
+    pub fn refuse(&self, statement: &SqlStatement, error: &Error) -> WorkloadError {
+        let (what, offset) = words(error);
+        self.refused(statement, &what, offset)
+    }
+
+    fn refused(&self, statement: &SqlStatement, what: &str, offset: usize) -> WorkloadError {
+        let (path, place) = (self.file.path.display(), statement.place_of(offset));
+        WorkloadError::refused(format!("{path}: {place}: {what}"))
+    }
+
+    /// Runs a statement to its end, and reads all that it gives. A failure is noted; None then.
+    ///
+    /// # Errors
+    /// If the machine or a file failed.
+    pub fn run(
+        &self,
+        drawn: &DrawnStatement,
+        failures: &mut Failures,
+    ) -> Result<Option<StatementEffect>, WorkloadError> {
+        let Some(statement) = self.statement(drawn.step) else { return Ok(None) };
+        match self.execute(statement, drawn) {
+            Ok(effect) => Ok(Some(effect)),
+            Err(error) if error.sqlite_error_code().is_some_and(|code| FATAL.contains(&code)) => {
+                let step = format!("{}: {}", self.place(statement), shortened(statement.sql()));
+                Err(failed(&step, &self.databases.all()[0].path)(error).into())
+            }
+            Err(error) => {
+                failures.note(&words(&error).0, || self.place(statement), statement.may_fail);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Runs a statement; what goes wrong is SQLite's own error.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn execute(
+        &self,
+        statement: &SqlStatement,
+        drawn: &DrawnStatement,
+    ) -> rusqlite::Result<StatementEffect> {
+        let mut prepared = self.databases.connection().prepare_cached(statement.sql())?;
+        let (wanted, given) = (prepared.parameter_count(), drawn.values.len());
+        if wanted != given {
+            return Err(Error::InvalidParameterCount(given, wanted));
+        }
+        for (number, value) in (1..).zip(&drawn.values) {
+            prepared.raw_bind_parameter(number, value)?;
+        }
+        let writes = statement.role == TransactionRole::Plain && !prepared.readonly();
+        let columns = prepared.column_count();
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                row.get_ref(column)?;
+            }
+        }
+        Ok(StatementEffect { writes })
+    }
+}
+
+/// SQLite's words of an error, and the byte of the statement that it is about.
+fn words(error: &Error) -> (String, usize) {
+    match error {
+        Error::SqlInputError { msg, offset, .. } => {
+            (msg.clone(), usize::try_from(*offset).unwrap_or(0))
+        }
+        Error::SqliteFailure(_, Some(message)) => (message.clone(), 0),
+        other => (other.to_string(), 0),
+    }
+}
+
+/// The beginning of a statement.
+fn shortened(sql: &str) -> String {
+    let line: String = sql.chars().take(60).collect();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}

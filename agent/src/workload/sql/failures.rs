@@ -1,0 +1,96 @@
+//! Statements that failed: counts them by SQLite's words, with the first of each.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// Errors that are told apart; all others are counted together.
+const MOST_ERRORS: usize = 100;
+
+#[derive(Debug, Clone)]
+struct FailedStatements {
+    statements: u64,
+    /// Those of them that no script allows to.
+    unexpected: u64,
+    first: String,
+}
+
+/// Of one connection, or of all.
+#[derive(Debug, Clone, Default)]
+pub struct Failures {
+    by_error: BTreeMap<String, FailedStatements>,
+}
+
+impl Failures {
+    /// One more; `place` is the file and line.
+    pub fn note(&mut self, error: &str, place: impl FnOnce() -> String, is_expected: bool) {
+        let is_new = !self.by_error.contains_key(error);
+        let error =
+            if is_new && self.by_error.len() >= MOST_ERRORS { "other errors" } else { error };
+        let unexpected = u64::from(!is_expected);
+        self.add(error, &FailedStatements { statements: 1, unexpected, first: String::new() });
+        if let Some(failed) = self.by_error.get_mut(error).filter(|it| it.first.is_empty()) {
+            failed.first = place();
+        }
+    }
+
+    fn add(&mut self, error: &str, more: &FailedStatements) {
+        match self.by_error.get_mut(error) {
+            Some(failed) => {
+                failed.statements += more.statements;
+                failed.unexpected += more.unexpected;
+            }
+            None => drop(self.by_error.insert(error.into(), more.clone())),
+        }
+    }
+
+    /// Those of another connection too.
+    pub fn merge(&mut self, other: &Self) {
+        for (error, failed) in &other.by_error {
+            self.add(error, failed);
+        }
+    }
+
+    /// As the manifest has them.
+    pub fn manifest(&self) -> Value {
+        let one = |(error, failed): (&String, &FailedStatements)| {
+            let FailedStatements { statements, unexpected, first } = failed;
+            let value = json!({
+                "statements": statements, "unexpected": unexpected, "first": first
+            });
+            (error.clone(), value)
+        };
+        Value::Object(self.by_error.iter().map(one).collect())
+    }
+
+    /// Why the run is not whole; empty where every failure was expected.
+    pub fn reasons(&self) -> Vec<String> {
+        let unexpected = self.by_error.iter().filter(|(_, failed)| failed.unexpected > 0);
+        let reason = |(error, failed): (&String, &FailedStatements)| {
+            let plural = if failed.unexpected == 1 { "statement" } else { "statements" };
+            format!("{} {plural} failed: {error} (first: {})", failed.unexpected, failed.first)
+        };
+        unexpected.map(reason).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_their_words() {
+        let (mut one, mut other) = (Failures::default(), Failures::default());
+        one.note("UNIQUE", || "a, line 1".into(), false);
+        one.note("UNIQUE", || "a, line 2".into(), true);
+        other.note("UNIQUE", || "b, line 1".into(), false);
+        other.note("no table", || "b, line 7".into(), true);
+        one.merge(&other);
+        assert_eq!(one.reasons(), ["2 statements failed: UNIQUE (first: a, line 1)"]);
+        assert_eq!(one.manifest()["no table"]["statements"], 1);
+        for number in 0..2 * MOST_ERRORS {
+            one.note(&number.to_string(), || "x".into(), false);
+        }
+        assert_eq!(one.manifest().as_object().unwrap().len(), MOST_ERRORS + 1);
+    }
+}

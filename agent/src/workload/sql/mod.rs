@@ -1,0 +1,59 @@
+//! SQL of the user's own: scripts whose values are drawn are played round and round, and recorded
+//! ones once. One script a connection, and a thread each.
+//!
+//! settings; folder; values -> stream; failures -> connection -> set_up, play -> prepared
+
+mod connection;
+mod failures;
+mod folder;
+mod play;
+mod prepared;
+mod set_up;
+pub mod settings;
+mod stream;
+mod values;
+
+use std::path::Path;
+
+use super::error::WorkloadError;
+use super::kind::{Asked, Space, Workload, WorkloadKind};
+use prepared::SqlScripts;
+use settings::{RecordedSqlSettings, RecordedSqlWorkload, SqlSettings, SqlWorkload};
+
+pub const KIND: WorkloadKind = WorkloadKind::new::<SqlSettings>(SqlWorkload::WORDS);
+pub const RECORDED_KIND: WorkloadKind =
+    WorkloadKind::new::<RecordedSqlSettings>(RecordedSqlWorkload::WORDS);
+
+const NOT_KNOWN: &str = "SQL of one's own: what a power cut leaves of it is not known";
+
+impl Asked for SqlSettings {
+    /// What its databases take only its scripts say.
+    fn space_needed(&self) -> Space {
+        Space::default()
+    }
+
+    fn refuses_power_cut(&self) -> Option<&'static str> {
+        Some(NOT_KNOWN)
+    }
+
+    fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        Ok(Box::new(SqlScripts::prepare(directory, &self.sql, Some(self.plan()), seed)?))
+    }
+}
+
+impl Asked for RecordedSqlSettings {
+    fn space_needed(&self) -> Space {
+        Space::default()
+    }
+
+    fn refuses_power_cut(&self) -> Option<&'static str> {
+        Some(NOT_KNOWN)
+    }
+
+    fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        Ok(Box::new(SqlScripts::prepare(directory, &self.sql, None, seed)?))
+    }
+}
+
+#[cfg(test)]
+mod made_apps_test;

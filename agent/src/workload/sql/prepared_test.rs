@@ -1,0 +1,239 @@
+//! Folders of scripts on this machine's own files.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::workload::kind::Asked;
+use crate::workload::sql::settings::tests::{recorded_sql_settings, sql_settings};
+use crate::workload::sql::settings::{RecordedSqlSettings, SqlSettings};
+use crate::workload::threads::noted_phases::NotedPhases;
+
+/// A folder of scripts, and beside it the directory of the databases.
+struct Folders(tempfile::TempDir);
+
+impl Folders {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folders = Self(tempfile::tempdir().unwrap());
+        for folder in ["scripts", "run"] {
+            std::fs::create_dir(folders.0.path().join(folder)).unwrap();
+        }
+        for (name, text) in files {
+            std::fs::write(folders.scripts().join(name), text).unwrap();
+        }
+        folders
+    }
+
+    fn scripts(&self) -> PathBuf {
+        self.0.path().join("scripts")
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.0.path().join("run")
+    }
+
+    fn drawn(&self) -> SqlSettings {
+        sql_settings(self.scripts())
+    }
+
+    fn replayed(&self) -> RecordedSqlSettings {
+        recorded_sql_settings(self.scripts())
+    }
+
+    fn run(&self, asked: &dyn Asked) -> (NotedPhases, ClosedWorkload) {
+        let mut workload = asked.prepare(&self.directory(), 5).unwrap();
+        workload.configuration().unwrap();
+        let mut notes = NotedPhases::default();
+        workload.run(&mut notes).unwrap();
+        let closed = workload.close().unwrap();
+        closed.remains.check().unwrap();
+        (notes, closed)
+    }
+
+    fn refusal(&self, asked: &dyn Asked) -> String {
+        let error = asked.prepare(&self.directory(), 5).err().unwrap();
+        assert!(error.is_wrong_use(), "{error}");
+        error.to_string()
+    }
+}
+
+fn count(path: &Path, sql: &str) -> i64 {
+    Connection::open(path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+const SCHEMA: (&str, &str) = (
+    "schema.sql",
+    "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+     CREATE TABLE letter (id INTEGER PRIMARY KEY, person INTEGER, body BLOB);",
+);
+const SET_UP: (&str, &str) = (
+    "setup.sql",
+    "--! repeat 10\nINSERT INTO person VALUES (:key(person), :text(5,9));\n--! end\n",
+);
+const WRITE: &str = "--! transaction write 3\nBEGIN;\n--! repeat 2\n\
+    INSERT INTO letter VALUES (:key(letter), :known(person), :blob(50));\n--! end\n\
+    UPDATE person SET name = :text(7) WHERE id = :recent(person);\nCOMMIT;\n\
+    --! transaction look 1\nSELECT * FROM letter JOIN person ON person.id = letter.person;\n";
+
+#[test]
+fn parts_are_drawn_and_measured() {
+    let folders = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
+    let (notes, closed) = folders.run(&folders.drawn());
+    assert_eq!(notes.phases, ["warm-up", "commit"]);
+    let rows = &closed.transactions;
+    assert_eq!(rows.len(), 22);
+    let writes = rows.iter().filter(|row| row.kind == "write").count();
+    assert!((10..22).contains(&writes), "{writes}");
+    assert!(rows.iter().all(|row| (row.kind == "write") == (row.sync_calls > 0)));
+    assert!(rows.iter().all(|row| row.begin_ns <= row.commit_ns && row.commit_ns <= row.return_ns));
+    let main = folders.directory().join("main.db");
+    assert_eq!(count(&main, "SELECT count(*) FROM letter"), 2 * writes as i64);
+    assert_eq!(count(&main, "SELECT count(*) FROM person"), 10);
+    assert!(closed.incomplete_reasons.is_empty());
+    let again = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
+    assert_eq!(again.run(&again.drawn()).1.operation_hash, closed.operation_hash);
+}
+
+#[test]
+fn every_journal_mode_runs_several_connections() {
+    use crate::sqlite::words::JournalMode::{Delete, Memory, Off, Persist, Truncate, Wal};
+    let write = WRITE.replace("BEGIN;", "BEGIN IMMEDIATE;");
+    for journal_mode in [Delete, Truncate, Persist, Memory, Wal, Off] {
+        let folders = Folders::new(&[
+            SCHEMA,
+            SET_UP,
+            ("transaction-a.sql", &write),
+            ("transaction-b.sql", &write),
+        ]);
+        let mut settings = folders.drawn();
+        settings.sql.options.journal_mode = journal_mode;
+        settings.sql.options.wal_autocheckpoint_pages = 4;
+        let (_, closed) = folders.run(&settings);
+        assert!(closed.incomplete_reasons.is_empty(), "{:?}", closed.incomplete_reasons);
+        let rows = closed.transactions.iter();
+        let checkpoints = rows.clone().filter(|row| row.kind == "checkpoint").count();
+        assert_eq!(checkpoints > 0, journal_mode == Wal, "{journal_mode}");
+        assert_eq!(rows.filter(|row| row.kind != "checkpoint").count(), 22);
+    }
+}
+
+#[test]
+fn a_recording_is_played_once_with_its_databases_and_pauses() {
+    let folders = Folders::new(&[
+        (
+            "schema.sql",
+            "--! database a.db\nCREATE TABLE t (x);\n--! database b.db\n\
+                        CREATE TABLE u (x UNIQUE);",
+        ),
+        (
+            "transaction-0.sql",
+            "--! connection first\n--! database a.db\n--! attach b.db AS b\n\
+             --! wait_us 3000\nBEGIN;\n\
+             --! bind 'it''s', x'00'\nINSERT INTO t VALUES (? || hex($y));\n\
+             --! wait_us 2000\n--! bind 1\nINSERT INTO b.u VALUES (?);\nCOMMIT;\n\
+             INSERT INTO u VALUES (1);\n--! may_fail\nINSERT INTO u VALUES (1);\n\
+             INSERT INTO nowhere VALUES (1);\nBEGIN;\nINSERT INTO t VALUES (2);",
+        ),
+    ]);
+    let mut settings = folders.replayed();
+    settings.sql.think_time = ThinkTime::Recorded;
+    let (_, closed) = folders.run(&settings);
+    let rows = &closed.transactions;
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[0].databases, 2);
+    // A pause is never shorter than asked for (nanosleep(2)).
+    assert!(rows[0].return_ns - rows[0].begin_ns >= 2_000_000);
+    assert_eq!(
+        closed.incomplete_reasons,
+        [
+            "1 statement failed: UNIQUE constraint failed: u.x (first: transaction-0.sql, line 12)",
+            "1 statement failed: no such table: nowhere (first: transaction-0.sql, line 15)",
+            "1 transactions rolled back: they had no end, or COMMIT failed",
+        ]
+    );
+    let (_, failed) =
+        closed.manifest.iter().find(|(name, _)| *name == "failed_statements").unwrap();
+    assert_eq!(failed["UNIQUE constraint failed: u.x"]["statements"], 2);
+    let a = folders.directory().join("a.db");
+    assert_eq!(count(&a, "SELECT x = 'it''s00' FROM t"), 1);
+    assert_eq!(count(&a, "SELECT count(*) FROM t"), 1);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_line_and_column() {
+    for (files, words) in [
+        (vec![("schema.sql", "SELECT 1;")], "holds no transaction.sql"),
+        (vec![("transaction.sql", "SELECT 1;"), ("x.sql", "")], "x.sql is none of schema.sql"),
+        (
+            vec![("transaction.sql", "SELECT 1;\nSELECT nope;")],
+            "transaction.sql: line 2, column 8: no such column: nope",
+        ),
+        (
+            vec![("transaction.sql", "SELECT :int(1,2),\n  FROM;")],
+            "transaction.sql: line 2, column 3: near \"FROM\": syntax error",
+        ),
+        (vec![("transaction.sql", "--! bind 1\nSELECT ?, ?;")], "has 2 parameters, and 1 values"),
+        (vec![("transaction.sql", "BEGIN; SELECT 1;")], "ends without COMMIT"),
+        (
+            vec![
+                SCHEMA,
+                ("setup.sql", "INSERT INTO person VALUES ('x', 1);"),
+                ("transaction.sql", "SELECT 1;"),
+            ],
+            "setup.sql: line 1, column 1: datatype mismatch",
+        ),
+        (vec![("transaction.sql", "SELECT load_extension('/tmp/x');")], "not authorized"),
+        (vec![("transaction.sql", "SELECT :known(x);")], "comes before any key(x)"),
+    ] {
+        let folders = Folders::new(&files);
+        let asked = folders.drawn();
+        let message = match words {
+            "comes before any key(x)" => {
+                let mut workload = asked.prepare(&folders.directory(), 5).unwrap();
+                workload.run(&mut NotedPhases::default()).unwrap_err().to_string()
+            }
+            _ => folders.refusal(&asked),
+        };
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn nothing_outside_the_directory_is_touched() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("x.db");
+    let statements = [
+        format!("EXPLAIN ATTACH '{0}' AS x;", path.display()),
+        format!("SELECT 1; /* */ VACUUM/**/INTO '{0}';", path.display()),
+        format!("CREATE VIEW v AS SELECT 1; ATTACH 'file:{0}' AS x;", path.display()),
+        "PRAGMA temp_store_directory = '/etc';".to_owned(),
+    ];
+    for statement in statements {
+        let folders = Folders::new(&[("transaction.sql", &statement)]);
+        let asked = folders.replayed();
+        match asked.prepare(&folders.directory(), 5) {
+            Ok(mut workload) => {
+                workload.run(&mut NotedPhases::default()).unwrap();
+                assert!(!workload.close().unwrap().incomplete_reasons.is_empty(), "{statement}");
+            }
+            Err(error) => assert!(error.is_wrong_use(), "{error}"),
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{statement}");
+    }
+}
+
+#[test]
+fn vacuum_and_sql_of_the_schema_go_through() {
+    let folders = Folders::new(&[
+        SCHEMA,
+        SET_UP,
+        (
+            "transaction.sql",
+            "CREATE TABLE x (y); INSERT INTO x VALUES (random()); DROP TABLE x; \
+                             VACUUM; PRAGMA user_version = 3; PRAGMA journal_mode;",
+        ),
+    ]);
+    let (_, closed) = folders.run(&folders.drawn());
+    assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
+}
