@@ -1,4 +1,4 @@
-"""The checksums of a capture: SHA256SUMS beside its tables, in the form that sha256sum(1) checks.
+"""The checksums of a capture, or of run.json: SHA256SUMS beside it, as sha256sum(1) checks it.
 
 Parquet's own checksums are of pages alone, and optional: a flipped bit in its metadata or in a page
 without one is another figure.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jojlab.foundation.errors import DataError
-from jojlab.foundation.hashing import sha256_file
+from jojlab.foundation.hashing import sha256, sha256_file
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -63,3 +63,23 @@ def check(path: Path, checksums: Mapping[Path, str], hashes: Mapping[Path, str])
         raise DataError(
             f"{path}: damaged or cut short: its content is not what {SUMS} says", _REMEDY
         )
+
+
+def sums_of(file: Path, *contents: bytes) -> bytes:
+    """Return a list of checksums for one file that may have any of these contents."""
+    found = dict.fromkeys(sha256(content) for content in contents)
+    return "".join(f"{each}  {file.name}\n" for each in found).encode()
+
+
+def check_content(file: Path, content: bytes) -> None:
+    """Raise DataError when the content is none that the list beside the file has for it.
+
+    A file without a list is not checked.
+    """
+    path = file.parent / SUMS
+    try:
+        listed = path.read_bytes()
+    except FileNotFoundError:
+        return
+    if sums_of(file, content).strip() not in listed.splitlines():
+        raise DataError(f"{file}: damaged: its content is not what {SUMS} says", _REMEDY)

@@ -1,6 +1,7 @@
 """A run: the folder that holds what became of every case of an experiment.
 
     RUN/run.json         the cases, their status and captures, the experiment, the fingerprint
+    RUN/SHA256SUMS       the checksum of run.json
     RUN/captures/...     the tables with their checksums, one folder for each case and seed
     RUN/experiment.toml  the experiment as it was asked
 
@@ -27,7 +28,7 @@ import msgspec
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
-from jojlab.trace.checksums import hashes_of, write_checksums
+from jojlab.trace.checksums import SUMS, check_content, hashes_of, sums_of, write_checksums
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import Fields, StoredExperiment
 
@@ -145,7 +146,9 @@ class RunFolder:
                 f"{path}: not a run: it has no run.json", "name a folder that joj run made"
             )
         try:
-            document = msgspec.json.decode(file.read_bytes())
+            content = file.read_bytes()
+            check_content(file, content)
+            document = msgspec.json.decode(content)
             whole = conform(document, _Document)
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{file}: damaged: {error}", "run the experiment again") from error
@@ -257,14 +260,14 @@ class RunFolder:
             ],
             "fingerprint": self.fingerprint,
         }
-        file, temporary = self.path / "run.json", self.path / ".run.json.partial"
+        file = self.path / "run.json"
+        content = f"{json.dumps(document, indent=1, ensure_ascii=False)}\n".encode()
         try:
-            with temporary.open("w", encoding="utf-8") as stream:
-                json.dump(document, stream, indent=1, ensure_ascii=False)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, file)
+            # Whichever of the two is there when the machine stops, its checksum is.
+            before = file.read_bytes() if file.exists() else content
+            _replace(self.path / SUMS, sums_of(file, before, content))
+            _replace(file, content)
+            _replace(self.path / SUMS, sums_of(file, content))
         except OSError as error:
             raise _cannot_write(file, error) from error
 
@@ -324,6 +327,16 @@ class RunFolder:
                     f"of {', '.join(STATUSES)}",
                     "run the experiment again",
                 )
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file through a temporary one, so that it is always whole."""
+    temporary = file.with_name(f".{file.name}.partial")
+    with temporary.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, file)
 
 
 def folder_name(case_id: str) -> str:

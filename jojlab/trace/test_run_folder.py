@@ -1,4 +1,6 @@
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -6,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace import capture as capture_module
 from jojlab.trace.checksums import hashes_of, write_checksums
 from jojlab.trace.dataset import Dataset
@@ -151,12 +153,50 @@ def test_damaged_run_json_is_told(tmp_path: Path) -> None:
         RunFolder.open(run.path)
 
 
+def test_every_flipped_bit_of_run_json_is_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    file = run.path / "run.json"
+    whole = file.read_bytes()
+    for place in range(0, len(whole) * 8, len(whole) // 3):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"run\.json: damaged"):
+            RunFolder.open(run.path)
+    file.write_bytes(whole)
+    checked = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=run.path)
+    assert checked.returncode == 0
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_run_json_is_sound_wherever_its_writing_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=1)
+    left = step
+    replace = os.replace
+
+    def stops(source: Path, target: Path) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise OSError("the machine stops")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", stops)
+    with pytest.raises(MachineError):
+        run.mark(TRUNCATE, "failed", "another reason")
+    reason = RunFolder.open(run.path).case(TRUNCATE).reason
+    assert reason == ("another reason" if step == 3 else "")
+
+
 def test_captures_outside_the_run_are_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=1)
     file = run.path / "run.json"
     document = json.loads(file.read_text())
     document["cases"][0]["captures"][0]["folder"] = "../../elsewhere"
     file.write_text(json.dumps(document))
+    (run.path / "SHA256SUMS").unlink()
     with pytest.raises(DataError, match="outside the run"):
         list(RunFolder.open(run.path).captures())
 

@@ -1,6 +1,6 @@
 -- What does a typical commit do, request by request? Its page runs in the order of issue and
--- sector; a request without any stands for itself. Times count from the BEGIN, in ns. `file` and
--- `cause` are as in rows/shared/billed.sql.
+-- sector; a request without any stands for itself. Times count from the BEGIN, in ns. `file`
+-- is as in rows/shared/named_files.sql, `cause` as in rows/shared/causes.sql.
 WITH pieces AS (
     SELECT
         traced.capture, case_id, traced.request_id, operation, fua, preflush,
@@ -18,31 +18,20 @@ WITH pieces AS (
     FROM typical_requests AS traced
     LEFT JOIN page_runs
         ON traced.capture = page_runs.capture AND traced.request_id = page_runs.request_id
-),
-named AS (
-    SELECT
-        pieces.*,
-        coalesce(owner.file, '') AS file,
-        CASE
-            WHEN asker.file = '/' THEN '/'
-            ELSE regexp_extract(asker.file, '([^/]+)/?$', 1)
-        END AS asked_for
-    FROM pieces
-    LEFT JOIN named_files AS owner
-        ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
-    LEFT JOIN named_files AS asker
-        ON pieces.capture = asker.capture AND pieces.asker_file_id = asker.file_id
 )
 SELECT
-    case_id, request_id, queue_ns, issue_ns, complete_ns, sector, length_bytes, operation, fua,
-    preflush, block_type, block_subtype, file_kind, file,
-    CASE
-        WHEN asker_call IS NOT NULL AND asked_for <> '' THEN asker_call || ' of ' || asked_for
-        WHEN asker_call IS NOT NULL THEN asker_call
-        WHEN operation = 'read' THEN 'read'
-        WHEN submitter_comm LIKE 'kworker%' THEN 'writeback'
-        WHEN submitter_call IS NOT NULL THEN submitter_call || ' by ' || submitter_comm
-        ELSE 'by ' || submitter_comm
-    END AS cause
-FROM named
+    case_id, request_id, queue_ns, issue_ns, complete_ns, sector, length_bytes, pieces.operation,
+    fua, preflush, block_type, block_subtype, file_kind,
+    coalesce(owner.file, '') AS file,
+    cause
+FROM pieces
+JOIN causes
+    ON pieces.capture = causes.capture
+    AND pieces.operation = causes.operation
+    AND pieces.submitter_comm = causes.submitter_comm
+    AND pieces.submitter_call IS NOT DISTINCT FROM causes.submitter_call
+    AND pieces.asker_call IS NOT DISTINCT FROM causes.asker_call
+    AND pieces.asker_file_id IS NOT DISTINCT FROM causes.asker_file_id
+LEFT JOIN named_files AS owner
+    ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
 ORDER BY case_id, issue_ns, request_id, sector

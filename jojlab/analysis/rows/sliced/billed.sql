@@ -9,10 +9,6 @@
 -- of it, whoever made the kernel write that. It is null for warm-up, pauses and imported traces.
 --
 -- `points` counts the page runs, and the requests without any that have a place on the disk.
---
--- `cause` is the call that waits and the file it was for, as in "fdatasync of test.db". Where
--- nobody waits it is "read" for a read, "writeback" for what the kernel's flusher threads submit,
--- and else the submitter and the call it was in, as in "unlink by sh" or "by jbd2/sda-8".
 WITH summed AS (
     SELECT
         requests.capture, device, phase, operation, sync, submitter_comm, submitter_call,
@@ -81,30 +77,25 @@ named AS (
             WHEN phase = 'commit' AND NOT by_checkpoint THEN 'commit'
             ELSE 'deferred'
         END AS part,
-        CASE
-            WHEN asker.file = '/' THEN '/'
-            ELSE regexp_extract(asker.file, '([^/]+)/?$', 1)
-        END AS asked_for
+        cause
     FROM pieces
+    JOIN causes
+        ON pieces.capture = causes.capture
+        AND pieces.operation = causes.operation
+        AND pieces.submitter_comm = causes.submitter_comm
+        AND pieces.submitter_call IS NOT DISTINCT FROM causes.submitter_call
+        AND pieces.asker_call IS NOT DISTINCT FROM causes.asker_call
+        AND pieces.asker_file_id IS NOT DISTINCT FROM causes.asker_file_id
     LEFT JOIN named_files AS owner
         ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
     LEFT JOIN named_files AS request_owner
         ON pieces.capture = request_owner.capture
         AND pieces.request_file_id = request_owner.file_id
-    LEFT JOIN named_files AS asker
-        ON pieces.capture = asker.capture AND pieces.asker_file_id = asker.file_id
 )
 SELECT
     capture, device, phase, part, operation, sync, block_type, file_kind, file, home, askers,
     asker_call IS NOT NULL AS awaited,
-    CASE
-        WHEN asker_call IS NOT NULL AND asked_for <> '' THEN asker_call || ' of ' || asked_for
-        WHEN asker_call IS NOT NULL THEN asker_call
-        WHEN operation = 'read' THEN 'read'
-        WHEN submitter_comm LIKE 'kworker%' THEN 'writeback'
-        WHEN submitter_call IS NOT NULL THEN submitter_call || ' by ' || submitter_comm
-        ELSE 'by ' || submitter_comm
-    END AS cause,
+    cause,
     -- Names as in named_files.sql.
     regexp_replace(
         regexp_replace(reason, '-mj[0-9A-F]{6}9[0-9A-F]{2}\b', '-mj*', 'g'),
