@@ -37,6 +37,7 @@ class Manifests:
     configurations: dict[str, dict[str, Any]] = field(default_factory=dict)
     operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
     backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
+    programs: dict[str, dict[int, Any]] = field(default_factory=dict)
     clocks: set[str] = field(default_factory=set)
 
 
@@ -92,6 +93,8 @@ def _manifests(data: Dataset) -> Manifests:
                 found.operation_hashes.setdefault(case_id, {})[seed] = str(value)
             case "background":
                 found.backgrounds.setdefault(case_id, {})[seed] = value
+            case "program":
+                found.programs.setdefault(case_id, {})[seed] = value
             case _ if isinstance(value, dict):
                 found.configurations.setdefault(case_id, value)
     return found

@@ -2,5 +2,5 @@
 SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
-WHERE key IN ('configuration', 'clock', 'operation_hash', 'background')
+WHERE key IN ('configuration', 'clock', 'operation_hash', 'background', 'program')
 ORDER BY case_id, seed, key

@@ -36,9 +36,11 @@ class CaseSummary:
     bill: Bill | None = None
     trace: CommitTrace | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    # By seed: the hash of the operations performed, and what the background load did.
+    # By seed: the hash of the operations performed, what the background load did, and how the
+    # program ended.
     operation_hashes: Mapping[int, str] = field(default_factory=dict)
     backgrounds: Mapping[int, Any] = field(default_factory=dict)
+    programs: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
     hazards: tuple[Hazard, ...] = ()
@@ -136,6 +138,7 @@ def summarise(
             found.manifests.configurations.get(case_id, {}),
             found.manifests.operation_hashes.get(case_id, {}),
             found.manifests.backgrounds.get(case_id, {}),
+            found.manifests.programs.get(case_id, {}),
             found.latencies.get(case_id, ()),
             found.moved.get(case_id),
             hazards(entry.case, part.unsafe(case_id)),
@@ -183,6 +186,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "hazards": [hazard_json(each) for each in case.hazards],
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
+                "program": dict(case.programs),
             }
             for case in summary.cases
         ],

@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
 from jojlab.report.terminal.statements import print_statements
-from jojlab.report.words import hazards, text
+from jojlab.report.words import hazards, program, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 # A run that was interrupted early may have thousands; they differ only in their names.
@@ -124,6 +124,9 @@ def print_case(console: Console, case: CaseSummary) -> None:
     for seed, load in case.backgrounds.items():
         did = ", ".join(f"{name} {value}" for name, value in load.get("did", {}).items())
         console.print(escape(f"background of seed {seed}: {load.get('kind')}: {did}"))
+    for seed, ended in case.programs.items():
+        console.print(escape(f"seed {seed}: {program.sentence(ended)}"))
+        console.print(escape(program.output(ended)))
     if case.bill:
         print_bill(console, case.bill)
 

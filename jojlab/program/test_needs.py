@@ -1,0 +1,68 @@
+"""What a program needs is found without running it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.errors import UseError
+from jojlab.program.elf import elf_of
+from jojlab.program.needs import PROGRAM, found_program, needs
+
+SHELL = found_program("sh")
+
+
+def test_a_program_brings_its_loader_and_libraries() -> None:
+    members = needs(SHELL)
+    assert members[PROGRAM] == str(SHELL).lstrip("/")
+    loader = elf_of(SHELL.resolve()).interpreter
+    assert members[loader.lstrip("/")] == Path(loader).resolve()
+    assert any(name.endswith("/libc.so.6") for name in members)
+
+
+def test_a_program_of_the_users_own_is_put_where_its_place_does_not_matter(tmp_path: Path) -> None:
+    shutil.copy(SHELL, tmp_path / "app")
+    members = needs(tmp_path / "app", [found_program("cat")])
+    assert members[PROGRAM] == "opt/program/app"
+    assert "usr/bin/cat" in members
+
+
+def test_a_script_brings_its_interpreter(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/usr/bin/env -S sh -e\nexit 0\n")
+    members = needs(script)
+    assert {"opt/program/script", "usr/bin/env", str(found_program("sh")).lstrip("/")} <= set(
+        members
+    )
+    script.write_text("#!/no/such/program\n")
+    with pytest.raises(UseError, match="interpreter /no/such/program is not there"):
+        needs(script)
+    script.write_text(f"#!{script}\n")
+    with pytest.raises(UseError, match="names no program"):
+        needs(script)
+
+
+def test_python_brings_its_standard_library() -> None:
+    members = needs(found_program("python3"))
+    library = f"usr/lib/python{sys.version_info[0]}.{sys.version_info[1]}"
+    if f"{library}/os.py" not in members:  # of another version than the one that tests
+        library = next(name for name in members if name.endswith("/os.py")).rsplit("/", 1)[0]
+    assert f"{library}/sqlite3/__init__.py" in members
+    assert any("libsqlite3" in name for name in members)
+    assert not any("__pycache__" in name or "/test/" in name for name in members)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(60), b"text"])
+def test_what_is_no_program_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "app"
+    path.write_bytes(content)
+    with pytest.raises(UseError, match=r"neither an ELF program nor a script|64-bit x86"):
+        needs(path)
+
+
+def test_an_unknown_name_says_where_it_was_looked_for() -> None:
+    with pytest.raises(UseError, match="no such program in /usr/local/bin"):
+        found_program("no-such-program")

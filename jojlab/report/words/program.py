@@ -1,0 +1,45 @@
+"""Words for how a program that is not ours ended, and what was found of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jojlab.foundation.printable import printable
+
+_MOST_LINES = 20
+
+
+def sentence(program: Mapping[str, Any]) -> str:
+    """Say how it ended, and which transactions were found; `program` is of the manifest."""
+    name = printable(str(program["command"][0]))
+    if program["timed_out"]:
+        end = "was killed at its time limit"
+    elif program["signal"] is not None:
+        end = f"was ended by signal {program['signal']}"
+    else:
+        end = f"ended with exit code {program['exit_code']}"
+    found = [
+        _counted(program["commits"], "commit of SQLite", "commits of SQLite"),
+        _counted(program["checkpoints"], "checkpoint", "checkpoints"),
+        _counted(program["rollbacks"], "rollback", "rollbacks"),
+        _counted(program["syncs"], "other sync", "other syncs"),
+    ]
+    words = ", ".join(filter(None, found)) or "no call that makes anything durable"
+    after = ""
+    if program["bytes_after_last"]:
+        after = f"; {program['bytes_after_last']} bytes were written after the last of them"
+    return f"{name} {end}: {words}{after}"
+
+
+def output(program: Mapping[str, Any]) -> str:
+    """Return the beginning of what it wrote."""
+    lines = str(program["output"]).splitlines()
+    shown = [f"  | {printable(line)}" for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES or program["output_bytes"] > len(program["output"].encode()):
+        shown.append(f"  | ... ({program['output_bytes']} bytes in all)")
+    return "\n".join(shown) or "  (it wrote nothing)"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}" if count else ""

@@ -1,0 +1,105 @@
+"""Programs that are not ours, in a guest: commits are found, the same bytes come twice, and what a
+hostile program does harms nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jojlab.lab.lab import Lab
+from jojlab.trace.capture import Capture
+from tests.guest.experiments import run_experiment
+
+# Writes a database by the module sqlite3, and then tries what it may not, and says how that went.
+# The fork bomb and the endless output come last: the time limit ends them.
+SCRIPT = """#!/usr/bin/python3
+import os, sqlite3, sys
+os.mkdir("kept")
+names = sorted(os.listdir("."))
+db = sqlite3.connect("app.db")
+db.execute("CREATE TABLE t(x)")
+for number in range(5):
+    db.execute("INSERT INTO t VALUES(?)", (number,))
+    db.commit()
+db.execute("INSERT INTO t VALUES(9)")
+db.rollback()
+db.close()
+def refused(what, *arguments):
+    try:
+        what(*arguments)
+        return False
+    except OSError:
+        return True
+print(names, os.getuid())
+print(all([
+    refused(os.kill, 1, 9),
+    refused(open, "/proc/sys/kernel/panic", "w"),
+    refused(open, "/dev/flash0"),
+    refused(os.mknod, "device", 0o60600, os.makedev(259, 0)),
+    refused(os.chroot, "."),
+    refused(os.setuid, 0),
+    refused(open, "/outside", "w"),
+    refused(os.listdir, "/sys"),
+    refused(os.listdir, "/results"),
+]), os.path.exists("/proc/1/root/init"))
+try:
+    bytearray(1 << 30)
+except MemoryError:
+    print("no memory")
+sys.stdout.flush()
+if len(sys.argv) > 1:
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            os.write(1, b"endless output\\n")
+"""
+
+
+def written(folder: Path, **fields: str | int) -> str:
+    (folder / "app.py").write_text(SCRIPT)
+    (folder / "files").mkdir()
+    (folder / "files" / "given").write_text("text")
+    case = {"workload": "program", "program": "./app.py", "files": "files", **fields}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in case.items()]
+    (folder / "experiment.toml").write_text(
+        'question = "What does it commit?"\n[case]\n' + "\n".join(lines) + "\n"
+    )
+    return str(folder / "experiment.toml")
+
+
+def captured(lab: Lab, out: Path, name: str) -> Capture:
+    run = run_experiment(lab, out, name, use_cache=False)
+    [(_, _, capture)] = run.captures()
+    return capture
+
+
+def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    name = written(folder)
+    first, second = (captured(lab, tmp_path / str(number), name) for number in range(2))
+    assert first.manifest["incomplete_reasons"] == []
+    program: dict[str, Any] = first.manifest["program"]
+    assert (program["exit_code"], program["commits"], program["rollbacks"]) == (0, 6, 1)
+    lines = program["output"].splitlines()
+    assert lines[0].endswith(" 1000") and "'given'" in lines[0] and "'kept'" in lines[0]
+    assert lines[1:] == ["True False", "no memory"]
+    kinds = [row["kind"] for row in first.read("transactions").to_pylist()]
+    assert kinds == ["commit"] * 6
+    for table in sorted(first.folder.glob("*.parquet")):
+        assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
+
+
+def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    name = written(folder, arguments="bomb", time_limit_ms=5_000)
+    capture = captured(lab, tmp_path / "out", name)
+    program = capture.manifest["program"]
+    assert program["timed_out"] and program["commits"] == 6
+    assert len(program["output"]) <= 64 << 10 < program["output_bytes"]
+    reasons = capture.manifest["incomplete_reasons"]
+    assert any("did not end within time_limit_ms = 5000" in reason for reason in reasons)
