@@ -25,11 +25,11 @@ from jojlab.trace.dataset import Dataset
 SEEDS = (1, 2, 3)
 
 
-def anchor_throughput(profile: Profile) -> Callable[[int], float]:
+def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
     """Return a function from a value of the calibrated parameter to transactions a second.
 
-    It is the median over SEEDS. Raises UseError for a case that cannot be, MachineError when the
-    case fails.
+    It is the median over SEEDS. `cluster` is of Options. Raises UseError for a case that cannot be,
+    MachineError when the case fails.
     """
     asked = profile.calibration
     if asked is None:
@@ -43,7 +43,7 @@ def anchor_throughput(profile: Profile) -> Callable[[int], float]:
     planned = plan(experiment.expanded())
     cache = Cache.default()
     image = ready_image(cache)
-    lab = Lab(cache, Options(jobs=2))
+    lab = Lab(cache, Options(jobs=2, cluster=cluster))
 
     def throughput_tps(value: int) -> float:
         model = MappingProxyType({**profile.model, asked.parameter: value})

@@ -38,7 +38,7 @@ class Watcher(Protocol):
     """Is notified of a run's progress."""
 
     def stage(self, case_id: str, seed: int, stage: str) -> None:
-        """One case and seed is at a stage of jojlab.lab.lab.Progress; called by any thread."""
+        """One case and seed is at a stage of jojlab.lab.lab.JobWatcher; called by any thread."""
 
     def again(self, step: Step) -> None:
         """One case and seed failed and is tried once more; by the thread that called execute."""

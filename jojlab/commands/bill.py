@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from jojlab.command_line.field_options import keyword, option, parsed, set_signature
+from jojlab.command_line.lab_options import ClusterOption, TimeoutOption
 from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.foundation.errors import MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import printable
+from jojlab.lab.options import TIMEOUT_S
 
 EXAMPLES = """Print what one commit costs, by block type, file and cause.
 
@@ -24,6 +26,7 @@ Examples:
   joj bill --workload sqlite-update --transactions 37 --seed 7
   joj bill --set device.mapping_program_ns=0
   joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
+  joj bill --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
 Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed.
 """
@@ -34,6 +37,7 @@ def bill(
     seed: int,
     no_cache: bool,
     timeout: float,
+    cluster: str,
     as_json: bool,
     settings: list[str] | None,
     argument: list[str] | None,
@@ -62,7 +66,7 @@ def bill(
         raise UseError("joj bill is of one case and one seed", "joj run compares several")
     planned = plan(experiment.expanded())
     cache = Cache.default()
-    options = Options(use_cache=not no_cache, timeout_s=timeout)
+    options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab = Lab(cache, options_for(planned, options))
     with cache.work_dir() as work:
         run = execute(planned, image_of(planned, cache), lab, work / "bill", Unwatched())
@@ -128,11 +132,8 @@ _PARAMETERS = [
         Annotated[bool, typer.Option("--no-cache", help="Run it, even if it is cached.")],
         False,
     ),
-    keyword(
-        "timeout",
-        Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Limit on its real time.")],
-        600.0,
-    ),
+    keyword("timeout", TimeoutOption, TIMEOUT_S),
+    keyword("cluster", ClusterOption, ""),
     keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
 ]
 set_signature(bill, EXAMPLES, _PARAMETERS)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jojlab.command_line.lab_options import (
+    JOBS,
+    ClusterOption,
+    ExperimentArgument,
+    JobsOption,
+    NoCacheOption,
+    SetOption,
+    TimeoutOption,
+)
 from jojlab.foundation.errors import (
     FINE,
     INCOMPLETE,
@@ -18,40 +26,22 @@ from jojlab.foundation.errors import (
     Signalled,
     signal_of,
 )
+from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
     from jojlab.trace.capture import Capture
 
 
 def run(
-    experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="Folder, file, or a name in experiments/.")
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a field; KEY=A,B runs both."),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option(min=1, max=256, help="Guests at a time; default: one per core.")
-    ] = os.cpu_count() or 1,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run every case, even if it is cached.")
-    ] = False,
+    experiment: ExperimentArgument,
+    settings: SetOption = None,
+    jobs: JobsOption = JOBS,
+    no_cache: NoCacheOption = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default: runs/NAME.")
     ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=1,
-            help="Limit on a case's real time, per GiB of its guest's memory.",
-        ),
-    ] = 600.0,
-    cluster: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler."),
-    ] = "",
+    timeout: TimeoutOption = TIMEOUT_S,
+    cluster: ClusterOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.

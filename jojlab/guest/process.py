@@ -37,15 +37,19 @@ _TIED = '[ "$PPID" = "$0" ] && exec "$@"'
 # A guest that dies takes its connection with it; we report that ourselves.
 logging.getLogger("qemu.qmp").addHandler(logging.NullHandler())
 
-_alive: set[int] = set()
+# The process group of each guest, and the thread that waits for it.
+_alive: dict[int, int] = {}
 _alive_lock = threading.Lock()
 
 
-def kill_all() -> None:
-    """Kills every guest of this process; what waits for them raises GuestError."""
+def kill_all(of_thread: int | None = None) -> None:
+    """Kills every guest of this process, or of one of its threads; what waits for them raises
+    GuestError.
+    """
     with _alive_lock:
-        for group in _alive:
-            _kill_group(group)
+        for group, thread in _alive.items():
+            if of_thread in (None, thread):
+                _kill_group(group)
 
 
 class Guest:
@@ -170,7 +174,7 @@ async def start(
                 pass_fds=(qmp_child.fileno(),), process_group=0,
             )  # fmt: skip
         with _alive_lock:
-            _alive.add(process.pid)
+            _alive[process.pid] = threading.get_ident()
         guest = Guest(folder, process)
         try:
             await guest.connect(qmp)
@@ -178,7 +182,7 @@ async def start(
         finally:
             with _alive_lock:
                 _kill_group(process.pid)
-                _alive.discard(process.pid)
+                del _alive[process.pid]
             await asyncio.shield(process.wait())
             await guest.disconnect()
 

@@ -1,4 +1,4 @@
-"""Work on the workers of a Dask cluster, in place of this machine's processes: `joj run --cluster`.
+"""Work on the workers of a Dask cluster, in place of this machine's processes: `--cluster`.
 
 A job goes to its worker without files: the image is an input like any other, and each content is
 sent at most once to each worker, by its hash, which keeps it in its own cache. The results come
@@ -9,6 +9,7 @@ its cache by JOJ_CACHE as everywhere.
 from __future__ import annotations
 
 import contextlib
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -19,11 +20,13 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256
 from jojlab.guest.image.build import qemu_version
+from jojlab.guest.process import kill_all
 from jojlab.lab.job import Job, kept
 from jojlab.lab.options import Options
 from jojlab.lab.work import work
 
 _ANSWERS_WITHIN_S = 10
+_LOOK_EVERY_S = 0.5
 
 
 class Cluster:
@@ -61,7 +64,7 @@ class Cluster:
 def cluster(options: Options, tell: Callable[[int, str], None]) -> Iterator[Cluster]:
     """Yield an executor of the cluster that `options` name, such as tcp://HOST:8786.
 
-    At the end the jobs that wait are dropped; guests that run on workers end by themselves.
+    At the end the jobs that wait are dropped, and the workers kill the guests that run.
     Raises MachineError when Dask is not installed, or no scheduler answers.
     """
     try:
@@ -101,11 +104,35 @@ def _at_worker(
         )
     found = {sha256(content): kept(cache, content) for content in contents}
     try:
-        return work(
-            cache,
-            job.with_files(found),
-            timeout_s,
-            lambda stage: worker.log_event(topic, (number, stage)),
-        )
+        with _killed_when_unwanted(worker):
+            return work(
+                cache,
+                job.with_files(found),
+                timeout_s,
+                lambda stage: worker.log_event(topic, (number, stage)),
+            )
     finally:
         worker.log_event(topic, (number, "done"))
+
+
+@contextlib.contextmanager
+def _killed_when_unwanted(worker: Any) -> Iterator[None]:
+    """Kill the guests of this thread once nobody waits for the result of its task.
+
+    The scheduler drops a task when the client that asked for it ends, however it does; the worker
+    then calls it cancelled, but cannot interrupt its thread
+    (https://distributed.dask.org/en/stable/worker-state.html).
+    """
+    key, thread, is_over = worker.get_current_task(), threading.get_ident(), threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(_LOOK_EVERY_S):
+            task = worker.state.tasks.get(key)
+            if task is None or task.state == "cancelled":
+                kill_all(thread)  # more than once: one may be about to start
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        is_over.set()

@@ -11,6 +11,7 @@ from jojlab.guest.sparse_image import unpack
 from jojlab.lab.attribution import DISK_IMAGE, self_test
 from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
+from jojlab.lab.options import Options
 from jojlab.verify import compare
 from jojlab.verify.compare import Addresses
 from jojlab.verify.verdict import Verdict
@@ -18,14 +19,17 @@ from jojlab.verify.verdict import Verdict
 # Deciphered, the zeroes of a fresh disk are noise: its image is not sparse, and outgrows the memory
 # that results leave the guest by.
 NOISY_STACKS = ("dm-crypt",)
+_HERE = Options()
 
 
-def verify_in_lab(filesystem: str, *, device: str = "", **options: str | bool) -> Verdict:
+def verify_in_lab(
+    filesystem: str, where: Options = _HERE, *, device: str = "", **options: str | bool
+) -> Verdict:
     """Run the self-test of one filesystem; `device` and `options` are those of self_test.
 
     Raises MachineError or GuestError when the guest cannot run it.
     """
-    lab, is_noisy = Lab(Cache.default()), options.get("stack") in NOISY_STACKS
+    lab, is_noisy = Lab(Cache.default(), where), options.get("stack") in NOISY_STACKS
     job = self_test(lab.cache, filesystem, device=device, with_disk=not is_noisy, **options)
     outcome = lab.run_one(job)
     found = outcome.answer(Kind.SELF_TEST)

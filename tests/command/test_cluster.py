@@ -1,9 +1,10 @@
-"""joj run --cluster: a scheduler and two workers on this machine, each with a cache of its own."""
+"""--cluster: a scheduler and two workers on this machine, each with a cache of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -78,7 +79,9 @@ def cluster(lab: Lab, tmp_path: Path, workers: tuple[Path, Path]) -> Iterator[st
         yield address
 
 
-def test_a_cluster_computes_the_same(lab: Lab, cluster: str, workers: tuple[Path, Path]) -> None:
+def test_a_cluster_computes_the_same_and_ends_with_the_run(
+    lab: Lab, cluster: str, workers: tuple[Path, Path]
+) -> None:
     there = lab.joj(*ASKED, "--out=there", f"--cluster={cluster}")
     assert there.returncode == 0, there.stderr
     here = lab.joj(*ASKED, "--out=here")
@@ -91,9 +94,35 @@ def test_a_cluster_computes_the_same(lab: Lab, cluster: str, workers: tuple[Path
         assert len(os.listdir(cache / "snapshots")) == 1
         assert not (cache / "images").exists() and not (cache / "results").exists()
         assert os.listdir(cache / "work") == []
+    costs = ("bill", "--transactions=7", "--no-cache", "--json")
+    assert lab.joj(*costs, f"--cluster={cluster}").stdout == lab.joj(*costs).stdout
     # What a cluster computed is in the cache here.
     again = lab.joj(*(word for word in ASKED if word != "--no-cache"), "--out=again")
     assert "4 captures (4 from the cache)" in again.stderr
+    for number in (signal.SIGINT, signal.SIGKILL):
+        ended = lab.start(*ASKED, "--set=transactions=1000", f"--cluster={cluster}")
+        await_guests(workers, 2)
+        os.kill(ended.pid, number)
+        await_guests(workers, 0)
+        ended.communicate()
+
+
+def guests_of(caches: tuple[Path, Path]) -> int:
+    """How many QEMUs work in one of these caches."""
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            place = os.readlink(folder / "cwd")
+            is_guest = (folder / "comm").read_text().startswith("qemu")
+            count += is_guest and any(place.startswith(str(cache)) for cache in caches)
+    return count
+
+
+def await_guests(caches: tuple[Path, Path], wanted: int) -> None:
+    deadline = time.monotonic() + _THERE_WITHIN_S
+    while guests_of(caches) != wanted:
+        assert time.monotonic() < deadline, f"{guests_of(caches)} guests, not {wanted}"
+        time.sleep(0.1)
 
 
 def test_what_cannot_run_there_is_refused(lab: Lab) -> None:

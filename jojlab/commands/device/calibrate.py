@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from jojlab.command_line.lab_options import ClusterOption
+
 
 def calibrate(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Profile with a [calibration].")],
     write: Annotated[
         bool, typer.Option("--write", help="Write the fitted value into the profile.")
     ] = False,
+    cluster: ClusterOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a profile's one marked parameter to its one anchor.
@@ -34,7 +37,7 @@ def calibrate(
     from jojlab.foundation.errors import EXPECTATION_FAILED
 
     profile = read_profile(name)
-    result = fit(profile, anchor_throughput(profile))
+    result = fit(profile, anchor_throughput(profile, cluster))
     if write and result.met:
         write_value(profile, result.value)
     if as_json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jojlab.command_line.lab_options import ClusterOption
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def attribution(
     external_journal: Annotated[
         bool, typer.Option("--external-journal", help="In a guest: journal on its own disk.")
     ] = False,
+    cluster: ClusterOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write known bytes and check how the tracer attributes them.
@@ -70,6 +72,7 @@ def attribution(
     from jojlab.device.emulated import EMULATED
     from jojlab.foundation.errors import MachineError, UseError
     from jojlab.lab.attribution import FILESYSTEMS, STACKS
+    from jojlab.lab.options import Options
     from jojlab.verify.host import LackingError, need_tracer, verify_on_host
     from jojlab.verify.lab import verify_in_lab
 
@@ -83,6 +86,8 @@ def attribution(
     if host and (device or options):
         given = ", ".join([*(["device"] if device else []), *options])
         raise UseError(f"--host takes no {given}", "drop it, or drop --host")
+    if cluster and (host or device):
+        raise UseError("--cluster takes neither --host nor --device", "drop one of them")
     if device and device not in EMULATED:
         raise UseError(f"--device {device}: no such device", f"one of {', '.join(EMULATED)}")
     if (stack and (device or partition)) or (device and external_journal):
@@ -105,7 +110,8 @@ def attribution(
             except MachineError as error:
                 failed[name] = error.message
     else:
-        verdicts = [verify_in_lab(name, device=device, **options) for name in chosen]
+        where = Options(cluster=cluster)
+        verdicts = [verify_in_lab(name, where, device=device, **options) for name in chosen]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         document = {"filesystems": rows, "skipped": skipped, "failed": failed}

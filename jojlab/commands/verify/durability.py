@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jojlab.command_line.lab_options import (
+    JOBS,
+    ClusterOption,
+    ExperimentArgument,
+    JobsOption,
+    NoCacheOption,
+    SetOption,
+    TimeoutOption,
+)
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
+from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
     from jojlab.verify.durability import Durability
 
 
 def durability(
-    experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="Folder, file, or a name in experiments/.")
-    ] = "power-cut",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a field; KEY=A,B runs both."),
-    ] = None,
+    experiment: ExperimentArgument = "power-cut",
+    settings: SetOption = None,
     cuts: Annotated[
         int, typer.Option(min=1, max=10_000, help="Power cuts per case and seed.")
     ] = 24,
-    jobs: Annotated[
-        int, typer.Option(min=1, max=256, help="Guests at a time; default: one per core.")
-    ] = os.cpu_count() or 1,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Run every case, even if it is cached.")
-    ] = False,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=1,
-            help="Limit on a case's real time, per GiB of its guest's memory.",
-        ),
-    ] = 600.0,
+    jobs: JobsOption = JOBS,
+    no_cache: NoCacheOption = False,
+    timeout: TimeoutOption = TIMEOUT_S,
+    cluster: ClusterOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Cut the power of runs and check which commits survive.
@@ -62,6 +56,7 @@ def durability(
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
       joj verify durability sync-modes --set filesystem=ext4,f2fs
+      joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
 
     Exit code 1 if a power cut did harm that the manuals rule out, 3 if a case failed.
     """
@@ -85,7 +80,7 @@ def durability(
     refuse_alone(fit, asked.where)
     asked = replace(asked, cases=tuple(fit))
     planned, cache = planned._replace(experiment=asked), Cache.default()
-    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout)
+    options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
     verdicts: list[Durability] = []
