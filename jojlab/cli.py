@@ -36,7 +36,8 @@ from jojlab.commands import (
 from jojlab.commands.bench import file, mobibench, sql, sqlite
 from jojlab.commands.device import calibrate, measure
 from jojlab.commands.device import show as show_device
-from jojlab.commands.import_ import blocks, mobigen, sql, strace
+from jojlab.commands.import_ import blocks, mobigen, strace
+from jojlab.commands.import_ import sql as import_sql
 from jojlab.commands.verify import attribution, durability
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
@@ -77,7 +78,7 @@ BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
 IMPORTS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("strace", strace.strace),
     ("mobigen", mobigen.mobigen),
-    ("sql", sql.sql),
+    ("sql", import_sql.sql),
     ("blocks", blocks.blocks),
 )
 
@@ -106,7 +107,7 @@ Examples:
   joj bench sqlite .
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
-IMPORT_HELP = """Import what other tools recorded: calls of programs, and block traces.
+IMPORT_HELP = """Import what other tools recorded: calls or block traces.
 
 \b
 Examples:

@@ -1,5 +1,6 @@
 """Reads SQL scripts, one a thread, as traces of apps have them, and writes a folder for the
-workload `sql-recorded`. Statements end with a semicolon, or with their line: then every line is one.
+workload `sql-recorded`. Statements end with a semicolon, or with their line: then every line is
+one.
 """
 
 from __future__ import annotations

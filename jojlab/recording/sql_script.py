@@ -1,4 +1,4 @@
-"""Writes scripts for the workload `sql-recorded`: statements with their values, waits and databases.
+"""Writes scripts for the workload `sql-recorded`: statements with values, waits and databases.
 
 What such a script does not take is left out, counted, and stands in it as a comment: PRAGMAs that
 are fields of a case, ATTACH in its middle, and text that is no UTF-8.
