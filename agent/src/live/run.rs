@@ -38,7 +38,7 @@ fn run_and_write(
     tell("prepare");
     let workload = asked.prepare(directory.path(), case.seed)?;
     let mut configuration = workload.configuration()?;
-    if let Some(us) = configuration["script_recorded_us"].as_u64() {
+    if let Some(us) = configuration["lasts_us"].as_u64() {
         tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
     }
     let found = location.configuration();

@@ -22,8 +22,8 @@ pub struct Resolved {
     pub threads: Vec<Thread>,
     pub files: Vec<ReplayFile>,
     pub handles: usize,
-    /// Calls that are left out, as their descriptor is not open at their time.
-    pub unopened: BTreeMap<NotOpen, u64>,
+    /// Calls that are left out, as their descriptor is not open at their time, by name.
+    pub unopened: BTreeMap<(&'static str, NotOpen), u64>,
     /// Threads of which no call is replayed, as the script has them.
     pub idle_threads: Vec<u64>,
 }
@@ -43,9 +43,9 @@ impl NotOpen {
     /// What the report says of such calls.
     pub fn why(self) -> &'static str {
         match self {
-            Self::Never => "their descriptor is one that the script does not open",
-            Self::Later => "their descriptor is opened by a later call, and not yet by theirs",
-            Self::Closed => "their descriptor was closed by an earlier call",
+            Self::Never => "its descriptor is one that the script does not open",
+            Self::Later => "its descriptor is opened by a later call",
+            Self::Closed => "its descriptor was closed by an earlier call",
         }
     }
 }
@@ -55,14 +55,14 @@ impl From<&Script> for Resolved {
         let calls = in_order(script);
         let mut resolver = Resolver::new(&calls);
         let mut threads: BTreeMap<u64, Vec<ReplayStep>> = BTreeMap::new();
-        let mut unopened: BTreeMap<NotOpen, u64> = BTreeMap::new();
+        let mut unopened: BTreeMap<(&'static str, NotOpen), u64> = BTreeMap::new();
         // The order of all, as thread and number in it.
         let mut order = Vec::with_capacity(calls.len());
         for (time_us, call) in calls {
             let step = match resolver.step(time_us, call) {
                 Ok(step) => step,
                 Err(why) => {
-                    *unopened.entry(why).or_default() += 1;
+                    *unopened.entry((call.name.word(), why)).or_default() += 1;
                     continue;
                 }
             };

@@ -32,7 +32,7 @@ fn calls_are_in_order_of_time_and_of_their_thread() {
     assert_eq!(steps(0), [(1, 30_000, 2), (2, 30_000, 3)]);
     assert_eq!(steps(1), [(3, 0, 0), (4, 20_000, 1)]);
     // By the last fsync the descriptor is closed.
-    assert_eq!(found.unopened, BTreeMap::from([(NotOpen::Closed, 1)]));
+    assert_eq!(found.unopened, BTreeMap::from([(("fsync", NotOpen::Closed), 1)]));
     assert_eq!(sizes(&found, "a"), (None, Some(10)));
 }
 
@@ -42,7 +42,13 @@ fn what_is_left_out_is_told_from_what_was_open_at_another_time() {
         "1 0 write 5 10\n1 1 open \"/a\" O_RDWR|O_CREAT 5\n1 2 close 5\n1 3 fsync 5\n\
          1 4 read 7 1\n2 5 open \"/b\" O_RDONLY -1\n3 6 fsync -1\n4 7 ioctl 5\n2 8 close 5\n",
     );
-    let wanted = [(NotOpen::Never, 2), (NotOpen::Later, 1), (NotOpen::Closed, 2)];
+    let wanted = [
+        (("close", NotOpen::Closed), 1),
+        (("fsync", NotOpen::Closed), 1),
+        (("fsync", NotOpen::Never), 1),
+        (("read", NotOpen::Never), 1),
+        (("write", NotOpen::Later), 1),
+    ];
     assert_eq!(found.unopened, BTreeMap::from(wanted));
     assert_eq!(found.threads.iter().map(|thread| thread.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(found.idle_threads, [3, 4]);
@@ -57,7 +63,7 @@ fn a_descriptor_is_the_file_that_was_opened_last() {
     let handles: Vec<_> = found.threads[0].steps.iter().map(|step| step.handle).collect();
     assert_eq!(handles, [Some(0), Some(1), Some(1), Some(1)]);
     assert_eq!((sizes(&found, "a"), sizes(&found, "b")), ((Some(0), Some(0)), (Some(7), Some(7))));
-    assert_eq!(found.unopened, BTreeMap::from([(NotOpen::Closed, 1)]));
+    assert_eq!(found.unopened, BTreeMap::from([(("read", NotOpen::Closed), 1)]));
 }
 
 #[test]

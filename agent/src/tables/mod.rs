@@ -3,6 +3,7 @@
 pub mod annotate;
 pub mod clock;
 pub mod manifest;
+pub mod read;
 pub mod recording;
 pub mod rows;
 pub mod segments;

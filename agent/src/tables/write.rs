@@ -1,12 +1,12 @@
 //! Writes the tables of schema/ as Parquet: from rows to columns to a file. The files are a pure
-//! function of the rows: no clock, no path, no random number enters them.
+//! function of the rows: no clock, no path, no random number enters them. `read` has the way back.
 
 use std::fs::File as OutputFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -31,17 +31,22 @@ pub(super) trait Column: Sized {
     fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef
     where
         Self: 'a;
+    /// The values of an array; none where it is of another type, or lacks a value.
+    fn values(array: &dyn Array) -> Option<Vec<Self>>;
 }
 
 /// Implements `Column` for a type and its option; `$value` makes of a reference to one what the
-/// array is built from.
+/// array is built from, `$back` makes one of what an array has.
 macro_rules! column {
-    ($type:ty, $data_type:expr, $array:ty, $value:expr) => {
+    ($type:ty, $data_type:expr, $array:ty, $value:expr, $back:expr) => {
         impl Column for $type {
             const TYPE: DataType = $data_type;
             const NULLABLE: bool = false;
             fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
                 Arc::new(values.map($value).map(Some).collect::<$array>())
+            }
+            fn values(array: &dyn Array) -> Option<Vec<Self>> {
+                array.as_any().downcast_ref::<$array>()?.iter().map(|it| it.map($back)).collect()
             }
         }
         impl Column for Option<$type> {
@@ -50,15 +55,21 @@ macro_rules! column {
             fn array<'a>(values: impl Iterator<Item = &'a Self>) -> ArrayRef {
                 Arc::new(values.map(|value| value.as_ref().map($value)).collect::<$array>())
             }
+            fn values(array: &dyn Array) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<$array>()?;
+                Some(array.iter().map(|it| it.map($back)).collect())
+            }
         }
     };
 }
-column!(i64, DataType::Int64, Int64Array, |value: &i64| *value);
-column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value);
-column!(f64, DataType::Float64, Float64Array, |value: &f64| *value);
-column!(Vec<u8>, DataType::Binary, BinaryArray, Vec::as_slice);
-column!(String, DataType::Utf8, StringArray, String::as_str);
-column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word);
+column!(i64, DataType::Int64, Int64Array, |value: &i64| *value, |value| value);
+column!(bool, DataType::Boolean, BooleanArray, |value: &bool| *value, |value| value);
+column!(f64, DataType::Float64, Float64Array, |value: &f64| *value, |value| value);
+column!(Vec<u8>, DataType::Binary, BinaryArray, Vec::as_slice, |bytes: &[u8]| bytes.to_owned());
+column!(String, DataType::Utf8, StringArray, String::as_str, |text: &str| text.to_owned());
+column!(Word, DataType::Utf8, StringArray, |word: &Word| &**word, |text: &str| {
+    Word::Owned(text.to_owned())
+});
 
 /// A row type that makes a table.
 pub trait Table: Sized {
@@ -68,6 +79,11 @@ pub trait Table: Sized {
     const GROWING: &'static [&'static str] = &[];
     /// The columns of `rows`, in the schema's order.
     fn columns(rows: &[Self]) -> Vec<(Field, ArrayRef)>;
+    /// The rows of a batch of columns.
+    ///
+    /// # Errors
+    /// Naming the column that is missing, or is none of this table.
+    fn rows(batch: &RecordBatch) -> Result<Vec<Self>, String>;
 }
 
 pub(super) fn one_column<Row, Value: Column>(
@@ -76,6 +92,17 @@ pub(super) fn one_column<Row, Value: Column>(
     value: impl Fn(&Row) -> &Value,
 ) -> (Field, ArrayRef) {
     (Field::new(name, Value::TYPE, Value::NULLABLE), Value::array(rows.iter().map(value)))
+}
+
+pub(super) fn column_values<Value: Column>(
+    batch: &RecordBatch,
+    name: &str,
+) -> Result<Vec<Value>, String> {
+    let column = batch.column_by_name(name).ok_or_else(|| format!("has no column {name}"))?;
+    Value::values(column.as_ref()).ok_or_else(|| {
+        let found = column.data_type();
+        format!("column {name} is {found}, or lacks a value, where {} was expected", Value::TYPE)
+    })
 }
 
 /// Implements `Table` for a row type, naming its fields in the schema's order, and those that grow
@@ -92,6 +119,14 @@ macro_rules! table {
                 vec![$($crate::tables::write::one_column(
                     stringify!($field), rows, |row| &row.$field,
                 )),+]
+            }
+            fn rows(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, String> {
+                let mut rows = vec![<$row>::default(); batch.num_rows()];
+                $(
+                    let values = $crate::tables::write::column_values(batch, stringify!($field))?;
+                    rows.iter_mut().zip(values).for_each(|(row, value)| row.$field = value);
+                )+
+                Ok(rows)
             }
         }
     };
@@ -190,7 +225,7 @@ table!(
 table!("counters", Counter { phase, source, name, value });
 
 /// One entry of the manifest: a key and its JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManifestRow {
     pub key: String,
     pub value: String,
@@ -305,12 +340,6 @@ mod tests {
         assert_eq!(written, contract(file, Row::NAME), "table {file}");
         let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 2);
-    }
-
-    impl Default for ManifestRow {
-        fn default() -> Self {
-            Self { key: "key".into(), value: "{}".into() }
-        }
     }
 
     #[test]

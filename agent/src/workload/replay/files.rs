@@ -1,100 +1,136 @@
-//! The files of a replay: reads the script; makes the files that are there before its first call,
-//! says where each is, and checks in the end that they are as the calls must have left them.
+//! The files of a replay: makes what is there before its first step, opens what is open then, and
+//! checks in the end that files are as long as the calls must have left them.
 
+use std::ffi::{CString, OsStr};
 use std::fs::{self, DirBuilder, File};
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, RwLock};
 
 use rand_chacha::rand_core::RngCore;
+use rustix::fs::{Mode, OFlags, SeekFrom};
 
-use crate::script::call::Script;
-use crate::script::mobigen;
-use crate::script::step::ReplayFile;
+use super::perform::Stage;
+use crate::script::plan::{Before, Name, Plan, Text};
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, Survival};
 
-/// A call takes 12 bytes at the least, so that there are never more than a few million.
-const MOST_SCRIPT_BYTES: u64 = 64 << 20;
 /// What is written at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Reads a script.
+/// What was made.
+pub struct Made {
+    pub stage: Stage,
+    /// Paths of the snapshot that could not be made: one above them is no directory.
+    pub not_made: u64,
+}
+
+/// Makes in `directory`, which is empty, what is there before the first step.
 ///
 /// # Errors
-/// If it cannot be read, or is none.
-pub fn read_script(path: &Path) -> Result<Script, WorkloadError> {
-    let refuse = |what: String| WorkloadError::refused(format!("{}: {what}", path.display()));
-    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let mut text = Vec::new();
-    file.take(MOST_SCRIPT_BYTES + 1)
-        .read_to_end(&mut text)
-        .map_err(|error| refuse(error.to_string()))?;
-    if text.len() as u64 > MOST_SCRIPT_BYTES {
-        return Err(refuse(format!("is longer than {MOST_SCRIPT_BYTES} bytes; replay a part")));
-    }
-    mobigen::parse(&text).map_err(|error| refuse(error.to_string()))
-}
-
-/// Makes bytes to write, that no device can make shorter.
-pub fn fill_contents(seed: u64, bytes: &mut [u8]) {
-    generator(seed, 0).fill_bytes(bytes);
-}
-
-/// The files of one replay.
-pub struct ReplayFiles {
-    files: Vec<ReplayFile>,
-    paths: Vec<PathBuf>,
-}
-
-impl ReplayFiles {
-    /// Makes those that are there before the first call, and the directories of all.
-    ///
-    /// # Errors
-    /// If there is no room for them, or a step fails.
-    pub fn make(
-        directory: &Path,
-        files: Vec<ReplayFile>,
-        seed: u64,
-    ) -> Result<Self, WorkloadError> {
-        refuse_large(directory, &files)?;
-        let mut contents = vec![0; CHUNK_BYTES];
-        fill_contents(seed, &mut contents);
-        let paths: Vec<PathBuf> = files.iter().map(|file| directory.join(&file.path)).collect();
-        for (file, path) in files.iter().zip(&paths) {
-            let folder = if file.is_directory { Some(path.as_path()) } else { path.parent() };
-            if let Some(folder) = folder.filter(|_| !file.is_nowhere) {
-                let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-                made.map_err(failed("mkdir", folder))?;
+/// If there is no room for it, or a step fails.
+pub fn make(directory: &Path, plan: &Plan, seed: u64) -> Result<Made, WorkloadError> {
+    refuse_large(directory, plan)?;
+    let mut contents = vec![0; CHUNK_BYTES];
+    generator(seed, 0).fill_bytes(&mut contents);
+    let path = |name: Name| directory.join(OsStr::from_bytes(&plan.names[name as usize]));
+    let text = |text: u32| text_of(directory, &plan.texts[text as usize]);
+    let mut not_made = 0;
+    for before in &plan.before {
+        let (place, made) = match before {
+            Before::Directory(name) => (path(*name), make_directory(&path(*name))),
+            Before::File { name, bytes, mode } => {
+                (path(*name), fill(&path(*name), &contents, *bytes, *mode))
             }
-            if let Some(bytes) = file.begins.filter(|_| !file.is_directory) {
-                fill(path, &contents, bytes).map_err(failed("fill", path))?;
+            Before::Link { name, of } => (path(*name), fs::hard_link(path(*of), path(*name))),
+            Before::Symlink { name, target } => {
+                let text = OsStr::from_bytes(&text(*target)).to_owned();
+                (path(*name), std::os::unix::fs::symlink(text, path(*name)))
             }
+        };
+        match made {
+            Err(error) if is_of_the_path(&error) => not_made += 1,
+            made => made.map_err(failed("make", &place))?,
         }
-        Ok(Self { files, paths })
     }
-
-    /// Where a file is.
-    pub fn path(&self, file: usize) -> &Path {
-        &self.paths[file]
+    let stage = Stage {
+        root: rustix::fs::open(directory, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(failed("open", directory))?,
+        paths: (0..plan.names.len())
+            .map(|name| c_string(path(name as Name).as_os_str().as_bytes()))
+            .collect(),
+        texts: plan.texts.iter().map(|text| c_string(&text_of(directory, text))).collect(),
+        locks: plan.locks.iter().map(lock_of).collect(),
+        slots: (0..plan.slots).map(|_| RwLock::new(None)).collect(),
+        mappings: (0..plan.mappings).map(|_| Mutex::new(None)).collect(),
+    };
+    for open in &plan.open_before {
+        match open_file(&path(open.name), open.flags, open.position) {
+            Ok(file) => *stage.slots[open.slot as usize].write().expect("is ours") = Some(file),
+            Err(error) if is_of_the_path(&error) => not_made += 1,
+            Err(error) => return Err(failed("open", &path(open.name))(error)),
+        }
     }
+    Ok(Made { stage, not_made })
+}
 
-    /// Its name in the directory of the replay.
-    pub fn name(&self, file: usize) -> &Path {
-        &self.files[file].path
-    }
-
-    /// What there is to check: nothing, where calls ended otherwise than they should.
-    pub fn left(self, as_it_should: bool) -> ReplayLeft {
-        let nothing = Self { files: Vec::new(), paths: Vec::new() };
-        ReplayLeft(if as_it_should { self } else { nothing })
+fn lock_of(lock: &crate::script::plan::RecordLock) -> libc::flock {
+    libc::flock {
+        l_type: lock.kind,
+        l_whence: lock.whence,
+        l_start: lock.start,
+        l_len: lock.length,
+        l_pid: 0,
     }
 }
 
-fn fill(path: &Path, contents: &[u8], bytes: u64) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+fn text_of(directory: &Path, text: &Text) -> Vec<u8> {
+    match text {
+        Text::Plain(bytes) => bytes.clone(),
+        Text::Inside(path) => directory.join(OsStr::from_bytes(path)).into_os_string().into_vec(),
+    }
+}
+
+/// The plan's names and texts have no zero byte; of another, what is before it.
+fn c_string(bytes: &[u8]) -> CString {
+    CString::new(bytes).unwrap_or_else(|error| {
+        let end = error.nul_position();
+        CString::new(&bytes[..end]).unwrap_or_default()
+    })
+}
+
+/// Whether a path cannot be there, as a name above it or in it is something else.
+fn is_of_the_path(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOENT
+                | libc::ENOTDIR
+                | libc::ELOOP
+                | libc::EEXIST
+                | libc::ENAMETOOLONG
+                | libc::EISDIR
+                | libc::EMLINK
+                | libc::EINVAL
+                | libc::EILSEQ
+        )
+    )
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+fn fill(path: &Path, contents: &[u8], bytes: u64, mode: u32) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(mode).open(path)?;
     let mut left = bytes;
     while left > 0 {
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(contents.len());
@@ -104,41 +140,61 @@ fn fill(path: &Path, contents: &[u8], bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Refuses files that there is no room for.
-fn refuse_large(directory: &Path, files: &[ReplayFile]) -> Result<(), WorkloadError> {
-    let needed = files.iter().filter_map(|file| file.begins).fold(0_u64, u64::saturating_add);
-    let room = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if needed <= free {
-        return Ok(());
+fn open_file(path: &Path, flags: i32, position: i64) -> io::Result<OwnedFd> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned()) | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if position > 0 && !flags.contains(OFlags::PATH) {
+        rustix::fs::seek(&file, SeekFrom::Start(position.cast_unsigned()))?;
     }
-    Err(WorkloadError::refused(format!(
-        "the script reads {needed} bytes that must be there before, and the filesystem of {} has \
-         {free} free; name another directory",
-        directory.display()
-    )))
+    Ok(file)
 }
 
-/// The files after the last call.
-pub struct ReplayLeft(ReplayFiles);
+/// Refuses files that there is no room for.
+fn refuse_large(directory: &Path, plan: &Plan) -> Result<(), WorkloadError> {
+    let bytes = |before: &Before| match before {
+        Before::File { bytes, .. } => *bytes,
+        _ => 0,
+    };
+    let needed = plan.before.iter().map(bytes).fold(0_u64, u64::saturating_add);
+    let room = rustix::fs::statvfs(directory).map_err(failed("statvfs", directory))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let place = directory.display();
+    if needed > free {
+        return Err(WorkloadError::refused(format!(
+            "files of {needed} bytes must be there before the first call, and the filesystem of \
+             {place} has {free} free; name another directory"
+        )));
+    }
+    let files = plan.before.len() as u64;
+    // Some filesystems make inodes as they go, and count none.
+    if room.f_files > 0 && files > room.f_favail {
+        return Err(WorkloadError::refused(format!(
+            "{files} files must be there before the first call, and the filesystem of {place} has \
+             room for {} more; name another directory",
+            room.f_favail
+        )));
+    }
+    Ok(())
+}
+
+/// The files after the last call: paths, and the bytes that each must have, none where it must not
+/// be there.
+pub struct ReplayLeft(pub Vec<(PathBuf, Option<u64>)>);
 
 impl Remains for ReplayLeft {
-    /// Checks that they are as long as the script left them.
+    /// Checks that they are as long as the calls left them.
     fn check(&self) -> Result<(), WorkloadError> {
-        for (file, path) in self.0.files.iter().zip(&self.0.paths) {
-            if file.is_directory || file.is_nowhere {
-                continue;
-            }
+        for (path, wanted) in &self.0 {
             let found = match fs::symlink_metadata(path) {
                 Ok(found) => Some(found.len()),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
                 Err(error) => return Err(failed("stat", path)(error)),
             };
-            if found != file.ends {
+            if found != *wanted {
                 let size = |bytes: Option<u64>| {
                     bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
                 };
-                let what = format!("is {} where {} was due", size(found), size(file.ends));
+                let what = format!("is {} where {} was due", size(found), size(*wanted));
                 return Err(WorkloadError::Contents { path: path.clone(), what });
             }
         }

@@ -1,11 +1,16 @@
-//! Replays recorded system calls in a directory of our own, at their recorded times.
+//! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
+//! it can.
 //!
-//! settings; turns, perform, files -> prepared
+//! settings -> schedule; memory -> perform -> files; turns, told, digest -> prepared
 
+mod digest;
 mod files;
+mod memory;
 mod perform;
 mod prepared;
+mod schedule;
 mod settings;
+mod told;
 mod turns;
 
 use std::path::Path;
@@ -18,7 +23,7 @@ use settings::{ReplaySettings, ReplayWorkload};
 pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
 
 impl Asked for ReplaySettings {
-    /// What its files take is known once its script is read.
+    /// What its files take is known once its recording is read.
     fn space_needed(&self) -> Space {
         Space::default()
     }

@@ -1,89 +1,210 @@
-//! Makes one recorded call in the directory of a replay: takes a step, the open files and memory to
-//! read to and write from; gives what the kernel said.
+//! Makes one step in the directory of a replay: takes what its arguments are made of to numbers and
+//! addresses, makes the call, and notes what it opened, closed or mapped. Gives what the kernel
+//! said. A path is always one of the plan's in the directory, a descriptor one of its slots.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use super::memory::Memory;
+use crate::script::plan::{Action, Argument, Effect, Ended, Slot, Step};
 
-use crate::script::call::CallName;
-use crate::script::step::ReplayStep;
+/// How long a lock is waited for that another open file holds, and how often it is tried.
+const LOCK_TRIES: u32 = 10_000;
+const LOCK_REST: Duration = Duration::from_millis(1);
 
-/// Open files of all threads; none where it was closed, or not opened yet.
-pub type Handles = Vec<Mutex<Option<File>>>;
+type OpenSlot = RwLock<Option<OwnedFd>>;
 
-/// Makes the call; gives the bytes read or written, 0 of other calls.
-///
-/// # Errors
-/// As the call's.
-pub fn perform(
-    step: &ReplayStep,
-    path: &Path,
-    handles: &Handles,
-    buffer: &mut [u8],
-) -> io::Result<usize> {
-    let Some(handle) = step.handle else { return on_path(step, path) };
-    let mut handle = handles[handle].lock().unwrap_or_else(PoisonError::into_inner);
-    if step.name == CallName::Open {
-        let opened = open(path, step.flags);
-        let (file, result) = match opened {
-            Ok(file) => (Ok(file), Ok(0)),
-            // Every use of it is to fail as it does of a closed one: with EBADF (open(2), O_PATH).
-            Err(error) => (open(Path::new("/"), libc::O_PATH), Err(error)),
+/// What the steps of all threads work on.
+pub struct Stage {
+    pub root: OwnedFd,
+    /// By name: absolute paths.
+    pub paths: Vec<CString>,
+    pub texts: Vec<CString>,
+    pub locks: Vec<libc::flock>,
+    /// Open files; none where one was closed, or not opened yet. A call holds it open while it
+    /// runs: its number must not become another file's.
+    pub slots: Vec<OpenSlot>,
+    /// Address and length.
+    pub mappings: Vec<Mutex<Option<(usize, u64)>>>,
+}
+
+impl Stage {
+    /// Makes a step; gives its result, -errno if it failed.
+    pub fn perform(&self, step: &Step, memory: &mut Memory) -> i64 {
+        match &step.action {
+            Action::Call { number, arguments, effect } => {
+                self.call(*number, arguments, *effect, step, memory)
+            }
+            Action::Inherit(pairs) => {
+                let results = pairs.iter().map(|(from, to)| self.copy(*from, *to));
+                results.min().unwrap_or(0)
+            }
+            Action::Release(slots, mappings) => {
+                slots.iter().for_each(|slot| drop(self.write(*slot).take()));
+                mappings.iter().for_each(|mapping| self.unmap(*mapping));
+                0
+            }
+        }
+    }
+
+    fn read(&self, slot: Slot) -> RwLockReadGuard<'_, Option<OwnedFd>> {
+        self.slots[slot as usize].read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, slot: Slot) -> RwLockWriteGuard<'_, Option<OwnedFd>> {
+        self.slots[slot as usize].write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(
+        &self,
+        number: i64,
+        arguments: &[Argument],
+        effect: Effect,
+        step: &Step,
+        memory: &mut Memory,
+    ) -> i64 {
+        if let Effect::Closes(slot) = effect {
+            let Some(file) = self.write(slot).take() else { return -i64::from(libc::EBADF) };
+            return system_call(number, [file.into_raw_fd().into(), 0, 0, 0, 0, 0]);
+        }
+        if let Effect::Dirties(mapping, offset, bytes) = effect
+            && let Some(address) = self.address(mapping, offset)
+        {
+            memory.store(address, bytes);
+        }
+        let mut held = Held::default();
+        let mut numbers = [0_i64; 6];
+        memory.begin(step.call);
+        for (number, argument) in numbers.iter_mut().zip(arguments) {
+            *number = match *argument {
+                Argument::Number(number) => number,
+                Argument::Slot(slot) => held.descriptor(self, slot).into(),
+                Argument::Root => self.root.as_raw_fd().into(),
+                Argument::Path(name) => self.paths[name as usize].as_ptr() as i64,
+                Argument::Text(text) | Argument::Target(text) => {
+                    self.texts[text as usize].as_ptr() as i64
+                }
+                Argument::Lock(lock) => memory.lock(self.locks[lock as usize]),
+                Argument::Mapped(mapping, offset) => match self.address(mapping, offset) {
+                    Some(address) => address as i64,
+                    None => return -i64::from(libc::EINVAL),
+                },
+                Argument::Into(_) => memory.into_address(),
+                Argument::From(_) => memory.from_address(),
+                Argument::VectorsInto { count, bytes } => memory.vectors(count, bytes, false),
+                Argument::VectorsFrom { count, bytes } => memory.vectors(count, bytes, true),
+                Argument::Offset(offset) => memory.offset(offset),
+            };
+        }
+        let mut result = system_call(number, numbers);
+        if effect == Effect::Locks && matches!(step.ended, Ended::With(_) | Ended::Well) {
+            for _ in 0..LOCK_TRIES {
+                if result != -i64::from(libc::EWOULDBLOCK) {
+                    break;
+                }
+                std::thread::sleep(LOCK_REST);
+                result = system_call(number, numbers);
+            }
+        }
+        drop(held);
+        self.take_effect(effect, result);
+        result
+    }
+
+    fn take_effect(&self, effect: Effect, result: i64) {
+        match effect {
+            Effect::Opens(slot) => *self.write(slot) = opened(result),
+            Effect::Tries => drop(opened(result)),
+            Effect::Maps(mapping, bytes) if result > 0 => {
+                *self.mapping(mapping) = Some((result as usize, bytes));
+            }
+            Effect::Unmaps(mapping) if result == 0 => *self.mapping(mapping) = None,
+            _ => {}
+        }
+    }
+
+    fn mapping(&self, number: u32) -> std::sync::MutexGuard<'_, Option<(usize, u64)>> {
+        self.mappings[number as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn address(&self, mapping: u32, offset: u64) -> Option<usize> {
+        let (address, bytes) = (*self.mapping(mapping))?;
+        (offset < bytes).then(|| address + offset as usize)
+    }
+
+    fn unmap(&self, number: u32) {
+        if let Some((address, bytes)) = self.mapping(number).take() {
+            // SAFETY: mmap(2) gave this memory, nothing points into it, and it is taken away once.
+            unsafe { libc::munmap(address as *mut libc::c_void, bytes as usize) };
+        }
+    }
+
+    /// A process begins with a copy of another's descriptor, where that is open.
+    fn copy(&self, from: Slot, to: Slot) -> i64 {
+        let result = match &*self.read(from) {
+            Some(file) => {
+                let command = i64::from(libc::F_DUPFD_CLOEXEC);
+                let numbers = [file.as_raw_fd().into(), command, 3, 0, 0, 0];
+                system_call(libc::SYS_fcntl, numbers)
+            }
+            None => return 0,
         };
-        *handle = Some(file?);
-        return result;
-    }
-    if step.name == CallName::Close {
-        drop(handle.take());
-        return Ok(0);
-    }
-    let mut file = handle.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
-    let bytes = &mut buffer[..step.bytes];
-    match step.name {
-        CallName::Read => file.read(bytes),
-        CallName::Pread => file.read_at(bytes, step.offset),
-        CallName::Write => file.write(bytes),
-        CallName::Pwrite => file.write_at(bytes, step.offset),
-        CallName::Fsync => file.sync_all().map(|()| 0),
-        CallName::Fdatasync => file.sync_data().map(|()| 0),
-        _ => Ok(rustix::fs::fstat(file).map(|_| 0)?),
+        *self.write(to) = opened(result);
+        result.min(0)
     }
 }
 
-fn on_path(step: &ReplayStep, path: &Path) -> io::Result<usize> {
-    match step.name {
-        CallName::Open => open(path, step.flags).map(|_| 0),
-        // The script does not say what was asked; SQLite asks whether a journal is there.
-        CallName::Access => Ok(rustix::fs::access(path, Access::EXISTS).map(|()| 0)?),
-        CallName::Stat => Ok(rustix::fs::stat(path).map(|_| 0)?),
-        CallName::Lstat => Ok(rustix::fs::lstat(path).map(|_| 0)?),
-        _ => Ok(rustix::fs::unlinkat(CWD, path, AtFlags::empty()).map(|()| 0)?),
+impl Drop for Stage {
+    fn drop(&mut self) {
+        (0..self.mappings.len()).for_each(|mapping| self.unmap(mapping as u32));
     }
 }
 
-/// Opens a file for its owner alone. No name in the directory is a link, for none is ever made.
-fn open(path: &Path, flags: i32) -> io::Result<File> {
-    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-    let kept = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags | kept, Mode::RUSR | Mode::WUSR)?.into())
+/// The files that a call holds open while it runs.
+#[derive(Default)]
+struct Held<'a>(Vec<(Slot, RwLockReadGuard<'a, Option<OwnedFd>>)>);
+
+impl<'a> Held<'a> {
+    /// The number of a slot's file; -1 where it is not open, of which the kernel says EBADF.
+    fn descriptor(&mut self, stage: &'a Stage, slot: Slot) -> RawFd {
+        if self.0.iter().all(|(held, _)| *held != slot) {
+            self.0.push((slot, stage.read(slot)));
+        }
+        let found = self.0.iter().find(|(held, _)| *held == slot);
+        found.and_then(|(_, file)| file.as_ref()).map_or(-1, AsRawFd::as_raw_fd)
+    }
 }
 
-/// Whether an error is the machine's, and not an answer that the recorded app may have got.
-pub fn is_fatal(error: &io::Error) -> bool {
+fn opened(result: i64) -> Option<OwnedFd> {
+    let number = RawFd::try_from(result).ok().filter(|number| *number >= 0)?;
+    // SAFETY: the kernel has just given this descriptor, and nobody else has its number.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Makes a call; gives its result, -errno if it failed.
+fn system_call(number: i64, numbers: [i64; 6]) -> i64 {
+    let [a, b, c, d, e, f] = numbers;
+    // SAFETY: the plan makes only calls of its table, whose pointers are to strings of the stage and
+    // to memory of this thread that is as long as the call says.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if result == -1 {
+        return -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    result
+}
+
+/// Whether an error is the machine's, and not an answer that the recorded program may have got.
+pub fn is_fatal(error: i32) -> bool {
     matches!(
-        error.raw_os_error(),
-        Some(
-            libc::ENOSPC
-                | libc::EDQUOT
-                | libc::EIO
-                | libc::EMFILE
-                | libc::ENFILE
-                | libc::ENOMEM
-                | libc::EROFS
-        )
+        error,
+        libc::ENOSPC
+            | libc::EDQUOT
+            | libc::EIO
+            | libc::EMFILE
+            | libc::ENFILE
+            | libc::ENOMEM
+            | libc::EROFS
     )
 }

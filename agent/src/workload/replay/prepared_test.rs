@@ -6,7 +6,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
-use crate::workload::replay::settings::ReplayWorkload;
+use crate::workload::replay::settings::{ReplayWorkload, Timing};
 use crate::workload::threads::noted_phases::NotedPhases;
 
 /// A folder with a script beside the directory of its replay.
@@ -25,9 +25,13 @@ impl Folder {
     }
 
     fn prepare(&self) -> Result<Replay, WorkloadError> {
-        let script = self.0.path().join("script");
-        let workload = ReplayWorkload::Mobigen;
-        Replay::prepare(&self.directory(), &ReplaySettings { workload, script }, 1)
+        self.prepare_at(Timing::Recorded)
+    }
+
+    fn prepare_at(&self, timing: Timing) -> Result<Replay, WorkloadError> {
+        let (recording, workload) = (self.0.path().join("script"), ReplayWorkload::Replay);
+        let settings = ReplaySettings { workload, recording, timing, timing_percent: 100 };
+        Replay::prepare(&self.directory(), &settings, 1)
     }
 
     fn run(&self) -> ClosedWorkload {
@@ -112,17 +116,16 @@ fn what_is_left_out_or_goes_otherwise_is_told() {
     assert_eq!(
         replay(&closed)["otherwise"],
         json!({
-            "open": { "calls": 1, "first_line": 2 },
-            "write": { "calls": 1, "first_line": 3 },
-            "access": { "calls": 1, "first_line": 6 },
+            "open": { "calls": 1, "first_call": 2 },
+            "write": { "calls": 1, "first_call": 3 },
+            "access": { "calls": 1, "first_call": 6 },
         })
     );
     assert_eq!(
         closed.incomplete_reasons,
         [
-            "1 calls left out: ioctl is no call that is replayed",
-            "2 calls left out: their descriptor is one that the script does not open",
-            "1 of 2 threads left out: none of their calls is replayed",
+            "2 calls of fsync left out: its descriptor is one that the script does not open",
+            "1 calls of ioctl left out: such calls are not replayed",
         ]
     );
     assert_eq!(replay(&closed)["idle_threads"], json!([2]));
@@ -173,7 +176,7 @@ fn an_error_of_the_machine_ends_all_threads() {
     let Some(WorkloadError::File { step, source, .. }) = error.downcast_ref() else {
         panic!("{error:#}")
     };
-    assert_eq!(step, "line 2 of the script, write");
+    assert_eq!(step, "call 2 of the recording, write");
     assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
     assert!(replay.shared.turns.has_ended());
     assert_eq!(self::replay(&Box::new(replay).close().unwrap())["written_bytes"], 0);
@@ -200,7 +203,8 @@ fn the_real_script_is_replayed() {
     let closed = folder.run();
     closed.remains.check().unwrap();
     let found = replay(&closed);
-    let left_out = found["left_out"].as_object().unwrap().values().filter_map(Value::as_u64);
+    let left_out = found["left_out"].as_array().unwrap().iter();
+    let left_out = left_out.filter_map(|it| it["calls"].as_u64());
     assert_eq!(found["calls"].as_u64().unwrap() + left_out.sum::<u64>(), 30_819);
     let otherwise = found["otherwise"].as_object().unwrap().values();
     let otherwise: u64 = otherwise.filter_map(|it| it["calls"].as_u64()).sum();

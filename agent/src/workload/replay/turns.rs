@@ -1,15 +1,18 @@
-//! The order of calls on the same file over all threads: each call has its turn, and waits for it.
+//! How far each lane of a replay is, and whose turn is next: a step waits for steps of other lanes.
 //! Who waits or sleeps stops when all threads shall: the one waited for may have stopped already.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whose turn it is, of each file.
+use crate::script::plan::Wait;
+
+/// How far all lanes are.
 #[derive(Debug)]
 pub struct Turns {
-    next: Vec<AtomicU32>,
-    /// Threads that wait for a turn.
+    /// Steps that each lane has made.
+    made: Vec<AtomicU32>,
+    /// Threads that wait for a step.
     waiting: AtomicU32,
     ended: AtomicBool,
     lock: Mutex<()>,
@@ -19,9 +22,9 @@ pub struct Turns {
 }
 
 impl Turns {
-    pub fn new(files: usize) -> Self {
+    pub fn new(lanes: usize) -> Self {
         Self {
-            next: (0..files).map(|_| AtomicU32::new(0)).collect(),
+            made: (0..lanes).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             lock: Mutex::new(()),
@@ -45,10 +48,12 @@ impl Turns {
         timeout.timed_out() || self.has_ended()
     }
 
-    /// Waits for a turn on a file, or until the replay ended early, and it will never come. False
-    /// where `shall_stop` said so before that; it is asked again after each `rouse`.
-    pub fn wait(&self, file: usize, turn: u32, shall_stop: &dyn Fn() -> bool) -> bool {
-        let is_due = || self.next[file].load(Ordering::SeqCst) == turn || self.has_ended();
+    /// Waits for steps of other lanes, or until the replay ended early, and they will never be
+    /// made. False where `shall_stop` said so before that; it is asked again after each `rouse`.
+    pub fn wait(&self, waits: &[Wait], shall_stop: &dyn Fn() -> bool) -> bool {
+        let is_made =
+            |wait: &Wait| self.made[wait.lane as usize].load(Ordering::SeqCst) >= wait.steps;
+        let is_due = || waits.iter().all(is_made) || self.has_ended();
         if !is_due() {
             let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -73,9 +78,9 @@ impl Turns {
         drop(held);
     }
 
-    /// The turn is over: the next one may come.
-    pub fn pass(&self, file: usize) {
-        self.next[file].fetch_add(1, Ordering::SeqCst);
+    /// A lane has made a step.
+    pub fn pass(&self, lane: u32) {
+        self.made[lane as usize].fetch_add(1, Ordering::SeqCst);
         self.tell();
     }
 
@@ -101,17 +106,23 @@ mod tests {
 
     use super::*;
 
+    fn wait(lane: u32, steps: u32) -> Wait {
+        Wait { lane, steps }
+    }
+
     #[test]
     fn turns_come_in_order_whoever_is_first() {
-        let (turns, found) = (Turns::new(1), Mutex::new(Vec::new()));
+        let (turns, found) = (Turns::new(2), Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            for odd in [1, 0] {
+            for lane in [1, 0] {
                 let (turns, found) = (&turns, &found);
                 scope.spawn(move || {
-                    for turn in (odd..200).step_by(2) {
-                        assert!(turns.wait(0, turn, &|| false));
-                        found.lock().unwrap().push(turn);
-                        turns.pass(0);
+                    for step in 0..100 {
+                        // Lane 1's step comes after that of lane 0, and before its next one.
+                        let before = [wait(1 - lane, step + lane)];
+                        assert!(turns.wait(&before, &|| false));
+                        found.lock().unwrap().push(step * 2 + lane);
+                        turns.pass(lane);
                     }
                 });
             }
@@ -123,7 +134,7 @@ mod tests {
     fn an_end_lets_all_go() {
         let turns = Turns::new(2);
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| turns.wait(1, 7, &|| false));
+            let waiting = scope.spawn(|| turns.wait(&[wait(1, 7)], &|| false));
             // Longer than any test may take.
             scope.spawn(|| turns.sleep(Duration::from_secs(100_000), &|| false));
             turns.end();
@@ -136,7 +147,7 @@ mod tests {
         let (turns, stop) = (Turns::new(1), AtomicBool::new(false));
         let shall_stop = || stop.load(Ordering::Relaxed);
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| turns.wait(0, 7, &shall_stop));
+            let waiting = scope.spawn(|| turns.wait(&[wait(0, 7)], &shall_stop));
             let sleeping = scope.spawn(|| turns.sleep(Duration::from_secs(100_000), &shall_stop));
             stop.store(true, Ordering::Relaxed);
             turns.rouse();

@@ -58,6 +58,7 @@ impl<T: Task> Post<T> {
         shall_stop: impl Fn() -> bool,
     ) -> Result<bool, WorkloadError> {
         self.begin(part);
+        self.task.go_on();
         let mut last_ns = now_ns();
         while self.remaining > 0 {
             if std::mem::replace(&mut self.begun, true) {

@@ -24,6 +24,9 @@ pub trait Task {
         true
     }
 
+    /// This thread begins, or goes on after it stopped.
+    fn go_on(&mut self) {}
+
     /// This thread stops, because it shall: those that wait for it look whether they shall too.
     fn stop(&self) {}
 
@@ -58,6 +61,9 @@ impl<T: Task> Task for &mut T {
     }
     fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
         (**self).wait_until_due(shall_stop)
+    }
+    fn go_on(&mut self) {
+        (**self).go_on();
     }
     fn stop(&self) {
         (**self).stop();

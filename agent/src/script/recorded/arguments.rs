@@ -1,0 +1,353 @@
+//! Which calls are replayed, and what each of their arguments becomes. What is not in the table is
+//! not made: a recording is a stranger's, and no call of it may do more than work on files in the
+//! directory of the replay. Orders of arguments are those of x86_64.
+
+use super::before::add_text;
+use super::names::{bytes_of, target};
+use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
+use crate::script::order::Resource;
+use crate::script::plan::{Argument, Effect, Slot, Text};
+use crate::tables::recording::Call;
+
+/// Longest call whose bytes pass through memory of ours.
+const MOST_BYTES: i64 = 64 << 20;
+/// End of the largest file that is replayed: that of ext4 (ext4(5), 16 TiB).
+const MOST_OFFSET: i64 = 1 << 44;
+/// IOV_MAX of readv(2).
+const MOST_VECTORS: i64 = 1024;
+/// What stat(2), statfs(2) and their like answer with, and more.
+const ANSWER_BYTES: u32 = 512;
+
+/// What an argument is made of.
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Descriptor,
+    Descriptor2,
+    Path,
+    Path2,
+    /// A directory's descriptor and a path: two arguments.
+    At,
+    At2,
+    /// Memory of the length that the row has.
+    Into,
+    From,
+    VectorsInto,
+    VectorsFrom,
+    Vectors,
+    /// The length of memory.
+    Bytes,
+    /// The length of a range of a file.
+    Range,
+    Offset,
+    OffsetAt,
+    Offset2At,
+    Whence,
+    Flags,
+    RenameFlags,
+    FileMode,
+    DirectoryMode,
+    Access,
+    /// The kind of a new node: a regular file, and nothing else.
+    Node,
+    Text,
+    Target,
+    Answer,
+    User,
+    Group,
+    Number(i64),
+}
+
+macro_rules! calls {
+    ($($number:ident($($role:ident$(($value:expr))?),*);)+) => {
+        static CALLS: &[(&str, i64, &[Role])] = &[$(
+            (stringify!($number), libc::$number, &[$(Role::$role$(($value))?),*]),
+        )+];
+    };
+}
+
+calls! {
+    SYS_read(Descriptor, Into, Bytes);
+    SYS_pread64(Descriptor, Into, Bytes, Offset);
+    SYS_readv(Descriptor, VectorsInto, Vectors);
+    SYS_preadv(Descriptor, VectorsInto, Vectors, Offset, Number(0));
+    SYS_preadv2(Descriptor, VectorsInto, Vectors, Offset, Number(0), Flags);
+    SYS_write(Descriptor, From, Bytes);
+    SYS_pwrite64(Descriptor, From, Bytes, Offset);
+    SYS_writev(Descriptor, VectorsFrom, Vectors);
+    SYS_pwritev(Descriptor, VectorsFrom, Vectors, Offset, Number(0));
+    SYS_pwritev2(Descriptor, VectorsFrom, Vectors, Offset, Number(0), Flags);
+    SYS_lseek(Descriptor, Offset, Whence);
+    SYS_sendfile(Descriptor2, Descriptor, OffsetAt, Range);
+    SYS_copy_file_range(Descriptor, OffsetAt, Descriptor2, Offset2At, Range, Number(0));
+    SYS_readahead(Descriptor, Offset, Range);
+    SYS_fadvise64(Descriptor, Offset, Range, Flags);
+    SYS_fsync(Descriptor);
+    SYS_fdatasync(Descriptor);
+    SYS_syncfs(Descriptor);
+    SYS_sync_file_range(Descriptor, Offset, Range, Flags);
+    SYS_truncate(Path, Range);
+    SYS_ftruncate(Descriptor, Range);
+    SYS_fallocate(Descriptor, Flags, Offset, Range);
+    SYS_rename(Path, Path2);
+    SYS_renameat(At, At2);
+    SYS_renameat2(At, At2, RenameFlags);
+    SYS_link(Path, Path2);
+    SYS_linkat(At, At2, Flags);
+    SYS_symlink(Target, Path);
+    SYS_symlinkat(Target, At);
+    SYS_unlink(Path);
+    SYS_unlinkat(At, Flags);
+    SYS_mkdir(Path, DirectoryMode);
+    SYS_mkdirat(At, DirectoryMode);
+    SYS_rmdir(Path);
+    SYS_mknod(Path, Node, Number(0));
+    SYS_mknodat(At, Node, Number(0));
+    SYS_stat(Path, Answer);
+    SYS_lstat(Path, Answer);
+    SYS_fstat(Descriptor, Answer);
+    SYS_newfstatat(At, Answer, Flags);
+    SYS_statx(At, Flags, Number(0x7ff), Answer);
+    SYS_statfs(Path, Answer);
+    SYS_fstatfs(Descriptor, Answer);
+    SYS_access(Path, Access);
+    SYS_faccessat(At, Access);
+    SYS_faccessat2(At, Access, Flags);
+    SYS_readlink(Path, Into, Bytes);
+    SYS_readlinkat(At, Into, Bytes);
+    SYS_getdents(Descriptor, Into, Bytes);
+    SYS_getdents64(Descriptor, Into, Bytes);
+    SYS_chmod(Path, FileMode);
+    SYS_fchmod(Descriptor, FileMode);
+    SYS_fchmodat(At, FileMode);
+    SYS_fchmodat2(At, FileMode, Flags);
+    SYS_chown(Path, User, Group);
+    SYS_lchown(Path, User, Group);
+    SYS_fchown(Descriptor, User, Group);
+    SYS_fchownat(At, User, Group, Flags);
+    SYS_utime(Path, Number(0));
+    SYS_utimes(Path, Number(0));
+    SYS_futimesat(At, Number(0));
+    SYS_utimensat(At, Number(0), Flags);
+    SYS_setxattr(Path, Text, From, Bytes, Flags);
+    SYS_lsetxattr(Path, Text, From, Bytes, Flags);
+    SYS_fsetxattr(Descriptor, Text, From, Bytes, Flags);
+    SYS_getxattr(Path, Text, Into, Bytes);
+    SYS_lgetxattr(Path, Text, Into, Bytes);
+    SYS_fgetxattr(Descriptor, Text, Into, Bytes);
+    SYS_listxattr(Path, Into, Bytes);
+    SYS_llistxattr(Path, Into, Bytes);
+    SYS_flistxattr(Descriptor, Into, Bytes);
+    SYS_removexattr(Path, Text);
+    SYS_lremovexattr(Path, Text);
+    SYS_fremovexattr(Descriptor, Text);
+}
+
+/// A call, ready to become a step.
+#[derive(Debug)]
+pub struct Prepared {
+    pub name: &'static str,
+    pub number: i64,
+    pub arguments: Vec<Argument>,
+    pub effect: Effect,
+    pub resources: Vec<Resource>,
+}
+
+/// A call whose arguments are being made.
+pub struct Draft<'a> {
+    pub scene: &'a mut Scene,
+    pub row: &'a Call,
+    /// Permissions that new files do not get.
+    pub umask: i64,
+    pub arguments: Vec<Argument>,
+    pub resources: Vec<Resource>,
+}
+
+/// Makes the arguments of a call that the table has.
+///
+/// # Errors
+/// If it is not replayed.
+pub fn of_table(draft: &mut Draft) -> Result<(&'static str, i64), NoStep> {
+    let name = &*draft.row.name;
+    let call = CALLS.iter().find(|call| call.0.strip_prefix("SYS_") == Some(name));
+    let (name, number, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
+    for role in *roles {
+        draft.argument(*role)?;
+    }
+    Ok((&name["SYS_".len()..], *number))
+}
+
+impl Draft<'_> {
+    pub fn number(&mut self, number: i64) {
+        self.arguments.push(Argument::Number(number));
+    }
+
+    /// A descriptor of the row.
+    pub fn slot(&mut self, number: Option<i64>) -> Result<Slot, NoStep> {
+        let slot = self.scene.slot(self.row.thread_id, number)?;
+        self.scene.resources(slot, &mut self.resources);
+        self.arguments.push(Argument::Slot(slot));
+        Ok(slot)
+    }
+
+    pub fn path(&mut self, path_id: Option<i64>) -> Result<(), NoStep> {
+        let name = self.scene.name(path_id)?;
+        self.scene.names.resources(name, &mut self.resources);
+        self.arguments.push(Argument::Path(name));
+        Ok(())
+    }
+
+    /// A directory's descriptor and a path; that of a file itself where the path is empty.
+    fn at(
+        &mut self,
+        number: Option<i64>,
+        id: Option<i64>,
+        path: Option<&str>,
+    ) -> Result<(), NoStep> {
+        if id.is_some() || path.is_some_and(|path| !path.is_empty()) {
+            self.number(libc::AT_FDCWD.into());
+            return self.path(id);
+        }
+        if number == Some(libc::AT_FDCWD.into()) {
+            return Err(NoStep::LeftOut("it is about the current directory itself"));
+        }
+        self.slot(number)?;
+        match path {
+            Some(_) => self.text(Text::Plain(Vec::new())),
+            None => self.number(0),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: Text) {
+        let number = add_text(&mut self.scene.texts, text);
+        self.arguments.push(Argument::Text(number));
+    }
+
+    /// The length of memory.
+    fn bytes(&self) -> Result<u32, NoStep> {
+        let bytes = self.row.length_bytes.unwrap_or(0);
+        if !(0..=MOST_BYTES).contains(&bytes) {
+            return Err(TOO_LONG);
+        }
+        Ok(bytes as u32)
+    }
+
+    /// An offset or the length of a range; of a negative one the kernel says what is wrong.
+    fn far(&mut self, bytes: Option<i64>) -> Result<i64, NoStep> {
+        Some(bytes.unwrap_or(0)).filter(|bytes| *bytes <= MOST_OFFSET).ok_or(TOO_FAR)
+    }
+
+    /// An offset in memory; none where the call has none.
+    fn offset_at(&mut self, offset: Option<i64>) -> Result<(), NoStep> {
+        match offset {
+            Some(_) => {
+                let offset = self.far(offset)?;
+                self.arguments.push(Argument::Offset(offset));
+            }
+            None => self.number(0),
+        }
+        Ok(())
+    }
+
+    fn vectors(&self) -> Result<(u16, u32), NoStep> {
+        let count = self.row.vectors.unwrap_or(0);
+        if !(0..=MOST_VECTORS).contains(&count) {
+            return Err(NoStep::LeftOut("it has more buffers than IOV_MAX"));
+        }
+        Ok((count as u16, self.bytes()?))
+    }
+
+    fn mode(&self) -> i64 {
+        self.row.mode.unwrap_or(0o600)
+    }
+
+    fn argument(&mut self, role: Role) -> Result<(), NoStep> {
+        let row = self.row;
+        match role {
+            Role::Descriptor => drop(self.slot(row.descriptor)?),
+            Role::Descriptor2 => drop(self.slot(row.descriptor2)?),
+            Role::Path => self.path(row.path_id)?,
+            Role::Path2 => self.path(row.path2_id)?,
+            Role::At => self.at(row.directory, row.path_id, row.path.as_deref())?,
+            Role::At2 => self.at(row.directory2, row.path2_id, row.path2.as_deref())?,
+            Role::Into => self.arguments.push(Argument::Into(self.bytes()?)),
+            Role::From => self.arguments.push(Argument::From(self.bytes()?)),
+            Role::VectorsInto => {
+                let (count, bytes) = self.vectors()?;
+                self.arguments.push(Argument::VectorsInto { count, bytes });
+            }
+            Role::VectorsFrom => {
+                let (count, bytes) = self.vectors()?;
+                self.arguments.push(Argument::VectorsFrom { count, bytes });
+            }
+            Role::Vectors => self.number(row.vectors.unwrap_or(0)),
+            Role::Bytes => self.number(self.bytes()?.into()),
+            Role::Range if matches!(&*row.name, "sendfile" | "copy_file_range") => {
+                // cp asks for all that there may be.
+                self.number(row.length_bytes.unwrap_or(0).clamp(0, MOST_OFFSET));
+            }
+            Role::Range => {
+                let bytes = self.far(row.length_bytes)?;
+                self.number(bytes);
+            }
+            Role::Offset => {
+                let offset = self.far(row.offset_bytes)?;
+                self.number(offset);
+            }
+            Role::OffsetAt => self.offset_at(row.offset_bytes)?,
+            Role::Offset2At => self.offset_at(row.offset2_bytes)?,
+            Role::Whence => self.number(whence(row.command.as_deref())?),
+            Role::Flags => self.number(row.flags.unwrap_or(0)),
+            // RENAME_WHITEOUT makes a device.
+            Role::RenameFlags => self.number(row.flags.unwrap_or(0) & 3),
+            Role::FileMode => self.number(self.mode() & 0o777 | 0o700),
+            Role::DirectoryMode => self.number(self.mode() & 0o777 & !self.umask | 0o700),
+            Role::Access => self.number(self.mode() & 7),
+            Role::Node => {
+                let kind = self.mode() as u32 & libc::S_IFMT;
+                if kind != 0 && kind != libc::S_IFREG {
+                    return Err(NoStep::LeftOut("it makes a device, pipe or socket"));
+                }
+                self.number(i64::from(libc::S_IFREG) | self.mode() & 0o777 & !self.umask);
+            }
+            Role::Text => {
+                let name = bytes_of(row.text.as_deref().unwrap_or_default());
+                if !name.starts_with(b"user.") && name.contains(&b'.') && !is_look(&row.name) {
+                    return Err(NoStep::LeftOut("it sets an attribute that is not the user's"));
+                }
+                self.text(Text::Plain(name));
+            }
+            Role::Target => self.target()?,
+            Role::Answer => self.arguments.push(Argument::Into(ANSWER_BYTES)),
+            Role::User => self.number(rustix::process::getuid().as_raw().into()),
+            Role::Group => self.number(rustix::process::getgid().as_raw().into()),
+            Role::Number(number) => self.number(number),
+        }
+        Ok(())
+    }
+
+    fn target(&mut self) -> Result<(), NoStep> {
+        let link = self.scene.name(self.row.path_id)?;
+        let text = bytes_of(self.row.text.as_deref().unwrap_or_default());
+        let text = target(&self.scene.names.paths[link as usize], &text);
+        let number = add_text(&mut self.scene.texts, text);
+        self.arguments.push(Argument::Target(number));
+        Ok(())
+    }
+}
+
+/// Whether a call about an attribute only looks at it.
+fn is_look(name: &str) -> bool {
+    name.ends_with("getxattr")
+}
+
+fn whence(word: Option<&str>) -> Result<i64, NoStep> {
+    Ok(i64::from(match word {
+        Some("SEEK_SET") => libc::SEEK_SET,
+        Some("SEEK_CUR") => libc::SEEK_CUR,
+        Some("SEEK_END") => libc::SEEK_END,
+        Some("SEEK_DATA") => libc::SEEK_DATA,
+        Some("SEEK_HOLE") => libc::SEEK_HOLE,
+        _ => return Err(NoStep::LeftOut("what it seeks from is not known")),
+    }))
+}

@@ -1,0 +1,409 @@
+//! From the rows of a recording to a plan: goes through the begins and ends of all calls in the
+//! order of their times. At its begin a call becomes a step, or is counted as none; at its end it
+//! takes effect on descriptors and names, and others may wait for it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::arguments::{Draft, Prepared, of_table};
+use super::lanes::lanes;
+use super::names::{Names, Place};
+use super::results;
+use super::scene::{NoStep, Scene};
+use super::special::{had_no_descriptor, special};
+use super::tables::Opened;
+use crate::script::order::{Order, Resource};
+use crate::script::plan::{Action, Effect, Ended, Lane, Plan, Slot, Step, Wait};
+use crate::tables::recording::{Call, PathState, Thread};
+
+/// Errors above are the kernel's own: a call that a signal interrupted, and that is made again
+/// (include/linux/errno.h).
+const LAST_ERROR: i64 = 511;
+/// A call between its begin and its end.
+#[derive(Default)]
+struct UnderWay {
+    /// Where it is a step: its lane, and how many steps that has with it.
+    step: Option<Wait>,
+    resources: Vec<Resource>,
+    began: usize,
+    /// What its result is, where that is a descriptor.
+    opened: Option<Opened>,
+}
+
+/// A recording being read.
+pub struct Builder<'a> {
+    pub scene: Scene,
+    calls: &'a [Call],
+    threads: HashMap<i64, (usize, &'a Thread)>,
+    children: HashMap<i64, Vec<i64>>,
+    lanes: BTreeMap<i64, u32>,
+    umasks: HashMap<i64, i64>,
+    first_waits: HashMap<i64, Wait>,
+    order: Order,
+    base_ns: Option<i64>,
+    event: usize,
+    pub plan: Plan,
+}
+
+impl<'a> Builder<'a> {
+    /// Of calls in the order of their begins, all of threads that are among `threads`.
+    pub fn new(calls: &'a [Call], threads: &'a [Thread], snapshot: &[PathState]) -> Self {
+        let mut names = Names::new(snapshot);
+        for call in calls.iter().filter(|call| call.result.is_some_and(|it| it >= 0)) {
+            let changes = ["mkdir", "rmdir", "rename", "symlink", "unlinkat"];
+            if changes.iter().any(|name| call.name.starts_with(name)) {
+                names.note_change(call.path_id);
+                names.note_change(call.path2_id);
+            }
+        }
+        let mut lives: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+        for call in calls {
+            let end_ns = call.end_ns.unwrap_or(call.begin_ns).max(call.begin_ns);
+            let life = lives.entry(call.thread_id).or_insert((call.begin_ns, end_ns));
+            *life = (life.0.min(call.begin_ns), life.1.max(end_ns));
+        }
+        let (lanes, count) = lanes(&lives);
+        let mut children: HashMap<i64, Vec<i64>> = HashMap::new();
+        for thread in threads {
+            if let Some(call) = thread.created_by_call_id {
+                children.entry(call).or_default().push(thread.thread_id);
+            }
+        }
+        let plan = Plan { lanes: vec![Lane::default(); count], ..Plan::default() };
+        Self {
+            scene: Scene::new(names),
+            calls,
+            threads: threads.iter().enumerate().map(|it| (it.1.thread_id, it)).collect(),
+            children,
+            lanes,
+            umasks: threads.iter().map(|it| (it.thread_id, it.umask.unwrap_or(0o22))).collect(),
+            first_waits: HashMap::new(),
+            order: Order::default(),
+            base_ns: None,
+            event: 0,
+            plan,
+        }
+    }
+
+    pub fn has_thread(&self, thread: i64) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
+    /// Goes through all calls.
+    pub fn build(&mut self) {
+        let mut events: Vec<(i64, usize, bool)> = Vec::with_capacity(self.calls.len() * 2);
+        for (index, call) in self.calls.iter().enumerate() {
+            events.push((call.begin_ns, index, false));
+            // Whoever imported a recording may not know when a call ended.
+            let end_ns = call.end_ns.unwrap_or(call.begin_ns).max(call.begin_ns);
+            events.push((end_ns, index, true));
+        }
+        events.sort_unstable();
+        let mut under_way: HashMap<usize, UnderWay> = HashMap::new();
+        for (event, (_, index, is_end)) in events.into_iter().enumerate() {
+            self.event = event;
+            if is_end {
+                let call = under_way.remove(&index).unwrap_or_default();
+                self.end(&self.calls[index], call);
+            } else {
+                under_way.insert(index, self.begin(&self.calls[index]));
+            }
+        }
+        self.plan.most_open = self.scene.most_open;
+        self.plan.slots = self.scene.slots();
+        self.plan.mappings = self.scene.mapped;
+    }
+
+    fn process(&self, thread: i64) -> i64 {
+        self.threads[&thread].1.pid
+    }
+
+    fn begin(&mut self, row: &Call) -> UnderWay {
+        let thread = row.thread_id;
+        if !self.scene.tables.has(thread) {
+            self.start(thread, row.begin_ns);
+        }
+        for child in self.children.get(&row.call_id).cloned().unwrap_or_default() {
+            let is_new = child != thread && !self.scene.tables.has(child);
+            if is_new && self.threads[&child].1.creator_id == Some(thread) {
+                self.begin_child(child, thread, row.begin_ns);
+            }
+        }
+        let mut under_way = UnderWay { began: self.event, ..UnderWay::default() };
+        match self.prepare(row) {
+            Ok(prepared) => self.add(row, prepared, &mut under_way),
+            Err(why) => self.count(row, why, &mut under_way),
+        }
+        self.leave(row);
+        under_way
+    }
+
+    /// A thread's first call, of which no call is known to have made it.
+    fn start(&mut self, thread: i64, now_ns: i64) {
+        match self.threads[&thread].1.creator_id {
+            Some(creator) if creator != thread && self.scene.tables.has(creator) => {
+                self.begin_child(thread, creator, now_ns);
+            }
+            _ => self.scene.tables.begin(thread),
+        }
+    }
+
+    /// A thread begins, with its creator's descriptors or copies of them. The copies are a step of
+    /// the creator's: no other of its own comes between.
+    fn begin_child(&mut self, child: i64, creator: i64, now_ns: i64) {
+        if let Some(umask) = self.umasks.get(&creator).copied() {
+            self.umasks.insert(child, umask);
+        }
+        if self.threads[&child].1.shares_descriptors {
+            self.scene.tables.share(child, creator);
+        } else {
+            let mut pairs: Vec<(Slot, Slot)> = Vec::new();
+            let mut tables = std::mem::take(&mut self.scene.tables);
+            tables.copy(child, creator, |from| {
+                let to = self.scene.new_slot(self.scene.file_of(from));
+                self.scene.note_open();
+                pairs.push((from, to));
+                to
+            });
+            self.scene.tables = tables;
+            if !pairs.is_empty() {
+                let slots: Vec<Slot> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
+                let action = Action::Inherit(pairs.into_boxed_slice());
+                self.add_own(creator, now_ns, "inherit", action, &slots);
+            }
+        }
+        if let Some(lane) = self.lanes.get(&creator) {
+            let steps = self.plan.lanes[*lane as usize].steps.len() as u32;
+            self.first_waits.insert(child, Wait { lane: *lane, steps });
+        }
+    }
+
+    fn prepare(&mut self, row: &Call) -> Result<Prepared, NoStep> {
+        let (arguments, resources) = (Vec::new(), Vec::new());
+        let umask = self.umasks.get(&row.thread_id).copied().unwrap_or(0o22);
+        let process = self.process(row.thread_id);
+        let mut draft = Draft { scene: &mut self.scene, row, umask, arguments, resources };
+        let found = match special(&mut draft, process) {
+            Some(found) => found,
+            None => of_table(&mut draft).map(|(name, number)| (name, number, Effect::Nothing)),
+        };
+        let (name, number, effect) = found?;
+        let Draft { arguments, resources, .. } = draft;
+        match row.result {
+            None => Err(NoStep::LeftOut("how it ended was not recorded")),
+            // It is made again by the kernel, and recorded again.
+            Some(result) if result < -LAST_ERROR => Err(NoStep::Carried),
+            Some(_) => Ok(Prepared { name, number, arguments, effect, resources }),
+        }
+    }
+
+    fn count(&mut self, row: &Call, why: NoStep, under_way: &mut UnderWay) {
+        let name = row.name.clone().into_owned();
+        let why = match why {
+            why if had_no_descriptor(why, row.error.as_deref()) => NoStep::Carried,
+            why => why,
+        };
+        let counts = match why {
+            NoStep::Elsewhere => {
+                under_way.opened = Some(Opened::Elsewhere);
+                &mut self.plan.elsewhere
+            }
+            NoStep::Carried => &mut self.plan.carried,
+            NoStep::LeftOut(why) => {
+                *self.plan.left_out.entry((name, why)).or_default() += 1;
+                return;
+            }
+        };
+        *counts.entry(name).or_default() += 1;
+    }
+
+    fn add(&mut self, row: &Call, prepared: Prepared, under_way: &mut UnderWay) {
+        let Prepared { name, number, mut arguments, effect, mut resources } = prepared;
+        if let Effect::Opens(slot) = effect {
+            under_way.opened = Some(Opened::File(slot));
+            resources.push(Resource::Slot(slot));
+            self.scene.note_open();
+        }
+        arguments.shrink_to_fit();
+        let arguments = arguments.into_boxed_slice();
+        let action = Action::Call { number, arguments, effect };
+        under_way.step = self.push(
+            row.thread_id,
+            row.begin_ns,
+            |due_ns, thread| Step {
+                call: row.call_id,
+                thread,
+                due_ns,
+                name,
+                ended: results::ended(row),
+                waits: (0, 0),
+                action,
+            },
+            &resources,
+        );
+        under_way.resources = resources;
+    }
+
+    /// Adds a step of the replay's own, which is over as soon as it began.
+    fn add_own(
+        &mut self,
+        thread: i64,
+        now_ns: i64,
+        name: &'static str,
+        action: Action,
+        slots: &[Slot],
+    ) {
+        let mut resources = Vec::new();
+        slots.iter().for_each(|slot| self.scene.resources(*slot, &mut resources));
+        let step = |due_ns, thread| Step {
+            call: -1,
+            thread,
+            due_ns,
+            name,
+            ended: Ended::Unknown,
+            waits: (0, 0),
+            action,
+        };
+        if let Some(made) = self.push(thread, now_ns, step, &resources) {
+            self.order.end(made, &resources, self.event, self.event);
+        }
+    }
+
+    fn push(
+        &mut self,
+        thread: i64,
+        now_ns: i64,
+        step: impl FnOnce(i64, u32) -> Step,
+        resources: &[Resource],
+    ) -> Option<Wait> {
+        let lane = *self.lanes.get(&thread)?;
+        let base_ns = *self.base_ns.get_or_insert(now_ns);
+        let mut waits = self.order.begin(lane, resources);
+        if let Some(wait) = self.first_waits.remove(&thread)
+            && wait.lane != lane
+            && wait.steps > 0
+            && self.order.is_new(lane, wait)
+        {
+            waits.push(wait);
+        }
+        let step = step(now_ns.saturating_sub(base_ns), self.threads[&thread].0 as u32);
+        let into = &mut self.plan.lanes[lane as usize];
+        into.push(step, &waits);
+        Some(Wait { lane, steps: into.steps.len() as u32 })
+    }
+
+    /// What takes effect when a call begins: nobody gets a number that is being closed before.
+    fn leave(&mut self, row: &Call) {
+        let (thread, tables) = (row.thread_id, &mut self.scene.tables);
+        let succeeded = row.result.is_some_and(|result| result >= 0);
+        match (&*row.name, row.descriptor) {
+            ("close", Some(number)) if row.error.as_deref() != Some("EBADF") => {
+                if let Some(Opened::File(_)) = tables.at(thread, number) {
+                    self.scene.note_closed(1);
+                }
+                self.scene.tables.remove(thread, number);
+            }
+            ("close_range", Some(first)) if succeeded => self.close_range(row, first),
+            ("exit", _) => {
+                let slots = tables.end(thread);
+                self.release(thread, row.begin_ns, slots, false);
+            }
+            ("exit_group", _) => {
+                let process = self.process(thread);
+                let mut slots = Vec::new();
+                let mut others: Vec<i64> = self.threads.keys().copied().collect();
+                others.retain(|it| self.process(*it) == process && self.scene.tables.has(*it));
+                others.sort_unstable();
+                others.iter().for_each(|it| slots.extend(self.scene.tables.end(*it)));
+                self.release(thread, row.begin_ns, slots, true);
+            }
+            _ => {}
+        }
+    }
+
+    fn close_range(&mut self, row: &Call, first: i64) {
+        // The numbers are unsigned: -1 is the last of all.
+        let last = row.descriptor2.filter(|last| *last >= 0).unwrap_or(i64::MAX);
+        let numbers = self.scene.tables.between(row.thread_id, first, last);
+        let marks = row.flags.unwrap_or(0) & i64::from(libc::CLOSE_RANGE_CLOEXEC) != 0;
+        let mut slots = Vec::new();
+        for number in numbers {
+            if marks {
+                self.scene.tables.mark(row.thread_id, number, true);
+                continue;
+            }
+            if let Some(Opened::File(slot)) = self.scene.tables.at(row.thread_id, number) {
+                slots.push(slot);
+            }
+            self.scene.tables.remove(row.thread_id, number);
+        }
+        self.release(row.thread_id, row.begin_ns, slots, false);
+    }
+
+    /// Files are closed that no call closes; of a process that is over, or another program, its
+    /// mappings go too.
+    fn release(&mut self, thread: i64, now_ns: i64, slots: Vec<Slot>, unmaps: bool) {
+        let process = self.process(thread);
+        let mappings = if unmaps { self.scene.unmap_all(process) } else { Vec::new() };
+        if slots.is_empty() && mappings.is_empty() {
+            return;
+        }
+        self.scene.note_closed(slots.len());
+        let closed = slots.clone().into_boxed_slice();
+        let action = Action::Release(closed, mappings.into_boxed_slice());
+        self.add_own(thread, now_ns, "release", action, &slots);
+    }
+
+    fn end(&mut self, row: &Call, under_way: UnderWay) {
+        if let Some(made) = under_way.step {
+            self.order.end(made, &under_way.resources, under_way.began, self.event);
+        }
+        let Some(result) = row.result.filter(|result| *result >= 0) else { return };
+        let (thread, now_ns) = (row.thread_id, row.end_ns.unwrap_or(row.begin_ns));
+        match &*row.name {
+            "execve" | "execveat" => {
+                let slots = self.scene.tables.execute(thread);
+                self.release(thread, now_ns, slots, true);
+            }
+            "umask" => drop(self.umasks.insert(thread, row.mode.unwrap_or(0o22) & 0o777)),
+            "pipe" | "pipe2" | "socketpair" => {
+                for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
+                    self.scene.tables.set(thread, number, Opened::Elsewhere, false);
+                }
+            }
+            "fcntl" if row.command.as_deref() == Some("F_SETFD") => {
+                let closes = row.flags.unwrap_or(0) & 1 != 0;
+                self.scene.tables.mark(thread, row.descriptor.unwrap_or(-1), closes);
+            }
+            _ if results::gives_descriptor(row) => self.install(row, result, under_way.opened),
+            _ => results::rename(row, &mut self.scene.names),
+        }
+    }
+
+    /// A descriptor is there once its call has returned.
+    fn install(&mut self, row: &Call, number: i64, opened: Option<Opened>) {
+        let thread = row.thread_id;
+        if let Some(Opened::File(slot)) = self.scene.tables.at(thread, number)
+            && row.descriptor != Some(number)
+        {
+            // dup2(2) closes it; else it was closed unseen.
+            self.scene.tables.remove(thread, number);
+            self.release(thread, row.end_ns.unwrap_or(row.begin_ns), vec![slot], false);
+        }
+        if row.name.starts_with("dup") && row.descriptor == Some(number) {
+            return;
+        }
+        let flags = row.flags.unwrap_or(0);
+        let closes = match &*row.name {
+            "fcntl" => row.command.as_deref() == Some("F_DUPFD_CLOEXEC"),
+            "dup" | "dup2" => false,
+            _ => flags & i64::from(libc::O_CLOEXEC) != 0,
+        };
+        match opened {
+            Some(opened) => self.scene.tables.set(thread, number, opened, closes),
+            None => self.scene.tables.remove(thread, number),
+        }
+        if let Some(Place::Here(name)) = row.path_id.and_then(|id| self.scene.names.place(id)) {
+            *self.scene.names.file_mut(name) = row.device.zip(row.inode);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds the
+//! files, descriptors and the order behind every call.
+//!
+//! names, tables, lanes -> scene -> before, arguments -> special -> results, build
+
+mod arguments;
+mod before;
+mod build;
+mod lanes;
+mod names;
+mod results;
+mod scene;
+mod special;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use build::Builder;
+use names::{bytes_of, is_kernels, relative};
+use tables::Opened;
+
+use super::plan::{OpenBefore, Plan, PlanFacts};
+use crate::tables::read::{ReadError, read};
+use crate::tables::recording::{Call, OpenDescriptor, PathState, Thread};
+use crate::tables::write::ManifestRow;
+
+/// Calls take half a kilobyte of memory each while their plan is made.
+const MOST_CALLS: usize = 4_000_000;
+const MOST_PATHS: usize = 1_000_000;
+const MOST_THREADS: usize = 1_000_000;
+/// Each is a thread of the replay.
+const MOST_LANES: usize = 1000;
+/// 30 days: a replay waits for a call until its time, and so long a recording is a wrong number.
+const MOST_TIME_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
+const VERSION: &str = "1";
+
+/// Reads a recording and plans its replay.
+///
+/// # Errors
+/// If the folder is no recording, or is too large.
+pub fn plan(folder: &Path) -> Result<Plan, ReadError> {
+    let refuse = |table: &str, what: String| ReadError::new(&folder.join(table), what);
+    let manifest: Vec<ManifestRow> = read(folder, MOST_THREADS)?;
+    let fact = |key: &str| manifest.iter().find(|row| row.key == key).map(|row| &*row.value);
+    match fact("recording_version") {
+        Some(VERSION) => {}
+        Some(other) => {
+            let what = format!("recording_version is {other}, and {VERSION} is read");
+            return Err(refuse("manifest.parquet", what));
+        }
+        None => return Err(ReadError::new(folder, "no recording; name a folder of joj record")),
+    }
+    let reasons = fact("incomplete_reasons").map(serde_json::from_str::<Vec<String>>);
+    let reasons = reasons.and_then(Result::ok).unwrap_or_default();
+    let mut calls: Vec<Call> = read(folder, MOST_CALLS)?;
+    calls.sort_by_key(|call| (call.begin_ns, call.call_id));
+    let threads: Vec<Thread> = read(folder, MOST_THREADS)?;
+    let snapshot: Vec<PathState> = read(folder, MOST_PATHS)?;
+    let descriptors: Vec<OpenDescriptor> = read(folder, MOST_PATHS)?;
+    let known: BTreeSet<i64> = threads.iter().map(|thread| thread.thread_id).collect();
+    if let Some(call) = calls.iter().find(|call| !known.contains(&call.thread_id)) {
+        let (id, thread) = (call.call_id, call.thread_id);
+        return Err(refuse("calls", format!("call_id {id}: no thread has thread_id {thread}")));
+    }
+    let mut plan = of_rows(&calls, &threads, &snapshot, &descriptors);
+    plan.facts.incomplete_reasons =
+        reasons.iter().map(|it| format!("the recording: {it}")).collect();
+    if plan.lanes.len() > MOST_LANES {
+        let lanes = plan.lanes.len();
+        let what =
+            format!("{lanes} threads live at the same time; {MOST_LANES} are replayed at most");
+        return Err(refuse("threads.parquet", what));
+    }
+    if plan.facts.recorded_ns > MOST_TIME_NS {
+        let what = "its times span more than 30 days, and a replay would last as long";
+        return Err(refuse("calls", what.into()));
+    }
+    Ok(plan)
+}
+
+/// Plans the replay of calls, which are in the order of their begins.
+fn of_rows(
+    calls: &[Call],
+    threads: &[Thread],
+    snapshot: &[PathState],
+    descriptors: &[OpenDescriptor],
+) -> Plan {
+    let mut builder = Builder::new(calls, threads, snapshot);
+    let open_before = open_before(&mut builder, descriptors);
+    builder.build();
+    let Builder { mut plan, mut scene, .. } = builder;
+    plan.before = before::before(snapshot, &mut scene.names, &mut scene.texts);
+    // An open descriptor that nobody uses needs no file.
+    let used: BTreeSet<u32> = plan.lanes.iter().flat_map(|lane| lane.slots()).collect();
+    for (open, row) in open_before {
+        if !used.contains(&open.slot) {
+            continue;
+        }
+        plan.before.extend(before::of_descriptor(&mut scene.names, open.name, row));
+        plan.open_before.push(open);
+    }
+    plan.names = scene.names.paths;
+    plan.texts = scene.texts;
+    plan.locks = scene.locks;
+    plan.facts = facts(calls, threads, &plan);
+    plan
+}
+
+/// Descriptors of files that are open before the first call.
+fn open_before<'a>(
+    builder: &mut Builder,
+    rows: &'a [OpenDescriptor],
+) -> Vec<(OpenBefore, &'a OpenDescriptor)> {
+    let mut found = Vec::new();
+    for row in rows {
+        if !builder.has_thread(row.thread_id) {
+            continue;
+        }
+        let scene = &mut builder.scene;
+        if !scene.tables.has(row.thread_id) {
+            scene.tables.begin(row.thread_id);
+        }
+        let target = bytes_of(&row.target);
+        let path = relative(&target);
+        let closes = row.flags & i64::from(libc::O_CLOEXEC) != 0;
+        // Not a path: pipe:[1], socket:[2], anon_inode:[eventfd].
+        let opened = if target.first() != Some(&b'/') || is_kernels(&path) {
+            Opened::Elsewhere
+        } else {
+            let slot = scene.new_slot(Some((row.device, row.inode)));
+            scene.note_open();
+            let name = scene.names.add(path);
+            let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_DIRECTORY | libc::O_PATH;
+            let (flags, position) = (row.flags as i32 & kept, row.position_bytes.max(0));
+            found.push((OpenBefore { slot, name, flags, position }, row));
+            Opened::File(slot)
+        };
+        scene.tables.set(row.thread_id, row.descriptor, opened, closes);
+    }
+    found
+}
+
+fn facts(calls: &[Call], threads: &[Thread], plan: &Plan) -> PlanFacts {
+    let largest = |word: &str| {
+        let those = calls.iter().filter(|call| call.name.contains(word));
+        those.filter_map(|call| call.result).max().unwrap_or(0).max(0).cast_unsigned()
+    };
+    let busy: BTreeSet<u32> =
+        plan.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.thread).collect();
+    let idle = |(index, _): &(usize, &Thread)| !busy.contains(&(*index as u32));
+    let steps = plan.lanes.iter().filter_map(|lane| lane.steps.last());
+    PlanFacts {
+        calls: calls.len() as u64,
+        threads: threads.iter().map(|it| it.thread_id.cast_unsigned()).collect(),
+        idle_threads: threads
+            .iter()
+            .enumerate()
+            .filter(idle)
+            .map(|it| it.1.thread_id.cast_unsigned())
+            .collect(),
+        opens: calls.iter().filter(|call| call.name.starts_with("open")).count() as u64,
+        largest_write_bytes: largest("write"),
+        largest_read_bytes: largest("read"),
+        recorded_ns: steps.map(|step| step.due_ns).max().unwrap_or(0),
+        incomplete_reasons: Vec::new(),
+    }
+}

@@ -1,0 +1,241 @@
+//! The paths of a recording as names in the directory of the replay: takes rows of `snapshot`, whose
+//! paths are a stranger's; gives relative paths without `..`, and texts for symbolic links that lead
+//! nowhere else, wherever they are moved to.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::script::order::Resource;
+use crate::script::plan::{Name, Text};
+use crate::tables::recording::PathState;
+
+/// Where the kernel shows things of its own; of these `dev/shm` alone holds files.
+const KERNELS: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
+
+/// Where a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Here(Name),
+    /// Among the kernel's own files, or a device, pipe or socket.
+    Elsewhere,
+}
+
+/// All names of a recording.
+#[derive(Debug, Default)]
+pub struct Names {
+    pub paths: Vec<Vec<u8>>,
+    known: HashMap<Vec<u8>, Name>,
+    places: HashMap<i64, Place>,
+    /// The file that a name leads to, by device and inode, as far as known.
+    files: Vec<Option<(i64, i64)>>,
+    /// Names that calls make, take away or change.
+    changed: BTreeSet<Name>,
+}
+
+impl Names {
+    /// Of a snapshot.
+    pub fn new(snapshot: &[PathState]) -> Self {
+        let mut names = Self::default();
+        for row in snapshot {
+            let path = relative(&bytes_of(&row.path));
+            let place = if row.kind == "other" || is_kernels(&path) {
+                Place::Elsewhere
+            } else {
+                let name = names.add(path);
+                if row.kind == "file"
+                    && let (Some(device), Some(inode)) = (row.device, row.inode)
+                {
+                    names.files[name as usize] = Some((device, inode));
+                }
+                Place::Here(name)
+            };
+            names.places.insert(row.path_id, place);
+        }
+        names
+    }
+
+    /// The name of a relative path.
+    pub fn add(&mut self, path: Vec<u8>) -> Name {
+        if let Some(name) = self.known.get(&path) {
+            return *name;
+        }
+        let name = self.paths.len() as Name;
+        self.known.insert(path.clone(), name);
+        self.paths.push(path);
+        self.files.push(None);
+        name
+    }
+
+    pub fn get(&self, path: &[u8]) -> Option<Name> {
+        self.known.get(path).copied()
+    }
+
+    /// Where the path of a number in the snapshot is.
+    pub fn place(&self, path_id: i64) -> Option<Place> {
+        self.places.get(&path_id).copied()
+    }
+
+    /// Whether the snapshot has a name.
+    pub fn is_looked_up(&self, name: Name) -> bool {
+        self.places.values().any(|place| *place == Place::Here(name))
+    }
+
+    /// A call of the recording changes what a path leads to.
+    pub fn note_change(&mut self, path_id: Option<i64>) {
+        if let Some(Place::Here(name)) = path_id.and_then(|id| self.place(id)) {
+            self.changed.insert(name);
+        }
+    }
+
+    /// What a call about a name has in common with others: the name, those of directories above it
+    /// that are ever changed, and its file.
+    pub fn resources(&self, name: Name, resources: &mut Vec<Resource>) {
+        resources.push(Resource::Name(name));
+        let path = &self.paths[name as usize];
+        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            if let Some(above) = self.get(&path[..end])
+                && self.changed.contains(&above)
+            {
+                resources.push(Resource::Name(above));
+            }
+        }
+        if let Some((device, inode)) = self.files[name as usize] {
+            resources.push(Resource::File(device, inode));
+        }
+    }
+
+    /// The file of a name, when a call has shown it, taken it away or moved it.
+    pub fn file_mut(&mut self, name: Name) -> &mut Option<(i64, i64)> {
+        &mut self.files[name as usize]
+    }
+}
+
+/// The bytes that a text column stands for: `\\` is a backslash, `\xNN` a byte.
+pub fn bytes_of(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let [first, more @ ..] = rest {
+        let digits = |high: u8, low: u8| {
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            Some((digit(high)? * 16 + digit(low)?) as u8)
+        };
+        (rest, bytes) = match (first, more) {
+            (b'\\', [b'\\', rest @ ..]) => (rest, with(bytes, b'\\')),
+            (b'\\', [b'x', high, low, rest @ ..]) if digits(*high, *low).is_some() => {
+                (rest, with(bytes, digits(*high, *low).unwrap_or_default()))
+            }
+            _ => (more, with(bytes, *first)),
+        };
+    }
+    bytes
+}
+
+fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+    bytes.push(byte);
+    bytes
+}
+
+/// An absolute path from the root of the replay: above the root is the root, as path_resolution(7)
+/// has it. A zero byte, which no path has, is a question mark.
+pub fn relative(path: &[u8]) -> Vec<u8> {
+    let mut found: Vec<&[u8]> = Vec::new();
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(found.pop()),
+            part => found.push(part),
+        }
+    }
+    let mut path = found.join(&b'/');
+    path.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b'?');
+    path
+}
+
+/// Whether a path is among the kernel's own files.
+pub fn is_kernels(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    parts.next().is_some_and(|first| KERNELS.contains(&first))
+        && !(path == b"dev/shm" || path.starts_with(b"dev/shm/"))
+}
+
+/// What a symbolic link at a path is made to hold. A relative text without `..` leads below the
+/// link's own directory, wherever that is; every other becomes a path in the directory of the
+/// replay, as a text that climbs would lead elsewhere once the link is moved up.
+pub fn target(link: &[u8], text: &[u8]) -> Text {
+    let is_below =
+        text.first() != Some(&b'/') && text.split(|byte| *byte == b'/').all(|part| part != b"..");
+    if is_below && !text.contains(&0) {
+        return Text::Plain(text.to_vec());
+    }
+    let mut whole = Vec::new();
+    if text.first() != Some(&b'/') {
+        let end = link.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        whole.extend_from_slice(&link[..end]);
+        whole.push(b'/');
+    }
+    whole.extend_from_slice(text);
+    Text::Inside(relative(&whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(path_id: i64, path: &str, kind: &'static str) -> PathState {
+        PathState { path_id, path: path.into(), kind: kind.into(), ..PathState::default() }
+    }
+
+    #[test]
+    fn paths_stay_below_and_the_kernels_own_are_elsewhere() {
+        let rows = [
+            row(0, "/a/../../../etc/passwd", "file"),
+            row(1, "/proc/self/maps", "file"),
+            row(2, "/dev/shm/x", "file"),
+            row(3, "/tmp/pipe", "other"),
+            row(4, "/etc/passwd", "file"),
+        ];
+        let names = Names::new(&rows);
+        assert_eq!(names.paths, [b"etc/passwd".to_vec(), b"dev/shm/x".to_vec()]);
+        let places: Vec<_> = (0..6).map(|id| names.place(id)).collect();
+        let (first, second) = (Some(Place::Here(0)), Some(Place::Here(1)));
+        let elsewhere = Some(Place::Elsewhere);
+        assert_eq!(places, [first, elsewhere, second, elsewhere, first, None]);
+    }
+
+    #[test]
+    fn links_lead_nowhere_else() {
+        let inside = |path: &[u8]| Text::Inside(path.to_vec());
+        assert_eq!(target(b"a/link", b"x/y"), Text::Plain(b"x/y".to_vec()));
+        assert_eq!(target(b"a/link", b"../../../etc/x"), inside(b"etc/x"));
+        assert_eq!(target(b"a/b/link", b"../c"), inside(b"a/c"));
+        assert_eq!(target(b"link", b"/etc/passwd"), inside(b"etc/passwd"));
+        assert_eq!(target(b"link", b"x/../../y"), inside(b"y"));
+    }
+
+    #[test]
+    fn a_name_has_the_changed_directories_above_it() {
+        let mut names = Names::new(&[row(0, "/a", "absent"), row(1, "/a/b/c", "absent")]);
+        let of = |names: &Names| {
+            let mut found = Vec::new();
+            names.resources(1, &mut found);
+            found
+        };
+        assert_eq!(of(&names), [Resource::Name(1)]);
+        names.note_change(Some(0));
+        *names.file_mut(1) = Some((7, 8));
+        assert_eq!(of(&names), [Resource::Name(1), Resource::Name(0), Resource::File(7, 8)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_climbs(path in prop::collection::vec(any::<u8>(), 0..60)) {
+            let climbs = |path: &[u8]| path.split(|byte| *byte == b'/').any(|it| it == b"..");
+            let found = relative(&path);
+            prop_assert!(!climbs(&found) && found.first() != Some(&b'/') && !found.contains(&0));
+            match target(&path, &found) {
+                Text::Plain(text) => prop_assert!(!climbs(&text) && text.first() != Some(&b'/')),
+                Text::Inside(text) => prop_assert_eq!(relative(&text), text),
+            }
+        }
+    }
+}

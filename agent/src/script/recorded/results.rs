@@ -1,0 +1,65 @@
+//! What the result of a recorded call means: a descriptor, another file behind a name, or a number
+//! that the replay must give as well.
+
+use super::names::{Names, Place};
+use crate::script::plan::Ended;
+use crate::tables::recording::Call;
+
+/// Calls whose result is a descriptor, an address, or depends on the filesystem.
+const OWN_RESULTS: [&str; 14] = [
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "dup",
+    "dup2",
+    "dup3",
+    "fcntl",
+    "mmap",
+    "getdents",
+    "getdents64",
+    "readlink",
+    "readlinkat",
+    "ioctl",
+];
+
+/// Lets names lead to other files, or to none, as a call did that succeeded.
+pub fn rename(row: &Call, names: &mut Names) {
+    let place = |id: Option<i64>| match id.and_then(|id| names.place(id)) {
+        Some(Place::Here(name)) => Some(name),
+        _ => None,
+    };
+    match (&*row.name, place(row.path_id), place(row.path2_id)) {
+        ("rename" | "renameat" | "renameat2", Some(from), Some(to)) => {
+            *names.file_mut(to) = names.file_mut(from).take();
+        }
+        ("link" | "linkat", Some(from), Some(to)) => {
+            *names.file_mut(to) = *names.file_mut(from);
+        }
+        ("unlink" | "unlinkat", Some(name), _) => *names.file_mut(name) = None,
+        _ => {}
+    }
+}
+
+/// Whether a call's result is a descriptor.
+pub fn gives_descriptor(row: &Call) -> bool {
+    match &*row.name {
+        "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" | "dup" | "dup2" | "dup3"
+        | "socket" | "accept" | "accept4" | "eventfd" | "eventfd2" | "epoll_create"
+        | "epoll_create1" | "signalfd" | "signalfd4" | "timerfd_create" | "inotify_init"
+        | "inotify_init1" | "fanotify_init" | "pidfd_open" | "pidfd_getfd" | "memfd_create"
+        | "io_uring_setup" => true,
+        "fcntl" => row.command.as_deref().is_some_and(|it| it.starts_with("F_DUPFD")),
+        _ => false,
+    }
+}
+
+/// How a call ended, as far as its replay can end in the same way.
+pub fn ended(row: &Call) -> Ended {
+    match row.result {
+        None => Ended::Unknown,
+        Some(result @ ..0) => Ended::Failed(i32::try_from(-result).ok()),
+        Some(_) if OWN_RESULTS.contains(&&*row.name) || row.name.ends_with("xattr") => Ended::Well,
+        Some(result) => Ended::With(result),
+    }
+}

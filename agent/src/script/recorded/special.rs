@@ -1,0 +1,285 @@
+//! Calls whose making depends on more than their arguments: those that open, copy and close
+//! descriptors, map files, and lock them.
+
+use super::arguments::Draft;
+use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
+use crate::script::order::Resource;
+use crate::script::plan::{Argument, Effect, RecordLock};
+
+/// The flags of open(2) that are replayed; close-on-exec is ours.
+const OPEN_FLAGS: i32 = libc::O_ACCMODE
+    | libc::O_APPEND
+    | libc::O_CREAT
+    | libc::O_DIRECT
+    | libc::O_DIRECTORY
+    | libc::O_DSYNC
+    | libc::O_EXCL
+    | libc::O_NOATIME
+    | libc::O_NOFOLLOW
+    | libc::O_NONBLOCK
+    | libc::O_PATH
+    | libc::O_SYNC
+    | libc::O_TMPFILE
+    | libc::O_TRUNC
+    | libc::O_CLOEXEC;
+/// Largest mapping: an address space has room for thousands.
+const MOST_MAPPED: i64 = 1 << 36;
+
+/// Requests of ioctl(2) that ask a file, or tell f2fs of a transaction, and whether they answer:
+/// TCGETS, FS_IOC_GETFLAGS, F2FS_IOC_GET_FEATURES, and F2FS_IOC_START_ATOMIC_WRITE,
+/// _COMMIT_ATOMIC_WRITE, _ABORT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
+const REQUESTS: [(i64, bool); 6] = [
+    (0x5401, true),
+    (0x8008_6601, true),
+    (0x8004_f50c, true),
+    (0xf501, false),
+    (0xf502, false),
+    (0xf505, false),
+];
+
+/// A call's name, its number, and what is to be done about it.
+type Found = (&'static str, i64, Effect);
+
+macro_rules! call {
+    ($name:literal, $number:ident, $effect:expr) => {
+        Ok(($name, libc::$number, $effect))
+    };
+}
+
+/// Makes the arguments of a call that is among them; None where it is not. `process` is that of the
+/// call's thread.
+///
+/// # Errors
+/// If it is not replayed.
+pub fn special(draft: &mut Draft, process: i64) -> Option<Result<Found, NoStep>> {
+    Some(match &*draft.row.name {
+        "open" | "openat" | "openat2" | "creat" => open(draft),
+        "close" => close(draft),
+        "dup" | "dup2" | "dup3" => copy(draft),
+        "fcntl" => control(draft),
+        "flock" => lock(draft),
+        "ioctl" => request(draft),
+        "mmap" => map(draft, process),
+        "munmap" => unmap(draft, process),
+        "msync" => sync_mapping(draft, process),
+        "sync" => {
+            // That of the whole machine would be others' I/O too.
+            draft.arguments.push(Argument::Root);
+            call!("sync", SYS_syncfs, Effect::Nothing)
+        }
+        "fork" | "vfork" | "clone" | "clone3" | "execve" | "execveat" | "exit" | "exit_group"
+        | "chdir" | "fchdir" | "getcwd" | "umask" | "close_range" => Err(NoStep::Carried),
+        "pipe" | "pipe2" | "socket" | "socketpair" | "accept" | "accept4" | "eventfd"
+        | "eventfd2" | "epoll_create" | "epoll_create1" | "signalfd" | "signalfd4"
+        | "timerfd_create" | "inotify_init" | "inotify_init1" | "fanotify_init" | "pidfd_open"
+        | "memfd_create" => Err(NoStep::Elsewhere),
+        _ => return None,
+    })
+}
+
+fn open(draft: &mut Draft) -> Result<Found, NoStep> {
+    let row = draft.row;
+    let flags = match &*row.name {
+        "creat" => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+        _ => row.flags.unwrap_or(0) as i32 & OPEN_FLAGS,
+    };
+    draft.number(libc::AT_FDCWD.into());
+    draft.path(row.path_id)?;
+    draft.number((flags | libc::O_CLOEXEC).into());
+    draft.number(row.mode.unwrap_or(0o600) & 0o777 & !draft.umask);
+    let file = row.device.zip(row.inode);
+    if let Some((device, inode)) = file {
+        draft.resources.push(Resource::File(device, inode));
+    }
+    let is_open = row.result.is_some_and(|result| result >= 0);
+    let effect = if is_open { Effect::Opens(draft.scene.new_slot(file)) } else { Effect::Tries };
+    // All ways of opening are one here: the path is from the root of the replay.
+    let name = match &*row.name {
+        "open" => "open",
+        "creat" => "creat",
+        "openat2" => "openat2",
+        _ => "openat",
+    };
+    Ok((name, libc::SYS_openat, effect))
+}
+
+fn close(draft: &mut Draft) -> Result<Found, NoStep> {
+    let slot = draft.slot(draft.row.descriptor)?;
+    call!("close", SYS_close, Effect::Closes(slot))
+}
+
+fn copy(draft: &mut Draft) -> Result<Found, NoStep> {
+    let row = draft.row;
+    if row.name != "dup" && row.descriptor == row.descriptor2 {
+        return Err(NoStep::Carried);
+    }
+    let slot = draft.slot(row.descriptor)?;
+    let file = draft.scene.file_of(slot);
+    draft.number(libc::F_DUPFD_CLOEXEC.into());
+    draft.number(3);
+    let effect = match row.result {
+        Some(0..) => Effect::Opens(draft.scene.new_slot(file)),
+        _ => Effect::Tries,
+    };
+    let name = match &*row.name {
+        "dup" => "dup",
+        "dup2" => "dup2",
+        _ => "dup3",
+    };
+    Ok((name, libc::SYS_fcntl, effect))
+}
+
+fn control(draft: &mut Draft) -> Result<Found, NoStep> {
+    let row = draft.row;
+    let slot = draft.slot(row.descriptor)?;
+    let argument = row.flags.unwrap_or(0);
+    let settable = i64::from(libc::O_APPEND | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK);
+    let number = |draft: &mut Draft, command: i32, argument: i64| {
+        draft.number(command.into());
+        draft.number(argument);
+        call!("fcntl", SYS_fcntl, Effect::Nothing)
+    };
+    match row.command.as_deref().unwrap_or_default() {
+        "F_DUPFD" | "F_DUPFD_CLOEXEC" => {
+            let file = draft.scene.file_of(slot);
+            let effect = match row.result {
+                Some(0..) => Effect::Opens(draft.scene.new_slot(file)),
+                _ => Effect::Tries,
+            };
+            number(draft, libc::F_DUPFD_CLOEXEC, 3).map(|(name, call, _)| (name, call, effect))
+        }
+        "F_GETFD" => number(draft, libc::F_GETFD, 0),
+        // Whether it closes on exec is done by our own steps.
+        "F_SETFD" => number(draft, libc::F_SETFD, libc::FD_CLOEXEC.into()),
+        "F_GETFL" => number(draft, libc::F_GETFL, 0),
+        "F_SETFL" => number(draft, libc::F_SETFL, argument & settable),
+        "F_GETLK" => record_lock(draft, libc::F_GETLK, Effect::Nothing),
+        "F_SETLK" => record_lock(draft, libc::F_SETLK, Effect::Nothing),
+        "F_SETLKW" => record_lock(draft, libc::F_SETLKW, Effect::Nothing),
+        "F_OFD_GETLK" => record_lock(draft, libc::F_OFD_GETLK, Effect::Nothing),
+        "F_OFD_SETLK" => record_lock(draft, libc::F_OFD_SETLK, Effect::Nothing),
+        "F_OFD_SETLKW" => record_lock(draft, libc::F_OFD_SETLK, Effect::Locks),
+        _ => Err(NoStep::LeftOut("such commands of fcntl are not replayed")),
+    }
+}
+
+/// To the kernel, all processes of a replay are one: its record locks never meet. One that met
+/// another's when it was recorded had no effect, and is not made.
+fn record_lock(draft: &mut Draft, command: i32, effect: Effect) -> Result<Found, NoStep> {
+    let row = draft.row;
+    if matches!(row.error.as_deref(), Some("EAGAIN" | "EACCES" | "EDEADLK")) {
+        return Err(NoStep::Carried);
+    }
+    let kind = match row.lock.as_deref() {
+        Some("F_RDLCK") => libc::F_RDLCK,
+        Some("F_WRLCK") => libc::F_WRLCK,
+        Some("F_UNLCK") => libc::F_UNLCK,
+        _ => return Err(NoStep::LeftOut("what it locks is not known")),
+    };
+    let lock = RecordLock {
+        kind: kind as i16,
+        whence: row.flags.unwrap_or(0) as i16,
+        start: row.offset_bytes.unwrap_or(0),
+        length: row.length_bytes.unwrap_or(0),
+    };
+    draft.scene.locks.push(lock);
+    draft.number(command.into());
+    draft.arguments.push(Argument::Lock((draft.scene.locks.len() - 1) as u32));
+    call!("fcntl", SYS_fcntl, effect)
+}
+
+fn lock(draft: &mut Draft) -> Result<Found, NoStep> {
+    let row = draft.row;
+    draft.slot(row.descriptor)?;
+    let operation = match row.command.as_deref() {
+        Some("LOCK_SH") => libc::LOCK_SH,
+        Some("LOCK_EX") => libc::LOCK_EX,
+        Some("LOCK_UN") => libc::LOCK_UN,
+        _ => return Err(NoStep::LeftOut("what it locks is not known")),
+    };
+    draft.number((operation | libc::LOCK_NB).into());
+    let waits = row.flags.unwrap_or(0) as i32 & libc::LOCK_NB == 0;
+    call!("flock", SYS_flock, if waits { Effect::Locks } else { Effect::Nothing })
+}
+
+fn request(draft: &mut Draft) -> Result<Found, NoStep> {
+    let row = draft.row;
+    draft.slot(row.descriptor)?;
+    let found = REQUESTS.iter().find(|(number, _)| Some(*number) == row.flags);
+    let (number, answers) = found.ok_or(NoStep::LeftOut("such requests are not replayed"))?;
+    draft.number(*number);
+    draft.arguments.push(if *answers { Argument::Into(512) } else { Argument::Number(0) });
+    call!("ioctl", SYS_ioctl, Effect::Nothing)
+}
+
+fn map(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+    let row = draft.row;
+    let bytes = row.length_bytes.unwrap_or(0);
+    if bytes > MOST_MAPPED || row.offset_bytes.unwrap_or(0) > 1 << 44 {
+        return Err(TOO_FAR);
+    }
+    let flags = row.flags.unwrap_or(0) as i32;
+    let kept = libc::MAP_SHARED | libc::MAP_PRIVATE | libc::MAP_POPULATE | libc::MAP_NORESERVE;
+    // Anywhere, and nobody runs what is in it.
+    draft.number(0);
+    draft.number(bytes);
+    draft.number(row.mode.unwrap_or(0) & i64::from(libc::PROT_READ | libc::PROT_WRITE));
+    draft.number((flags & kept).into());
+    let slot = draft.slot(row.descriptor)?;
+    draft.number(row.offset_bytes.unwrap_or(0));
+    let Some(address @ 0..) = row.result else { return call!("mmap", SYS_mmap, Effect::Nothing) };
+    let number = draft.scene.mapped as u32;
+    draft.scene.mapped += 1;
+    let writes = row.mode.unwrap_or(0) as i32 & libc::PROT_WRITE != 0;
+    let mapping = Mapping {
+        number,
+        bytes: bytes.max(0).cast_unsigned(),
+        file: draft.scene.file_of(slot),
+        is_shared: flags & libc::MAP_SHARED != 0 && writes,
+    };
+    draft.scene.map(process, address, mapping);
+    call!("mmap", SYS_mmap, Effect::Maps(number, mapping.bytes))
+}
+
+fn unmap(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+    let row = draft.row;
+    let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
+    let pages = |bytes: u64| bytes.div_ceil(4096);
+    match draft.scene.mapping(process, address) {
+        Some((mapping, 0)) if pages(mapping.bytes) == pages(bytes.max(0).cast_unsigned()) => {
+            draft.arguments.push(Argument::Mapped(mapping.number, 0));
+            draft.number(bytes);
+            if row.result == Some(0) {
+                draft.scene.unmap(process, address);
+            }
+            call!("munmap", SYS_munmap, Effect::Unmaps(mapping.number))
+        }
+        _ if draft.scene.has_mapping_in(process, address, bytes) => {
+            Err(NoStep::LeftOut("it is about a part of a mapping, or several"))
+        }
+        _ => Err(NoStep::Elsewhere),
+    }
+}
+
+/// What was stored in the mapping is not known: all of the range is taken to be new.
+fn sync_mapping(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+    let row = draft.row;
+    let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
+    let Some((mapping, offset)) = draft.scene.mapping(process, address) else {
+        return Err(NoStep::Elsewhere);
+    };
+    let bytes = bytes.clamp(0, (mapping.bytes - offset).cast_signed());
+    draft.arguments.push(Argument::Mapped(mapping.number, offset));
+    draft.number(bytes);
+    draft.number(row.flags.unwrap_or(0));
+    if let Some((device, inode)) = mapping.file {
+        draft.resources.push(Resource::File(device, inode));
+    }
+    let dirties = Effect::Dirties(mapping.number, offset, bytes.cast_unsigned());
+    call!("msync", SYS_msync, if mapping.is_shared { dirties } else { Effect::Nothing })
+}
+
+/// Whether a call that is left out failed for want of a descriptor, as it would again.
+pub fn had_no_descriptor(why: NoStep, error: Option<&str>) -> bool {
+    why == NOT_OPENED && error == Some("EBADF")
+}

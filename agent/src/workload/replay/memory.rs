@@ -1,0 +1,133 @@
+//! The memory of one thread of a replay that its calls point to: bytes to read into and to write
+//! from, buffers of them, offsets and locks.
+
+use rand_chacha::rand_core::RngCore;
+
+use crate::script::plan::{Action, Argument, Effect, Lane};
+use crate::workload::draw::generator;
+use crate::workload::files::aligned_buffer::AlignedBuffer;
+
+/// What is written begins at one of so many places, so that blocks are not all the same.
+const PLACES: i64 = 16;
+const PLACE_BYTES: usize = 4096;
+/// What is stored in a mapping at once.
+const STORE_BYTES: usize = 64 << 10;
+
+/// Memory of one thread.
+pub struct Memory {
+    into: AlignedBuffer,
+    from: AlignedBuffer,
+    place: usize,
+    vectors: Vec<libc::iovec>,
+    offsets: [i64; 2],
+    next_offset: usize,
+    lock: libc::flock,
+}
+
+// SAFETY: the addresses in `vectors` are of its own buffers, and are made anew for each call.
+unsafe impl Send for Memory {}
+
+/// Bytes that the calls of a lane read into and write from at the most.
+pub fn needed(lane: &Lane) -> (usize, usize) {
+    let (mut into, mut from) = (0, 0);
+    for step in &lane.steps {
+        let Action::Call { arguments, effect, .. } = &step.action else { continue };
+        for argument in arguments {
+            match argument {
+                Argument::Into(bytes) | Argument::VectorsInto { bytes, .. } => {
+                    into = into.max(*bytes as usize);
+                }
+                Argument::From(bytes) | Argument::VectorsFrom { bytes, .. } => {
+                    from = from.max(*bytes as usize);
+                }
+                _ => {}
+            }
+        }
+        if matches!(effect, Effect::Dirties(..)) {
+            from = from.max(STORE_BYTES);
+        }
+    }
+    (into, from)
+}
+
+impl Memory {
+    /// For the calls of a lane. No device can make shorter what is written.
+    pub fn new(lane: &Lane, seed: u64) -> Self {
+        let (into, from) = needed(lane);
+        let places = if from > 0 { PLACES as usize * PLACE_BYTES } else { 0 };
+        let (into, mut from) = (AlignedBuffer::new(into), AlignedBuffer::new(from + places));
+        generator(seed, 0).fill_bytes(from.bytes());
+        // SAFETY: a struct flock is numbers, of which zero is one.
+        let lock = unsafe { std::mem::zeroed() };
+        let (vectors, offsets) = (Vec::new(), [0; 2]);
+        Self { into, from, place: 0, vectors, offsets, next_offset: 0, lock }
+    }
+
+    /// A call of a number begins.
+    pub fn begin(&mut self, call: i64) {
+        self.place = call.rem_euclid(PLACES) as usize * PLACE_BYTES;
+        self.next_offset = 0;
+    }
+
+    pub fn into_address(&mut self) -> i64 {
+        self.into.bytes().as_mut_ptr() as i64
+    }
+
+    pub fn from_address(&mut self) -> i64 {
+        // Nothing is written from an empty buffer.
+        self.from.bytes().get_mut(self.place..).map_or(0, |bytes| bytes.as_mut_ptr() as i64)
+    }
+
+    /// So many buffers of so many bytes together; the last has what the others leave.
+    pub fn vectors(&mut self, count: u16, bytes: u32, from: bool) -> i64 {
+        let begin = if from { self.from_address() } else { self.into_address() };
+        let (count, bytes) = (usize::from(count), bytes as usize);
+        let each = bytes.checked_div(count).unwrap_or(0);
+        self.vectors.clear();
+        for number in 0..count {
+            let iov_base = (begin as usize + number * each) as *mut libc::c_void;
+            let is_last = number + 1 == count;
+            let iov_len = if is_last { bytes - number * each } else { each };
+            self.vectors.push(libc::iovec { iov_base, iov_len });
+        }
+        self.vectors.as_ptr() as i64
+    }
+
+    pub fn offset(&mut self, offset: i64) -> i64 {
+        let place = &mut self.offsets[self.next_offset % 2];
+        self.next_offset += 1;
+        *place = offset;
+        (&raw mut *place) as i64
+    }
+
+    pub fn lock(&mut self, lock: libc::flock) -> i64 {
+        self.lock = lock;
+        (&raw mut self.lock) as i64
+    }
+
+    /// Stores so many bytes in a mapping, as far as it has a file's pages. By a call, for which a
+    /// page that is not there is an error and no signal (process_vm_writev(2)).
+    pub fn store(&mut self, address: usize, bytes: u64) {
+        let (mut address, mut left) = (address, bytes as usize);
+        let contents = self.from.bytes();
+        while left > 0 {
+            let iov_len = left.min(contents.len());
+            let local = libc::iovec { iov_base: contents.as_mut_ptr().cast(), iov_len };
+            let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len };
+            // SAFETY: the local buffer is ours; the kernel checks the other address, which is in a
+            // mapping of the replay that holds no object.
+            let stored = unsafe {
+                libc::process_vm_writev(
+                    libc::getpid(),
+                    &raw const local,
+                    1,
+                    &raw const remote,
+                    1,
+                    0,
+                )
+            };
+            let Some(stored @ 1..) = usize::try_from(stored).ok() else { return };
+            (address, left) = (address + stored, left - stored);
+        }
+    }
+}
