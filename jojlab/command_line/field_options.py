@@ -32,7 +32,7 @@ _HEADINGS = {
     FILES: "Fields of file-write, file-read, file-metadata",
     RECORDS: "Fields of file-write, file-read",
     PROGRAMS: "Fields of program",
-    REPLAYS: "Fields of replay-mobigen",
+    REPLAYS: "Fields of replay",
 }
 
 

@@ -36,7 +36,7 @@ def test_help_tells_values_and_defaults() -> None:
         "Fields of file-write",
         "Fields of file-read",
         "Fields of file-metadata",
-        "Fields of replay-mobigen",
+        "Fields of replay",
         "Fields of program",
         "Options",
     ]

@@ -133,7 +133,9 @@ def impossible(settings: Mapping[str, Value]) -> str:
     if settings["workload"] in PROGRAMS:
         return "" if settings["program"] else "workload program needs program = NAME"
     if settings["workload"] in REPLAYS:
-        return "" if settings["script"] else f"{settings['workload']} needs script = FILE"
+        if bool(settings["recording"]) == bool(settings["script"]):
+            return "replay needs recording = FOLDER or script = FILE, and not both"
+        return ""
     if "transactions" in settings and (
         bool(settings["transactions"]) == bool(settings["duration_ms"])
     ):

@@ -10,7 +10,7 @@ from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment, read
 from jojlab.foundation.errors import UseError
 
-CASE = 'question = "?"\n[case]\nworkload = "replay-mobigen"\n'
+CASE = 'question = "?"\n[case]\nworkload = "replay"\n'
 
 
 @pytest.fixture
@@ -79,9 +79,9 @@ def test_what_is_no_file_is_told(folder: Path, script: str) -> None:
 
 
 def test_a_replay_needs_a_script_and_others_have_none(folder: Path) -> None:
-    with pytest.raises(UseError, match="replay-mobigen needs script"):
+    with pytest.raises(UseError, match="replay needs recording"):
         asked(folder, CASE)
     with pytest.raises(UseError, match="sqlite-insert has no field script"):
         asked(folder, 'question = "?"\n[case]\nscript = "scripts/script"\n')
-    with pytest.raises(UseError, match="replay-mobigen has no field transactions"):
+    with pytest.raises(UseError, match="replay has no field transactions"):
         asked(folder, CASE + 'script = "scripts/script"\ntransactions = 3\n')

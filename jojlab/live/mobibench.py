@@ -156,7 +156,14 @@ def _records(numbers: Mapping[str, int]) -> int:
 
 def _replay(script: Path) -> dict[str, Value]:
     # Fields of the lab have no part in it: the script says all.
-    return {"workload": "replay-mobigen", "script": str(script.resolve()), "background": "none"}
+    return {
+        "workload": "replay",
+        "recording": "",
+        "script": str(script.resolve()),
+        "timing": "recorded",
+        "timing_percent": 100,
+        "background": "none",
+    }
 
 
 def _database(asked: MobibenchFlags) -> dict[str, Value]:

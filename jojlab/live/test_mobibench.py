@@ -57,8 +57,11 @@ def test_a_script_is_all_there_is_to_a_replay(tmp_path: Path) -> None:
     asked = read_flags(["-p", "d", "-d", "0", "-q", "-g", str(script)])
     assert asked and asked.quiet
     assert asked.settings == {
-        "workload": "replay-mobigen",
+        "workload": "replay",
+        "recording": "",
         "script": str(script),
+        "timing": "recorded",
+        "timing_percent": 100,
         "background": "none",
     }
     with pytest.raises(UseError, match="no such file"):

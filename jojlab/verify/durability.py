@@ -91,7 +91,7 @@ class Durability:
 def unfit(case: Case) -> str:
     """Return why the power of a case cannot be cut; empty where it can."""
     settings = case.settings
-    if str(settings["workload"]).startswith("replay-"):
+    if settings["workload"] == "replay":
         return f"workload {settings['workload']}: what it leaves is not known"
     if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
         return f"workload {settings['workload']}: nothing is changed that could be lost"

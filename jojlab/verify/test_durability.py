@@ -57,7 +57,7 @@ def test_what_cannot_be_cut_says_why() -> None:
     assert "nothing is changed" in unfit(Case("case", complete(stat)))
     for field, value in (
         ("workload", "file-read"),
-        ("workload", "replay-mobigen"),
+        ("workload", "replay"),
         ("connections", 4),
         ("background", "video"),
         ("device", "qemu-nvme"),

@@ -10,7 +10,7 @@ from tests.command.conftest import Lab
 TOML = """
 question = "What does this app cost?"
 [case]
-workload = "replay-mobigen"
+workload = "replay"
 script   = "script"
 [matrix]
 filesystem = ["ext4", "f2fs"]
@@ -70,6 +70,6 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
 
 def test_a_script_that_is_none_fails_its_case_with_the_line(lab: Lab) -> None:
     (lab.folder / "script").write_text("1 0 close 3\n1 1 pwrite 3 x 10\n")
-    answer = lab.inside("bill", "--workload", "replay-mobigen", "--script", "script")
+    answer = lab.inside("bill", "--workload", "replay", "--script", "script")
     assert answer.returncode == 3
     assert 'line 2, offset: "x" is no whole number' in answer.stderr

@@ -14,7 +14,7 @@ from tests.guest.experiments import assert_complete, run_experiment
 TOML = """
 question = "What does a replay cost?"
 [case]
-workload = "replay-mobigen"
+workload = "replay"
 script   = "recorded/script"
 """
 THREADS = 3

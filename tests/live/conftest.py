@@ -14,6 +14,18 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 
 
+def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run joj of this checkout to its end."""
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
+    return subprocess.run(
+        [sys.executable, "-m", "jojlab", *map(str, arguments)],
+        env={**os.environ, **changes},
+        capture_output=True,
+        text=True,
+    )
+
+
 @dataclass(frozen=True)
 class Bench:
     """joj bench of this checkout, and the directory it is run on."""

@@ -75,8 +75,8 @@ def test_what_is_left_out_makes_the_run_incomplete(bench: Bench, tmp_path: Path)
     script = written(tmp_path, SCRIPT + "1 20100 ioctl 53 1\n2 20200 write 99 10\n")
     answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
     assert answer.returncode == 4
-    assert "incomplete: 1 calls left out: ioctl is no call that is replayed" in answer.stderr
-    assert "incomplete: 1 calls left out: their descriptor" in answer.stderr
+    assert "incomplete: 1 calls of ioctl left out: such calls are not replayed" in answer.stderr
+    assert "incomplete: 1 calls of write left out: its descriptor" in answer.stderr
     assert "Total IO count : 9 \n" in answer.stdout
 
 
@@ -123,7 +123,7 @@ def test_a_full_disk_is_told_with_the_line(small: Bench, tmp_path: Path) -> None
     script = written(tmp_path, "\n".join(lines))
     answer = small.run("mobibench", "-p", small.directory, "-q", "-g", script)
     assert answer.returncode == 3
-    assert "became full" in answer.stderr and "of the script, write" in answer.stderr
+    assert "became full" in answer.stderr and "of the recording, write" in answer.stderr
     assert small.left() == []
 
 
@@ -149,7 +149,8 @@ def test_strace_sees_the_calls_of_the_script(tmp_path: Path) -> None:
     command = ["strace", "-f", "-y", "-qq", "-o", str(log)]
     command += ["-e", "trace=pread64,pwrite64,write,fsync,access,faccessat,faccessat2"]
     command += [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
-    case = {"workload": "replay-mobigen", "background": "none"}
+    case: dict[str, object] = {"workload": "replay", "background": "none", "recording": ""}
+    case |= {"timing": "recorded", "timing_percent": 100}
     case["script"] = str(written(tmp_path, SCRIPT))
     text = json.dumps({"seed": 1, "case": case})
     subprocess.run(command, input=text, text=True, check=True, capture_output=True)

@@ -170,8 +170,11 @@ fn visit_files(
 ) -> io::Result<()> {
     for name in names(directory)? {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, name.as_c_str(), flags, Mode::empty())?;
-        let file = File::from(file);
+        let file = match rustix::fs::openat(directory, name.as_c_str(), flags, Mode::empty()) {
+            // A symbolic link, which has no pages.
+            Err(Errno::LOOP) => continue,
+            opened => File::from(opened?),
+        };
         let metadata = file.metadata()?;
         if metadata.is_file() {
             visit(&file)?;

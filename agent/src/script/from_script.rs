@@ -4,17 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::call::{CallName, Script};
-use super::order::Order;
+use super::order::ResourceOrder;
 use super::plan::{
-    Action, Argument, Before, Effect, Ended, Lane, Name, Plan, PlanFacts, Step, Wait,
+    Action, Before, CallArgument, CallEffect, Ended, Lane, Name, PlanFacts, PlannedStep,
+    ReplayPlan, Wait,
 };
 use super::resolve::Resolved;
 use super::step::{ReplayFile, ReplayStep};
 
-impl From<&Script> for Plan {
+impl From<&Script> for ReplayPlan {
     fn from(script: &Script) -> Self {
         let resolved = Resolved::from(script);
-        let mut names = Names::default();
+        let mut names = ScriptNames::default();
         let before = names.before(&resolved.files);
         // The steps on each file, by their turns.
         let mut turns: HashMap<(usize, u32), Wait> = HashMap::new();
@@ -23,7 +24,7 @@ impl From<&Script> for Plan {
                 turns.insert((step.file, step.turn), Wait { lane, steps });
             }
         }
-        let mut order = Order::default();
+        let mut order = ResourceOrder::default();
         let mut lanes = vec![Lane::default(); resolved.threads.len()];
         for (number, thread) in (0..).zip(&resolved.threads) {
             let index = script.threads.iter().position(|it| *it == thread.number).unwrap_or(0);
@@ -61,11 +62,11 @@ impl From<&Script> for Plan {
 
 /// The paths of a plan: those of the files first, then those of directories above them.
 #[derive(Default)]
-struct Names {
+struct ScriptNames {
     paths: Vec<Vec<u8>>,
 }
 
-impl Names {
+impl ScriptNames {
     fn before(&mut self, files: &[ReplayFile]) -> Vec<Before> {
         self.paths = files.iter().map(|file| bytes(file)).collect();
         let (mut directories, mut contents) = (BTreeSet::new(), Vec::new());
@@ -95,26 +96,26 @@ fn bytes(file: &ReplayFile) -> Vec<u8> {
     file.path.as_os_str().as_encoded_bytes().to_vec()
 }
 
-fn planned(step: &ReplayStep, thread: u32) -> Step {
+fn planned(step: &ReplayStep, thread: u32) -> PlannedStep {
     let slot = step.handle.map(|handle| handle as u32);
-    let path = Argument::Path(step.file as Name);
-    let of_slot = Argument::Slot(slot.unwrap_or_default());
+    let path = CallArgument::Path(step.file as Name);
+    let of_slot = CallArgument::Slot(slot.unwrap_or_default());
     // The parser allows no more than 64 MiB.
     let length = step.bytes as u32;
-    let number = |value: i64| Argument::Number(value);
-    let (into, from) = (Argument::Into(length), Argument::From(length));
+    let number = |value: i64| CallArgument::Number(value);
+    let (into, from) = (CallArgument::Into(length), CallArgument::From(length));
     let (bytes, offset) = (number(length.into()), number(step.offset.cast_signed()));
-    let answer = Argument::Into(512);
-    let mut effect = Effect::Nothing;
+    let answer = CallArgument::Into(512);
+    let mut effect = CallEffect::Nothing;
     let (call, arguments) = match step.name {
         CallName::Open => {
-            effect = slot.map_or(Effect::Tries, Effect::Opens);
+            effect = slot.map_or(CallEffect::Tries, CallEffect::Opens);
             let flags = step.flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
             let (here, mode) = (number(libc::AT_FDCWD.into()), number(0o600));
             (libc::SYS_openat, vec![here, path, number(flags.into()), mode])
         }
         CallName::Close => {
-            effect = Effect::Closes(slot.unwrap_or_default());
+            effect = CallEffect::Closes(slot.unwrap_or_default());
             (libc::SYS_close, vec![of_slot])
         }
         CallName::Read => (libc::SYS_read, vec![of_slot, into, bytes]),
@@ -132,7 +133,7 @@ fn planned(step: &ReplayStep, thread: u32) -> Step {
     };
     let moves =
         matches!(step.name, CallName::Read | CallName::Pread | CallName::Write | CallName::Pwrite);
-    Step {
+    PlannedStep {
         call: step.line as i64,
         thread,
         due_ns: step.due_ns,

@@ -19,20 +19,20 @@ pub enum Resource {
 
 /// A call that has ended: its lane, how many steps that lane had made by then, and when.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct EndedCall {
     wait: Wait,
     event: usize,
 }
 
 /// What is known of all resources and lanes so far.
 #[derive(Debug, Default)]
-pub struct Order {
-    made: HashMap<Resource, Vec<Made>>,
+pub struct ResourceOrder {
+    made: HashMap<Resource, Vec<EndedCall>>,
     /// By lane that waits and lane waited for: how many of its steps were waited for already.
     known: HashMap<(u32, u32), u32>,
 }
 
-impl Order {
+impl ResourceOrder {
     /// A step of a lane begins: what it waits for.
     pub fn begin(&mut self, lane: u32, resources: &[Resource]) -> Vec<Wait> {
         let mut waits: Vec<Wait> = Vec::new();
@@ -61,7 +61,7 @@ impl Order {
         for resource in resources {
             let made = self.made.entry(*resource).or_default();
             made.retain(|it| it.event > began && it.wait.lane != wait.lane);
-            made.push(Made { wait, event });
+            made.push(EndedCall { wait, event });
         }
     }
 }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_call_waits_for_those_that_ended_before_it_began() {
-        let mut order = Order::default();
+        let mut order = ResourceOrder::default();
         assert!(order.begin(0, &FILE).is_empty());
         order.end(wait(0, 1), &FILE, 0, 1);
         assert_eq!(order.begin(1, &FILE), [wait(0, 1)]);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn calls_that_overlap_are_in_no_order_and_both_are_waited_for() {
-        let mut order = Order::default();
+        let mut order = ResourceOrder::default();
         order.begin(0, &FILE);
         order.begin(1, &FILE);
         order.end(wait(0, 1), &FILE, 0, 2);

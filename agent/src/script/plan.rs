@@ -11,7 +11,7 @@ pub type Name = u32;
 
 /// What one argument of a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Argument {
+pub enum CallArgument {
     Number(i64),
     Slot(Slot),
     /// Descriptor of the directory of the replay.
@@ -45,7 +45,7 @@ pub enum Argument {
 
 /// What the replay must do about a call beside making it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum CallEffect {
     Nothing,
     /// Its result is a descriptor: the slot's from then on.
     Opens(Slot),
@@ -67,7 +67,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A system call, by its number.
-    Call { number: i64, arguments: Box<[Argument]>, effect: Effect },
+    Call { number: i64, arguments: Box<[CallArgument]>, effect: CallEffect },
     /// A new process begins with copies of descriptors: from, to.
     Inherit(Box<[(Slot, Slot)]>),
     /// A process ends, or begins another program: it closes these, and takes its mappings away.
@@ -95,7 +95,7 @@ pub struct Wait {
 
 /// One step of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PlannedStep {
     /// Number of the call in the recording, or of its line in a script.
     pub call: i64,
     /// Which of the recorded threads made it.
@@ -114,23 +114,23 @@ pub struct Step {
 /// of several that did not live at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lane {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedStep>,
     pub waits: Vec<Wait>,
 }
 
 impl Lane {
     /// What comes before a step.
-    pub fn waits_of(&self, step: &Step) -> &[Wait] {
+    pub fn waits_of(&self, step: &PlannedStep) -> &[Wait] {
         &self.waits[step.waits.0 as usize..step.waits.1 as usize]
     }
 
     /// The slots of its steps, some of them several times.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
-        let of = |step: &Step| -> Vec<Slot> {
+        let of = |step: &PlannedStep| -> Vec<Slot> {
             match &step.action {
                 Action::Call { arguments, .. } => {
-                    let slot = |argument: &Argument| match argument {
-                        Argument::Slot(slot) => Some(*slot),
+                    let slot = |argument: &CallArgument| match argument {
+                        CallArgument::Slot(slot) => Some(*slot),
                         _ => None,
                     };
                     arguments.iter().filter_map(slot).collect()
@@ -143,7 +143,7 @@ impl Lane {
     }
 
     /// Adds a step, which waits for others.
-    pub fn push(&mut self, mut step: Step, waits: &[Wait]) {
+    pub fn push(&mut self, mut step: PlannedStep, waits: &[Wait]) {
         let begin = self.waits.len() as u32;
         self.waits.extend_from_slice(waits);
         step.waits = (begin, self.waits.len() as u32);
@@ -221,7 +221,7 @@ pub struct PlanFacts {
 
 /// A replay, ready to be made in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ReplayPlan {
     pub lanes: Vec<Lane>,
     /// Paths relative to the directory, without `.` and `..`.
     pub names: Vec<Vec<u8>>,

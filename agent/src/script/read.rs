@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::plan::Plan;
+use super::plan::ReplayPlan;
 use super::{mobigen, recorded};
 use crate::tables::read::ReadError;
 
@@ -15,7 +15,7 @@ const MOST_SCRIPT_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// Naming the file, if it cannot be read, is neither, or is too large.
-pub fn read_plan(path: &Path) -> Result<Plan, ReadError> {
+pub fn read_plan(path: &Path) -> Result<ReplayPlan, ReadError> {
     if path.is_dir() {
         return recorded::plan(path);
     }
@@ -29,5 +29,5 @@ pub fn read_plan(path: &Path) -> Result<Plan, ReadError> {
         return Err(refuse(format!("is longer than {MOST_SCRIPT_BYTES} bytes; replay a part")));
     }
     let script = mobigen::parse(&text).map_err(|error| refuse(error.to_string()))?;
-    Ok(Plan::from(&script))
+    Ok(ReplayPlan::from(&script))
 }

@@ -69,27 +69,33 @@ fn read_file<Row: Table>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording::Call;
+    use super::super::recording::RecordedCall;
     use super::super::segments::Segments;
     use super::*;
 
-    fn call(call_id: i64) -> Call {
+    fn call(call_id: i64) -> RecordedCall {
         let path = (call_id % 2 == 0).then(|| format!("a{call_id}"));
-        Call { call_id, name: "openat".into(), path, result: Some(-2), ..Call::default() }
+        RecordedCall {
+            call_id,
+            name: "openat".into(),
+            path,
+            result: Some(-2),
+            ..RecordedCall::default()
+        }
     }
 
     #[test]
     fn rows_are_read_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
         let mut segments = Segments::new(directory.path());
-        let rows: Vec<Call> = (0..5).map(call).collect();
+        let rows: Vec<RecordedCall> = (0..5).map(call).collect();
         segments.append(&rows[..3]).unwrap();
         segments.begin_round();
         segments.append(&rows[3..]).unwrap();
-        assert_eq!(read::<Call>(directory.path(), 5).unwrap(), rows);
-        let error = read::<Call>(directory.path(), 4).unwrap_err().to_string();
+        assert_eq!(read::<RecordedCall>(directory.path(), 5).unwrap(), rows);
+        let error = read::<RecordedCall>(directory.path(), 4).unwrap_err().to_string();
         assert!(error.contains("000001.parquet: more than 4 rows"), "{error}");
-        assert!(read::<Call>(Path::new("/no/such/folder"), 5).unwrap().is_empty());
+        assert!(read::<RecordedCall>(Path::new("/no/such/folder"), 5).unwrap().is_empty());
     }
 
     #[test]
@@ -97,11 +103,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("calls.parquet");
         fs::write(&path, b"PAR1 or not").unwrap();
-        let error = read::<Call>(directory.path(), 5).unwrap_err().to_string();
+        let error = read::<RecordedCall>(directory.path(), 5).unwrap_err().to_string();
         assert!(error.contains("calls.parquet: "), "{error}");
-        super::super::write::write_file(&path, &[super::super::recording::Thread::default()])
-            .unwrap();
-        let error = read::<Call>(directory.path(), 5).unwrap_err().to_string();
+        super::super::write::write_file(
+            &path,
+            &[super::super::recording::RecordedThread::default()],
+        )
+        .unwrap();
+        let error = read::<RecordedCall>(directory.path(), 5).unwrap_err().to_string();
         assert!(error.contains("has no column call_id"), "{error}");
     }
 }

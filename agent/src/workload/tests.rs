@@ -15,7 +15,10 @@ fn records() -> [Value; 7] {
         json!(file_write::settings::tests::write_settings()),
         json!(file_read::settings::tests::read_settings()),
         json!(file_metadata::settings::tests::metadata_settings()),
-        json!({ "workload": "replay-mobigen", "script": "/script" }),
+        json!({
+            "workload": "replay", "script": "/script", "recording": "", "timing": "none",
+            "timing_percent": 100,
+        }),
     ]
 }
 

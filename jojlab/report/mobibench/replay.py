@@ -17,14 +17,14 @@ def script_lines(directory: Path, configuration: Mapping[str, Any]) -> Iterator[
     """Say what the script holds."""
     yield "replay_script start"
     yield f"Write target : {directory}"
-    yield f"line count : {configuration['script_lines']}"
-    yield f"script_thread_num: {len(configuration['script_threads'])}"
-    yield f"open count : {configuration['script_opens']}"
+    yield f"line count : {configuration['recorded_calls']}"
+    yield f"script_thread_num: {len(configuration['recorded_threads'])}"
+    yield f"open count : {configuration['recorded_opens']}"
     yield (
-        f"max size : W {configuration['script_largest_write_bytes']}, "
-        f"R {configuration['script_largest_read_bytes']}"
+        f"max size : W {configuration['recorded_largest_write_bytes']}, "
+        f"R {configuration['recorded_largest_read_bytes']}"
     )
-    yield f"original execution time : {configuration['script_recorded_us'] / 1e6:.3f} sec"
+    yield f"original execution time : {configuration['recorded_us'] / 1e6:.3f} sec"
 
 
 def result_lines(
@@ -49,9 +49,9 @@ def notes(manifest: Mapping[str, Any]) -> Iterator[str]:
     for name, found in replay["otherwise"].items():
         yield (
             f"{found['calls']} calls of {name} ended differently than recorded, first in line "
-            f"{found['first_line']}"
+            f"{found['first_call']}"
         )
-    yield f"the most delayed call started {text.duration(replay['latest_start_ns'])} late"
+    yield f"the most delayed call started {text.duration(replay['start_error_ns']['max'])} late"
     yield (
         "paths refer to files in a private directory, created as the script needs them and opened "
         "as recorded; Mobibench opens the machine's own files and truncates all but O_RDONLY ones"

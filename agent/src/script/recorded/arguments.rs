@@ -6,8 +6,8 @@ use super::before::add_text;
 use super::names::{bytes_of, target};
 use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
-use crate::script::plan::{Argument, Effect, Slot, Text};
-use crate::tables::recording::Call;
+use crate::script::plan::{CallArgument, CallEffect, Slot, Text};
+use crate::tables::recording::RecordedCall;
 
 /// Longest call whose bytes pass through memory of ours.
 const MOST_BYTES: i64 = 64 << 20;
@@ -20,7 +20,7 @@ const ANSWER_BYTES: u32 = 512;
 
 /// What an argument is made of.
 #[derive(Debug, Clone, Copy)]
-enum Role {
+enum ArgumentRole {
     Descriptor,
     Descriptor2,
     Path,
@@ -59,8 +59,8 @@ enum Role {
 
 macro_rules! calls {
     ($($number:ident($($role:ident$(($value:expr))?),*);)+) => {
-        static CALLS: &[(&str, i64, &[Role])] = &[$(
-            (stringify!($number), libc::$number, &[$(Role::$role$(($value))?),*]),
+        static CALLS: &[(&str, i64, &[ArgumentRole])] = &[$(
+            (stringify!($number), libc::$number, &[$(ArgumentRole::$role$(($value))?),*]),
         )+];
     };
 }
@@ -144,21 +144,21 @@ calls! {
 
 /// A call, ready to become a step.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCall {
     pub name: &'static str,
     pub number: i64,
-    pub arguments: Vec<Argument>,
-    pub effect: Effect,
+    pub arguments: Vec<CallArgument>,
+    pub effect: CallEffect,
     pub resources: Vec<Resource>,
 }
 
 /// A call whose arguments are being made.
-pub struct Draft<'a> {
+pub struct CallDraft<'a> {
     pub scene: &'a mut Scene,
-    pub row: &'a Call,
+    pub row: &'a RecordedCall,
     /// Permissions that new files do not get.
     pub umask: i64,
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<CallArgument>,
     pub resources: Vec<Resource>,
 }
 
@@ -166,7 +166,7 @@ pub struct Draft<'a> {
 ///
 /// # Errors
 /// If it is not replayed.
-pub fn of_table(draft: &mut Draft) -> Result<(&'static str, i64), NoStep> {
+pub fn of_table(draft: &mut CallDraft) -> Result<(&'static str, i64), NoStep> {
     let name = &*draft.row.name;
     let call = CALLS.iter().find(|call| call.0.strip_prefix("SYS_") == Some(name));
     let (name, number, roles) = call.ok_or(NoStep::LeftOut("such calls are not replayed"))?;
@@ -176,23 +176,23 @@ pub fn of_table(draft: &mut Draft) -> Result<(&'static str, i64), NoStep> {
     Ok((&name["SYS_".len()..], *number))
 }
 
-impl Draft<'_> {
+impl CallDraft<'_> {
     pub fn number(&mut self, number: i64) {
-        self.arguments.push(Argument::Number(number));
+        self.arguments.push(CallArgument::Number(number));
     }
 
     /// A descriptor of the row.
     pub fn slot(&mut self, number: Option<i64>) -> Result<Slot, NoStep> {
         let slot = self.scene.slot(self.row.thread_id, number)?;
         self.scene.resources(slot, &mut self.resources);
-        self.arguments.push(Argument::Slot(slot));
+        self.arguments.push(CallArgument::Slot(slot));
         Ok(slot)
     }
 
     pub fn path(&mut self, path_id: Option<i64>) -> Result<(), NoStep> {
         let name = self.scene.name(path_id)?;
         self.scene.names.resources(name, &mut self.resources);
-        self.arguments.push(Argument::Path(name));
+        self.arguments.push(CallArgument::Path(name));
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Draft<'_> {
 
     fn text(&mut self, text: Text) {
         let number = add_text(&mut self.scene.texts, text);
-        self.arguments.push(Argument::Text(number));
+        self.arguments.push(CallArgument::Text(number));
     }
 
     /// The length of memory.
@@ -242,7 +242,7 @@ impl Draft<'_> {
         match offset {
             Some(_) => {
                 let offset = self.far(offset)?;
-                self.arguments.push(Argument::Offset(offset));
+                self.arguments.push(CallArgument::Offset(offset));
             }
             None => self.number(0),
         }
@@ -261,67 +261,67 @@ impl Draft<'_> {
         self.row.mode.unwrap_or(0o600)
     }
 
-    fn argument(&mut self, role: Role) -> Result<(), NoStep> {
+    fn argument(&mut self, role: ArgumentRole) -> Result<(), NoStep> {
         let row = self.row;
         match role {
-            Role::Descriptor => drop(self.slot(row.descriptor)?),
-            Role::Descriptor2 => drop(self.slot(row.descriptor2)?),
-            Role::Path => self.path(row.path_id)?,
-            Role::Path2 => self.path(row.path2_id)?,
-            Role::At => self.at(row.directory, row.path_id, row.path.as_deref())?,
-            Role::At2 => self.at(row.directory2, row.path2_id, row.path2.as_deref())?,
-            Role::Into => self.arguments.push(Argument::Into(self.bytes()?)),
-            Role::From => self.arguments.push(Argument::From(self.bytes()?)),
-            Role::VectorsInto => {
+            ArgumentRole::Descriptor => drop(self.slot(row.descriptor)?),
+            ArgumentRole::Descriptor2 => drop(self.slot(row.descriptor2)?),
+            ArgumentRole::Path => self.path(row.path_id)?,
+            ArgumentRole::Path2 => self.path(row.path2_id)?,
+            ArgumentRole::At => self.at(row.directory, row.path_id, row.path.as_deref())?,
+            ArgumentRole::At2 => self.at(row.directory2, row.path2_id, row.path2.as_deref())?,
+            ArgumentRole::Into => self.arguments.push(CallArgument::Into(self.bytes()?)),
+            ArgumentRole::From => self.arguments.push(CallArgument::From(self.bytes()?)),
+            ArgumentRole::VectorsInto => {
                 let (count, bytes) = self.vectors()?;
-                self.arguments.push(Argument::VectorsInto { count, bytes });
+                self.arguments.push(CallArgument::VectorsInto { count, bytes });
             }
-            Role::VectorsFrom => {
+            ArgumentRole::VectorsFrom => {
                 let (count, bytes) = self.vectors()?;
-                self.arguments.push(Argument::VectorsFrom { count, bytes });
+                self.arguments.push(CallArgument::VectorsFrom { count, bytes });
             }
-            Role::Vectors => self.number(row.vectors.unwrap_or(0)),
-            Role::Bytes => self.number(self.bytes()?.into()),
-            Role::Range if matches!(&*row.name, "sendfile" | "copy_file_range") => {
+            ArgumentRole::Vectors => self.number(row.vectors.unwrap_or(0)),
+            ArgumentRole::Bytes => self.number(self.bytes()?.into()),
+            ArgumentRole::Range if matches!(&*row.name, "sendfile" | "copy_file_range") => {
                 // cp asks for all that there may be.
                 self.number(row.length_bytes.unwrap_or(0).clamp(0, MOST_OFFSET));
             }
-            Role::Range => {
+            ArgumentRole::Range => {
                 let bytes = self.far(row.length_bytes)?;
                 self.number(bytes);
             }
-            Role::Offset => {
+            ArgumentRole::Offset => {
                 let offset = self.far(row.offset_bytes)?;
                 self.number(offset);
             }
-            Role::OffsetAt => self.offset_at(row.offset_bytes)?,
-            Role::Offset2At => self.offset_at(row.offset2_bytes)?,
-            Role::Whence => self.number(whence(row.command.as_deref())?),
-            Role::Flags => self.number(row.flags.unwrap_or(0)),
+            ArgumentRole::OffsetAt => self.offset_at(row.offset_bytes)?,
+            ArgumentRole::Offset2At => self.offset_at(row.offset2_bytes)?,
+            ArgumentRole::Whence => self.number(whence(row.command.as_deref())?),
+            ArgumentRole::Flags => self.number(row.flags.unwrap_or(0)),
             // RENAME_WHITEOUT makes a device.
-            Role::RenameFlags => self.number(row.flags.unwrap_or(0) & 3),
-            Role::FileMode => self.number(self.mode() & 0o777 | 0o700),
-            Role::DirectoryMode => self.number(self.mode() & 0o777 & !self.umask | 0o700),
-            Role::Access => self.number(self.mode() & 7),
-            Role::Node => {
+            ArgumentRole::RenameFlags => self.number(row.flags.unwrap_or(0) & 3),
+            ArgumentRole::FileMode => self.number(self.mode() & 0o777 | 0o700),
+            ArgumentRole::DirectoryMode => self.number(self.mode() & 0o777 & !self.umask | 0o700),
+            ArgumentRole::Access => self.number(self.mode() & 7),
+            ArgumentRole::Node => {
                 let kind = self.mode() as u32 & libc::S_IFMT;
                 if kind != 0 && kind != libc::S_IFREG {
                     return Err(NoStep::LeftOut("it makes a device, pipe or socket"));
                 }
                 self.number(i64::from(libc::S_IFREG) | self.mode() & 0o777 & !self.umask);
             }
-            Role::Text => {
+            ArgumentRole::Text => {
                 let name = bytes_of(row.text.as_deref().unwrap_or_default());
                 if !name.starts_with(b"user.") && name.contains(&b'.') && !is_look(&row.name) {
                     return Err(NoStep::LeftOut("it sets an attribute that is not the user's"));
                 }
                 self.text(Text::Plain(name));
             }
-            Role::Target => self.target()?,
-            Role::Answer => self.arguments.push(Argument::Into(ANSWER_BYTES)),
-            Role::User => self.number(rustix::process::getuid().as_raw().into()),
-            Role::Group => self.number(rustix::process::getgid().as_raw().into()),
-            Role::Number(number) => self.number(number),
+            ArgumentRole::Target => self.target()?,
+            ArgumentRole::Answer => self.arguments.push(CallArgument::Into(ANSWER_BYTES)),
+            ArgumentRole::User => self.number(rustix::process::getuid().as_raw().into()),
+            ArgumentRole::Group => self.number(rustix::process::getgid().as_raw().into()),
+            ArgumentRole::Number(number) => self.number(number),
         }
         Ok(())
     }
@@ -331,7 +331,7 @@ impl Draft<'_> {
         let text = bytes_of(self.row.text.as_deref().unwrap_or_default());
         let text = target(&self.scene.names.paths[link as usize], &text);
         let number = add_text(&mut self.scene.texts, text);
-        self.arguments.push(Argument::Target(number));
+        self.arguments.push(CallArgument::Target(number));
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::tables::recording::{OpenDescriptor, PathState};
 
 /// What a name is at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KindBefore {
     Directory,
     File,
     Symlink,
@@ -25,9 +25,9 @@ pub fn before(snapshot: &[PathState], names: &mut Names, texts: &mut Vec<Text>) 
             rows.entry(name).or_insert(row);
         }
     }
-    let kinds: HashMap<Vec<u8>, Kind> =
+    let kinds: HashMap<Vec<u8>, KindBefore> =
         rows.iter().map(|(name, row)| (names.paths[*name as usize].clone(), kind(row))).collect();
-    let mut made = Made { kinds, directories: BTreeSet::new() };
+    let mut made = MadeDirectories { kinds, directories: BTreeSet::new() };
     let mut list = Lists::default();
     // By path: a directory comes before what is in it.
     let mut sorted: Vec<(Vec<u8>, &PathState)> =
@@ -41,23 +41,23 @@ pub fn before(snapshot: &[PathState], names: &mut Names, texts: &mut Vec<Text>) 
     list.in_order()
 }
 
-fn kind(row: &PathState) -> Kind {
+fn kind(row: &PathState) -> KindBefore {
     match &*row.kind {
-        _ if row.made_by_recording == Some(true) => Kind::Nothing,
-        "directory" => Kind::Directory,
-        "file" => Kind::File,
-        "symlink" => Kind::Symlink,
-        _ => Kind::Nothing,
+        _ if row.made_by_recording == Some(true) => KindBefore::Nothing,
+        "directory" => KindBefore::Directory,
+        "file" => KindBefore::File,
+        "symlink" => KindBefore::Symlink,
+        _ => KindBefore::Nothing,
     }
 }
 
 /// The directories so far.
-struct Made {
-    kinds: HashMap<Vec<u8>, Kind>,
+struct MadeDirectories {
+    kinds: HashMap<Vec<u8>, KindBefore>,
     directories: BTreeSet<Vec<u8>>,
 }
 
-impl Made {
+impl MadeDirectories {
     /// Sees to the directories above a path; says whether they are there at first.
     fn make_above(&mut self, path: &[u8], names: &mut Names, list: &mut Lists) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
@@ -65,9 +65,9 @@ impl Made {
         for end in ends.collect::<Vec<usize>>() {
             let above = &path[..end];
             match self.kinds.get(above) {
-                Some(Kind::File | Kind::Nothing) => return false,
-                Some(Kind::Symlink) => is_linked = true,
-                Some(Kind::Directory) | None => {
+                Some(KindBefore::File | KindBefore::Nothing) => return false,
+                Some(KindBefore::Symlink) => is_linked = true,
+                Some(KindBefore::Directory) | None => {
                     if self.directories.insert(above.to_vec()) {
                         let name = names.add(above.to_vec());
                         list.directories(is_linked).push(Before::Directory(name));
@@ -102,25 +102,25 @@ impl Lists {
         row: &PathState,
         names: &mut Names,
         texts: &mut Vec<Text>,
-        made: &mut Made,
+        made: &mut MadeDirectories,
     ) {
         let name = names.add(path.to_vec());
         // Whoever imported a recording may not know what is one file.
         let identity = row.device.zip(row.inode);
         let first = identity.and_then(|identity| self.first.get(&identity).copied());
         match kind(row) {
-            Kind::Nothing => return,
-            Kind::Symlink => {
+            KindBefore::Nothing => return,
+            KindBefore::Symlink => {
                 let text = bytes_of(row.link_target.as_deref().unwrap_or_default());
                 let target = add_text(texts, target(path, &text));
                 self.symlinks.push(Before::Symlink { name, target });
                 return;
             }
-            Kind::Directory => match first {
+            KindBefore::Directory => match first {
                 // Two names of a directory: a link above them that no call names.
                 Some(of) if !path.starts_with(&names.paths[of as usize]) => {
                     let target = add_text(texts, Text::Inside(names.paths[of as usize].clone()));
-                    made.kinds.insert(path.to_vec(), Kind::Symlink);
+                    made.kinds.insert(path.to_vec(), KindBefore::Symlink);
                     self.symlinks.push(Before::Symlink { name, target });
                 }
                 _ => {
@@ -130,7 +130,7 @@ impl Lists {
                     }
                 }
             },
-            Kind::File => match first {
+            KindBefore::File => match first {
                 Some(of) => self.links.push(Before::Link { name, of }),
                 None => {
                     let bytes = row.size_bytes.unwrap_or(0).max(0).cast_unsigned();
@@ -151,10 +151,10 @@ impl Lists {
     }
 }
 
-impl Made {
+impl MadeDirectories {
     fn is_linked(&self, path: &[u8]) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        ends.map(|(end, _)| &path[..end]).any(|it| self.kinds.get(it) == Some(&Kind::Symlink))
+        ends.map(|(end, _)| &path[..end]).any(|it| self.kinds.get(it) == Some(&KindBefore::Symlink))
     }
 }
 

@@ -4,23 +4,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::arguments::{Draft, Prepared, of_table};
+use super::arguments::{CallDraft, PreparedCall, of_table};
 use super::lanes::lanes;
 use super::names::{Names, Place};
 use super::results;
 use super::scene::{NoStep, Scene};
 use super::special::{had_no_descriptor, special};
 use super::tables::Opened;
-use crate::script::order::{Order, Resource};
-use crate::script::plan::{Action, Effect, Ended, Lane, Plan, Slot, Step, Wait};
-use crate::tables::recording::{Call, PathState, Thread};
+use crate::script::order::{Resource, ResourceOrder};
+use crate::script::plan::{Action, CallEffect, Ended, Lane, PlannedStep, ReplayPlan, Slot, Wait};
+use crate::tables::recording::{PathState, RecordedCall, RecordedThread};
 
 /// Errors above are the kernel's own: a call that a signal interrupted, and that is made again
 /// (include/linux/errno.h).
 const LAST_ERROR: i64 = 511;
 /// A call between its begin and its end.
 #[derive(Default)]
-struct UnderWay {
+struct BegunCall {
     /// Where it is a step: its lane, and how many steps that has with it.
     step: Option<Wait>,
     resources: Vec<Resource>,
@@ -32,21 +32,25 @@ struct UnderWay {
 /// A recording being read.
 pub struct Builder<'a> {
     pub scene: Scene,
-    calls: &'a [Call],
-    threads: HashMap<i64, (usize, &'a Thread)>,
+    calls: &'a [RecordedCall],
+    threads: HashMap<i64, (usize, &'a RecordedThread)>,
     children: HashMap<i64, Vec<i64>>,
     lanes: BTreeMap<i64, u32>,
     umasks: HashMap<i64, i64>,
     first_waits: HashMap<i64, Wait>,
-    order: Order,
+    order: ResourceOrder,
     base_ns: Option<i64>,
     event: usize,
-    pub plan: Plan,
+    pub plan: ReplayPlan,
 }
 
 impl<'a> Builder<'a> {
     /// Of calls in the order of their begins, all of threads that are among `threads`.
-    pub fn new(calls: &'a [Call], threads: &'a [Thread], snapshot: &[PathState]) -> Self {
+    pub fn new(
+        calls: &'a [RecordedCall],
+        threads: &'a [RecordedThread],
+        snapshot: &[PathState],
+    ) -> Self {
         let mut names = Names::new(snapshot);
         for call in calls.iter().filter(|call| call.result.is_some_and(|it| it >= 0)) {
             let changes = ["mkdir", "rmdir", "rename", "symlink", "unlinkat"];
@@ -68,7 +72,7 @@ impl<'a> Builder<'a> {
                 children.entry(call).or_default().push(thread.thread_id);
             }
         }
-        let plan = Plan { lanes: vec![Lane::default(); count], ..Plan::default() };
+        let plan = ReplayPlan { lanes: vec![Lane::default(); count], ..ReplayPlan::default() };
         Self {
             scene: Scene::new(names),
             calls,
@@ -77,7 +81,7 @@ impl<'a> Builder<'a> {
             lanes,
             umasks: threads.iter().map(|it| (it.thread_id, it.umask.unwrap_or(0o22))).collect(),
             first_waits: HashMap::new(),
-            order: Order::default(),
+            order: ResourceOrder::default(),
             base_ns: None,
             event: 0,
             plan,
@@ -98,7 +102,7 @@ impl<'a> Builder<'a> {
             events.push((end_ns, index, true));
         }
         events.sort_unstable();
-        let mut under_way: HashMap<usize, UnderWay> = HashMap::new();
+        let mut under_way: HashMap<usize, BegunCall> = HashMap::new();
         for (event, (_, index, is_end)) in events.into_iter().enumerate() {
             self.event = event;
             if is_end {
@@ -117,7 +121,7 @@ impl<'a> Builder<'a> {
         self.threads[&thread].1.pid
     }
 
-    fn begin(&mut self, row: &Call) -> UnderWay {
+    fn begin(&mut self, row: &RecordedCall) -> BegunCall {
         let thread = row.thread_id;
         if !self.scene.tables.has(thread) {
             self.start(thread, row.begin_ns);
@@ -128,7 +132,7 @@ impl<'a> Builder<'a> {
                 self.begin_child(child, thread, row.begin_ns);
             }
         }
-        let mut under_way = UnderWay { began: self.event, ..UnderWay::default() };
+        let mut under_way = BegunCall { began: self.event, ..BegunCall::default() };
         match self.prepare(row) {
             Ok(prepared) => self.add(row, prepared, &mut under_way),
             Err(why) => self.count(row, why, &mut under_way),
@@ -177,26 +181,26 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn prepare(&mut self, row: &Call) -> Result<Prepared, NoStep> {
+    fn prepare(&mut self, row: &RecordedCall) -> Result<PreparedCall, NoStep> {
         let (arguments, resources) = (Vec::new(), Vec::new());
         let umask = self.umasks.get(&row.thread_id).copied().unwrap_or(0o22);
         let process = self.process(row.thread_id);
-        let mut draft = Draft { scene: &mut self.scene, row, umask, arguments, resources };
+        let mut draft = CallDraft { scene: &mut self.scene, row, umask, arguments, resources };
         let found = match special(&mut draft, process) {
             Some(found) => found,
-            None => of_table(&mut draft).map(|(name, number)| (name, number, Effect::Nothing)),
+            None => of_table(&mut draft).map(|(name, number)| (name, number, CallEffect::Nothing)),
         };
         let (name, number, effect) = found?;
-        let Draft { arguments, resources, .. } = draft;
+        let CallDraft { arguments, resources, .. } = draft;
         match row.result {
             None => Err(NoStep::LeftOut("how it ended was not recorded")),
             // It is made again by the kernel, and recorded again.
             Some(result) if result < -LAST_ERROR => Err(NoStep::Carried),
-            Some(_) => Ok(Prepared { name, number, arguments, effect, resources }),
+            Some(_) => Ok(PreparedCall { name, number, arguments, effect, resources }),
         }
     }
 
-    fn count(&mut self, row: &Call, why: NoStep, under_way: &mut UnderWay) {
+    fn count(&mut self, row: &RecordedCall, why: NoStep, under_way: &mut BegunCall) {
         let name = row.name.clone().into_owned();
         let why = match why {
             why if had_no_descriptor(why, row.error.as_deref()) => NoStep::Carried,
@@ -216,9 +220,9 @@ impl<'a> Builder<'a> {
         *counts.entry(name).or_default() += 1;
     }
 
-    fn add(&mut self, row: &Call, prepared: Prepared, under_way: &mut UnderWay) {
-        let Prepared { name, number, mut arguments, effect, mut resources } = prepared;
-        if let Effect::Opens(slot) = effect {
+    fn add(&mut self, row: &RecordedCall, prepared: PreparedCall, under_way: &mut BegunCall) {
+        let PreparedCall { name, number, mut arguments, effect, mut resources } = prepared;
+        if let CallEffect::Opens(slot) = effect {
             under_way.opened = Some(Opened::File(slot));
             resources.push(Resource::Slot(slot));
             self.scene.note_open();
@@ -229,7 +233,7 @@ impl<'a> Builder<'a> {
         under_way.step = self.push(
             row.thread_id,
             row.begin_ns,
-            |due_ns, thread| Step {
+            |due_ns, thread| PlannedStep {
                 call: row.call_id,
                 thread,
                 due_ns,
@@ -254,7 +258,7 @@ impl<'a> Builder<'a> {
     ) {
         let mut resources = Vec::new();
         slots.iter().for_each(|slot| self.scene.resources(*slot, &mut resources));
-        let step = |due_ns, thread| Step {
+        let step = |due_ns, thread| PlannedStep {
             call: -1,
             thread,
             due_ns,
@@ -272,7 +276,7 @@ impl<'a> Builder<'a> {
         &mut self,
         thread: i64,
         now_ns: i64,
-        step: impl FnOnce(i64, u32) -> Step,
+        step: impl FnOnce(i64, u32) -> PlannedStep,
         resources: &[Resource],
     ) -> Option<Wait> {
         let lane = *self.lanes.get(&thread)?;
@@ -292,7 +296,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What takes effect when a call begins: nobody gets a number that is being closed before.
-    fn leave(&mut self, row: &Call) {
+    fn leave(&mut self, row: &RecordedCall) {
         let (thread, tables) = (row.thread_id, &mut self.scene.tables);
         let succeeded = row.result.is_some_and(|result| result >= 0);
         match (&*row.name, row.descriptor) {
@@ -320,7 +324,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn close_range(&mut self, row: &Call, first: i64) {
+    fn close_range(&mut self, row: &RecordedCall, first: i64) {
         // The numbers are unsigned: -1 is the last of all.
         let last = row.descriptor2.filter(|last| *last >= 0).unwrap_or(i64::MAX);
         let numbers = self.scene.tables.between(row.thread_id, first, last);
@@ -353,7 +357,7 @@ impl<'a> Builder<'a> {
         self.add_own(thread, now_ns, "release", action, &slots);
     }
 
-    fn end(&mut self, row: &Call, under_way: UnderWay) {
+    fn end(&mut self, row: &RecordedCall, under_way: BegunCall) {
         if let Some(made) = under_way.step {
             self.order.end(made, &under_way.resources, under_way.began, self.event);
         }
@@ -380,7 +384,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A descriptor is there once its call has returned.
-    fn install(&mut self, row: &Call, number: i64, opened: Option<Opened>) {
+    fn install(&mut self, row: &RecordedCall, number: i64, opened: Option<Opened>) {
         let thread = row.thread_id;
         if let Some(Opened::File(slot)) = self.scene.tables.at(thread, number)
             && row.descriptor != Some(number)

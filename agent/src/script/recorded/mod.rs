@@ -22,9 +22,9 @@ use build::Builder;
 use names::{bytes_of, is_kernels, relative};
 use tables::Opened;
 
-use super::plan::{OpenBefore, Plan, PlanFacts};
+use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
 use crate::tables::read::{ReadError, read};
-use crate::tables::recording::{Call, OpenDescriptor, PathState, Thread};
+use crate::tables::recording::{OpenDescriptor, PathState, RecordedCall, RecordedThread};
 use crate::tables::write::ManifestRow;
 
 /// Calls take half a kilobyte of memory each while their plan is made.
@@ -41,7 +41,7 @@ const VERSION: &str = "1";
 ///
 /// # Errors
 /// If the folder is no recording, or is too large.
-pub fn plan(folder: &Path) -> Result<Plan, ReadError> {
+pub fn plan(folder: &Path) -> Result<ReplayPlan, ReadError> {
     let refuse = |table: &str, what: String| ReadError::new(&folder.join(table), what);
     let manifest: Vec<ManifestRow> = read(folder, MOST_THREADS)?;
     let fact = |key: &str| manifest.iter().find(|row| row.key == key).map(|row| &*row.value);
@@ -55,9 +55,9 @@ pub fn plan(folder: &Path) -> Result<Plan, ReadError> {
     }
     let reasons = fact("incomplete_reasons").map(serde_json::from_str::<Vec<String>>);
     let reasons = reasons.and_then(Result::ok).unwrap_or_default();
-    let mut calls: Vec<Call> = read(folder, MOST_CALLS)?;
+    let mut calls: Vec<RecordedCall> = read(folder, MOST_CALLS)?;
     calls.sort_by_key(|call| (call.begin_ns, call.call_id));
-    let threads: Vec<Thread> = read(folder, MOST_THREADS)?;
+    let threads: Vec<RecordedThread> = read(folder, MOST_THREADS)?;
     let snapshot: Vec<PathState> = read(folder, MOST_PATHS)?;
     let descriptors: Vec<OpenDescriptor> = read(folder, MOST_PATHS)?;
     let known: BTreeSet<i64> = threads.iter().map(|thread| thread.thread_id).collect();
@@ -83,11 +83,11 @@ pub fn plan(folder: &Path) -> Result<Plan, ReadError> {
 
 /// Plans the replay of calls, which are in the order of their begins.
 fn of_rows(
-    calls: &[Call],
-    threads: &[Thread],
+    calls: &[RecordedCall],
+    threads: &[RecordedThread],
     snapshot: &[PathState],
     descriptors: &[OpenDescriptor],
-) -> Plan {
+) -> ReplayPlan {
     let mut builder = Builder::new(calls, threads, snapshot);
     let open_before = open_before(&mut builder, descriptors);
     builder.build();
@@ -99,7 +99,9 @@ fn of_rows(
         if !used.contains(&open.slot) {
             continue;
         }
-        plan.before.extend(before::of_descriptor(&mut scene.names, open.name, row));
+        if plan.open_before.iter().all(|other| other.name != open.name) {
+            plan.before.extend(before::of_descriptor(&mut scene.names, open.name, row));
+        }
         plan.open_before.push(open);
     }
     plan.names = scene.names.paths;
@@ -143,14 +145,14 @@ fn open_before<'a>(
     found
 }
 
-fn facts(calls: &[Call], threads: &[Thread], plan: &Plan) -> PlanFacts {
+fn facts(calls: &[RecordedCall], threads: &[RecordedThread], plan: &ReplayPlan) -> PlanFacts {
     let largest = |word: &str| {
         let those = calls.iter().filter(|call| call.name.contains(word));
         those.filter_map(|call| call.result).max().unwrap_or(0).max(0).cast_unsigned()
     };
     let busy: BTreeSet<u32> =
         plan.lanes.iter().flat_map(|lane| &lane.steps).map(|step| step.thread).collect();
-    let idle = |(index, _): &(usize, &Thread)| !busy.contains(&(*index as u32));
+    let idle = |(index, _): &(usize, &RecordedThread)| !busy.contains(&(*index as u32));
     let steps = plan.lanes.iter().filter_map(|lane| lane.steps.last());
     PlanFacts {
         calls: calls.len() as u64,

@@ -3,7 +3,7 @@
 
 use super::names::{Names, Place};
 use crate::script::plan::Ended;
-use crate::tables::recording::Call;
+use crate::tables::recording::RecordedCall;
 
 /// Calls whose result is a descriptor, an address, or depends on the filesystem.
 const OWN_RESULTS: [&str; 14] = [
@@ -24,7 +24,7 @@ const OWN_RESULTS: [&str; 14] = [
 ];
 
 /// Lets names lead to other files, or to none, as a call did that succeeded.
-pub fn rename(row: &Call, names: &mut Names) {
+pub fn rename(row: &RecordedCall, names: &mut Names) {
     let place = |id: Option<i64>| match id.and_then(|id| names.place(id)) {
         Some(Place::Here(name)) => Some(name),
         _ => None,
@@ -42,7 +42,7 @@ pub fn rename(row: &Call, names: &mut Names) {
 }
 
 /// Whether a call's result is a descriptor.
-pub fn gives_descriptor(row: &Call) -> bool {
+pub fn gives_descriptor(row: &RecordedCall) -> bool {
     match &*row.name {
         "open" | "openat" | "openat2" | "creat" | "open_by_handle_at" | "dup" | "dup2" | "dup3"
         | "socket" | "accept" | "accept4" | "eventfd" | "eventfd2" | "epoll_create"
@@ -55,7 +55,7 @@ pub fn gives_descriptor(row: &Call) -> bool {
 }
 
 /// How a call ended, as far as its replay can end in the same way.
-pub fn ended(row: &Call) -> Ended {
+pub fn ended(row: &RecordedCall) -> Ended {
     match row.result {
         None => Ended::Unknown,
         Some(result @ ..0) => Ended::Failed(i32::try_from(-result).ok()),

@@ -1,10 +1,10 @@
 //! Calls whose making depends on more than their arguments: those that open, copy and close
 //! descriptors, map files, and lock them.
 
-use super::arguments::Draft;
+use super::arguments::CallDraft;
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
 use crate::script::order::Resource;
-use crate::script::plan::{Argument, Effect, RecordLock};
+use crate::script::plan::{CallArgument, CallEffect, RecordLock};
 
 /// The flags of open(2) that are replayed; close-on-exec is ours.
 const OPEN_FLAGS: i32 = libc::O_ACCMODE
@@ -38,7 +38,7 @@ const REQUESTS: [(i64, bool); 6] = [
 ];
 
 /// A call's name, its number, and what is to be done about it.
-type Found = (&'static str, i64, Effect);
+type Found = (&'static str, i64, CallEffect);
 
 macro_rules! call {
     ($name:literal, $number:ident, $effect:expr) => {
@@ -51,7 +51,7 @@ macro_rules! call {
 ///
 /// # Errors
 /// If it is not replayed.
-pub fn special(draft: &mut Draft, process: i64) -> Option<Result<Found, NoStep>> {
+pub fn special(draft: &mut CallDraft, process: i64) -> Option<Result<Found, NoStep>> {
     Some(match &*draft.row.name {
         "open" | "openat" | "openat2" | "creat" => open(draft),
         "close" => close(draft),
@@ -64,8 +64,8 @@ pub fn special(draft: &mut Draft, process: i64) -> Option<Result<Found, NoStep>>
         "msync" => sync_mapping(draft, process),
         "sync" => {
             // That of the whole machine would be others' I/O too.
-            draft.arguments.push(Argument::Root);
-            call!("sync", SYS_syncfs, Effect::Nothing)
+            draft.arguments.push(CallArgument::Root);
+            call!("sync", SYS_syncfs, CallEffect::Nothing)
         }
         "fork" | "vfork" | "clone" | "clone3" | "execve" | "execveat" | "exit" | "exit_group"
         | "chdir" | "fchdir" | "getcwd" | "umask" | "close_range" => Err(NoStep::Carried),
@@ -77,7 +77,7 @@ pub fn special(draft: &mut Draft, process: i64) -> Option<Result<Found, NoStep>>
     })
 }
 
-fn open(draft: &mut Draft) -> Result<Found, NoStep> {
+fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     let flags = match &*row.name {
         "creat" => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
@@ -92,7 +92,8 @@ fn open(draft: &mut Draft) -> Result<Found, NoStep> {
         draft.resources.push(Resource::File(device, inode));
     }
     let is_open = row.result.is_some_and(|result| result >= 0);
-    let effect = if is_open { Effect::Opens(draft.scene.new_slot(file)) } else { Effect::Tries };
+    let effect =
+        if is_open { CallEffect::Opens(draft.scene.new_slot(file)) } else { CallEffect::Tries };
     // All ways of opening are one here: the path is from the root of the replay.
     let name = match &*row.name {
         "open" => "open",
@@ -103,12 +104,12 @@ fn open(draft: &mut Draft) -> Result<Found, NoStep> {
     Ok((name, libc::SYS_openat, effect))
 }
 
-fn close(draft: &mut Draft) -> Result<Found, NoStep> {
+fn close(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let slot = draft.slot(draft.row.descriptor)?;
-    call!("close", SYS_close, Effect::Closes(slot))
+    call!("close", SYS_close, CallEffect::Closes(slot))
 }
 
-fn copy(draft: &mut Draft) -> Result<Found, NoStep> {
+fn copy(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     if row.name != "dup" && row.descriptor == row.descriptor2 {
         return Err(NoStep::Carried);
@@ -118,8 +119,8 @@ fn copy(draft: &mut Draft) -> Result<Found, NoStep> {
     draft.number(libc::F_DUPFD_CLOEXEC.into());
     draft.number(3);
     let effect = match row.result {
-        Some(0..) => Effect::Opens(draft.scene.new_slot(file)),
-        _ => Effect::Tries,
+        Some(0..) => CallEffect::Opens(draft.scene.new_slot(file)),
+        _ => CallEffect::Tries,
     };
     let name = match &*row.name {
         "dup" => "dup",
@@ -129,22 +130,22 @@ fn copy(draft: &mut Draft) -> Result<Found, NoStep> {
     Ok((name, libc::SYS_fcntl, effect))
 }
 
-fn control(draft: &mut Draft) -> Result<Found, NoStep> {
+fn control(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     let slot = draft.slot(row.descriptor)?;
     let argument = row.flags.unwrap_or(0);
     let settable = i64::from(libc::O_APPEND | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK);
-    let number = |draft: &mut Draft, command: i32, argument: i64| {
+    let number = |draft: &mut CallDraft, command: i32, argument: i64| {
         draft.number(command.into());
         draft.number(argument);
-        call!("fcntl", SYS_fcntl, Effect::Nothing)
+        call!("fcntl", SYS_fcntl, CallEffect::Nothing)
     };
     match row.command.as_deref().unwrap_or_default() {
         "F_DUPFD" | "F_DUPFD_CLOEXEC" => {
             let file = draft.scene.file_of(slot);
             let effect = match row.result {
-                Some(0..) => Effect::Opens(draft.scene.new_slot(file)),
-                _ => Effect::Tries,
+                Some(0..) => CallEffect::Opens(draft.scene.new_slot(file)),
+                _ => CallEffect::Tries,
             };
             number(draft, libc::F_DUPFD_CLOEXEC, 3).map(|(name, call, _)| (name, call, effect))
         }
@@ -153,19 +154,19 @@ fn control(draft: &mut Draft) -> Result<Found, NoStep> {
         "F_SETFD" => number(draft, libc::F_SETFD, libc::FD_CLOEXEC.into()),
         "F_GETFL" => number(draft, libc::F_GETFL, 0),
         "F_SETFL" => number(draft, libc::F_SETFL, argument & settable),
-        "F_GETLK" => record_lock(draft, libc::F_GETLK, Effect::Nothing),
-        "F_SETLK" => record_lock(draft, libc::F_SETLK, Effect::Nothing),
-        "F_SETLKW" => record_lock(draft, libc::F_SETLKW, Effect::Nothing),
-        "F_OFD_GETLK" => record_lock(draft, libc::F_OFD_GETLK, Effect::Nothing),
-        "F_OFD_SETLK" => record_lock(draft, libc::F_OFD_SETLK, Effect::Nothing),
-        "F_OFD_SETLKW" => record_lock(draft, libc::F_OFD_SETLK, Effect::Locks),
+        "F_GETLK" => record_lock(draft, libc::F_GETLK, CallEffect::Nothing),
+        "F_SETLK" => record_lock(draft, libc::F_SETLK, CallEffect::Nothing),
+        "F_SETLKW" => record_lock(draft, libc::F_SETLKW, CallEffect::Nothing),
+        "F_OFD_GETLK" => record_lock(draft, libc::F_OFD_GETLK, CallEffect::Nothing),
+        "F_OFD_SETLK" => record_lock(draft, libc::F_OFD_SETLK, CallEffect::Nothing),
+        "F_OFD_SETLKW" => record_lock(draft, libc::F_OFD_SETLK, CallEffect::Locks),
         _ => Err(NoStep::LeftOut("such commands of fcntl are not replayed")),
     }
 }
 
 /// To the kernel, all processes of a replay are one: its record locks never meet. One that met
 /// another's when it was recorded had no effect, and is not made.
-fn record_lock(draft: &mut Draft, command: i32, effect: Effect) -> Result<Found, NoStep> {
+fn record_lock(draft: &mut CallDraft, command: i32, effect: CallEffect) -> Result<Found, NoStep> {
     let row = draft.row;
     if matches!(row.error.as_deref(), Some("EAGAIN" | "EACCES" | "EDEADLK")) {
         return Err(NoStep::Carried);
@@ -184,11 +185,11 @@ fn record_lock(draft: &mut Draft, command: i32, effect: Effect) -> Result<Found,
     };
     draft.scene.locks.push(lock);
     draft.number(command.into());
-    draft.arguments.push(Argument::Lock((draft.scene.locks.len() - 1) as u32));
+    draft.arguments.push(CallArgument::Lock((draft.scene.locks.len() - 1) as u32));
     call!("fcntl", SYS_fcntl, effect)
 }
 
-fn lock(draft: &mut Draft) -> Result<Found, NoStep> {
+fn lock(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
     let operation = match row.command.as_deref() {
@@ -199,20 +200,25 @@ fn lock(draft: &mut Draft) -> Result<Found, NoStep> {
     };
     draft.number((operation | libc::LOCK_NB).into());
     let waits = row.flags.unwrap_or(0) as i32 & libc::LOCK_NB == 0;
-    call!("flock", SYS_flock, if waits { Effect::Locks } else { Effect::Nothing })
+    call!("flock", SYS_flock, if waits { CallEffect::Locks } else { CallEffect::Nothing })
 }
 
-fn request(draft: &mut Draft) -> Result<Found, NoStep> {
+fn request(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     draft.slot(row.descriptor)?;
     let found = REQUESTS.iter().find(|(number, _)| Some(*number) == row.flags);
-    let (number, answers) = found.ok_or(NoStep::LeftOut("such requests are not replayed"))?;
+    let (number, answers) = match found {
+        Some(found) => found,
+        // It did nothing: it asked a file whether it is a terminal, or the like.
+        None if row.error.as_deref() == Some("ENOTTY") => return Err(NoStep::Carried),
+        None => return Err(NoStep::LeftOut("such requests are not replayed")),
+    };
     draft.number(*number);
-    draft.arguments.push(if *answers { Argument::Into(512) } else { Argument::Number(0) });
-    call!("ioctl", SYS_ioctl, Effect::Nothing)
+    draft.arguments.push(if *answers { CallArgument::Into(512) } else { CallArgument::Number(0) });
+    call!("ioctl", SYS_ioctl, CallEffect::Nothing)
 }
 
-fn map(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+fn map(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
     let row = draft.row;
     let bytes = row.length_bytes.unwrap_or(0);
     if bytes > MOST_MAPPED || row.offset_bytes.unwrap_or(0) > 1 << 44 {
@@ -227,7 +233,9 @@ fn map(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
     draft.number((flags & kept).into());
     let slot = draft.slot(row.descriptor)?;
     draft.number(row.offset_bytes.unwrap_or(0));
-    let Some(address @ 0..) = row.result else { return call!("mmap", SYS_mmap, Effect::Nothing) };
+    let Some(address @ 0..) = row.result else {
+        return call!("mmap", SYS_mmap, CallEffect::Nothing);
+    };
     let number = draft.scene.mapped as u32;
     draft.scene.mapped += 1;
     let writes = row.mode.unwrap_or(0) as i32 & libc::PROT_WRITE != 0;
@@ -238,21 +246,21 @@ fn map(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
         is_shared: flags & libc::MAP_SHARED != 0 && writes,
     };
     draft.scene.map(process, address, mapping);
-    call!("mmap", SYS_mmap, Effect::Maps(number, mapping.bytes))
+    call!("mmap", SYS_mmap, CallEffect::Maps(number, mapping.bytes))
 }
 
-fn unmap(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+fn unmap(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
     let row = draft.row;
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     let pages = |bytes: u64| bytes.div_ceil(4096);
     match draft.scene.mapping(process, address) {
         Some((mapping, 0)) if pages(mapping.bytes) == pages(bytes.max(0).cast_unsigned()) => {
-            draft.arguments.push(Argument::Mapped(mapping.number, 0));
+            draft.arguments.push(CallArgument::Mapped(mapping.number, 0));
             draft.number(bytes);
             if row.result == Some(0) {
                 draft.scene.unmap(process, address);
             }
-            call!("munmap", SYS_munmap, Effect::Unmaps(mapping.number))
+            call!("munmap", SYS_munmap, CallEffect::Unmaps(mapping.number))
         }
         _ if draft.scene.has_mapping_in(process, address, bytes) => {
             Err(NoStep::LeftOut("it is about a part of a mapping, or several"))
@@ -262,21 +270,21 @@ fn unmap(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
 }
 
 /// What was stored in the mapping is not known: all of the range is taken to be new.
-fn sync_mapping(draft: &mut Draft, process: i64) -> Result<Found, NoStep> {
+fn sync_mapping(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
     let row = draft.row;
     let (address, bytes) = (row.address.unwrap_or(0), row.length_bytes.unwrap_or(0));
     let Some((mapping, offset)) = draft.scene.mapping(process, address) else {
         return Err(NoStep::Elsewhere);
     };
     let bytes = bytes.clamp(0, (mapping.bytes - offset).cast_signed());
-    draft.arguments.push(Argument::Mapped(mapping.number, offset));
+    draft.arguments.push(CallArgument::Mapped(mapping.number, offset));
     draft.number(bytes);
     draft.number(row.flags.unwrap_or(0));
     if let Some((device, inode)) = mapping.file {
         draft.resources.push(Resource::File(device, inode));
     }
-    let dirties = Effect::Dirties(mapping.number, offset, bytes.cast_unsigned());
-    call!("msync", SYS_msync, if mapping.is_shared { dirties } else { Effect::Nothing })
+    let dirties = CallEffect::Dirties(mapping.number, offset, bytes.cast_unsigned());
+    call!("msync", SYS_msync, if mapping.is_shared { dirties } else { CallEffect::Nothing })
 }
 
 /// Whether a call that is left out failed for want of a descriptor, as it would again.

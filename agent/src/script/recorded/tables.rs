@@ -13,15 +13,15 @@ pub enum Opened {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TableEntry {
     opened: Opened,
     closes_on_exec: bool,
 }
 
 /// One table, which threads of one process share.
 #[derive(Debug, Clone, Default)]
-struct Table {
-    entries: BTreeMap<i64, Entry>,
+struct DescriptorTable {
+    entries: BTreeMap<i64, TableEntry>,
     /// Threads that have it.
     users: usize,
 }
@@ -29,7 +29,7 @@ struct Table {
 /// All tables, by thread.
 #[derive(Debug, Default)]
 pub struct DescriptorTables {
-    tables: Vec<Table>,
+    tables: Vec<DescriptorTable>,
     of_thread: BTreeMap<i64, usize>,
 }
 
@@ -42,7 +42,7 @@ impl DescriptorTables {
     /// A thread begins with a table of its own, which is empty.
     pub fn begin(&mut self, thread: i64) {
         self.of_thread.insert(thread, self.tables.len());
-        self.tables.push(Table { users: 1, ..Table::default() });
+        self.tables.push(DescriptorTable { users: 1, ..DescriptorTable::default() });
     }
 
     /// A thread begins with the table of another.
@@ -65,7 +65,7 @@ impl DescriptorTables {
         self.tables.push(table);
     }
 
-    fn table(&mut self, thread: i64) -> &mut Table {
+    fn table(&mut self, thread: i64) -> &mut DescriptorTable {
         let table = self.of_thread[&thread];
         &mut self.tables[table]
     }
@@ -77,7 +77,7 @@ impl DescriptorTables {
 
     /// A number leads to something from now on.
     pub fn set(&mut self, thread: i64, number: i64, opened: Opened, closes_on_exec: bool) {
-        self.table(thread).entries.insert(number, Entry { opened, closes_on_exec });
+        self.table(thread).entries.insert(number, TableEntry { opened, closes_on_exec });
     }
 
     /// A number is closed.
@@ -120,7 +120,7 @@ impl DescriptorTables {
             return Vec::new();
         }
         let closed = std::mem::take(&mut table.entries).into_values();
-        let slot = |entry: Entry| match entry.opened {
+        let slot = |entry: TableEntry| match entry.opened {
             Opened::File(slot) => Some(slot),
             Opened::Elsewhere => None,
         };

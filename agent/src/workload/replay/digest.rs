@@ -2,10 +2,10 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::script::plan::{Action, Argument, Lane, Plan};
+use crate::script::plan::{Action, CallArgument, Lane, ReplayPlan};
 
 /// Hashes a lane.
-pub fn digest(lane: &Lane, plan: &Plan) -> Sha256 {
+pub fn digest(lane: &Lane, plan: &ReplayPlan) -> Sha256 {
     let mut hasher = Sha256::new();
     for step in &lane.steps {
         hasher.update(step.due_ns.to_le_bytes());
@@ -31,25 +31,29 @@ pub fn digest(lane: &Lane, plan: &Plan) -> Sha256 {
     hasher
 }
 
-fn add(hasher: &mut Sha256, argument: Argument, plan: &Plan) {
+fn add(hasher: &mut Sha256, argument: CallArgument, plan: &ReplayPlan) {
     let (kind, number): (u8, i64) = match argument {
-        Argument::Number(number) => (0, number),
-        Argument::Slot(slot) => (1, slot.into()),
-        Argument::Root => (2, 0),
-        Argument::Path(name) => {
+        CallArgument::Number(number) => (0, number),
+        CallArgument::Slot(slot) => (1, slot.into()),
+        CallArgument::Root => (2, 0),
+        CallArgument::Path(name) => {
             let path = &plan.names[name as usize];
             hasher.update((path.len() as u64).to_le_bytes());
             hasher.update(path);
             return;
         }
-        Argument::Text(text) | Argument::Target(text) => (3, text.into()),
-        Argument::Into(bytes) => (4, bytes.into()),
-        Argument::From(bytes) => (5, bytes.into()),
-        Argument::VectorsInto { count, bytes } => (6, i64::from(bytes) << 16 | i64::from(count)),
-        Argument::VectorsFrom { count, bytes } => (7, i64::from(bytes) << 16 | i64::from(count)),
-        Argument::Offset(offset) => (8, offset),
-        Argument::Lock(lock) => (9, lock.into()),
-        Argument::Mapped(mapping, offset) => {
+        CallArgument::Text(text) | CallArgument::Target(text) => (3, text.into()),
+        CallArgument::Into(bytes) => (4, bytes.into()),
+        CallArgument::From(bytes) => (5, bytes.into()),
+        CallArgument::VectorsInto { count, bytes } => {
+            (6, i64::from(bytes) << 16 | i64::from(count))
+        }
+        CallArgument::VectorsFrom { count, bytes } => {
+            (7, i64::from(bytes) << 16 | i64::from(count))
+        }
+        CallArgument::Offset(offset) => (8, offset),
+        CallArgument::Lock(lock) => (9, lock.into()),
+        CallArgument::Mapped(mapping, offset) => {
             hasher.update(offset.to_le_bytes());
             (10, mapping.into())
         }

@@ -13,8 +13,8 @@ use std::sync::{Mutex, RwLock};
 use rand_chacha::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
-use super::perform::Stage;
-use crate::script::plan::{Before, Name, Plan, Text};
+use super::perform::ReplayStage;
+use crate::script::plan::{Before, Name, ReplayPlan, Text};
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
@@ -24,8 +24,8 @@ use crate::workload::power_cut::{Cut, Survival};
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// What was made.
-pub struct Made {
-    pub stage: Stage,
+pub struct MadeFiles {
+    pub stage: ReplayStage,
     /// Paths of the snapshot that could not be made: one above them is no directory.
     pub not_made: u64,
 }
@@ -34,7 +34,7 @@ pub struct Made {
 ///
 /// # Errors
 /// If there is no room for it, or a step fails.
-pub fn make(directory: &Path, plan: &Plan, seed: u64) -> Result<Made, WorkloadError> {
+pub fn make(directory: &Path, plan: &ReplayPlan, seed: u64) -> Result<MadeFiles, WorkloadError> {
     refuse_large(directory, plan)?;
     let mut contents = vec![0; CHUNK_BYTES];
     generator(seed, 0).fill_bytes(&mut contents);
@@ -58,7 +58,7 @@ pub fn make(directory: &Path, plan: &Plan, seed: u64) -> Result<Made, WorkloadEr
             made => made.map_err(failed("make", &place))?,
         }
     }
-    let stage = Stage {
+    let stage = ReplayStage {
         root: rustix::fs::open(directory, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(failed("open", directory))?,
         paths: (0..plan.names.len())
@@ -76,7 +76,7 @@ pub fn make(directory: &Path, plan: &Plan, seed: u64) -> Result<Made, WorkloadEr
             Err(error) => return Err(failed("open", &path(open.name))(error)),
         }
     }
-    Ok(Made { stage, not_made })
+    Ok(MadeFiles { stage, not_made })
 }
 
 fn lock_of(lock: &crate::script::plan::RecordLock) -> libc::flock {
@@ -150,7 +150,7 @@ fn open_file(path: &Path, flags: i32, position: i64) -> io::Result<OwnedFd> {
 }
 
 /// Refuses files that there is no room for.
-fn refuse_large(directory: &Path, plan: &Plan) -> Result<(), WorkloadError> {
+fn refuse_large(directory: &Path, plan: &ReplayPlan) -> Result<(), WorkloadError> {
     let bytes = |before: &Before| match before {
         Before::File { bytes, .. } => *bytes,
         _ => 0,

@@ -3,7 +3,7 @@
 
 use rand_chacha::rand_core::RngCore;
 
-use crate::script::plan::{Action, Argument, Effect, Lane};
+use crate::script::plan::{Action, CallArgument, CallEffect, Lane};
 use crate::workload::draw::generator;
 use crate::workload::files::aligned_buffer::AlignedBuffer;
 
@@ -34,16 +34,16 @@ pub fn needed(lane: &Lane) -> (usize, usize) {
         let Action::Call { arguments, effect, .. } = &step.action else { continue };
         for argument in arguments {
             match argument {
-                Argument::Into(bytes) | Argument::VectorsInto { bytes, .. } => {
+                CallArgument::Into(bytes) | CallArgument::VectorsInto { bytes, .. } => {
                     into = into.max(*bytes as usize);
                 }
-                Argument::From(bytes) | Argument::VectorsFrom { bytes, .. } => {
+                CallArgument::From(bytes) | CallArgument::VectorsFrom { bytes, .. } => {
                     from = from.max(*bytes as usize);
                 }
                 _ => {}
             }
         }
-        if matches!(effect, Effect::Dirties(..)) {
+        if matches!(effect, CallEffect::Dirties(..)) {
             from = from.max(STORE_BYTES);
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::memory::Memory;
-use crate::script::plan::{Action, Argument, Effect, Ended, Slot, Step};
+use crate::script::plan::{Action, CallArgument, CallEffect, Ended, PlannedStep, Slot};
 
 /// How long a lock is waited for that another open file holds, and how often it is tried.
 const LOCK_TRIES: u32 = 10_000;
@@ -17,7 +17,7 @@ const LOCK_REST: Duration = Duration::from_millis(1);
 type OpenSlot = RwLock<Option<OwnedFd>>;
 
 /// What the steps of all threads work on.
-pub struct Stage {
+pub struct ReplayStage {
     pub root: OwnedFd,
     /// By name: absolute paths.
     pub paths: Vec<CString>,
@@ -30,9 +30,9 @@ pub struct Stage {
     pub mappings: Vec<Mutex<Option<(usize, u64)>>>,
 }
 
-impl Stage {
+impl ReplayStage {
     /// Makes a step; gives its result, -errno if it failed.
-    pub fn perform(&self, step: &Step, memory: &mut Memory) -> i64 {
+    pub fn perform(&self, step: &PlannedStep, memory: &mut Memory) -> i64 {
         match &step.action {
             Action::Call { number, arguments, effect } => {
                 self.call(*number, arguments, *effect, step, memory)
@@ -60,16 +60,16 @@ impl Stage {
     fn call(
         &self,
         number: i64,
-        arguments: &[Argument],
-        effect: Effect,
-        step: &Step,
+        arguments: &[CallArgument],
+        effect: CallEffect,
+        step: &PlannedStep,
         memory: &mut Memory,
     ) -> i64 {
-        if let Effect::Closes(slot) = effect {
+        if let CallEffect::Closes(slot) = effect {
             let Some(file) = self.write(slot).take() else { return -i64::from(libc::EBADF) };
             return system_call(number, [file.into_raw_fd().into(), 0, 0, 0, 0, 0]);
         }
-        if let Effect::Dirties(mapping, offset, bytes) = effect
+        if let CallEffect::Dirties(mapping, offset, bytes) = effect
             && let Some(address) = self.address(mapping, offset)
         {
             memory.store(address, bytes);
@@ -79,27 +79,27 @@ impl Stage {
         memory.begin(step.call);
         for (number, argument) in numbers.iter_mut().zip(arguments) {
             *number = match *argument {
-                Argument::Number(number) => number,
-                Argument::Slot(slot) => held.descriptor(self, slot).into(),
-                Argument::Root => self.root.as_raw_fd().into(),
-                Argument::Path(name) => self.paths[name as usize].as_ptr() as i64,
-                Argument::Text(text) | Argument::Target(text) => {
+                CallArgument::Number(number) => number,
+                CallArgument::Slot(slot) => held.descriptor(self, slot).into(),
+                CallArgument::Root => self.root.as_raw_fd().into(),
+                CallArgument::Path(name) => self.paths[name as usize].as_ptr() as i64,
+                CallArgument::Text(text) | CallArgument::Target(text) => {
                     self.texts[text as usize].as_ptr() as i64
                 }
-                Argument::Lock(lock) => memory.lock(self.locks[lock as usize]),
-                Argument::Mapped(mapping, offset) => match self.address(mapping, offset) {
+                CallArgument::Lock(lock) => memory.lock(self.locks[lock as usize]),
+                CallArgument::Mapped(mapping, offset) => match self.address(mapping, offset) {
                     Some(address) => address as i64,
                     None => return -i64::from(libc::EINVAL),
                 },
-                Argument::Into(_) => memory.into_address(),
-                Argument::From(_) => memory.from_address(),
-                Argument::VectorsInto { count, bytes } => memory.vectors(count, bytes, false),
-                Argument::VectorsFrom { count, bytes } => memory.vectors(count, bytes, true),
-                Argument::Offset(offset) => memory.offset(offset),
+                CallArgument::Into(_) => memory.into_address(),
+                CallArgument::From(_) => memory.from_address(),
+                CallArgument::VectorsInto { count, bytes } => memory.vectors(count, bytes, false),
+                CallArgument::VectorsFrom { count, bytes } => memory.vectors(count, bytes, true),
+                CallArgument::Offset(offset) => memory.offset(offset),
             };
         }
         let mut result = system_call(number, numbers);
-        if effect == Effect::Locks && matches!(step.ended, Ended::With(_) | Ended::Well) {
+        if effect == CallEffect::Locks && matches!(step.ended, Ended::With(_) | Ended::Well) {
             for _ in 0..LOCK_TRIES {
                 if result != -i64::from(libc::EWOULDBLOCK) {
                     break;
@@ -113,14 +113,14 @@ impl Stage {
         result
     }
 
-    fn take_effect(&self, effect: Effect, result: i64) {
+    fn take_effect(&self, effect: CallEffect, result: i64) {
         match effect {
-            Effect::Opens(slot) => *self.write(slot) = opened(result),
-            Effect::Tries => drop(opened(result)),
-            Effect::Maps(mapping, bytes) if result > 0 => {
+            CallEffect::Opens(slot) => *self.write(slot) = opened(result),
+            CallEffect::Tries => drop(opened(result)),
+            CallEffect::Maps(mapping, bytes) if result > 0 => {
                 *self.mapping(mapping) = Some((result as usize, bytes));
             }
-            Effect::Unmaps(mapping) if result == 0 => *self.mapping(mapping) = None,
+            CallEffect::Unmaps(mapping) if result == 0 => *self.mapping(mapping) = None,
             _ => {}
         }
     }
@@ -156,7 +156,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for ReplayStage {
     fn drop(&mut self) {
         (0..self.mappings.len()).for_each(|mapping| self.unmap(mapping as u32));
     }
@@ -168,7 +168,7 @@ struct Held<'a>(Vec<(Slot, RwLockReadGuard<'a, Option<OwnedFd>>)>);
 
 impl<'a> Held<'a> {
     /// The number of a slot's file; -1 where it is not open, of which the kernel says EBADF.
-    fn descriptor(&mut self, stage: &'a Stage, slot: Slot) -> RawFd {
+    fn descriptor(&mut self, stage: &'a ReplayStage, slot: Slot) -> RawFd {
         if self.0.iter().all(|(held, _)| *held != slot) {
             self.0.push((slot, stage.read(slot)));
         }

@@ -11,14 +11,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use super::digest::digest;
-use super::files::{self, Made, ReplayLeft};
+use super::files::{self, MadeFiles, ReplayLeft};
 use super::memory::{Memory, needed};
-use super::perform::{self, Stage};
+use super::perform::{self, ReplayStage};
 use super::schedule::Schedule;
 use super::settings::{ReplaySettings, Timing};
 use super::told::{self, Notes};
 use super::turns::Turns;
-use crate::script::plan::{Action, Argument, Ended, Lane, Plan, Step};
+use crate::script::plan::{Action, CallArgument, Ended, Lane, PlannedStep, ReplayPlan};
 use crate::script::read::read_plan;
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
@@ -47,8 +47,8 @@ pub struct Replay {
 
 /// What the threads have in common.
 struct SharedReplay {
-    plan: Plan,
-    stage: Stage,
+    plan: ReplayPlan,
+    stage: ReplayStage,
     turns: Turns,
     schedule: Schedule,
 }
@@ -75,9 +75,9 @@ impl Replay {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         let refuse = |what: String| {
-            WorkloadError::refused(format!("{}: {what}", settings.recording.display()))
+            WorkloadError::refused(format!("{}: {what}", settings.source().display()))
         };
-        let plan = read_plan(&settings.recording)
+        let plan = read_plan(settings.source())
             .map_err(|error| WorkloadError::refused(error.to_string()))?;
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
@@ -90,7 +90,7 @@ impl Replay {
             )));
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
-        let Made { stage, not_made } = files::make(directory, &plan, seed)?;
+        let MadeFiles { stage, not_made } = files::make(directory, &plan, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),
             schedule: Schedule::new(settings.timing, settings.timing_percent),
@@ -143,7 +143,7 @@ impl Workload for Replay {
         let recorded_us = facts.recorded_ns / 1000;
         let lasts_us = self.shared.schedule.scaled(recorded_us);
         Ok(json!({
-            "recording": self.settings.recording.to_string_lossy(),
+            "recording": self.settings.source().to_string_lossy(),
             "timing": self.settings.timing,
             "timing_percent": self.settings.timing_percent,
             "lasts_us": if self.settings.timing == Timing::None { None } else { Some(lasts_us) },
@@ -187,7 +187,7 @@ impl Workload for Replay {
     }
 }
 
-fn incomplete_reasons(plan: &Plan, not_made: u64) -> Vec<String> {
+fn incomplete_reasons(plan: &ReplayPlan, not_made: u64) -> Vec<String> {
     let reason = |((name, why), calls): (&(String, &'static str), &u64)| {
         format!("{calls} calls of {name} left out: {why}")
     };
@@ -271,11 +271,11 @@ impl Task for Player {
 
 impl SharedReplay {
     /// The error of a step that the machine could not do.
-    fn failed(&self, step: &Step, error: i32) -> WorkloadError {
+    fn failed(&self, step: &PlannedStep, error: i32) -> WorkloadError {
         let name = match &step.action {
             Action::Call { arguments, .. } => {
                 arguments.iter().find_map(|argument| match argument {
-                    Argument::Path(name) => Some(*name),
+                    CallArgument::Path(name) => Some(*name),
                     _ => None,
                 })
             }

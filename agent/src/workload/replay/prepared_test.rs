@@ -29,8 +29,9 @@ impl Folder {
     }
 
     fn prepare_at(&self, timing: Timing) -> Result<Replay, WorkloadError> {
-        let (recording, workload) = (self.0.path().join("script"), ReplayWorkload::Replay);
-        let settings = ReplaySettings { workload, recording, timing, timing_percent: 100 };
+        let (script, recording) = (self.0.path().join("script"), PathBuf::new());
+        let workload = ReplayWorkload::Replay;
+        let settings = ReplaySettings { workload, recording, script, timing, timing_percent: 100 };
         Replay::prepare(&self.directory(), &settings, 1)
     }
 

@@ -1,21 +1,29 @@
 //! The fields of a record whose workload is the replay of recorded system calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 
-/// The recording is a folder of the machine that the agent runs on, or a script in a file; a guest
-/// has it as an input.
+/// Either is named: a recording is a folder of the machine that the agent runs on, a script a file; a
+/// guest has them as inputs. The other is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySettings {
     pub workload: ReplayWorkload,
     pub recording: PathBuf,
+    pub script: PathBuf,
     pub timing: Timing,
     /// Time between calls, of what was recorded.
     pub timing_percent: u32,
+}
+
+impl ReplaySettings {
+    /// What is replayed.
+    pub fn source(&self) -> &Path {
+        if self.recording.as_os_str().is_empty() { &self.script } else { &self.recording }
+    }
 }
 
 words! {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::script::plan::{Ended, Plan, Step};
+use crate::script::plan::{Ended, PlannedStep, ReplayPlan};
 
 /// Calls of one name, or of one thread.
 #[derive(Debug, Default, Clone, Copy)]
@@ -54,7 +54,7 @@ pub fn is_as_recorded(ended: Ended, result: i64) -> bool {
 
 impl Notes {
     /// Notes a call that took so long, and began so much after it was due, where it was.
-    pub fn add(&mut self, step: &Step, result: i64, time_ns: i64, late_ns: Option<i64>) {
+    pub fn add(&mut self, step: &PlannedStep, result: i64, time_ns: i64, late_ns: Option<i64>) {
         if step.call < 0 {
             return;
         }
@@ -96,7 +96,7 @@ impl Notes {
     }
 
     /// The manifest's entry.
-    pub fn json(mut self, plan: &Plan) -> Value {
+    pub fn json(mut self, plan: &ReplayPlan) -> Value {
         let (mut by_name, mut otherwise, mut by_thread) = (Map::new(), Map::new(), Map::new());
         for (name, sum) in &self.by_name {
             by_name.insert((*name).into(), json!({ "calls": sum.calls, "time_ns": sum.time_ns }));

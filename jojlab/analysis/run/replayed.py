@@ -1,0 +1,87 @@
+"""How well a replay kept to its recording: from the manifest of a capture, its entry `replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jojlab.trace.capture import Capture
+
+
+@dataclass(frozen=True)
+class CallSum:
+    """Calls of one name or of one thread, their time in the kernel, and how many of them ended
+    otherwise than recorded.
+    """
+
+    name: str
+    calls: int
+    time_ns: int
+    otherwise: int
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What was done of a recording, and how.
+
+    `fidelity` is the share of the calls made that ended as recorded, of those of which the
+    recording tells; None where it tells of none. `left_out` are (name, why, calls); `elsewhere`
+    are calls about no file of a disk, `carried` those whose effect is in other calls, both by name.
+    `start_error_ns` has the percentiles of how late calls began; empty where they had no times.
+    """
+
+    recorded_calls: int
+    calls: int
+    fidelity: float | None
+    by_name: tuple[CallSum, ...]
+    by_thread: tuple[CallSum, ...]
+    first_otherwise: Mapping[str, int]
+    left_out: tuple[tuple[str, str, int], ...]
+    elsewhere: Mapping[str, int]
+    carried: Mapping[str, int]
+    read_bytes: int
+    written_bytes: int
+    copied_bytes: int
+    start_error_ns: Mapping[str, int]
+    incomplete_reasons: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+
+def replayed(capture: Capture) -> Replayed:
+    """Return what the capture of a replay tells of it."""
+    found: Mapping[str, Any] = capture.manifest["replay"]
+    otherwise = found["otherwise"]
+    comparable = found["comparable_calls"]
+    errors = {
+        name: found["start_error_ns"][name]
+        for name in ("p50", "p90", "p99", "p99.9", "max")
+        if found["start_error_ns"][name] is not None
+    }
+    by_name = [
+        CallSum(name, each["calls"], each["time_ns"], otherwise.get(name, {"calls": 0})["calls"])
+        for name, each in found["by_name"].items()
+    ]
+    by_thread = [
+        CallSum(name, each["calls"], each["time_ns"], each["otherwise"])
+        for name, each in found["by_thread"].items()
+    ]
+    return Replayed(
+        recorded_calls=found["recorded_calls"],
+        calls=found["calls"],
+        fidelity=found["as_recorded_calls"] / comparable if comparable else None,
+        by_name=tuple(sorted(by_name, key=lambda each: (-each.time_ns, each.name))),
+        by_thread=tuple(sorted(by_thread, key=lambda each: (-each.time_ns, each.name))),
+        first_otherwise={name: each["first_call"] for name, each in otherwise.items()},
+        left_out=tuple((each["name"], each["why"], each["calls"]) for each in found["left_out"]),
+        elsewhere=found["elsewhere"],
+        carried=found["carried"],
+        read_bytes=found["read_bytes"],
+        written_bytes=found["written_bytes"],
+        copied_bytes=found["copied_bytes"],
+        start_error_ns=errors,
+        incomplete_reasons=tuple(capture.manifest["incomplete_reasons"]),
+    )

@@ -1,0 +1,99 @@
+"""joj replay: makes a recording's file system calls again, in a directory of this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+
+WHERE = "joj replay"
+
+
+def replay(
+    recording: Annotated[
+        Path,
+        typer.Argument(metavar="RECORDING", help="Folder of a recording, or a MobiGen script."),
+    ],
+    directory: Annotated[
+        Path, typer.Option("--directory", metavar="DIR", help="Directory on the filesystem to use.")
+    ],
+    timing: Annotated[
+        str,
+        typer.Option(
+            metavar="recorded|none|SCALE",
+            help="Times as recorded, none (as fast as possible), or times this number.",
+        ),
+    ] = "recorded",
+    seed: Annotated[int, typer.Option(min=0, help="Fixes the contents that are written.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="Keep the tables in this new run folder."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make the recorded calls of a program again, on a disk of this machine.
+
+    The files that were there before are made first, in a new directory below DIR, which is removed
+    at the end. Every recorded path leads below it. Threads, descriptors and the order of calls that
+    depend on each other are kept; contents are made from the seed. No root is needed.
+
+    \b
+    Examples:
+      joj record -o runs/clone -- git clone here there
+      joj replay runs/clone --directory /mnt/card
+      joj replay runs/clone --directory /mnt/card --timing none --json
+      joj replay runs/clone --directory /mnt/card --timing 0.5
+      joj replay mobigen.out.facebook --directory .
+      joj bill --workload replay --recording runs/clone --filesystem f2fs    # in the lab
+
+    Exit code 2 for a usage error, 3 if the machine fails, 4 if calls were left out.
+    """
+    from jojlab.analysis.run.replayed import replayed
+    from jojlab.command_line.bench import measured
+    from jojlab.live.bench import Bench
+    from jojlab.live.fields import live_settings
+    from jojlab.report.page.html import write_report
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.replay import print_replay
+
+    if not recording.exists():
+        raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
+    what = "recording" if recording.is_dir() else "script"
+    given = {"workload": "replay", what: str(recording.resolve()), **_timing(timing)}
+    settings = live_settings(given, WHERE)
+    with TemporaryDirectory(prefix="joj-") as temporary:
+        run = measured(Bench("replay", directory, settings, [seed]), out or Path(temporary) / "run")
+        (_, _, capture) = next(run.captures())
+        found = replayed(capture)
+        if out:
+            from jojlab.analysis.run.summary import summarise
+
+            write_report(run.path / "report.html", summarise(run), str(run.path))
+        if as_json:
+            print(json.dumps(found.json(), indent=1, ensure_ascii=False))
+        else:
+            print_replay(terminal(), found)
+    if out and not as_json:
+        print(f"\nrun     {out}\nreport  {out / 'report.html'}")
+    raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
+
+
+def _timing(word: str) -> dict[str, str | int]:
+    """Return the fields of a timing; raises UseError for what is none."""
+    if word in ("recorded", "none"):
+        return {"timing": word}
+    try:
+        percent = round(float(word) * 100)
+    except (ValueError, OverflowError):
+        percent = 0
+    if not 1 <= percent <= 100_000:
+        raise UseError(
+            f"{WHERE}: --timing {word}: no timing",
+            "recorded, none, or a number from 0.01 to 1000 that times are multiplied by",
+        )
+    return {"timing": "recorded", "timing_percent": percent}

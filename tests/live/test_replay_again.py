@@ -1,0 +1,130 @@
+"""joj replay makes the calls of a recording again: what the recorder sees of the replay is what it
+saw of the program, call by call, but for the numbers of descriptors.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from jojlab.foundation.places import agent_path
+from tests.live.recordings import PYTHON, Recording, Row, command_of, recorded
+
+# A program's sync() is one of its filesystem; a replay opens by openat and copies by fcntl.
+_SAME = {"open": "openat", "creat": "openat", "openat2": "openat", "sync": "syncfs",
+         "dup": "fcntl", "dup2": "fcntl", "dup3": "fcntl"}  # fmt: skip
+# Results that are of the kernel's choosing.
+_OWN_RESULTS = {"openat", "fcntl", "mmap", "getdents64", "readlink", "readlinkat"}
+_NUMBERS = ("offset_bytes", "offset2_bytes", "length_bytes", "vectors", "command", "lock")
+
+Said = tuple[object, ...]
+
+
+def said(row: Row, inside: str) -> Said:
+    """A call without descriptors and addresses; paths from the root of the replay."""
+    name = _SAME.get(row["name"], row["name"])
+    numbers = [row[key] for key in _NUMBERS]
+    if name == "fcntl" and not row["lock"]:
+        numbers = []  # how a descriptor is copied, and whether an execve closes it
+    if name == "syncfs" or name in ("mmap", "munmap"):
+        numbers = [row["length_bytes"]] if name == "mmap" else []
+    result = row["error"] or (None if name in _OWN_RESULTS else row["result"])
+    return name, inside, *numbers, result
+
+
+def made_again(folder: Path, tmp_path: Path, *options: str) -> tuple[list[Said], dict[str, Any]]:
+    """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
+    (here := tmp_path / "again").mkdir()
+    (tables := tmp_path / "tables").mkdir()
+    case = {"workload": "replay", "recording": str(folder), "script": "", "timing": "none",
+            "timing_percent": 100, "background": "none"}  # fmt: skip
+    text = json.dumps({"seed": 1, "case": case})
+    command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
+    again = Recording(tmp_path / "second", 0)
+    subprocess.run(
+        [*command_of(again.folder), *options, "--", *command], input=text, text=True, check=True
+    )
+    steps = pq.read_table(tables / "transactions.parquet").to_pylist()
+    first, last = steps[0]["begin_ns"], max(step["return_ns"] for step in steps)
+    tids = {step["tid"] for step in steps}
+    threads = {row["thread_id"] for row in again.table("threads") if row["tid"] in tids}
+    root = next(row["path"] for row in again.calls("mkdirat", "rename", "renameat")
+                if "joj-" in (row["path"] or ""))  # fmt: skip
+    assert root
+    paths = {row["path_id"]: row["path"] for row in again.table("snapshot")}
+    calls = [
+        said(row, place(paths.get(row["path_id"]), here))
+        for row in again.table("calls")
+        if row["thread_id"] in threads and first <= row["begin_ns"] <= last
+    ]
+    manifest = {row["key"]: row["value"] for row in pq.read_table(
+        tables / "manifest.parquet").to_pylist()}  # fmt: skip
+    return calls, {**json.loads(manifest["replay"]),
+                   "reasons": json.loads(manifest["incomplete_reasons"])}  # fmt: skip
+
+
+def place(path: str | None, here: Path) -> str:
+    """A path from the root of the replay; empty for none."""
+    if path is None:
+        return ""
+    below = path.removeprefix(f"{here}/")
+    return f"/{below.partition('/')[2]}" if below != path else path
+
+
+def of_files(recording: Recording, replay: dict[str, Any]) -> list[Said]:
+    """The calls that a replay must make: all but those that it says it does not."""
+    paths = {row["path_id"]: row["path"] for row in recording.table("snapshot")}
+    elsewhere: set[int] = {
+        row["descriptor"]
+        for row in recording.table("descriptors")
+        if not row["target"].startswith("/") or row["target"].startswith("/dev/")
+    }
+    calls, skipped = [], Counter[str]()
+    for row in recording.table("calls"):
+        path = paths.get(row["path_id"]) or ""
+        numbers = [row[key] for key in ("descriptor", "directory") if row[key] is not None]
+        is_elsewhere = path.startswith(("/proc/", "/dev/", "/sys/")) or (
+            not path and any(number in elsewhere for number in numbers)
+        )
+        if row["name"] in _SAME or row["name"] == "openat":
+            (elsewhere.add if is_elsewhere else elsewhere.discard)(row["result"])
+        if is_elsewhere or (row["name"] == "munmap" and "munmap" in replay["elsewhere"]):
+            skipped[row["name"]] += 1
+        elif row["name"] not in replay["carried"]:
+            calls.append(said(row, path))
+    return calls
+
+
+EDITOR = """
+import os
+def save(text):
+    with open("note.new", "w") as file:
+        file.write(text); file.flush(); os.fsync(file.fileno())
+    os.rename("note.new", "note"); d = os.open(".", os.O_RDONLY); os.fsync(d); os.close(d)
+save("one\\n" * 3000); save("two\\n" * 5000); print(len(open("note").read()))
+"""
+SQL = "create table t(x); insert into t values(1); insert into t select randomblob(9000) from t;"
+SQLITE = {
+    mode: ("sqlite3", "a.db", f"pragma journal_mode={mode}; {SQL} delete from t;")
+    for mode in ("delete", "truncate", "persist", "wal")
+}
+
+
+@pytest.mark.parametrize("program", [*SQLITE.values(), (*PYTHON, EDITOR)])
+def test_a_replay_makes_the_calls_of_the_program(program: tuple[str, ...], tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    first = recorded(here, tmp_path / "first", *program)
+    assert first.code == 0
+    calls, replay = made_again(first.folder, tmp_path)
+    wanted = of_files(first, replay)
+    munmap = lambda call: call[0] == "munmap"  # noqa: E731
+    assert [call for call in calls if not munmap(call)] == [
+        call for call in wanted if not munmap(call)
+    ]
+    assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
