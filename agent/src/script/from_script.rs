@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::call::{CallName, Script};
 use super::order::ResourceOrder;
 use super::plan::{
-    Action, Before, CallArgument, CallEffect, Ended, Lane, Name, PlanFacts, PlannedStep,
+    Action, CallArgument, CallEffect, Ended, FileBefore, Lane, Name, PlanFacts, PlannedStep,
     ReplayPlan, Wait,
 };
 use super::resolve::Resolved;
@@ -67,8 +67,8 @@ struct ScriptNames {
 }
 
 impl ScriptNames {
-    fn before(&mut self, files: &[ReplayFile]) -> Vec<Before> {
-        self.paths = files.iter().map(|file| bytes(file)).collect();
+    fn before(&mut self, files: &[ReplayFile]) -> Vec<FileBefore> {
+        self.paths = files.iter().map(bytes).collect();
         let (mut directories, mut contents) = (BTreeSet::new(), Vec::new());
         for (name, file) in (0..).zip(files) {
             let path = bytes(file);
@@ -79,12 +79,12 @@ impl ScriptNames {
             if file.is_directory {
                 directories.insert(path);
             } else if let Some(bytes) = file.begins {
-                contents.push(Before::File { name, bytes, mode: 0o600 });
+                contents.push(FileBefore::File { name, bytes, mode: 0o600 });
             }
         }
         let mut before = Vec::new();
         for path in directories.into_iter().filter(|path| !path.is_empty()) {
-            before.push(Before::Directory(self.paths.len() as Name));
+            before.push(FileBefore::Directory(self.paths.len() as Name));
             self.paths.push(path);
         }
         before.extend(contents);

@@ -1,8 +1,8 @@
-//! The order of calls over all threads: a call waits for those on the same file, name or descriptor
-//! that had ended before it began (the resource order of Weiss et al., "ROOT: Replaying
-//! Multithreaded Traces with Resource-Oriented Ordering", FAST 2013, section 3). Calls that overlapped when they were
-//! recorded are in no order. Takes begins and ends in the order of their times, and gives what each
-//! step waits for, without what follows from other waits.
+//! The order of calls over all threads: a call waits for those on the same file, name or
+//! descriptor that had ended before it began (the resource order of Weiss et al., "ROOT: Replaying
+//! Multithreaded Traces with Resource-Oriented Ordering", FAST 2013, section 3). Calls that
+//! overlapped when they were recorded are in no order. Takes begins and ends in the order of their
+//! times, and gives what each step waits for, without what follows from other waits.
 
 use std::collections::HashMap;
 

@@ -156,7 +156,7 @@ impl Lane {
 
 /// A path, and what is there before the first step. Directories come before what is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
+pub enum FileBefore {
     Directory(Name),
     File {
         name: Name,
@@ -195,7 +195,7 @@ pub struct RecordLock {
 
 /// A text of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
+pub enum PlanText {
     /// As it was recorded.
     Plain(Vec<u8>),
     /// A path in the directory of the replay.
@@ -225,13 +225,13 @@ pub struct ReplayPlan {
     pub lanes: Vec<Lane>,
     /// Paths relative to the directory, without `.` and `..`.
     pub names: Vec<Vec<u8>>,
-    pub texts: Vec<Text>,
+    pub texts: Vec<PlanText>,
     pub locks: Vec<RecordLock>,
     pub slots: usize,
     pub mappings: usize,
     /// Most descriptors that are open at a time.
     pub most_open: usize,
-    pub before: Vec<Before>,
+    pub before: Vec<FileBefore>,
     pub open_before: Vec<OpenBefore>,
     /// Bytes of the files that the last step must leave; None: not there. Empty where the
     /// recording does not tell.

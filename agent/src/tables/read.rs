@@ -1,5 +1,5 @@
-//! Reads tables of schema/ back from Parquet: a file, or a folder of segments, to rows. What it reads
-//! may be a stranger's: a table that is none, or too large, is an error that names the file.
+//! Reads tables of schema/ back from Parquet: a file, or a folder of segments, to rows. What it
+//! reads may be a stranger's: a table that is none, or too large, is an error that names the file.
 
 use std::fs::{self, File as InputFile};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::before::add_text;
 use super::names::{bytes_of, target};
 use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
-use crate::script::plan::{CallArgument, CallEffect, Slot, Text};
+use crate::script::plan::{CallArgument, CallEffect, PlanText, Slot};
 use crate::tables::recording::RecordedCall;
 
 /// Longest call whose bytes pass through memory of ours.
@@ -212,13 +212,13 @@ impl CallDraft<'_> {
         }
         self.slot(number)?;
         match path {
-            Some(_) => self.text(Text::Plain(Vec::new())),
+            Some(_) => self.text(PlanText::Plain(Vec::new())),
             None => self.number(0),
         }
         Ok(())
     }
 
-    fn text(&mut self, text: Text) {
+    fn text(&mut self, text: PlanText) {
         let number = add_text(&mut self.scene.texts, text);
         self.arguments.push(CallArgument::Text(number));
     }
@@ -315,7 +315,7 @@ impl CallDraft<'_> {
                 if !name.starts_with(b"user.") && name.contains(&b'.') && !is_look(&row.name) {
                     return Err(NoStep::LeftOut("it sets an attribute that is not the user's"));
                 }
-                self.text(Text::Plain(name));
+                self.text(PlanText::Plain(name));
             }
             ArgumentRole::Target => self.target()?,
             ArgumentRole::Answer => self.arguments.push(CallArgument::Into(ANSWER_BYTES)),

@@ -1,10 +1,10 @@
-//! What is there before the first call: from the rows of `snapshot` to directories, files, and other
-//! names of files, in an order in which they can be made.
+//! What is there before the first call: from the rows of `snapshot` to directories, files, and
+//! other names of files, in an order in which they can be made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::names::{Names, Place, bytes_of, target};
-use crate::script::plan::{Before, Name, Text};
+use super::names::{Place, ReplayNames, bytes_of, target};
+use crate::script::plan::{FileBefore, Name, PlanText};
 use crate::tables::recording::{OpenDescriptor, PathState};
 
 /// What a name is at first.
@@ -18,7 +18,11 @@ enum KindBefore {
 }
 
 /// Lists what is there; adds the names of directories that no call names, and texts of links.
-pub fn before(snapshot: &[PathState], names: &mut Names, texts: &mut Vec<Text>) -> Vec<Before> {
+pub fn before(
+    snapshot: &[PathState],
+    names: &mut ReplayNames,
+    texts: &mut Vec<PlanText>,
+) -> Vec<FileBefore> {
     let mut rows: BTreeMap<Name, &PathState> = BTreeMap::new();
     for row in snapshot {
         if let Some(Place::Here(name)) = names.place(row.path_id) {
@@ -59,7 +63,7 @@ struct MadeDirectories {
 
 impl MadeDirectories {
     /// Sees to the directories above a path; says whether they are there at first.
-    fn make_above(&mut self, path: &[u8], names: &mut Names, list: &mut Lists) -> bool {
+    fn make_above(&mut self, path: &[u8], names: &mut ReplayNames, list: &mut Lists) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
         let mut is_linked = false;
         for end in ends.collect::<Vec<usize>>() {
@@ -70,7 +74,7 @@ impl MadeDirectories {
                 Some(KindBefore::Directory) | None => {
                     if self.directories.insert(above.to_vec()) {
                         let name = names.add(above.to_vec());
-                        list.directories(is_linked).push(Before::Directory(name));
+                        list.directories(is_linked).push(FileBefore::Directory(name));
                     }
                 }
             }
@@ -81,18 +85,18 @@ impl MadeDirectories {
 
 #[derive(Default)]
 struct Lists {
-    directories: Vec<Before>,
-    symlinks: Vec<Before>,
-    linked_directories: Vec<Before>,
-    files: Vec<Before>,
-    links: Vec<Before>,
+    directories: Vec<FileBefore>,
+    symlinks: Vec<FileBefore>,
+    linked_directories: Vec<FileBefore>,
+    files: Vec<FileBefore>,
+    links: Vec<FileBefore>,
     /// By device and inode: the name that a file or directory got first.
     first: HashMap<(i64, i64), Name>,
 }
 
 impl Lists {
     /// Those that are reached by way of a symbolic link come after it.
-    fn directories(&mut self, is_linked: bool) -> &mut Vec<Before> {
+    fn directories(&mut self, is_linked: bool) -> &mut Vec<FileBefore> {
         if is_linked { &mut self.linked_directories } else { &mut self.directories }
     }
 
@@ -100,8 +104,8 @@ impl Lists {
         &mut self,
         path: &[u8],
         row: &PathState,
-        names: &mut Names,
-        texts: &mut Vec<Text>,
+        names: &mut ReplayNames,
+        texts: &mut Vec<PlanText>,
         made: &mut MadeDirectories,
     ) {
         let name = names.add(path.to_vec());
@@ -113,29 +117,30 @@ impl Lists {
             KindBefore::Symlink => {
                 let text = bytes_of(row.link_target.as_deref().unwrap_or_default());
                 let target = add_text(texts, target(path, &text));
-                self.symlinks.push(Before::Symlink { name, target });
+                self.symlinks.push(FileBefore::Symlink { name, target });
                 return;
             }
             KindBefore::Directory => match first {
                 // Two names of a directory: a link above them that no call names.
                 Some(of) if !path.starts_with(&names.paths[of as usize]) => {
-                    let target = add_text(texts, Text::Inside(names.paths[of as usize].clone()));
+                    let target =
+                        add_text(texts, PlanText::Inside(names.paths[of as usize].clone()));
                     made.kinds.insert(path.to_vec(), KindBefore::Symlink);
-                    self.symlinks.push(Before::Symlink { name, target });
+                    self.symlinks.push(FileBefore::Symlink { name, target });
                 }
                 _ => {
                     if made.directories.insert(path.to_vec()) {
                         let is_linked = made.is_linked(path);
-                        self.directories(is_linked).push(Before::Directory(name));
+                        self.directories(is_linked).push(FileBefore::Directory(name));
                     }
                 }
             },
             KindBefore::File => match first {
-                Some(of) => self.links.push(Before::Link { name, of }),
+                Some(of) => self.links.push(FileBefore::Link { name, of }),
                 None => {
                     let bytes = row.size_bytes.unwrap_or(0).max(0).cast_unsigned();
                     let mode = (row.mode.unwrap_or(0o600) & 0o777) as u32 | 0o600;
-                    self.files.push(Before::File { name, bytes, mode });
+                    self.files.push(FileBefore::File { name, bytes, mode });
                 }
             },
         }
@@ -144,7 +149,7 @@ impl Lists {
         }
     }
 
-    fn in_order(self) -> Vec<Before> {
+    fn in_order(self) -> Vec<FileBefore> {
         let parts =
             [self.directories, self.symlinks, self.linked_directories, self.files, self.links];
         parts.into_iter().flatten().collect()
@@ -159,26 +164,28 @@ impl MadeDirectories {
 }
 
 /// The file of a descriptor that is open at first, where no call names it.
-pub fn of_descriptor(names: &mut Names, name: Name, row: &OpenDescriptor) -> Vec<Before> {
+pub fn of_descriptor(names: &mut ReplayNames, name: Name, row: &OpenDescriptor) -> Vec<FileBefore> {
     if names.is_looked_up(name) {
         return Vec::new();
     }
     let path = names.paths[name as usize].clone();
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
     let above: Vec<usize> = ends.collect();
-    let mut list: Vec<Before> =
-        above.into_iter().map(|end| Before::Directory(names.add(path[..end].to_vec()))).collect();
+    let mut list: Vec<FileBefore> = above
+        .into_iter()
+        .map(|end| FileBefore::Directory(names.add(path[..end].to_vec())))
+        .collect();
     if row.flags & i64::from(libc::O_DIRECTORY) != 0 {
-        list.push(Before::Directory(name));
+        list.push(FileBefore::Directory(name));
     } else {
         let bytes = row.size_bytes.max(0).cast_unsigned();
-        list.push(Before::File { name, bytes, mode: 0o600 });
+        list.push(FileBefore::File { name, bytes, mode: 0o600 });
     }
     list
 }
 
 /// Adds a text; gives its number.
-pub fn add_text(texts: &mut Vec<Text>, text: Text) -> u32 {
+pub fn add_text(texts: &mut Vec<PlanText>, text: PlanText) -> u32 {
     texts.push(text);
     (texts.len() - 1) as u32
 }
@@ -205,14 +212,14 @@ mod tests {
     }
 
     fn shown(rows: &[PathState]) -> Vec<String> {
-        let (mut names, mut texts) = (Names::new(rows), Vec::new());
+        let (mut names, mut texts) = (ReplayNames::new(rows), Vec::new());
         let list = before(rows, &mut names, &mut texts);
         let path = |name: Name| String::from_utf8_lossy(&names.paths[name as usize]).into_owned();
-        let show = |it: Before| match it {
-            Before::Directory(name) => format!("directory {}", path(name)),
-            Before::File { name, bytes, .. } => format!("file {} {bytes}", path(name)),
-            Before::Link { name, of } => format!("{} is {}", path(name), path(of)),
-            Before::Symlink { name, target } => {
+        let show = |it: FileBefore| match it {
+            FileBefore::Directory(name) => format!("directory {}", path(name)),
+            FileBefore::File { name, bytes, .. } => format!("file {} {bytes}", path(name)),
+            FileBefore::Link { name, of } => format!("{} is {}", path(name), path(of)),
+            FileBefore::Symlink { name, target } => {
                 format!("{} to {:?}", path(name), texts[target as usize])
             }
         };

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::arguments::{CallDraft, PreparedCall, of_table};
-use super::lanes::lanes;
-use super::names::{Names, Place};
+use super::lanes::{lanes, lives};
+use super::names::{Place, ReplayNames};
 use super::results;
 use super::scene::{NoStep, Scene};
 use super::special::{had_no_descriptor, special};
@@ -20,7 +20,7 @@ use crate::tables::recording::{PathState, RecordedCall, RecordedThread};
 const LAST_ERROR: i64 = 511;
 /// A call between its begin and its end.
 #[derive(Default)]
-struct BegunCall {
+struct StepUnderWay {
     /// Where it is a step: its lane, and how many steps that has with it.
     step: Option<Wait>,
     resources: Vec<Resource>,
@@ -51,21 +51,9 @@ impl<'a> Builder<'a> {
         threads: &'a [RecordedThread],
         snapshot: &[PathState],
     ) -> Self {
-        let mut names = Names::new(snapshot);
-        for call in calls.iter().filter(|call| call.result.is_some_and(|it| it >= 0)) {
-            let changes = ["mkdir", "rmdir", "rename", "symlink", "unlinkat"];
-            if changes.iter().any(|name| call.name.starts_with(name)) {
-                names.note_change(call.path_id);
-                names.note_change(call.path2_id);
-            }
-        }
-        let mut lives: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-        for call in calls {
-            let end_ns = call.end_ns.unwrap_or(call.begin_ns).max(call.begin_ns);
-            let life = lives.entry(call.thread_id).or_insert((call.begin_ns, end_ns));
-            *life = (life.0.min(call.begin_ns), life.1.max(end_ns));
-        }
-        let (lanes, count) = lanes(&lives);
+        let mut names = ReplayNames::new(snapshot);
+        calls.iter().for_each(|call| results::note_changes(call, &mut names));
+        let (lanes, count) = lanes(&lives(calls));
         let mut children: HashMap<i64, Vec<i64>> = HashMap::new();
         for thread in threads {
             if let Some(call) = thread.created_by_call_id {
@@ -102,7 +90,7 @@ impl<'a> Builder<'a> {
             events.push((end_ns, index, true));
         }
         events.sort_unstable();
-        let mut under_way: HashMap<usize, BegunCall> = HashMap::new();
+        let mut under_way: HashMap<usize, StepUnderWay> = HashMap::new();
         for (event, (_, index, is_end)) in events.into_iter().enumerate() {
             self.event = event;
             if is_end {
@@ -121,7 +109,7 @@ impl<'a> Builder<'a> {
         self.threads[&thread].1.pid
     }
 
-    fn begin(&mut self, row: &RecordedCall) -> BegunCall {
+    fn begin(&mut self, row: &RecordedCall) -> StepUnderWay {
         let thread = row.thread_id;
         if !self.scene.tables.has(thread) {
             self.start(thread, row.begin_ns);
@@ -132,7 +120,7 @@ impl<'a> Builder<'a> {
                 self.begin_child(child, thread, row.begin_ns);
             }
         }
-        let mut under_way = BegunCall { began: self.event, ..BegunCall::default() };
+        let mut under_way = StepUnderWay { began: self.event, ..StepUnderWay::default() };
         match self.prepare(row) {
             Ok(prepared) => self.add(row, prepared, &mut under_way),
             Err(why) => self.count(row, why, &mut under_way),
@@ -200,7 +188,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn count(&mut self, row: &RecordedCall, why: NoStep, under_way: &mut BegunCall) {
+    fn count(&mut self, row: &RecordedCall, why: NoStep, under_way: &mut StepUnderWay) {
         let name = row.name.clone().into_owned();
         let why = match why {
             why if had_no_descriptor(why, row.error.as_deref()) => NoStep::Carried,
@@ -220,14 +208,13 @@ impl<'a> Builder<'a> {
         *counts.entry(name).or_default() += 1;
     }
 
-    fn add(&mut self, row: &RecordedCall, prepared: PreparedCall, under_way: &mut BegunCall) {
-        let PreparedCall { name, number, mut arguments, effect, mut resources } = prepared;
+    fn add(&mut self, row: &RecordedCall, prepared: PreparedCall, under_way: &mut StepUnderWay) {
+        let PreparedCall { name, number, arguments, effect, mut resources } = prepared;
         if let CallEffect::Opens(slot) = effect {
             under_way.opened = Some(Opened::File(slot));
             resources.push(Resource::Slot(slot));
             self.scene.note_open();
         }
-        arguments.shrink_to_fit();
         let arguments = arguments.into_boxed_slice();
         let action = Action::Call { number, arguments, effect };
         under_way.step = self.push(
@@ -357,7 +344,7 @@ impl<'a> Builder<'a> {
         self.add_own(thread, now_ns, "release", action, &slots);
     }
 
-    fn end(&mut self, row: &RecordedCall, under_way: BegunCall) {
+    fn end(&mut self, row: &RecordedCall, under_way: StepUnderWay) {
         if let Some(made) = under_way.step {
             self.order.end(made, &under_way.resources, under_way.began, self.event);
         }

@@ -1,7 +1,20 @@
-//! Which thread of the replay makes a recorded thread's calls: threads that did not live at the same
-//! time share a lane, so that a recording of a thousand short processes takes few threads.
+//! Which thread of the replay makes a recorded thread's calls: threads that did not live at the
+//! same time share a lane, so that a recording of a thousand short processes takes few threads.
 
 use std::collections::BTreeMap;
+
+use crate::tables::recording::RecordedCall;
+
+/// First and last moment of each thread.
+pub fn lives(calls: &[RecordedCall]) -> BTreeMap<i64, (i64, i64)> {
+    let mut lives: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+    for call in calls {
+        let end_ns = call.end_ns.unwrap_or(call.begin_ns).max(call.begin_ns);
+        let life = lives.entry(call.thread_id).or_insert((call.begin_ns, end_ns));
+        *life = (life.0.min(call.begin_ns), life.1.max(end_ns));
+    }
+    lives
+}
 
 /// Lanes by thread, and how many there are. `lives` are first and last moment of each thread.
 pub fn lanes(lives: &BTreeMap<i64, (i64, i64)>) -> (BTreeMap<i64, u32>, usize) {

@@ -1,5 +1,5 @@
-//! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds the
-//! files, descriptors and the order behind every call.
+//! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds
+//! the files, descriptors and the order behind every call.
 //!
 //! names, tables, lanes -> scene -> before, arguments -> special -> results, build
 

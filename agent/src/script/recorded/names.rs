@@ -1,11 +1,11 @@
-//! The paths of a recording as names in the directory of the replay: takes rows of `snapshot`, whose
-//! paths are a stranger's; gives relative paths without `..`, and texts for symbolic links that lead
-//! nowhere else, wherever they are moved to.
+//! The paths of a recording as names in the directory of the replay: takes rows of `snapshot`,
+//! whose paths are a stranger's; gives relative paths without `..`, and texts for symbolic links
+//! that lead nowhere else, wherever they are moved to.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::script::order::Resource;
-use crate::script::plan::{Name, Text};
+use crate::script::plan::{Name, PlanText};
 use crate::tables::recording::PathState;
 
 /// Where the kernel shows things of its own; of these `dev/shm` alone holds files.
@@ -21,17 +21,17 @@ pub enum Place {
 
 /// All names of a recording.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct ReplayNames {
     pub paths: Vec<Vec<u8>>,
     known: HashMap<Vec<u8>, Name>,
     places: HashMap<i64, Place>,
     /// The file that a name leads to, by device and inode, as far as known.
     files: Vec<Option<(i64, i64)>>,
-    /// Names that calls make, take away or change.
+    /// ReplayNames that calls make, take away or change.
     changed: BTreeSet<Name>,
 }
 
-impl Names {
+impl ReplayNames {
     /// Of a snapshot.
     pub fn new(snapshot: &[PathState]) -> Self {
         let mut names = Self::default();
@@ -159,11 +159,11 @@ pub fn is_kernels(path: &[u8]) -> bool {
 /// What a symbolic link at a path is made to hold. A relative text without `..` leads below the
 /// link's own directory, wherever that is; every other becomes a path in the directory of the
 /// replay, as a text that climbs would lead elsewhere once the link is moved up.
-pub fn target(link: &[u8], text: &[u8]) -> Text {
+pub fn target(link: &[u8], text: &[u8]) -> PlanText {
     let is_below =
         text.first() != Some(&b'/') && text.split(|byte| *byte == b'/').all(|part| part != b"..");
     if is_below && !text.contains(&0) {
-        return Text::Plain(text.to_vec());
+        return PlanText::Plain(text.to_vec());
     }
     let mut whole = Vec::new();
     if text.first() != Some(&b'/') {
@@ -172,7 +172,7 @@ pub fn target(link: &[u8], text: &[u8]) -> Text {
         whole.push(b'/');
     }
     whole.extend_from_slice(text);
-    Text::Inside(relative(&whole))
+    PlanText::Inside(relative(&whole))
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
             row(3, "/tmp/pipe", "other"),
             row(4, "/etc/passwd", "file"),
         ];
-        let names = Names::new(&rows);
+        let names = ReplayNames::new(&rows);
         assert_eq!(names.paths, [b"etc/passwd".to_vec(), b"dev/shm/x".to_vec()]);
         let places: Vec<_> = (0..6).map(|id| names.place(id)).collect();
         let (first, second) = (Some(Place::Here(0)), Some(Place::Here(1)));
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn links_lead_nowhere_else() {
-        let inside = |path: &[u8]| Text::Inside(path.to_vec());
-        assert_eq!(target(b"a/link", b"x/y"), Text::Plain(b"x/y".to_vec()));
+        let inside = |path: &[u8]| PlanText::Inside(path.to_vec());
+        assert_eq!(target(b"a/link", b"x/y"), PlanText::Plain(b"x/y".to_vec()));
         assert_eq!(target(b"a/link", b"../../../etc/x"), inside(b"etc/x"));
         assert_eq!(target(b"a/b/link", b"../c"), inside(b"a/c"));
         assert_eq!(target(b"link", b"/etc/passwd"), inside(b"etc/passwd"));
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_name_has_the_changed_directories_above_it() {
-        let mut names = Names::new(&[row(0, "/a", "absent"), row(1, "/a/b/c", "absent")]);
-        let of = |names: &Names| {
+        let mut names = ReplayNames::new(&[row(0, "/a", "absent"), row(1, "/a/b/c", "absent")]);
+        let of = |names: &ReplayNames| {
             let mut found = Vec::new();
             names.resources(1, &mut found);
             found
@@ -233,8 +233,10 @@ mod tests {
             let found = relative(&path);
             prop_assert!(!climbs(&found) && found.first() != Some(&b'/') && !found.contains(&0));
             match target(&path, &found) {
-                Text::Plain(text) => prop_assert!(!climbs(&text) && text.first() != Some(&b'/')),
-                Text::Inside(text) => prop_assert_eq!(relative(&text), text),
+                PlanText::Plain(text) => {
+                    prop_assert!(!climbs(&text) && text.first() != Some(&b'/'));
+                }
+                PlanText::Inside(text) => prop_assert_eq!(relative(&text), text),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What the result of a recorded call means: a descriptor, another file behind a name, or a number
 //! that the replay must give as well.
 
-use super::names::{Names, Place};
+use super::names::{Place, ReplayNames};
 use crate::script::plan::Ended;
 use crate::tables::recording::RecordedCall;
 
@@ -23,8 +23,18 @@ const OWN_RESULTS: [&str; 14] = [
     "ioctl",
 ];
 
+/// Notes the names that a call makes, takes away or moves.
+pub fn note_changes(row: &RecordedCall, names: &mut ReplayNames) {
+    let changes = ["mkdir", "rmdir", "rename", "symlink", "unlinkat"];
+    let succeeded = row.result.is_some_and(|result| result >= 0);
+    if succeeded && changes.iter().any(|name| row.name.starts_with(name)) {
+        names.note_change(row.path_id);
+        names.note_change(row.path2_id);
+    }
+}
+
 /// Lets names lead to other files, or to none, as a call did that succeeded.
-pub fn rename(row: &RecordedCall, names: &mut Names) {
+pub fn rename(row: &RecordedCall, names: &mut ReplayNames) {
     let place = |id: Option<i64>| match id.and_then(|id| names.place(id)) {
         Some(Place::Here(name)) => Some(name),
         _ => None,

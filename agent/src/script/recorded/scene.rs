@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::names::{Names, Place};
+use super::names::{Place, ReplayNames};
 use super::tables::{DescriptorTables, Opened};
 use crate::script::order::Resource;
-use crate::script::plan::{Name, RecordLock, Slot, Text};
+use crate::script::plan::{Name, PlanText, RecordLock, Slot};
 
 /// Why a call is no step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Mapping {
 #[derive(Debug, Default)]
 pub struct Scene {
     pub tables: DescriptorTables,
-    pub names: Names,
-    pub texts: Vec<Text>,
+    pub names: ReplayNames,
+    pub texts: Vec<PlanText>,
     pub locks: Vec<RecordLock>,
     /// Of each slot: device and inode of its file.
     files: Vec<Option<(i64, i64)>>,
@@ -53,7 +53,7 @@ pub struct Scene {
 
 impl Scene {
     /// Of names, before the first call.
-    pub fn new(names: Names) -> Self {
+    pub fn new(names: ReplayNames) -> Self {
         Self { names, ..Self::default() }
     }
 

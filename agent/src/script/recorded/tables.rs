@@ -13,7 +13,7 @@ pub enum Opened {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct TableEntry {
+struct OpenNumber {
     opened: Opened,
     closes_on_exec: bool,
 }
@@ -21,7 +21,7 @@ struct TableEntry {
 /// One table, which threads of one process share.
 #[derive(Debug, Clone, Default)]
 struct DescriptorTable {
-    entries: BTreeMap<i64, TableEntry>,
+    entries: BTreeMap<i64, OpenNumber>,
     /// Threads that have it.
     users: usize,
 }
@@ -77,7 +77,7 @@ impl DescriptorTables {
 
     /// A number leads to something from now on.
     pub fn set(&mut self, thread: i64, number: i64, opened: Opened, closes_on_exec: bool) {
-        self.table(thread).entries.insert(number, TableEntry { opened, closes_on_exec });
+        self.table(thread).entries.insert(number, OpenNumber { opened, closes_on_exec });
     }
 
     /// A number is closed.
@@ -120,7 +120,7 @@ impl DescriptorTables {
             return Vec::new();
         }
         let closed = std::mem::take(&mut table.entries).into_values();
-        let slot = |entry: TableEntry| match entry.opened {
+        let slot = |entry: OpenNumber| match entry.opened {
             Opened::File(slot) => Some(slot),
             Opened::Elsewhere => None,
         };

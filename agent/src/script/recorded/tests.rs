@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::script::plan::{Action, CallArgument, CallEffect, Text};
+use crate::script::plan::{Action, CallArgument, CallEffect, PlanText};
 
 fn thread(thread_id: i64, created_by: Option<i64>, shares_descriptors: bool) -> RecordedThread {
     RecordedThread {
@@ -147,7 +147,7 @@ fn what_would_lead_out_is_not_made_or_leads_inside() {
     let calls = [link, device, open(2, 0, 0, 3), far, call(4, 0, "mount", 0)];
     let plan = of_rows(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")], &[]);
     assert_eq!(shown(&plan), [vec!["symlink []", "openat [0]"]]);
-    assert_eq!(plan.texts, [Text::Inside(b"etc/passwd".to_vec())]);
+    assert_eq!(plan.texts, [PlanText::Inside(b"etc/passwd".to_vec())]);
     assert_eq!(plan.names[0], b"d/x");
     let left_out: Vec<&str> = plan.left_out.keys().map(|(name, _)| name.as_str()).collect();
     assert_eq!(left_out, ["ftruncate", "mknod", "mount"]);

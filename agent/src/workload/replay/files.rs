@@ -14,7 +14,7 @@ use rand_chacha::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
 use super::perform::ReplayStage;
-use crate::script::plan::{Before, Name, ReplayPlan, Text};
+use crate::script::plan::{FileBefore, Name, PlanText, ReplayPlan};
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
 use crate::workload::kind::Remains;
@@ -43,12 +43,12 @@ pub fn make(directory: &Path, plan: &ReplayPlan, seed: u64) -> Result<MadeFiles,
     let mut not_made = 0;
     for before in &plan.before {
         let (place, made) = match before {
-            Before::Directory(name) => (path(*name), make_directory(&path(*name))),
-            Before::File { name, bytes, mode } => {
+            FileBefore::Directory(name) => (path(*name), make_directory(&path(*name))),
+            FileBefore::File { name, bytes, mode } => {
                 (path(*name), fill(&path(*name), &contents, *bytes, *mode))
             }
-            Before::Link { name, of } => (path(*name), fs::hard_link(path(*of), path(*name))),
-            Before::Symlink { name, target } => {
+            FileBefore::Link { name, of } => (path(*name), fs::hard_link(path(*of), path(*name))),
+            FileBefore::Symlink { name, target } => {
                 let text = OsStr::from_bytes(&text(*target)).to_owned();
                 (path(*name), std::os::unix::fs::symlink(text, path(*name)))
             }
@@ -89,10 +89,12 @@ fn lock_of(lock: &crate::script::plan::RecordLock) -> libc::flock {
     }
 }
 
-fn text_of(directory: &Path, text: &Text) -> Vec<u8> {
+fn text_of(directory: &Path, text: &PlanText) -> Vec<u8> {
     match text {
-        Text::Plain(bytes) => bytes.clone(),
-        Text::Inside(path) => directory.join(OsStr::from_bytes(path)).into_os_string().into_vec(),
+        PlanText::Plain(bytes) => bytes.clone(),
+        PlanText::Inside(path) => {
+            directory.join(OsStr::from_bytes(path)).into_os_string().into_vec()
+        }
     }
 }
 
@@ -151,8 +153,8 @@ fn open_file(path: &Path, flags: i32, position: i64) -> io::Result<OwnedFd> {
 
 /// Refuses files that there is no room for.
 fn refuse_large(directory: &Path, plan: &ReplayPlan) -> Result<(), WorkloadError> {
-    let bytes = |before: &Before| match before {
-        Before::File { bytes, .. } => *bytes,
+    let bytes = |before: &FileBefore| match before {
+        FileBefore::File { bytes, .. } => *bytes,
         _ => 0,
     };
     let needed = plan.before.iter().map(bytes).fold(0_u64, u64::saturating_add);

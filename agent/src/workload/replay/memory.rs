@@ -69,18 +69,18 @@ impl Memory {
         self.next_offset = 0;
     }
 
-    pub fn into_address(&mut self) -> i64 {
+    pub fn address_to_read_into(&mut self) -> i64 {
         self.into.bytes().as_mut_ptr() as i64
     }
 
-    pub fn from_address(&mut self) -> i64 {
+    pub fn address_to_write_from(&mut self) -> i64 {
         // Nothing is written from an empty buffer.
         self.from.bytes().get_mut(self.place..).map_or(0, |bytes| bytes.as_mut_ptr() as i64)
     }
 
     /// So many buffers of so many bytes together; the last has what the others leave.
     pub fn vectors(&mut self, count: u16, bytes: u32, from: bool) -> i64 {
-        let begin = if from { self.from_address() } else { self.into_address() };
+        let begin = if from { self.address_to_write_from() } else { self.address_to_read_into() };
         let (count, bytes) = (usize::from(count), bytes as usize);
         let each = bytes.checked_div(count).unwrap_or(0);
         self.vectors.clear();

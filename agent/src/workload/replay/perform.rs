@@ -91,8 +91,8 @@ impl ReplayStage {
                     Some(address) => address as i64,
                     None => return -i64::from(libc::EINVAL),
                 },
-                CallArgument::Into(_) => memory.into_address(),
-                CallArgument::From(_) => memory.from_address(),
+                CallArgument::Into(_) => memory.address_to_read_into(),
+                CallArgument::From(_) => memory.address_to_write_from(),
                 CallArgument::VectorsInto { count, bytes } => memory.vectors(count, bytes, false),
                 CallArgument::VectorsFrom { count, bytes } => memory.vectors(count, bytes, true),
                 CallArgument::Offset(offset) => memory.offset(offset),
@@ -186,8 +186,8 @@ fn opened(result: i64) -> Option<OwnedFd> {
 /// Makes a call; gives its result, -errno if it failed.
 fn system_call(number: i64, numbers: [i64; 6]) -> i64 {
     let [a, b, c, d, e, f] = numbers;
-    // SAFETY: the plan makes only calls of its table, whose pointers are to strings of the stage and
-    // to memory of this thread that is as long as the call says.
+    // SAFETY: the plan has only calls of its table, whose pointers are to strings of the stage,
+    // and to memory of this thread that is as long as the call says.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if result == -1 {
         return -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));

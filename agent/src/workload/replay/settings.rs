@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 
-/// Either is named: a recording is a folder of the machine that the agent runs on, a script a file; a
-/// guest has them as inputs. The other is empty.
+/// Either is named: a recording is a folder of the machine that the agent runs on, a script a file;
+/// a guest has them as inputs. The other is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySettings {
