@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::call::{CallName, Script};
 use super::order::ResourceOrder;
 use super::plan::{
-    Action, CallArgument, CallEffect, Ended, FileBefore, Lane, Name, PlanFacts, PlannedStep,
+    Action, CallArgument, CallEffect, FileBefore, Lane, Name, PlanFacts, PlannedStep, RecordedEnd,
     ReplayPlan, Wait,
 };
 use super::resolve::Resolved;
@@ -15,7 +15,7 @@ use super::step::{ReplayFile, ReplayStep};
 impl From<&Script> for ReplayPlan {
     fn from(script: &Script) -> Self {
         let resolved = Resolved::from(script);
-        let mut names = ScriptNames::default();
+        let mut names = PathNames::default();
         let before = names.before(&resolved.files);
         // The steps on each file, by their turns.
         let mut turns: HashMap<(usize, u32), Wait> = HashMap::new();
@@ -62,11 +62,11 @@ impl From<&Script> for ReplayPlan {
 
 /// The paths of a plan: those of the files first, then those of directories above them.
 #[derive(Default)]
-struct ScriptNames {
+struct PathNames {
     paths: Vec<Vec<u8>>,
 }
 
-impl ScriptNames {
+impl PathNames {
     fn before(&mut self, files: &[ReplayFile]) -> Vec<FileBefore> {
         self.paths = files.iter().map(bytes).collect();
         let (mut directories, mut contents) = (BTreeSet::new(), Vec::new());
@@ -139,10 +139,10 @@ fn planned(step: &ReplayStep, thread: u32) -> PlannedStep {
         due_ns: step.due_ns,
         name: step.name.word(),
         ended: match step.succeeded {
-            None => Ended::Unknown,
-            Some(false) => Ended::Failed(None),
-            Some(true) if moves => Ended::With(length.into()),
-            Some(true) => Ended::Well,
+            None => RecordedEnd::Unknown,
+            Some(false) => RecordedEnd::Failed(None),
+            Some(true) if moves => RecordedEnd::With(length.into()),
+            Some(true) => RecordedEnd::Well,
         },
         waits: (0, 0),
         action: Action::Call { number: call, arguments: arguments.into_boxed_slice(), effect },

@@ -76,7 +76,7 @@ pub enum Action {
 
 /// How a call ended when it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum RecordedEnd {
     /// That was not recorded, or cannot be the same: a step of the replay's own.
     Unknown,
     /// With a result that need not be the same, such as a descriptor.
@@ -104,7 +104,7 @@ pub struct PlannedStep {
     pub due_ns: i64,
     /// Name of the call; of a step that is none, what it stands for.
     pub name: &'static str,
-    pub ended: Ended,
+    pub ended: RecordedEnd,
     /// Part of the lane's waits.
     pub waits: (u32, u32),
     pub action: Action,

@@ -12,7 +12,9 @@ use super::scene::{NoStep, Scene};
 use super::special::{had_no_descriptor, special};
 use super::tables::Opened;
 use crate::script::order::{Resource, ResourceOrder};
-use crate::script::plan::{Action, CallEffect, Ended, Lane, PlannedStep, ReplayPlan, Slot, Wait};
+use crate::script::plan::{
+    Action, CallEffect, Lane, PlannedStep, RecordedEnd, ReplayPlan, Slot, Wait,
+};
 use crate::tables::recording::{PathState, RecordedCall, RecordedThread};
 
 /// Errors above are the kernel's own: a call that a signal interrupted, and that is made again
@@ -250,7 +252,7 @@ impl<'a> Builder<'a> {
             thread,
             due_ns,
             name,
-            ended: Ended::Unknown,
+            ended: RecordedEnd::Unknown,
             waits: (0, 0),
             action,
         };

@@ -2,7 +2,7 @@
 //! that the replay must give as well.
 
 use super::names::{Place, ReplayNames};
-use crate::script::plan::Ended;
+use crate::script::plan::RecordedEnd;
 use crate::tables::recording::RecordedCall;
 
 /// Calls whose result is a descriptor, an address, or depends on the filesystem.
@@ -65,11 +65,13 @@ pub fn gives_descriptor(row: &RecordedCall) -> bool {
 }
 
 /// How a call ended, as far as its replay can end in the same way.
-pub fn ended(row: &RecordedCall) -> Ended {
+pub fn ended(row: &RecordedCall) -> RecordedEnd {
     match row.result {
-        None => Ended::Unknown,
-        Some(result @ ..0) => Ended::Failed(i32::try_from(-result).ok()),
-        Some(_) if OWN_RESULTS.contains(&&*row.name) || row.name.ends_with("xattr") => Ended::Well,
-        Some(result) => Ended::With(result),
+        None => RecordedEnd::Unknown,
+        Some(result @ ..0) => RecordedEnd::Failed(i32::try_from(-result).ok()),
+        Some(_) if OWN_RESULTS.contains(&&*row.name) || row.name.ends_with("xattr") => {
+            RecordedEnd::Well
+        }
+        Some(result) => RecordedEnd::With(result),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::memory::Memory;
-use crate::script::plan::{Action, CallArgument, CallEffect, Ended, PlannedStep, Slot};
+use crate::script::plan::{Action, CallArgument, CallEffect, PlannedStep, RecordedEnd, Slot};
 
 /// How long a lock is waited for that another open file holds, and how often it is tried.
 const LOCK_TRIES: u32 = 10_000;
@@ -99,7 +99,9 @@ impl ReplayStage {
             };
         }
         let mut result = system_call(number, numbers);
-        if effect == CallEffect::Locks && matches!(step.ended, Ended::With(_) | Ended::Well) {
+        if effect == CallEffect::Locks
+            && matches!(step.ended, RecordedEnd::With(_) | RecordedEnd::Well)
+        {
             for _ in 0..LOCK_TRIES {
                 if result != -i64::from(libc::EWOULDBLOCK) {
                     break;

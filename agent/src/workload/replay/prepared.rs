@@ -18,7 +18,7 @@ use super::schedule::Schedule;
 use super::settings::{ReplaySettings, Timing};
 use super::told::{self, Notes};
 use super::turns::Turns;
-use crate::script::plan::{Action, CallArgument, Ended, Lane, PlannedStep, ReplayPlan};
+use crate::script::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use crate::script::read::read_plan;
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
@@ -250,7 +250,7 @@ impl Task for Player {
         let result = if shared.turns.has_ended() { 0 } else { shared.stage.perform(step, memory) };
         let return_ns = now_ns();
         let error = i32::try_from(-result).unwrap_or(0);
-        if perform::is_fatal(error) && step.ended != Ended::Failed(Some(error)) {
+        if perform::is_fatal(error) && step.ended != RecordedEnd::Failed(Some(error)) {
             shared.turns.end();
             return Err(shared.failed(step, error));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::script::plan::{Ended, PlannedStep, ReplayPlan};
+use crate::script::plan::{PlannedStep, RecordedEnd, ReplayPlan};
 
 /// Calls of one name, or of one thread.
 #[derive(Debug, Default, Clone, Copy)]
@@ -42,13 +42,13 @@ pub struct Notes {
 }
 
 /// Whether a call ended as it was recorded.
-pub fn is_as_recorded(ended: Ended, result: i64) -> bool {
+pub fn is_as_recorded(ended: RecordedEnd, result: i64) -> bool {
     match ended {
-        Ended::Unknown => true,
-        Ended::Well => result >= 0,
-        Ended::With(wanted) => result == wanted,
-        Ended::Failed(None) => result < 0,
-        Ended::Failed(Some(error)) => result == -i64::from(error),
+        RecordedEnd::Unknown => true,
+        RecordedEnd::Well => result >= 0,
+        RecordedEnd::With(wanted) => result == wanted,
+        RecordedEnd::Failed(None) => result < 0,
+        RecordedEnd::Failed(Some(error)) => result == -i64::from(error),
     }
 }
 
@@ -67,7 +67,7 @@ impl Notes {
         };
         self.by_name.entry(step.name).or_default().add(sum);
         self.by_thread.entry(step.thread).or_default().add(sum);
-        self.comparable += u64::from(step.ended != Ended::Unknown);
+        self.comparable += u64::from(step.ended != RecordedEnd::Unknown);
         self.late_ns.extend(late_ns.map(|late_ns| late_ns.max(0)));
         let bytes = result.max(0).cast_unsigned();
         match verb(step.name) {
@@ -178,13 +178,17 @@ mod tests {
 
     #[test]
     fn a_result_is_compared_as_far_as_it_was_recorded() {
-        assert!(is_as_recorded(Ended::Unknown, -5));
-        assert!(is_as_recorded(Ended::Well, 7) && !is_as_recorded(Ended::Well, -2));
-        assert!(is_as_recorded(Ended::With(4096), 4096) && !is_as_recorded(Ended::With(4096), 100));
-        assert!(is_as_recorded(Ended::Failed(Some(2)), -2));
-        assert!(!is_as_recorded(Ended::Failed(Some(2)), -13));
+        assert!(is_as_recorded(RecordedEnd::Unknown, -5));
+        assert!(is_as_recorded(RecordedEnd::Well, 7) && !is_as_recorded(RecordedEnd::Well, -2));
         assert!(
-            is_as_recorded(Ended::Failed(None), -13) && !is_as_recorded(Ended::Failed(None), 0)
+            is_as_recorded(RecordedEnd::With(4096), 4096)
+                && !is_as_recorded(RecordedEnd::With(4096), 100)
+        );
+        assert!(is_as_recorded(RecordedEnd::Failed(Some(2)), -2));
+        assert!(!is_as_recorded(RecordedEnd::Failed(Some(2)), -13));
+        assert!(
+            is_as_recorded(RecordedEnd::Failed(None), -13)
+                && !is_as_recorded(RecordedEnd::Failed(None), 0)
         );
     }
 }
