@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-from elftools.elf.segments import InterpSegment
-
 from jojlab.foundation.errors import UseError
 
 # What Debian's and other distributions' loaders look into without a configuration.
@@ -46,6 +41,12 @@ class LibraryFolders:
 
 def elf_of(path: Path) -> Elf:
     """Read one; UseError where it is none that an x86-64 guest can run."""
+    # Here, as they take as long to load as all else of joj bill, whose cases have no program.
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.dynamic import DynamicSection
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.segments import InterpSegment
+
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
