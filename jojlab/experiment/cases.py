@@ -166,6 +166,8 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
     if shared and settings["locking_mode"] == "exclusive":
         return "locking_mode = exclusive lets no other connection share the databases"
+    if found := _impossible_regime(settings, shared):
+        return found
     rows = int(settings["initial_rows"])
     if settings["workload"] == "sqlite-delete" and settings["duration_ms"] and not rows:
         return "sqlite-delete needs initial_rows, as duration_ms does not say how many will go"
@@ -178,6 +180,24 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
         return "sqlite-update needs initial_rows of 1 or more"
     if settings["selects"] and rows == 0:
         return "selects need initial_rows of 1 or more"
+    return ""
+
+
+def _impossible_regime(settings: Mapping[str, Value], shared: bool) -> str:
+    if settings["regime"] == "reopened" and shared:
+        return "regime = reopened needs sharing = own: a WAL stays while another connection is open"
+    if settings["regime"] != "steady":
+        return ""
+    if settings["auto_vacuum"] == "full":
+        return "auto_vacuum = full gives free pages back, so that regime = steady is never reached"
+    wal = settings["journal_mode"] == "wal"
+    if wal and settings["checkpoint_mode"] == "truncate":
+        return "checkpoint_mode = truncate cuts the WAL off, so that it grows in regime = steady"
+    grows = settings["workload"] == "sqlite-insert" or (
+        wal and not settings["wal_autocheckpoint_pages"]
+    )
+    if grows and settings["duration_ms"]:
+        return "regime = steady needs transactions, not duration_ms, to know how much to allocate"
     return ""
 
 

@@ -65,7 +65,8 @@ def _databases_bytes(settings: Mapping[str, Value], initial_rows: int) -> tuple[
     """Return the bytes of all databases, and of their WALs when the databases are made."""
     connections, tables = int(settings["connections"]), int(settings["tables"])
     shared = settings["sharing"] == "shared"
-    inserted = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    transactions = int(settings["transactions"]) + int(settings["warmup_transactions"])
+    inserted = transactions
     if settings["workload"] != "sqlite-insert":
         inserted = 0
     elif not shared:
@@ -76,8 +77,27 @@ def _databases_bytes(settings: Mapping[str, Value], initial_rows: int) -> tuple[
     wal = 0
     if settings["journal_mode"] == "wal":
         wal = min(database, _WAL_PORTION_BYTES * 5 // 4)
+    if settings["regime"] == "steady":
+        allocated = _allocated_bytes(settings, transactions)
+        database += allocated
+        wal += allocated
     files = int(settings["databases"]) * (1 if shared else connections)
     return database * files, wal * files
+
+
+def _allocated_bytes(settings: Mapping[str, Value], transactions: int) -> int:
+    """Return what a steady workload allocates of a database, and again of its WAL or journal.
+
+    As the agent does it (pages_to_allocate() in agent/src/workload/sqlite/settings.rs), at most.
+    """
+    page_bytes, value_bytes = int(settings["page_size_bytes"]), int(settings["value_bytes"])
+    of_a_row = 6 + -(-(value_bytes + 16) // (page_bytes - 4))
+    of_a_transaction = int(settings["statements"]) * of_a_row + 2
+    pages = transactions * of_a_transaction + int(settings["tables"])
+    limit = int(settings["wal_autocheckpoint_pages"])
+    if settings["journal_mode"] == "wal" and limit and settings["workload"] != "sqlite-insert":
+        pages = limit + of_a_transaction * (1 + int(settings["connections"]))
+    return pages * page_bytes
 
 
 def contents_bytes(settings: Mapping[str, Value], capacity_bytes: int) -> int:

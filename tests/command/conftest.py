@@ -19,7 +19,14 @@ JOJ = (sys.executable, "-m", "jojlab")
 # The smallest run of first-look: one case, one seed, of a second or two.
 SMALL = tuple(
     f"--set={setting}"
-    for setting in ("transactions=7", "seeds=1", "filesystem=ext4", "journal_mode=wal")
+    for setting in (
+        "transactions=7",
+        "seeds=1",
+        "filesystem=ext4",
+        "journal_mode=wal",
+        "regime=fresh",
+        "sync_call=fsync",
+    )
 )
 
 Ended = subprocess.CompletedProcess[str]

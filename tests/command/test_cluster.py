@@ -18,7 +18,7 @@ from tests.command.conftest import Lab
 # Of four cases each of the two workers gets some.
 ASKED = (
     "run", "first-look", "--no-cache", "--set=transactions=7", "--set=seeds=1",
-    "--set=filesystem=ext4,f2fs",
+    "--set=filesystem=ext4,f2fs", "--set=regime=fresh", "--set=sync_call=fsync",
 )  # fmt: skip
 _THERE_WITHIN_S = 120
 

@@ -11,7 +11,8 @@ from tests.command.conftest import Lab, said_until
 # Two cases that end soon, and one that is running when the key is pressed.
 ASKED = (
     "run", "first-look", "--jobs=1", "--set=transactions=11,13,97", "--set=seeds=1",
-    "--set=filesystem=ext4", "--set=journal_mode=truncate",
+    "--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=regime=fresh",
+    "--set=sync_call=fsync",
 )  # fmt: skip
 
 

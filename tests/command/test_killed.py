@@ -13,7 +13,8 @@ from tests.command.conftest import Lab, said_until
 # tests share a cache.
 ASKED = (
     "run", "first-look", "--jobs=1", "--set=transactions=33,35,103", "--set=seeds=1",
-    "--set=filesystem=ext4", "--set=journal_mode=truncate",
+    "--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=regime=fresh",
+    "--set=sync_call=fsync",
 )  # fmt: skip
 _GONE_WITHIN_S = 30
 

@@ -60,6 +60,7 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
 def test_what_one_filesystem_cannot_do_is_skipped_and_shown(lab: Lab) -> None:
     matrix = ["--set=filesystem=ext4,f2fs", "--set=batch_atomic_write=on"]
     asked = ["--set=journal_mode=truncate", "--set=transactions=7", "--set=seeds=1"]
+    asked += ["--set=regime=fresh", "--set=sync_call=fsync"]
     ran = lab.inside("run", "first-look", *matrix, *asked)
     shown = lab.inside("show", "runs/first-look")
     for answer in (ran, shown):
@@ -81,6 +82,7 @@ def test_a_full_device_fails_its_case_alone(lab: Lab) -> None:
     # ext4's journal of 3 MiB it does not fit.
     asked = ["--set=device=small.toml", "--set=value_bytes=100,100000", "--set=transactions=55"]
     only = ["--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=seeds=1"]
+    only += ["--set=regime=fresh", "--set=sync_call=fsync"]
     answer = lab.inside("run", "first-look", *asked, *only, "--set=mkfs_options=-J size=3")
     assert answer.returncode == 3
     assert "100000, seed 1 failed: " in answer.stderr and "full" in answer.stderr

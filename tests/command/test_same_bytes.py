@@ -10,7 +10,10 @@ from jojlab.foundation.cache import Cache
 from tests.command.conftest import Lab
 
 # ext4 and F2FS by WAL: first-look, of some seconds.
-ASKED = ("--set=transactions=7", "--set=seeds=1", "--set=journal_mode=wal")
+ASKED = tuple(
+    f"--set={setting}"
+    for setting in ("transactions=7", "seeds=1", "journal_mode=wal", "sync_call=fsync")
+)
 
 
 @pytest.fixture

@@ -203,7 +203,7 @@ def test_ext4_is_attributed_in_every_data_mode(
 
 
 def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Lab, tmp_path: Path) -> None:
-    settings = ("transactions=23", "seeds=2")
+    settings = ("transactions=23", "seeds=2", "regime=fresh", "sync_call=fsync")
     hashes = {
         jobs: run_experiment(
             lab, tmp_path / str(jobs), "first-look", *settings, jobs=jobs, use_cache=False
@@ -218,8 +218,9 @@ def test_first_look_is_the_same_by_one_or_two_at_a_time(lab: Lab, tmp_path: Path
 
 def test_seeds_change_the_result_slightly(lab: Lab, tmp_path: Path) -> None:
     run = run_experiment(
-        lab, tmp_path / "run", "first-look", "seeds=3", "transactions=23", "filesystem=ext4"
-    )
+        lab, tmp_path / "run", "first-look", "seeds=3", "transactions=23", "filesystem=ext4",
+        "sync_call=fsync",
+    )  # fmt: skip
     for case in summarise(run).cases:
         low, high = case.figures.spread["latency_ns_p50"]
         assert low <= high < low * 1.05

@@ -1,15 +1,16 @@
 //! One connection and its databases: opens the first, attaches the others, sets the settings of
-//! each and reads them back, and makes checkpoints.
+//! each and reads them back, makes checkpoints, and closes and opens all of it again.
 
 use std::path::PathBuf;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthContext, Authorization};
-use rusqlite::{Connection, Statement};
+use rusqlite::{CachedStatement, Connection, Statement};
 use serde_json::{Map, Value, json};
 
 use super::busy;
 use super::error::{SqliteError, failed};
+use super::files;
 use super::pragmas::{self, Pragmas};
 use super::wal::{self, CommitCheckpoint, Database, FollowedWals};
 use super::words::CheckpointMode;
@@ -17,10 +18,16 @@ use super::words::CheckpointMode;
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
 /// dropped before what the hook writes to.
 pub struct Databases {
-    connection: Connection,
+    /// None only while it is opened again.
+    connection: Option<Connection>,
     // Boxed: the hook needs an address that stays.
     followed: Box<FollowedWals>,
+    pragmas: Pragmas,
 }
+
+/// Statements that a connection keeps prepared: more than a workload has (10 databases of 100
+/// tables, two statements each).
+const MOST_STATEMENTS: usize = 2048;
 
 impl Databases {
     /// Opens or makes databases, of which the first is called main; SQLite makes a checkpoint of
@@ -33,23 +40,45 @@ impl Databases {
         pragmas: &Pragmas,
         autocheckpoint_frames: Option<u32>,
     ) -> Result<Self, SqliteError> {
-        let path = &databases[0].path;
-        let mut connection = Connection::open(path).map_err(failed("open", path))?;
-        connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
-        for Database { name, path, .. } in &databases[1..] {
-            connection
-                .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
-                .map_err(failed("ATTACH", path))?;
-        }
-        for database in &databases {
-            pragmas.set(&connection, database)?;
-        }
+        let connection = connect(&databases, pragmas)?;
         let autocheckpoint = None.into();
         let followed = Box::new(FollowedWals { databases, autocheckpoint_frames, autocheckpoint });
         // SAFETY: in its box it stays where it is until after the connection is closed: `close`
-        // does so first, and else the order of the fields.
+        // and `reopen` do so first, and else the order of the fields.
         unsafe { wal::follow(&connection, &followed) };
-        Ok(Self { connection, followed })
+        Ok(Self { connection: Some(connection), followed, pragmas: *pragmas })
+    }
+
+    /// The connection itself.
+    pub fn connection(&self) -> &Connection {
+        match &self.connection {
+            Some(connection) => connection,
+            None => unreachable!("used while it is opened again"),
+        }
+    }
+
+    /// Closes the connection and opens it again, with the same settings. Where no other connection
+    /// has a database open, SQLite copies its WAL back and deletes it (sqlite.org/wal.html,
+    /// section 2.2). Gives the databases that had a WAL and have none between the two.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn reopen(&mut self) -> Result<u16, SqliteError> {
+        let path = &self.followed.databases[0].path;
+        let had_wal = |database: &&Database| files::path(&database.path, "-wal").exists();
+        let with_wal: Vec<&Database> = self.followed.databases.iter().filter(had_wal).collect();
+        if let Some(connection) = self.connection.take() {
+            connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+        }
+        let deleted = with_wal.iter().filter(|database| !had_wal(database)).count();
+        for database in self.all() {
+            database.take_frames();
+        }
+        let connection = connect(self.all(), &self.pragmas)?;
+        // SAFETY: as in `open`.
+        unsafe { wal::follow(&connection, &self.followed) };
+        self.connection = Some(connection);
+        Ok(u16::try_from(deleted).unwrap_or(u16::MAX))
     }
 
     /// The checkpoints that SQLite made inside the last COMMIT, if it made any; given once.
@@ -69,15 +98,11 @@ impl Databases {
     pub fn keep_wals(&self) -> Result<(), SqliteError> {
         let step = failed("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
         let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        self.connection.set_db_config(option, true).map(drop).map_err(step)
+        self.connection().set_db_config(option, true).map(drop).map_err(step)
     }
 
-    /// The connection itself.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    /// Asks `may` whether a statement that is prepared from now on may do what it does.
+    /// Asks `may` whether a statement that is prepared from now on may do what it does, until the
+    /// connection is opened again.
     ///
     /// # Errors
     /// If SQLite fails.
@@ -86,12 +111,13 @@ impl Databases {
         may: impl for<'r> FnMut(AuthContext<'r>) -> Authorization + Send + 'static,
     ) -> Result<(), SqliteError> {
         let path = &self.followed.databases[0].path;
-        self.connection.authorizer(Some(may)).map_err(failed("set_authorizer", path))
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        connection.authorizer(Some(may)).map_err(failed("set_authorizer", path))
     }
 
     /// Keeps so many statements of `prepare_cached` for the next time.
     pub fn keep_statements(&self, count: usize) {
-        self.connection.set_prepared_statement_cache_capacity(count);
+        self.connection().set_prepared_statement_cache_capacity(count);
     }
 
     /// Runs SQL without a result. `database` is named in the error.
@@ -99,7 +125,7 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn batch(&self, sql: &str, database: &Database) -> Result<(), SqliteError> {
-        self.connection.execute_batch(sql).map_err(failed(sql, &database.path))
+        self.connection().execute_batch(sql).map_err(failed(sql, &database.path))
     }
 
     /// Prepares a statement. `database` is named in the error.
@@ -107,7 +133,20 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn statement(&self, sql: &str, database: &Database) -> Result<Statement<'_>, SqliteError> {
-        self.connection.prepare(sql).map_err(failed(sql, &database.path))
+        self.connection().prepare(sql).map_err(failed(sql, &database.path))
+    }
+
+    /// Prepares a statement the first time since the connection was opened, and finds it again
+    /// later. `database` is named in the error.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn kept_statement(
+        &self,
+        sql: &str,
+        database: &Database,
+    ) -> Result<CachedStatement<'_>, SqliteError> {
+        self.connection().prepare_cached(sql).map_err(failed(sql, &database.path))
     }
 
     /// Copies the WAL of `database` back into it; returns the frames it had.
@@ -121,7 +160,7 @@ impl Databases {
     ) -> Result<u32, SqliteError> {
         let sql = format!("PRAGMA {}.wal_checkpoint({mode})", database.name);
         let (busy, frames, copied): (i64, i64, i64) = self
-            .connection
+            .connection()
             .query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(failed(&sql, &database.path))?;
         if busy != 0 || copied != frames {
@@ -139,11 +178,11 @@ impl Databases {
     pub fn configuration(&self) -> Result<Value, SqliteError> {
         let mut databases = Map::new();
         for database in self.all() {
-            let found = pragmas::read_back(&self.connection, database)?;
+            let found = pragmas::read_back(self.connection(), database)?;
             databases.insert(database.name.clone(), found);
         }
         let step = failed("PRAGMA compile_options", &self.all()[0].path);
-        let mut options = self.connection.prepare("PRAGMA compile_options").map_err(&step)?;
+        let mut options = self.connection().prepare("PRAGMA compile_options").map_err(&step)?;
         let options: Vec<String> =
             options.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
         Ok(json!({
@@ -158,9 +197,28 @@ impl Databases {
     /// # Errors
     /// If SQLite cannot close it.
     pub fn close(self) -> Result<Vec<PathBuf>, SqliteError> {
-        let Self { connection, followed } = self;
+        let Self { connection, followed, .. } = self;
         let path = &followed.databases[0].path;
-        connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+        if let Some(connection) = connection {
+            connection.close().map_err(|(_, source)| failed("close", path)(source))?;
+        }
         Ok(followed.databases.iter().map(|database| database.path.clone()).collect())
     }
+}
+
+/// Opens the first database, attaches the others, and sets each one's settings.
+fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, SqliteError> {
+    let path = &databases[0].path;
+    let mut connection = Connection::open(path).map_err(failed("open", path))?;
+    connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
+    connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
+    for Database { name, path, .. } in &databases[1..] {
+        connection
+            .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
+            .map_err(failed("ATTACH", path))?;
+    }
+    for database in databases {
+        pragmas.set(&connection, database)?;
+    }
+    Ok(connection)
 }

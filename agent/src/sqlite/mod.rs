@@ -1,13 +1,15 @@
 //! SQLite as every room of the agent drives it: which call syncs, whether F2FS writes atomically,
 //! where random numbers come from, and what happens while a database is locked.
 //!
-//! system_calls -> batch_atomic_write, written; sound
-//! words -> pragmas -> databases (with wal) -> options
+//! system_calls -> batch_atomic_write, written; files; sound
+//! words -> pragmas -> databases (with wal) -> options, allocate
 
+pub mod allocate;
 pub mod batch_atomic_write;
 pub mod busy;
 pub mod databases;
 pub mod error;
+pub mod files;
 pub mod options;
 pub mod pragmas;
 pub mod randomness;

@@ -5,6 +5,13 @@ use crate::tables::rows::Transaction;
 
 /// What a checkpoint is in the transactions table.
 pub const CHECKPOINT: &str = "checkpoint";
+/// What closing and opening a connection again is there: with its checkpoint, where there is a WAL.
+pub const REOPENING: &str = "reopening";
+
+/// Whether a row is no transaction, but work that transactions leave to be done after them.
+fn is_deferred(verb: &str) -> bool {
+    [CHECKPOINT, REOPENING].contains(&verb)
+}
 
 /// One transaction or checkpoint.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +71,7 @@ impl Ledger {
 
     /// Transactions in it, warm-up and measured, without checkpoints.
     pub fn performed(&self) -> u64 {
-        self.entries.iter().filter(|done| done.verb != CHECKPOINT).count() as u64
+        self.entries.iter().filter(|done| !is_deferred(done.verb)).count() as u64
     }
 }
 
@@ -97,7 +104,7 @@ pub fn rows(ledgers: &[Ledger]) -> Vec<Transaction> {
 
 fn phase(verb: &str, warmup: bool) -> &'static str {
     match verb {
-        CHECKPOINT => "checkpoint",
+        _ if is_deferred(verb) => "checkpoint",
         _ if warmup => "warm-up",
         _ => "commit",
     }

@@ -2,7 +2,7 @@
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
 //! threads: runs a kind's operations in one thread or several, phase by phase
-//! checkpoints: those of a connection of SQLite
+//! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile
 //! sqlite, sql, file_write, file_read, file_metadata, replay, program: the kinds; files: what three
 //! of them share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
@@ -16,6 +16,7 @@ mod file_metadata;
 mod file_read;
 mod file_write;
 mod files;
+mod grown_files;
 pub mod kind;
 mod ledger;
 pub mod power_cut;

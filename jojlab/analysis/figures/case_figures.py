@@ -89,7 +89,12 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[key] = figures
     for row in ask(data, "figures/latency", each_seed=True):
-        result[row.pop("case_id"), row.pop("seed")] |= row
+        figures = result[row.pop("case_id"), row.pop("seed")]
+        for name, value in row.items():
+            if value is None:  # nobody paid for a checkpoint
+                del figures[name]
+            else:
+                figures[name] = value
     for all_sums in (_sums(data), _counted(data)):
         for key, sums in all_sums.items():
             if key in result:

@@ -60,6 +60,18 @@ _ALL = (
         "1/s", "transactions", "higher",
     ),
     *_latencies(),
+    *(
+        Figure(
+            f"paying_latency_ns_{name}",
+            "the same, of transactions that pay for a checkpoint, inside COMMIT or right after it, "
+            f"or for opening the connection again, {name}",
+            "ns", "transactions",
+        )
+        for name in ("p50", "p99")
+    ),
+    *_sums("transactions", "ns", {
+        "checkpoint_ns_per_commit": "time of all checkpoints and openings, shared out evenly",
+    }),
     *_sums("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
     *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
     *_sums("requests", "count", {
@@ -132,8 +144,11 @@ _ALL = (
     Figure(
         "transactions", "measured transactions of one capture", "count", "transactions", "neither"
     ),
-    Figure("checkpoints", "checkpoints of one capture", "count", "transactions", "neither"),
-    Figure("checkpoint_ns_max", "the longest checkpoint; 0: none", "ns", "transactions"),
+    Figure(
+        "checkpoints", "checkpoints of one capture, and openings of the connection again",
+        "count", "transactions", "neither",
+    ),
+    Figure("checkpoint_ns_max", "the longest of them; 0: none", "ns", "transactions"),
 )  # fmt: skip
 
 FIGURES = MappingProxyType({figure.name: figure for figure in _ALL})

@@ -9,5 +9,5 @@ JOIN transactions
     ON transaction_requests.capture = transactions.capture
     AND transaction_requests.transaction_id = transactions.transaction_id
 JOIN captures ON transaction_requests.capture = captures.capture
-WHERE phase = 'commit' AND kind <> 'checkpoint' AND first_journal_write_bytes IS NOT NULL
+WHERE phase = 'commit' AND first_journal_write_bytes IS NOT NULL
 GROUP BY case_id, seed

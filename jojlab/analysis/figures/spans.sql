@@ -11,7 +11,7 @@ WITH spans AS (
         CAST(sum(sync_calls) AS BIGINT) AS sync_calls,
         CAST(sum(busy_retries) AS BIGINT) AS busy_retries
     FROM transactions
-    WHERE phase = 'commit' AND kind <> 'checkpoint'
+    WHERE phase = 'commit'
     GROUP BY capture
 ),
 stops AS (
@@ -23,7 +23,7 @@ stops AS (
         sum(CASE WHEN begin_ns < last_ns THEN return_ns - begin_ns ELSE 0 END) AS between_ns
     FROM transactions
     JOIN spans ON transactions.capture = spans.capture
-    WHERE kind = 'checkpoint' AND begin_ns >= first_ns
+    WHERE phase = 'checkpoint' AND begin_ns >= first_ns
     GROUP BY spans.capture
 )
 SELECT

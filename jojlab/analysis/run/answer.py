@@ -6,7 +6,7 @@ is said of cases of the same run alone, which do the same work by other means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ class Cheaper:
     case: CaseSummary
     times: float
     is_riskier: bool
+    # The same in SQLite's other regimes, where it may be no faster.
+    regimes: tuple[CaseSummary, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Answer:
     measured: tuple[CaseSummary, ...]
     cheaper: tuple[Cheaper, ...]
     compared: int
+    # The same in SQLite's other regimes.
+    regimes: tuple[CaseSummary, ...] = ()
 
 
 def answer(summary: RunSummary) -> Answer | None:
@@ -77,8 +81,9 @@ def answer(summary: RunSummary) -> Answer | None:
         tuple(sorted(classes, key=lambda share: (-share.bytes, -share.requests))),
         time_shares(base.trace) if base.trace else None,
         summary.measured,
-        _cheaper(base, others),
+        _cheaper(base, others, billed),
         len(others),
+        _other_regimes(base, billed),
     )
 
 
@@ -110,7 +115,14 @@ def _same_work(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return {name.split(".")[0] for name in differences(one, other)} <= MEANS
 
 
-def _cheaper(base: CaseSummary, others: Iterable[CaseSummary]) -> tuple[Cheaper, ...]:
+def _other_regimes(base: CaseSummary, cases: Iterable[CaseSummary]) -> tuple[CaseSummary, ...]:
+    """Return the cases that differ from `base` in nothing but SQLite's regime."""
+    return tuple(case for case in cases if set(differences(base.case, case.case)) == {"regime"})
+
+
+def _cheaper(
+    base: CaseSummary, others: Iterable[CaseSummary], cases: Sequence[CaseSummary]
+) -> tuple[Cheaper, ...]:
     """Return the fastest cases: those that risk no more than `base`, then the fastest that does."""
     base_ns = base.figures.median["latency_ns_p50"]
     found = []
@@ -118,7 +130,8 @@ def _cheaper(base: CaseSummary, others: Iterable[CaseSummary]) -> tuple[Cheaper,
         case_ns = case.figures.median["latency_ns_p50"]
         if 0 < case_ns * _FASTER <= base_ns:
             riskier = risks_more(case.hazards, than=base.hazards)
-            found.append(Cheaper(case, base_ns / case_ns, riskier))
+            regimes = _other_regimes(case, cases)
+            found.append(Cheaper(case, base_ns / case_ns, riskier, regimes))
     found.sort(key=lambda each: -each.times)
     safe = [each for each in found if not each.is_riskier][:_MOST_CHEAPER]
     risky = [each for each in found if each.is_riskier]

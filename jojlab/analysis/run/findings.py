@@ -95,6 +95,9 @@ def _manifests(data: Dataset) -> Manifests:
                 found.backgrounds.setdefault(case_id, {})[seed] = value
             case "program":
                 found.programs.setdefault(case_id, {})[seed] = value
+            case "regime":
+                # What showed it, beside what was read back.
+                found.configurations.setdefault(case_id, {}).setdefault("regime", value)
             case _ if isinstance(value, dict):
-                found.configurations.setdefault(case_id, value)
+                found.configurations[case_id] = {**value, **found.configurations.get(case_id, {})}
     return found

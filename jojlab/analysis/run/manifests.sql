@@ -2,5 +2,5 @@
 SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
-WHERE key IN ('configuration', 'clock', 'operation_hash', 'background', 'program')
+WHERE key IN ('configuration', 'clock', 'operation_hash', 'background', 'program', 'regime')
 ORDER BY case_id, seed, key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jojlab.experiment.fields.field import Field
 
 JOURNAL_MODES = ("delete", "truncate", "persist", "memory", "wal", "off")
+REGIMES = ("fresh", "steady", "reopened")
 SQLITE = ("sqlite-insert", "sqlite-update", "sqlite-delete")
 # Of scripts: whose values are drawn, and that are played once as they were recorded.
 SQL = ("sql", "sql-recorded")
@@ -32,6 +33,23 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "off",
         ("off", "on"),
         workloads=ALL_SQLITE,
+    ),
+    Field(
+        "regime",
+        "how far the files have grown when transactions are measured. fresh: new files, which "
+        "grow; steady: allocated, so that nothing grows, and a WAL is overwritten in place; "
+        "reopened: the connection is closed and opened around each burst, which deletes a WAL",
+        "fresh",
+        REGIMES,
+        workloads=SQLITE,
+    ),
+    Field(
+        "burst_transactions",
+        "for regime = reopened: transactions of a connection from opening it to closing it",
+        10,
+        lowest=1,
+        highest=1_000_000,
+        workloads=SQLITE,
     ),
     Field(
         "initial_rows",

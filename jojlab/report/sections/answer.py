@@ -10,7 +10,7 @@ from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
 from jojlab.report.sections.template import Section, render
-from jojlab.report.words import hazards, text, transaction
+from jojlab.report.words import hazards, regimes, text, transaction
 
 
 def short_answer(summary: RunSummary, run: str) -> Section | None:
@@ -29,12 +29,17 @@ def short_answer(summary: RunSummary, run: str) -> Section | None:
     return Section("answer", html)
 
 
-def _cost(found: Answer) -> dict[str, str]:
+def _cost(found: Answer) -> dict[str, Any]:
     median = found.case.figures.median
     return {
         "title": f"What one {transaction.name([found.case])} costs",
         "big": text.duration(median["latency_ns_p50"]),
         "label": found.case.label,
+        "regimes": [
+            f"{regimes.meaning(each)}: {text.duration(each.figures.median['latency_ns_p50'])}"
+            for each in (found.case, *found.regimes)
+            if regimes.meaning(each)
+        ],
         "p99": text.duration(median["latency_ns_p99"]),
         "rate": text.digits(median["throughput_tps"]),
         "each": f"{_count(median, 'requests_per_commit', 'request')}, "
@@ -132,6 +137,11 @@ def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
         f"{text.times(each.times)} times as fast: "
         f"{_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
         f"instead of {text.digits(theirs['flushes_per_commit'])}, "
-        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}",
+        f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}"
+        + "".join(
+            f"; regime {other.case['regime']}: "
+            f"{text.duration(other.figures.median['latency_ns_p50'])}"
+            for other in each.regimes
+        ),
         "risks": "; ".join(hazards.sentences(each.case.hazards)) if each.is_riskier else "",
     }

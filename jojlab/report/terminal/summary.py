@@ -12,7 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
 from jojlab.report.terminal.statements import print_statements
-from jojlab.report.words import hazards, program, text
+from jojlab.report.words import hazards, program, regimes, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 # A run that was interrupted early may have thousands; they differ only in their names.
@@ -34,6 +34,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
     note = f"per commit; {over}; deferred: checkpoints and the sync at the end"
     console.print(f"[dim]{escape(note)}[/dim]")
+    if found := sorted(filter(None, {regimes.meaning(case) for case in summary.measured})):
+        console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
     print_warnings(console, summary)
     print_fingerprint(console, summary)
 

@@ -11,6 +11,9 @@ OVERVIEW = (
     ("latency p50", "latency_ns_p50"),
     ("p99", "latency_ns_p99"),
     ("max", "latency_ns_max"),
+    ("paying for a checkpoint p50", "paying_latency_ns_p50"),
+    ("p99", "paying_latency_ns_p99"),
+    ("checkpoints, shared out", "checkpoint_ns_per_commit"),
     ("requests", "requests_per_commit"),
     ("flushes", "flushes_per_commit"),
     ("bytes", "bytes_per_commit"),
@@ -29,17 +32,18 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
     """Return the columns of the overview that some case has: without a tracer there are fewer.
 
     Where a checkpoint was made, the rates without and with its time are both there, and say which
-    they are.
+    they are; so is what those waited who paid for one, and what it costs each if shared out evenly.
     """
     if any(case.figures.median.get("checkpoints") for case in summary.measured):
         titles = {"throughput_tps": "transactions/s without checkpoints"}
         titles["throughput_with_checkpoints_tps"] = "with checkpoints"
-        left_out = ""
+        left_out = {"latency_ns_max"}  # as long as the longest that pays
     else:
-        titles, left_out = {}, "throughput_with_checkpoints_tps"
+        titles = {}
+        left_out = {name for _, name in OVERVIEW if "checkpoint" in name or "paying" in name}
     return [
         (titles.get(figure, title), figure)
         for title, figure in OVERVIEW
-        if figure != left_out
+        if figure not in left_out
         if not summary.measured or any(figure in c.figures.median for c in summary.measured)
     ]

@@ -103,7 +103,7 @@ fn record(case: &Case, stand: &Stand) -> anyhow::Result<RecordedRun> {
     stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
     let ClosedWorkload { mut transactions, operation_hash, remains, .. } = closed;
     remains.check()?;
-    transactions.retain(|transaction| transaction.kind != "checkpoint");
+    transactions.retain(|transaction| transaction.phase != "checkpoint");
     mounted.unmount()?;
     Ok(RecordedRun { transactions, operation_hash, configuration, remains, end_ns })
 }

@@ -1,12 +1,13 @@
 //! SQLite transactions: inserts, updates or deletes rows over one or several connections, a thread
 //! each.
 //!
-//! settings -> operations -> populate, history -> transactions; remains; prepared
+//! settings -> operations -> populate, history -> transactions -> regime; remains; prepared
 
 mod history;
 mod operations;
 mod populate;
 mod prepared;
+mod regime;
 mod remains;
 pub mod settings;
 mod transactions;

@@ -1,18 +1,23 @@
 //! The prepared databases: one connection or several, a thread each, with its stream of operations;
 //! and what closing them gives. One transaction changes rows in every database of its connection.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::operations::{Operations, final_rows};
 use super::populate::populate;
+use super::regime;
 use super::remains::{DatabasesLeft, SqliteRemains};
 use super::settings::{Sharing, SqliteSettings};
-use super::transactions::Runner;
+use super::transactions::{Reopenings, Runner};
+use crate::sqlite::allocate::allocate;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::wal::Database;
+use crate::sqlite::words::Regime;
 use crate::workload::error::WorkloadError;
+use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
 use crate::workload::stream_hash::hash_of;
@@ -26,6 +31,7 @@ pub struct Sqlite {
     seed: u64,
     workers: Vec<SqliteWorker>,
     ledgers: Vec<Ledger>,
+    grown: GrownFiles,
 }
 
 /// What one connection's thread has.
@@ -34,14 +40,15 @@ struct SqliteWorker {
     databases: Databases,
     operations: Operations,
     batch_atomic_commits: i64,
+    reopenings: Reopenings,
 }
 
 impl Worker for SqliteWorker {
     type Task<'a> = Runner<'a>;
 
     fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
-        let Self { settings, databases, operations, batch_atomic_commits } = self;
-        Runner::new(databases, settings, operations, batch_atomic_commits)
+        let Self { settings, databases, operations, batch_atomic_commits, reopenings } = self;
+        Runner::new(databases, settings, operations, batch_atomic_commits, reopenings)
     }
 }
 
@@ -78,17 +85,41 @@ impl Sqlite {
                     case.options.open(first.databases.all().to_vec())?
                 }
                 _ => {
-                    let databases = case.options.open(databases(directory, case, thread))?;
+                    let mut databases = case.options.open(databases(directory, case, thread))?;
                     for database in databases.all() {
                         populate(&databases, database, case, seed, thread)?;
+                        if case.regime == Regime::Steady {
+                            let (mode, pages) =
+                                (case.options.journal_mode, case.pages_to_allocate());
+                            allocate(
+                                &databases,
+                                database,
+                                mode,
+                                case.options.page_size_bytes,
+                                pages,
+                            )?;
+                        }
+                    }
+                    if case.regime == Regime::Reopened {
+                        databases.reopen()?;
                     }
                     databases
                 }
             };
             let (settings, batch_atomic_commits) = (case.clone(), 0);
-            workers.push(SqliteWorker { settings, databases, operations, batch_atomic_commits });
+            let reopenings = Reopenings::default();
+            workers.push(SqliteWorker {
+                settings,
+                databases,
+                operations,
+                batch_atomic_commits,
+                reopenings,
+            });
         }
-        Ok(Self { settings: case.clone(), seed, workers, ledgers: Vec::new() })
+        let databases = workers.iter().flat_map(|worker| worker.databases.all());
+        let paths: BTreeSet<_> = databases.map(|database| database.path.clone()).collect();
+        let grown = GrownFiles::new(paths);
+        Ok(Self { settings: case.clone(), seed, workers, ledgers: Vec::new(), grown })
     }
 }
 
@@ -98,7 +129,8 @@ impl Workload for Sqlite {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        self.ledgers = threads::run(&mut self.workers, self.settings.plan(), observer)?;
+        let mut observer = self.grown.beside(observer);
+        self.ledgers = threads::run(&mut self.workers, self.settings.plan(), &mut observer)?;
         Ok(())
     }
 
@@ -112,14 +144,16 @@ impl Workload for Sqlite {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { settings, seed, workers, ledgers } = *self;
+        let Self { settings, seed, workers, ledgers, grown } = *self;
         let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
         let mut hashes = Vec::with_capacity(workers.len());
         let mut left: Vec<DatabasesLeft> = Vec::new();
-        let mut batch_atomic_commits = 0;
+        let (mut batch_atomic_commits, mut reopenings) = (0, Reopenings::default());
         for (thread, worker) in workers.into_iter().enumerate() {
             hashes.push(worker.operations.hash(performed[thread])?);
             batch_atomic_commits += worker.batch_atomic_commits;
+            reopenings.count += worker.reopenings.count;
+            reopenings.wals_deleted += worker.reopenings.wals_deleted;
             let paths = worker.databases.close()?;
             match settings.sharing {
                 Sharing::Own => {
@@ -132,12 +166,17 @@ impl Workload for Sqlite {
                 Sharing::Shared => {}
             }
         }
+        let regime_found = regime::found(&settings, &grown, reopenings);
+        let incomplete_reasons = regime::missed(&settings, &grown, reopenings);
         Ok(ClosedWorkload {
             transactions: ledger::rows(&ledgers),
             operation_hash: hash_of(hashes),
             remains: Box::new(SqliteRemains::new(left, settings, seed, performed.iter().sum())),
-            manifest: vec![("batch_atomic_commits", batch_atomic_commits.into())],
-            incomplete_reasons: Vec::new(),
+            manifest: vec![
+                ("batch_atomic_commits", batch_atomic_commits.into()),
+                ("regime", regime_found),
+            ],
+            incomplete_reasons,
         })
     }
 }

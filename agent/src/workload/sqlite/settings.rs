@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
-use crate::sqlite::words::{JournalMode, Synchronous};
+use crate::sqlite::words::{JournalMode, Regime, Synchronous};
 use crate::workload::kind::Space;
 use crate::workload::threads::plan::Plan;
 
@@ -17,6 +17,8 @@ pub struct SqliteSettings {
     pub transactions: u64,
     pub duration_ms: u64,
     pub warmup_transactions: u64,
+    pub regime: Regime,
+    pub burst_transactions: NonZeroU64,
     pub connections: NonZeroU64,
     pub sharing: Sharing,
     pub initial_rows: u64,
@@ -49,6 +51,8 @@ words! {
 /// Bytes of a row beside its value: record header, key and cell pointer, at the least
 /// (sqlite.org/fileformat2.html, "B-tree Pages").
 const ROW_BYTES: u64 = 8;
+/// Pages that changing a row changes, without those of a long value: see `pages_to_allocate`.
+const PAGES_OF_A_ROW: u64 = 6;
 
 impl SqliteSettings {
     /// What there is to do, over all connections.
@@ -80,6 +84,43 @@ impl SqliteSettings {
         Space { bytes: rows.saturating_mul(self.value_bytes + ROW_BYTES), files: databases }
     }
 
+    /// Pages of each database, and frames of its WAL or pages of its journal, with which no
+    /// transaction needs more: an upper bound, as page splits depend on the keys. Of transactions
+    /// that go on for a time, those between two checkpoints.
+    pub fn pages_to_allocate(&self) -> u64 {
+        let transactions = self.plan().count().unwrap_or(0) * self.sharers();
+        let transactions = transactions.div_ceil(self.connections.get());
+        let overflow = match self.value_bytes + 2 * ROW_BYTES {
+            cell if cell + 2 * ROW_BYTES > self.options.page_size_bytes => {
+                cell.div_ceil(self.options.page_size_bytes - 4)
+            }
+            _ => 0,
+        };
+        // A row takes its leaf, which may be split in two, their parents, and a page of the list of
+        // free ones; a transaction the first page and the schema.
+        let in_transaction = self.statements.get() * (overflow + PAGES_OF_A_ROW) + 2;
+        let in_database = match self.workload {
+            SqliteWorkload::Insert => {
+                let rows = transactions * self.statements.get();
+                // Leaves are half full at the least.
+                let leaves =
+                    rows * (self.value_bytes + 2 * ROW_BYTES) * 2 / self.options.page_size_bytes;
+                rows * overflow + leaves + self.tables.get() + PAGES_OF_A_ROW
+            }
+            SqliteWorkload::Update | SqliteWorkload::Delete => 0,
+        };
+        let in_log = match (self.options.journal_mode, self.options.frame_limit()) {
+            (JournalMode::Wal, Some(limit)) => {
+                let at_most = u64::from(limit) + in_transaction * (1 + self.sharers());
+                let written = transactions * in_transaction;
+                if self.duration_ms > 0 { at_most } else { at_most.min(written) }
+            }
+            (JournalMode::Wal, None) => transactions * in_transaction,
+            _ => in_transaction,
+        };
+        in_database.max(in_log).max(in_transaction)
+    }
+
     /// Whether a crash leaves a transaction in all databases or in none. Over several, SQLite needs
     /// a super-journal, which it has neither without rollback journals on disk nor without syncs
     /// (sqlite.org/lang_attach.html; vdbeCommit() in src/vdbeaux.c).
@@ -103,6 +144,8 @@ pub mod tests {
             transactions: 7,
             duration_ms: 0,
             warmup_transactions: 2,
+            regime: Regime::Fresh,
+            burst_transactions: NonZeroU64::MIN,
             connections: NonZeroU64::MIN,
             sharing: Sharing::Own,
             initial_rows: 0,

@@ -1,9 +1,9 @@
-//! Runs transactions through prepared statements, draws each before it begins, and makes the
-//! checkpoints that come due between them.
+//! Runs transactions through prepared statements, draws each before it begins, and between them
+//! makes the checkpoints that come due, and opens the connection again where bursts end.
 
 use std::time::Duration;
 
-use rusqlite::{Statement, params};
+use rusqlite::params;
 
 use super::operations::{Operations, PlannedTransaction, RowOperation};
 use super::populate::table_name;
@@ -11,48 +11,62 @@ use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
+use crate::sqlite::words::Regime;
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Done;
+use crate::workload::ledger::{Done, REOPENING};
 use crate::workload::threads::task::Task;
 
-/// The statements of a transaction, prepared once.
-struct Statements<'a> {
-    begin: Statement<'a>,
-    commit: Statement<'a>,
+/// The statements of a transaction.
+struct Statements {
+    begin: &'static str,
     /// By database, then table.
-    selects: Vec<Vec<Statement<'a>>>,
-    changes: Vec<Vec<Statement<'a>>>,
+    selects: Vec<Vec<String>>,
+    changes: Vec<Vec<String>>,
 }
 
-impl<'a> Statements<'a> {
-    fn prepare(databases: &'a Databases, case: &SqliteSettings) -> Result<Self, SqliteError> {
-        let main = &databases.all()[0];
+impl Statements {
+    fn new(databases: &Databases, case: &SqliteSettings) -> Self {
         let in_each = |sql: fn(&str) -> String| {
             let of_tables = |database: &Database| {
                 (0..case.tables.get())
-                    .map(|table| format!("{}.{}", database.name, table_name(table)))
-                    .map(|table| databases.statement(&sql(&table), database))
-                    .collect::<Result<Vec<_>, _>>()
+                    .map(|table| sql(&format!("{}.{}", database.name, table_name(table))))
+                    .collect()
             };
-            databases.all().iter().map(of_tables).collect::<Result<Vec<_>, _>>()
+            databases.all().iter().map(of_tables).collect()
         };
-        Ok(Self {
-            begin: databases.statement(begin(case), main)?,
-            commit: databases.statement("COMMIT", main)?,
-            selects: in_each(|table| format!("SELECT value FROM {table} WHERE key = ?1"))?,
+        Self {
+            begin: begin(case),
+            selects: in_each(|table| format!("SELECT value FROM {table} WHERE key = ?1")),
             changes: in_each(match case.workload {
                 SqliteWorkload::Insert => |table| format!("INSERT INTO {table} VALUES (?1, ?2)"),
                 SqliteWorkload::Update => {
                     |table| format!("UPDATE {table} SET value = ?2 WHERE key = ?1")
                 }
                 SqliteWorkload::Delete => |table| format!("DELETE FROM {table} WHERE key = ?1"),
-            })?,
-        })
+            }),
+        }
+    }
+
+    /// Prepares all of them, so that no transaction of an open connection does.
+    fn prepare(&self, databases: &Databases) -> Result<(), SqliteError> {
+        let main = &databases.all()[0];
+        databases.kept_statement(self.begin, main)?;
+        databases.kept_statement(COMMIT, main)?;
+        for by_database in [&self.selects, &self.changes] {
+            for (database, statements) in databases.all().iter().zip(by_database) {
+                for sql in statements {
+                    databases.kept_statement(sql, database)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
+
+const COMMIT: &str = "COMMIT";
 
 /// Connections that share databases ask for the write lock at once: where a reader asks for it
 /// later and another has it, SQLite fails without calling the busy handler, as waiting would never
@@ -73,16 +87,27 @@ pub fn verb(workload: SqliteWorkload) -> &'static str {
     }
 }
 
+/// What opening a connection again and again did.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Reopenings {
+    pub count: u64,
+    /// WALs that SQLite deleted when it closed their last connection.
+    pub wals_deleted: u64,
+}
+
 /// One connection's transactions.
 pub struct Runner<'a> {
-    databases: &'a Databases,
+    databases: &'a mut Databases,
     case: &'a SqliteSettings,
     operations: &'a mut Operations,
     batch_atomic_commits: &'a mut i64,
-    statements: Statements<'a>,
+    reopenings: &'a mut Reopenings,
+    statements: Statements,
     planned: PlannedTransaction,
     /// The checkpoint inside the last COMMIT, until it is noted.
     autocheckpoint: Option<CommitCheckpoint>,
+    /// Transactions since the connection was opened.
+    in_burst: u64,
 }
 
 impl<'a> Runner<'a> {
@@ -91,27 +116,66 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// If SQLite fails.
     pub fn new(
-        databases: &'a Databases,
+        databases: &'a mut Databases,
         case: &'a SqliteSettings,
         operations: &'a mut Operations,
         batch_atomic_commits: &'a mut i64,
+        reopenings: &'a mut Reopenings,
     ) -> Result<Self, WorkloadError> {
-        let statements = Statements::prepare(databases, case)?;
-        let planned = PlannedTransaction::default();
+        let statements = Statements::new(databases, case);
+        statements.prepare(databases)?;
         databases.take_autocheckpoint(); // of the initial rows
         Ok(Self {
             databases,
             case,
             operations,
             batch_atomic_commits,
+            reopenings,
             statements,
-            planned,
+            planned: PlannedTransaction::default(),
             autocheckpoint: None,
+            in_burst: 0,
         })
     }
 
-    fn checkpoints(&self) -> Checkpoints<'a> {
+    fn checkpoints(&self) -> Checkpoints<'_> {
         Checkpoints { databases: self.databases, options: &self.case.options }
+    }
+
+    /// Whether the connection is to be closed and opened again: after each burst, and at the end
+    /// for what is left of one, so that every transaction has its share of the cost.
+    fn is_reopening_due(&self, at_end: bool) -> bool {
+        let burst = if at_end { 1 } else { self.case.burst_transactions.get() };
+        self.case.regime == Regime::Reopened && self.in_burst >= burst
+    }
+
+    /// Closes and opens the connection, as a row of its own, with the frames that closing copies.
+    fn reopen(&mut self) -> Result<Done, WorkloadError> {
+        let (sync_calls, retries) = (sync_call::count(), busy::retries());
+        let wal_frames = self.databases.all().iter().map(Database::frames_to_copy).sum();
+        let begin_ns = now_ns();
+        self.reopenings.wals_deleted += u64::from(self.databases.reopen()?);
+        self.statements.prepare(self.databases)?;
+        self.reopenings.count += 1;
+        self.in_burst = 0;
+        Ok(Done {
+            verb: REOPENING,
+            databases: count(self.databases.all().len()),
+            sync_calls: sync_call::count() - sync_calls,
+            busy_retries: busy::retries() - retries,
+            wal_frames,
+            return_ns: now_ns(),
+            ..Done::checkpoint(begin_ns)
+        })
+    }
+}
+
+impl Runner<'_> {
+    /// Runs a statement without parameters and rows.
+    fn execute(&self, sql: &str) -> Result<(), SqliteError> {
+        let main = &self.databases.all()[0];
+        let executed = self.databases.kept_statement(sql, main)?.execute([]);
+        executed.map(drop).map_err(failed(sql, &main.path))
     }
 }
 
@@ -119,29 +183,25 @@ impl Task for Runner<'_> {
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
         self.operations.draw(&mut self.planned)?;
         let databases = self.databases.all();
-        let path = &databases[0].path;
         let (sync_calls, retries) = (sync_call::count(), busy::retries());
         let batch_atomic_commits = batch_atomic_write::commits();
         let begin_ns = now_ns();
-        self.statements.begin.execute([]).map_err(failed("BEGIN", path))?;
-        for (index, database) in databases.iter().enumerate() {
-            look(&mut self.statements.selects[index], &self.planned.selects)
-                .map_err(failed("SELECT", &database.path))?;
+        self.execute(self.statements.begin)?;
+        for (statements, database) in self.statements.selects.iter().zip(databases) {
+            look(self.databases, database, statements, &self.planned.selects)?;
         }
-        let verb = verb(self.case.workload);
-        for (index, database) in databases.iter().enumerate() {
-            let statements = &mut self.statements.changes[index];
-            change(statements, self.case.workload, &self.planned.changes)
-                .map_err(failed(verb, &database.path))?;
+        for (statements, database) in self.statements.changes.iter().zip(databases) {
+            change(self.databases, database, statements, self.case.workload, &self.planned)?;
         }
         let commit_ns = now_ns();
-        self.statements.commit.execute([]).map_err(failed("COMMIT", path))?;
+        self.execute(COMMIT)?;
         let return_ns = now_ns();
+        self.in_burst += 1;
         *self.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
         Ok(Done {
-            verb,
+            verb: verb(self.case.workload),
             databases: count(databases.len()),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
             busy_retries: busy::retries() - retries,
@@ -163,38 +223,54 @@ impl Task for Runner<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.checkpoints().is_due(at_end)
+        self.is_reopening_due(at_end) || self.checkpoints().is_due(at_end)
     }
 
+    /// Opens the connection again where a burst ends, which makes its checkpoint too.
     fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+        if self.is_reopening_due(at_end) {
+            return self.reopen().map(Some);
+        }
         self.checkpoints().make(at_end)
     }
 }
 
 /// Reads each row's value; a row deleted before is not found, which is as good a look.
-fn look(statements: &mut [Statement<'_>], selects: &[RowOperation]) -> rusqlite::Result<()> {
+fn look(
+    databases: &Databases,
+    database: &Database,
+    statements: &[String],
+    selects: &[RowOperation],
+) -> Result<(), SqliteError> {
     for RowOperation { table, key, .. } in selects {
-        let mut rows = statements[*table].query([key])?;
-        if let Some(row) = rows.next()? {
-            row.get_ref(0)?;
-        }
+        let mut statement = databases.kept_statement(&statements[*table], database)?;
+        let mut read = || {
+            let mut rows = statement.query([key])?;
+            rows.next()?.map(|row| row.get_ref(0).map(drop)).transpose()
+        };
+        read().map_err(failed("SELECT", &database.path))?;
     }
     Ok(())
 }
 
 /// Changes each row, and makes sure that it was one.
 fn change(
-    statements: &mut [Statement<'_>],
+    databases: &Databases,
+    database: &Database,
+    statements: &[String],
     workload: SqliteWorkload,
-    changes: &[RowOperation],
-) -> rusqlite::Result<()> {
-    for RowOperation { table, key, value } in changes {
+    planned: &PlannedTransaction,
+) -> Result<(), SqliteError> {
+    let step = failed(verb(workload), &database.path);
+    for RowOperation { table, key, value } in &planned.changes {
+        let mut statement = databases.kept_statement(&statements[*table], database)?;
         let changed = match workload {
-            SqliteWorkload::Delete => statements[*table].execute([key])?,
-            _ => statements[*table].execute(params![key, value])?,
+            SqliteWorkload::Delete => statement.execute([key]),
+            _ => statement.execute(params![key, value]),
         };
-        if changed != 1 {
-            return Err(rusqlite::Error::StatementChangedRows(changed));
+        match changed.map_err(&step)? {
+            1 => {}
+            changed => return Err(step(rusqlite::Error::StatementChangedRows(changed))),
         }
     }
     Ok(())

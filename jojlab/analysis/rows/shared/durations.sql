@@ -3,18 +3,19 @@
 -- latency_ns goes from before BEGIN to the return of COMMIT, commit_latency_ns from before COMMIT.
 -- To latency_ns the time of the checkpoints is added that the same thread made after the
 -- transaction and before its next one: the last of them is what closing the database waits for. A
--- checkpoint inside a COMMIT has returned before it, and is in both already.
+-- checkpoint inside a COMMIT has returned before it, and is in both already. A transaction with such
+-- a checkpoint, of either sort, is paying. Closing and opening the connection again counts as one.
 WITH numbered AS (
     SELECT
         *,
-        count_if(kind <> 'checkpoint') OVER (
+        count_if(phase <> 'checkpoint') OVER (
             PARTITION BY capture, thread ORDER BY begin_ns, transaction_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS number
     FROM transactions
 ),
 stops AS (
-    SELECT capture, thread, number, begin_ns, return_ns FROM numbered WHERE kind = 'checkpoint'
+    SELECT capture, thread, number, begin_ns, return_ns FROM numbered WHERE phase = 'checkpoint'
 ),
 waits AS (
     SELECT
@@ -25,16 +26,17 @@ waits AS (
         ON numbered.capture = stops.capture
         AND numbered.thread = stops.thread
         AND numbered.number = stops.number
-    WHERE numbered.kind <> 'checkpoint'
+    WHERE numbered.phase <> 'checkpoint'
     GROUP BY ALL
 )
 SELECT
     transactions.capture,
     transactions.transaction_id,
     CAST(return_ns - begin_ns + coalesce(wait_ns, 0) AS BIGINT) AS latency_ns,
-    return_ns - commit_ns AS commit_latency_ns
+    return_ns - commit_ns AS commit_latency_ns,
+    wait_ns IS NOT NULL AS is_paying
 FROM transactions
 LEFT JOIN waits
     ON transactions.capture = waits.capture
     AND transactions.transaction_id = waits.transaction_id
-WHERE phase = 'commit' AND kind <> 'checkpoint'
+WHERE phase = 'commit'

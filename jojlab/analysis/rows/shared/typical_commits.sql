@@ -5,7 +5,7 @@ WITH firsts AS (
     SELECT case_id, min(seed) AS seed
     FROM captures
     WHERE capture IN (
-        SELECT capture FROM transactions WHERE phase = 'commit' AND kind <> 'checkpoint'
+        SELECT capture FROM transactions WHERE phase = 'commit'
     )
     GROUP BY case_id
 ),
@@ -22,7 +22,7 @@ sized AS (
     LEFT JOIN transaction_requests
         ON transactions.capture = transaction_requests.capture
         AND transactions.transaction_id = transaction_requests.transaction_id
-    WHERE phase = 'commit' AND kind <> 'checkpoint'
+    WHERE phase = 'commit'
 ),
 middle AS (
     SELECT

@@ -19,7 +19,7 @@ WITH summed AS (
             WHERE
                 transactions.capture = requests.capture
                 AND transactions.transaction_id = requests.transaction_id
-                AND kind = 'checkpoint'
+                AND phase = 'checkpoint'
         ) AS by_checkpoint,
         requests.block_type, requests.file_kind, requests.file_id,
         page_runs.request_id IS NOT NULL AS has_runs,
