@@ -1,5 +1,6 @@
 //! The files that SQLite keeps of a database: how large each is, and the number by which a WAL
-//! counts how often it is begun anew. Reads the files' metadata and the WAL's header, and changes nothing.
+//! counts how often it is begun anew. Reads the files' metadata and the WAL's header, and changes
+//! nothing.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -1,6 +1,6 @@
 //! Whether the files of databases grew in the measured part: their sizes when it begins and when it
-//! ends, and the numbers by which their WALs count how often they are begun anew. It looks while no phase is open, so that no
-//! measured time holds it.
+//! ends, and the numbers by which their WALs count how often they are begun anew. It looks while no
+//! phase is open, so that no measured time holds it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Whether transactions ran in the regime that was asked for: what the manifest says of it, and what
-//! makes a capture incomplete.
+//! Whether transactions ran in the regime that was asked for: what the manifest says of it, and
+//! what makes a capture incomplete.
 
 use serde_json::{Value, json};
 

@@ -62,7 +62,8 @@ fn in_the_steady_regime_no_file_grows_whatever_is_done() {
                     key_order,
                     statements: NonZeroU64::new(statements).unwrap(),
                     value_bytes,
-                    initial_rows: 700,
+                    transactions: 61,
+                    initial_rows: 200,
                     ..many(journal_mode, Regime::Steady)
                 };
                 settings.options.secure_delete = secure_delete;

@@ -3,8 +3,8 @@
 -- latency_ns goes from before BEGIN to the return of COMMIT, commit_latency_ns from before COMMIT.
 -- To latency_ns the time of the checkpoints is added that the same thread made after the
 -- transaction and before its next one: the last of them is what closing the database waits for. A
--- checkpoint inside a COMMIT has returned before it, and is in both already. A transaction with such
--- a checkpoint, of either sort, is paying. Closing and opening the connection again counts as one.
+-- checkpoint inside a COMMIT has returned before it, and is in both already. A transaction with a
+-- checkpoint of either sort is paying. Closing and opening the connection again counts as one.
 WITH numbered AS (
     SELECT
         *,
