@@ -159,13 +159,12 @@ impl<'a> Runner<'a> {
         self.reopenings.count += 1;
         self.in_burst = 0;
         Ok(Done {
-            verb: REOPENING,
             databases: count(self.databases.all().len()),
             sync_calls: sync_call::count() - sync_calls,
             busy_retries: busy::retries() - retries,
             wal_frames,
             return_ns: now_ns(),
-            ..Done::checkpoint(begin_ns)
+            ..Done::begun(REOPENING, begin_ns)
         })
     }
 }
