@@ -25,6 +25,15 @@ STRACES = {"strace -f": STRACE, "strace --seccomp-bpf": (STRACE[0], "--seccomp-b
 INSERTS = 400
 SYNCED_WRITES = 400
 BUFFERED_WRITES = 20_000
+# In one transaction, on a database in memory: nothing else hides what a statement costs.
+STATEMENTS = 50_000
+BOUND = f"""
+import sqlite3
+c = sqlite3.connect("bench-db", isolation_level=None)
+c.executescript("pragma journal_mode=off; create table t(a, b, c); begin")
+for n in range({STATEMENTS}): c.execute("insert into t values (?, ?, ?)", (n, n / 7, "x" * 100))
+c.execute("commit")
+"""
 
 # Compared with no recorder there is a price and no goal.
 NONE = 0.0
@@ -47,6 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                       for name, before in STRACES.items()}  # fmt: skip
             others["alone"] = (NONE, partial(run, ()))
             rows += compared(what, partial(_recorded, out, run), others, asked.turns)
+        print("SQL ...", file=sys.stderr)
+        program = [sys.executable, "-I", "-S", "-c", BOUND]
+        run = partial(_rate, STATEMENTS, MEMORY, program, asked.time)
+        rows += compared(
+            "statements with 3 values, --sql",
+            partial(_recorded, out, run, ("--sql",)),
+            {"alone": (NONE, partial(run, ()))},
+            asked.turns,
+        )
     if asked.json:
         print(json.dumps([{**asdict(row), "met": row.met} for row in rows], indent=1))
     else:
@@ -90,10 +108,12 @@ def _cpu_s() -> float:
 _CLOCKS = {"wall": time.perf_counter, "cpu": _cpu_s}
 
 
-def _recorded(out: Path, run: Callable[[Sequence[str]], float]) -> float:
+def _recorded(
+    out: Path, run: Callable[[Sequence[str]], float], options: Sequence[str] = ()
+) -> float:
     folder = out / "recording"
     shutil.rmtree(folder, ignore_errors=True)
-    return run((str(agent_path()), "record", "--output", str(folder), "--"))
+    return run((str(agent_path()), "record", "--output", str(folder), *options, "--"))
 
 
 def _parser() -> argparse.ArgumentParser:

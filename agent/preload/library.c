@@ -127,6 +127,20 @@ static const struct library *made(void *step)
 	FIND(value_text);
 	FIND(value_int64);
 	FIND(value_double);
+	FIND(bind_int);
+	FIND(bind_int64);
+	FIND(bind_double);
+	FIND(bind_null);
+	FIND(bind_text);
+	FIND(bind_text16);
+	FIND(bind_text64);
+	FIND(bind_blob);
+	FIND(bind_blob64);
+	FIND(bind_zeroblob);
+	FIND(bind_zeroblob64);
+	FIND(bind_pointer);
+	FIND(bind_value);
+	FIND(clear_bindings);
 #undef FIND
 	count++;
 	return library;

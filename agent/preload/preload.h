@@ -71,6 +71,21 @@ struct library {
 	const unsigned char *(*value_text)(sqlite3_value *);
 	sqlite3_int64 (*value_int64)(sqlite3_value *);
 	double (*value_double)(sqlite3_value *);
+	int (*bind_int)(sqlite3_stmt *, int, int);
+	int (*bind_int64)(sqlite3_stmt *, int, sqlite3_int64);
+	int (*bind_double)(sqlite3_stmt *, int, double);
+	int (*bind_null)(sqlite3_stmt *, int);
+	int (*bind_text)(sqlite3_stmt *, int, const char *, int, destructor);
+	int (*bind_text16)(sqlite3_stmt *, int, const void *, int, destructor);
+	int (*bind_text64)(sqlite3_stmt *, int, const char *, sqlite3_uint64, destructor,
+			   unsigned char);
+	int (*bind_blob)(sqlite3_stmt *, int, const void *, int, destructor);
+	int (*bind_blob64)(sqlite3_stmt *, int, const void *, sqlite3_uint64, destructor);
+	int (*bind_zeroblob)(sqlite3_stmt *, int, int);
+	int (*bind_zeroblob64)(sqlite3_stmt *, int, sqlite3_uint64);
+	int (*bind_pointer)(sqlite3_stmt *, int, void *, const char *, destructor);
+	int (*bind_value)(sqlite3_stmt *, int, const sqlite3_value *);
+	int (*clear_bindings)(sqlite3_stmt *);
 };
 
 /* The SQLite that the code at `address` calls; null if there is none. */

@@ -159,7 +159,7 @@ static void note_integer(struct binding *binding, sqlite3_int64 value)
 }
 
 #define CALL(function, ...) \
-	ended(&binding, binding.library ? REAL(binding.library, function)(stmt, __VA_ARGS__) : \
+	ended(&binding, binding.library ? binding.library->function(stmt, __VA_ARGS__) : \
 					  SQLITE_MISUSE)
 
 EXPORTED int sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
@@ -167,7 +167,7 @@ EXPORTED int sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_integer(&binding, value);
-	return CALL(sqlite3_bind_int, index, value);
+	return CALL(bind_int, index, value);
 }
 
 EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 value)
@@ -175,7 +175,7 @@ EXPORTED int sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 val
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_integer(&binding, value);
-	return CALL(sqlite3_bind_int64, index, value);
+	return CALL(bind_int64, index, value);
 }
 
 EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
@@ -183,7 +183,7 @@ EXPORTED int sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, SQLITE_FLOAT, &value, sizeof(value));
-	return CALL(sqlite3_bind_double, index, value);
+	return CALL(bind_double, index, value);
 }
 
 EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
@@ -191,7 +191,7 @@ EXPORTED int sqlite3_bind_null(sqlite3_stmt *stmt, int index)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, SQLITE_NULL, NULL, 0);
-	return CALL(sqlite3_bind_null, index);
+	return CALL(bind_null, index);
 }
 
 EXPORTED int sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, int length,
@@ -201,7 +201,7 @@ EXPORTED int sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, 
 
 	note(&binding, text ? SQLITE_TEXT : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? strlen(text) : (unsigned)length);
-	return CALL(sqlite3_bind_text, index, text, length, free_text);
+	return CALL(bind_text, index, text, length, free_text);
 }
 
 static uint64_t length16(const void *text)
@@ -220,7 +220,7 @@ EXPORTED int sqlite3_bind_text16(sqlite3_stmt *stmt, int index, const void *text
 
 	note(&binding, text ? VALUE_TEXT_UTF16LE : SQLITE_NULL, text,
 	     !text ? 0 : length < 0 ? length16(text) : (unsigned)length & ~1U);
-	return CALL(sqlite3_bind_text16, index, text, length, free_text);
+	return CALL(bind_text16, index, text, length, free_text);
 }
 
 EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text,
@@ -233,7 +233,7 @@ EXPORTED int sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text
 
 	note(&binding, text ? kind : SQLITE_NULL, text,
 	     !text ? 0 : kind == SQLITE_TEXT ? length : length & ~1ULL);
-	return CALL(sqlite3_bind_text64, index, text, length, free_text, encoding);
+	return CALL(bind_text64, index, text, length, free_text, encoding);
 }
 
 EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, int length,
@@ -243,7 +243,7 @@ EXPORTED int sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *data, 
 
 	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data,
 	     data && length > 0 ? (unsigned)length : 0);
-	return CALL(sqlite3_bind_blob, index, data, length, free_data);
+	return CALL(bind_blob, index, data, length, free_data);
 }
 
 EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data,
@@ -252,7 +252,7 @@ EXPORTED int sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *data
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, data ? SQLITE_BLOB : SQLITE_NULL, data, data ? length : 0);
-	return CALL(sqlite3_bind_blob64, index, data, length, free_data);
+	return CALL(bind_blob64, index, data, length, free_data);
 }
 
 EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
@@ -260,7 +260,7 @@ EXPORTED int sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int length)
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length > 0 ? (unsigned)length : 0);
-	return CALL(sqlite3_bind_zeroblob, index, length);
+	return CALL(bind_zeroblob, index, length);
 }
 
 EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint64 length)
@@ -268,7 +268,7 @@ EXPORTED int sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_ZEROBLOB, NULL, length);
-	return CALL(sqlite3_bind_zeroblob64, index, length);
+	return CALL(bind_zeroblob64, index, length);
 }
 
 EXPORTED int sqlite3_bind_pointer(sqlite3_stmt *stmt, int index, void *pointer, const char *type,
@@ -277,7 +277,7 @@ EXPORTED int sqlite3_bind_pointer(sqlite3_stmt *stmt, int index, void *pointer, 
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note(&binding, VALUE_POINTER, NULL, 0);
-	return CALL(sqlite3_bind_pointer, index, pointer, type, free_pointer);
+	return CALL(bind_pointer, index, pointer, type, free_pointer);
 }
 
 /* Reading a value may convert it: a copy is read. */
@@ -320,7 +320,7 @@ EXPORTED int sqlite3_bind_value(sqlite3_stmt *stmt, int index, const sqlite3_val
 	struct binding binding = begun(stmt, index, CALLER);
 
 	note_value(&binding, value);
-	return CALL(sqlite3_bind_value, index, value);
+	return CALL(bind_value, index, value);
 }
 
 EXPORTED int sqlite3_clear_bindings(sqlite3_stmt *stmt)
@@ -330,5 +330,5 @@ EXPORTED int sqlite3_clear_bindings(sqlite3_stmt *stmt)
 	note(&binding, VALUE_CLEARED, NULL, 0);
 	if (!binding.library)
 		return SQLITE_MISUSE;
-	return ended(&binding, REAL(binding.library, sqlite3_clear_bindings)(stmt));
+	return ended(&binding, binding.library->clear_bindings(stmt));
 }
