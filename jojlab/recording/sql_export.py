@@ -75,14 +75,14 @@ def _scripts(
                 counts.left_out["tries that found the database busy"] += 1
                 continue
             try:
-                text = path_bytes(row["sql"]).decode()
+                text, literals = path_bytes(row["sql"]).decode(), _literals(row)
             except UnicodeDecodeError:
                 counts.left_out["text that is no UTF-8"] += 1
                 continue
             script.add(
                 SqlStatement(
                     text,
-                    _literals(row),
+                    literals,
                     max(0, row["begin_ns"] - before_ns) // 1000,
                     may_fail=row["error"] is not None,
                 )

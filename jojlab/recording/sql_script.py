@@ -58,11 +58,11 @@ class SqlStatement:
 
 
 def literal_text(value: bytes) -> str:
-    """Return text of these bytes as a literal; raw bytes where a line cannot hold them."""
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return f"text x'{value.hex()}'"
+    """Return text of these bytes as a literal, in hexadecimal digits where a line cannot hold it.
+
+    Raises UnicodeDecodeError for what is no UTF-8.
+    """
+    text = value.decode()
     if _CONTROL.search(text):
         return f"text x'{value.hex()}'"
     return "'" + text.replace("'", "''") + "'"

@@ -70,7 +70,7 @@ pub struct KnownNames<'a> {
 
 /// The words that draw a value, as messages list them.
 pub const WORDS: &str = "int(LOW,HIGH), skewed(LOW,HIGH), exponential(MEAN), text(LENGTH), \
-    blob(LENGTH), one(VALUE,...), key(NAME), known(NAME), recent(NAME)";
+    blob(LENGTH), zeroblob(LENGTH), one(VALUE,...), key(NAME), known(NAME), recent(NAME)";
 
 /// A place in a text that is read from its beginning; what is wrong is told with its offset.
 pub struct ValueReader<'a> {
@@ -185,6 +185,10 @@ impl<'a> ValueReader<'a> {
                     _ => Expression::Blob { shortest, longest },
                 }
             }
+            "zeroblob" => {
+                let (length, _) = self.lengths(begin)?;
+                Expression::Literal(Value::Blob(vec![0; length]))
+            }
             "one" => Expression::One(self.choices(begin)?),
             "key" | "known" | "recent" => {
                 let number = known.keys.number(self.word());
@@ -253,6 +257,15 @@ impl<'a> ValueReader<'a> {
         self.skip_space();
         let rest = self.rest();
         let begin = self.at;
+        // Text of which a line could not hold all characters.
+        let behind_text = rest.strip_prefix("text").map(str::trim_start);
+        if behind_text.is_some_and(|it| it.starts_with("x'") && !rest.starts_with("textx")) {
+            self.at += "text".len();
+            let Some(Value::Blob(bytes)) = self.literal()? else { return Ok(None) };
+            let what = "text x'...' must be UTF-8";
+            let text = String::from_utf8(bytes).map_err(|_| (begin, what.to_owned()))?;
+            return Ok(Some(Value::Text(text)));
+        }
         let hexadecimal = rest.strip_prefix(['x', 'X']).filter(|rest| rest.starts_with('\''));
         if let Some(quoted) = hexadecimal {
             self.at += 1;

@@ -90,6 +90,17 @@ fn parts_repeats_and_triggers_keep_their_bounds() {
 }
 
 #[test]
+fn text_that_no_line_holds_is_read_from_its_bytes() {
+    let bind = "--! bind text x'610a00', zeroblob(3), -9e999, text(5)\nSELECT ?, ?, ?, ?;";
+    let script = read(bind).unwrap();
+    let literals: Vec<Expression> =
+        [Value::Text("a\n\0".into()), Value::Blob(vec![0; 3]), Value::Real(f64::NEG_INFINITY)]
+            .map(Expression::Literal)
+            .into();
+    assert_eq!(statements(&script)[0].arguments[..3], literals);
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (text, place, words) in [
         ("SELECT 1;\n  SELECT :oops;", "line 2, column 10", "\"oops\" is neither a value of"),
@@ -102,6 +113,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("--! repeat 3\nBEGIN;\n--! end\n", "line 3, column 4", "as many open transactions"),
         ("--! repeat 3\nSELECT 1;", "line 2, column 1", "a repeat has no end"),
         ("--! bind 1,\nSELECT ?;", "line 1, column 12", "\"\" is neither"),
+        ("--! bind text x'ff'\nSELECT ?;", "line 1, column 10", "must be UTF-8"),
         ("-- nothing", "line 1, column 1", "there is no statement"),
         ("ATTACH '/etc/passwd' AS x;", "line 1, column 1", "--! attach"),
         ("VACUUM main INTO 'x';", "line 1, column 1", "writes another file"),
