@@ -1,5 +1,6 @@
 """Writes the statements of a recording (joj record --sql) as scripts for the workload
-`sql-recorded`: one a connection, in the order in which its statements began, with values and think times.
+`sql-recorded`: one a connection, in the order in which its statements began, with values and think
+times.
 """
 
 from __future__ import annotations
