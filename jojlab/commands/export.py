@@ -42,7 +42,7 @@ def export(
 
     \b
     Examples:
-      joj export runs/first-look --case ext4-wal --format perfetto -o wal.perfetto-trace
+      joj export runs/first-look --case ext4-wal-fresh-fsync --format perfetto -o wal.perfetto-trace
       joj export runs/sda --format iolog -o sda.iolog
       fio --name=again --read_iolog=sda.iolog --replay_redirect=/dev/DISK   # overwrites DISK
       joj export runs/recording --format mobigen -o app.mobigen

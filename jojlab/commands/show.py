@@ -45,7 +45,7 @@ def show(
     \b
     Examples:
       joj show runs/first-look
-      joj show runs/first-look --case ext4-wal
+      joj show runs/first-look --case ext4-wal-fresh-fsync
       joj show runs/first-look --json | jq '.cases[].figures.throughput_tps'
       joj show runs/journal-modes --by filesystem,journal_mode --figure latency_ns_p99
       joj show runs/journal-modes --sort -throughput_tps
