@@ -10,7 +10,7 @@ use super::connection::{SqlConnection, confine};
 use super::failures::Failures;
 use super::folder::{self, ScriptFile};
 use super::play::{PlayedScript, ScriptPlay};
-use super::set_up::{self, DatabaseFiles};
+use super::set_up::{self, ScriptDatabases};
 use super::settings::{SqlFields, ThinkTime};
 use super::stream::{Course, SqlStream};
 use crate::sqlite::databases::Databases;
@@ -85,7 +85,7 @@ impl SqlScripts {
         let folder = folder::read(&fields.scripts)?;
         refuse_useless(&folder.transactions, plan, &fields.options)?;
         fields.options.apply(seed);
-        let mut files = DatabaseFiles::new(directory);
+        let mut files = ScriptDatabases::new(directory);
         let keys = set_up::run(&folder, &mut files, &fields.options, seed)?;
         let course = if plan.is_some() { Course::RoundAndRound } else { Course::Once };
         let scripts = folder.transactions.len() as u64;

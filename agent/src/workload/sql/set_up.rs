@@ -23,12 +23,12 @@ const SET_UP_STREAM: u64 = 1 << 32;
 const MOST_FRAMES: u32 = 16_384;
 
 /// The files of databases in a directory; whoever opens one shares what is known of its WAL.
-pub struct DatabaseFiles {
+pub struct ScriptDatabases {
     directory: PathBuf,
     known: BTreeMap<String, Database>,
 }
 
-impl DatabaseFiles {
+impl ScriptDatabases {
     pub fn new(directory: &Path) -> Self {
         Self { directory: directory.into(), known: BTreeMap::new() }
     }
@@ -52,7 +52,7 @@ impl DatabaseFiles {
 /// Naming file, line and column of a statement that fails, with SQLite's words.
 pub fn run(
     folder: &ScriptFolder,
-    files: &mut DatabaseFiles,
+    files: &mut ScriptDatabases,
     options: &SqliteOptions,
     seed: u64,
 ) -> Result<KeysGiven, WorkloadError> {
@@ -90,7 +90,7 @@ pub fn run(
 /// Opens a database for the set-up, whose every statement may be a transaction of its own: none is
 /// synced, as all is written back before anything is measured.
 fn open(
-    files: &mut DatabaseFiles,
+    files: &mut ScriptDatabases,
     file: &str,
     options: &SqliteOptions,
 ) -> Result<Databases, WorkloadError> {
