@@ -6,7 +6,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test setup packages test-packages agent image wheel check lint test-agent test-flash \
-	test-python format requirements clean
+	fuzz test-python format requirements clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,10 @@ lint: packages test-packages ## formatting, lints and types of the three zones a
 
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
+
+fuzz: ## ten million mutated traces and scripts through the parsers; FUZZ_INPUTS=N for others
+	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
+		fuzz_ -- --ignored --nocapture
 
 test-agent: packages ## the agent's own tests
 	cargo test --quiet

@@ -80,7 +80,9 @@ def _export_calls(folder: Path, out: Path | None) -> int:
     path = out or folder.with_name(folder.name + mobigen.SUFFIX)
     with path.open("wb") as stream:
         exported = mobigen.write(recording, stream)
-    print(f"{exported.lines} calls  {path}")
+    print(f"{exported.lines - exported.opened_before} calls  {path}")
+    if exported.opened_before:
+        print(f"{exported.opened_before} files were open before: a line each")
     if carried := exported.carried.total():
         print(f"{carried} calls need no line: dup, lseek and their like")
     for name, count in exported.left_out.most_common():

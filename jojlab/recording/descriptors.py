@@ -78,6 +78,14 @@ class Descriptors:
         self._put(row["thread_id"], row["result"], file, closes=bool(flags & os.O_CLOEXEC))
         return file
 
+    def open_before(self, row: Row) -> OpenFile:
+        """A descriptor was there at the beginning: a row of the table `descriptors`."""
+        file = OpenFile(self._made, row["target"], row["flags"], row["position_bytes"])
+        self._made += 1
+        closes = bool(row["flags"] & os.O_CLOEXEC)
+        self._put(row["thread_id"], row["descriptor"], file, closes=closes)
+        return file
+
     def apply(self, row: Row) -> list[OpenFile]:
         """Apply a call that succeeded and opened no file; return the files it closed for good."""
         thread_id, name = row["thread_id"], row["name"]

@@ -3,7 +3,8 @@ replay: a line for each call, `THREAD MICROSECONDS CALL ARGUMENTS`.
 
 A script has one descriptor table and no seek. So every open file gets a number of its own, whatever
 process it is of; copies of a descriptor are that file; and a read that begins where the script's
-own position is not is written as pread. What a script cannot express is counted by name.
+own position is not is written as pread. A file that was open before is opened by a line without
+quotes, as MobiGen writes it. What a script cannot express is counted by name.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _OPENS = {"open", "openat", "openat2", "creat"}
 # The readers' limits: bytes of a call, and the end of a file.
 _MOST_BYTES = 64 << 20
 _MOST_OFFSET = 1 << 44
+# In the place of a path that is not known, without quotes.
+_UNNAMED = b"/opened-before"
 _READS = {"read", "readv"}
 _PREADS = {"pread64", "preadv", "preadv2"}
 _WRITES = {"write", "writev"}
@@ -54,10 +57,12 @@ _LOOKS = {
 class Exported:
     """How much of a recording a script has: lines written; calls that need none, as the numbers and
     offsets of other lines carry them (dup, lseek); and calls that it cannot express, by name. Calls
-    about descriptors that no recorded call opened are of these.
+    about pipes, sockets and devices that were open before are of these. Files that were open before
+    have a line each, which is no call's.
     """
 
     lines: int = 0
+    opened_before: int = 0
     carried: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -75,6 +80,8 @@ def write(recording: Recording, stream: BinaryIO) -> Exported:
 class _Script:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
+        # Of a script's opens of files that were open before, nothing tells the path.
+        self._is_script = recording.manifest.get("recorder") == NAME
         threads = list(recording.rows("threads"))
         self._children = {
             row["created_by_call_id"]: row["thread_id"]
@@ -84,6 +91,12 @@ class _Script:
         self._descriptors = Descriptors(threads)
         self._paths = {
             row["path_id"]: path_bytes(row["path"]) for row in recording.rows("snapshot")
+        }
+        # Files that were open before, of which the script has no line yet.
+        self._unopened = {
+            self._descriptors.open_before(row).number
+            for row in recording.rows("descriptors")
+            if _is_file(row["target"])
         }
         # Where the script's own position in an open file is.
         self._told: dict[int, int] = {}
@@ -122,34 +135,47 @@ class _Script:
         elif name == "newfstatat" or name in _BY_DESCRIPTOR:
             number = row["directory"] if name == "newfstatat" else row["descriptor"]
             if file := self._descriptors.at(row["thread_id"], number):
+                yield from self._opened_before(file)
                 call = b"fstat" if name == "newfstatat" else name.encode()
                 yield b"%s %d %d" % (call, _number(file), -1 if failed else 0)
         elif name in _READS | _PREADS | _WRITES | _PWRITES:
             if file := self._descriptors.at(row["thread_id"], row["descriptor"]):
+                yield from self._opened_before(file)
                 yield from self._move(row, file, failed=failed)
         elif not failed:
             if name == "lseek":
                 self._seek(row)
             for file in self._descriptors.apply(row):
+                yield from self._opened_before(file)
                 yield b"close %d" % _number(file)
+
+    def _opened_before(self, file: OpenFile) -> Iterator[bytes]:
+        """The line of a file that was open before, when it is first used."""
+        if file.number in self._unopened:
+            self._unopened.remove(file.number)
+            self.exported.opened_before += 1
+            yield b"open %s O_RDWR %d" % (_UNNAMED, _number(file))
 
     def _open(self, row: Row, *, failed: bool) -> Iterator[bytes]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if row["name"] == "creat" else row["flags"]
         path = self._path(row["path_id"])
+        quoted = None if path is None else b'"%s"' % path
         if flags & os.O_TMPFILE == os.O_TMPFILE:
-            path = None
+            quoted = None
+        elif row["path"] is None and self._is_script:
+            quoted = _UNNAMED
         number = -1
         if not failed:
             # Whether the script has it or not: later calls are about it.
             file = self._descriptors.opened(row, row["path"] or "", flags)
-            number = _number(file) if path else -1
-            if path is None:
+            number = _number(file) if quoted else -1
+            if quoted is None:
                 self._descriptors.apply({**row, "name": "close", "descriptor": row["result"]})
         access = _ACCESS.get(flags & os.O_ACCMODE)
-        if path is None or access is None:
+        if quoted is None or access is None:
             return
         words = [access, *(word for word, bits in _FLAGS.items() if flags & bits == bits)]
-        yield b'open "%s" %s %d' % (path, "|".join(words).encode(), number)
+        yield b"open %s %s %d" % (quoted, "|".join(words).encode(), number)
 
     def _look(self, row: Row, *, failed: bool) -> Iterator[bytes]:
         path = self._path(row["path_id"])
@@ -200,6 +226,11 @@ def _is_carried(row: Row) -> bool:
             row["command"].startswith("F_DUPFD") or row["command"] in ("F_SETFD", "F_GETFD")
         )
     return row["name"] in {"lseek", "dup", "dup2", "dup3", "close"}
+
+
+def _is_file(target: str) -> bool:
+    """Whether a descriptor's target can be a file; an import may not know it."""
+    return not target or (target.startswith("/") and not target.startswith("/dev/"))
 
 
 def _number(file: OpenFile) -> int:

@@ -30,6 +30,7 @@ class Made:
         self.calls: list[Row] = []
         self.threads: list[Row] = []
         self.paths: list[str] = []
+        self.descriptors: list[Row] = []
 
     def thread(self, creator: int | None = None, call: int | None = None, pid: int = 1) -> None:
         self.threads.append(
@@ -59,6 +60,7 @@ class Made:
         tables = {
             "manifest": [{"key": k, "value": json.dumps(v)} for k, v in manifest.items()],
             "threads": self.threads,
+            **({"descriptors": self.descriptors} if self.descriptors else {}),
         }
         for name, rows in tables.items():
             pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
@@ -191,3 +193,21 @@ def test_a_folder_that_is_no_recording_is_told(tmp_path: Path) -> None:
 
 def test_text_is_bytes_again() -> None:
     assert path_bytes("a\\\\b\\xff\u00e9") == b"a\\b\xff\xc3\xa9"
+
+
+def test_files_that_were_open_before_have_a_line_of_their_own(tmp_path: Path) -> None:
+    made = Made()
+    made.thread()
+    before = {"thread_id": 0, "flags": os.O_RDWR, "position_bytes": 100}
+    for number, target in enumerate(["/dev/null", "pipe:[7]", "/old file", ""]):
+        made.descriptors.append(before | {"descriptor": number, "target": target})
+    for number in range(4):
+        made.call(0, "read", 5, descriptor=number, length_bytes=5)
+    made.call(0, "close", 0, descriptor=2)
+    lines, exported = script(made, tmp_path)
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        "open /opened-before O_RDWR 3", "pread 3 100 5",
+        "open /opened-before O_RDWR 4", "pread 4 100 5",
+        "close 3",
+    ]  # fmt: skip
+    assert (exported.lines, exported.opened_before, exported.left_out) == (5, 2, {"read": 2})

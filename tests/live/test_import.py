@@ -4,8 +4,12 @@ calls; and what strace leaves out of its lines is found again.
 
 from __future__ import annotations
 
+import json
+import os
+import resource
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.recording import folder as recordings
 from jojlab.recording import mobigen
-from tests.live.recordings import ENVIRONMENT, Recording, by_recording, recorded
+from tests.live.recordings import ENVIRONMENT, ROOT, Recording, by_recording, recorded
 from tests.live.test_record import PROGRAMS
 
 pytestmark = pytest.mark.skipif(
@@ -115,3 +119,101 @@ def test_times_and_sizes_are_those_of_the_trace(tmp_path: Path) -> None:
         assert row["begin_ns"] > 1_700_000_000_000_000_000 and row["end_ns"] >= row["begin_ns"]
     opened = next(row for row in recording.calls("openat") if row["path"] == "old")
     assert (opened["device"], opened["inode"]) == (old["device"], old["inode"])
+
+
+def joj(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run joj import in a folder."""
+    command = [sys.executable, "-m", "jojlab", "import", *arguments]
+    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CARGO_TARGET_DIR": str(target)}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+
+
+OLD = """\
+12 open("/data/app.db", O_RDWR|O_CREAT|O_LARGEFILE, 0660) = 36
+12 fcntl64(36, F_SETLK, {type=F_RDLCK, whence=SEEK_SET, start=1073741826, len=510}) = 0
+12 pread(36, "SQLite format 3\\0\\20\\0\\1\\1\\0@  "..., 100, 0) = 100
+13 _llseek(36, 0, [0], SEEK_SET) = 0
+12 brk(0) = 0x9000
+hello, I am the program
+12 close(36) = 0
+"""
+
+
+def test_an_old_trace_is_read_and_what_is_no_line_is_told(tmp_path: Path) -> None:
+    (tmp_path / "old.strace").write_text(OLD)
+    answer = joj(tmp_path, "strace", "old.strace")
+    assert answer.returncode == 4
+    told = answer.stdout.splitlines()
+    assert told[0] == "7 lines: 5 calls of 2 threads"
+    assert "left out: 1 brk" in told
+    assert "old.strace: line 6, column 6: no call" in answer.stdout
+    assert "incomplete: 1 lines could not be read" in told
+    recording = Recording(tmp_path / "runs/old", 4)
+    names = ["open", "fcntl", "pread64", "lseek", "close"]
+    assert [row["name"] for row in recording.calls()] == names
+    _, second = recording.table("threads")
+    assert second["shares_descriptors"] and second["creator_id"] == 0
+    database = recording.table("snapshot")[0]
+    assert (database["kind"], database["size_bytes"], database["basis"]) == (
+        "file", 100, "inferred",
+    )  # fmt: skip
+    answer = joj(tmp_path, "strace", "old.strace", "--strict", "-o", "none")
+    assert answer.returncode == 2 and "line 6, column 6" in answer.stderr
+    assert not (tmp_path / "none").exists()
+
+
+FAR = """\
+1 openat(AT_FDCWD, "../../../etc/passwd", O_RDWR) = 3
+1 pwrite64(3, "x", 18446744073709551615, 9223372036854775807) = 9223372036854775807
+1 write(3, "x", 9223372036854775807) = 9223372036854775807
+1 write(3, "x", 9223372036854775807) = 9223372036854775807
+1 lseek(3, -9223372036854775808, SEEK_END) = 9223372036854775807
+1 read(99999999999, "x", 1) = 1
+1 close_range(-5, -1, 0) = 0
+"""
+HOSTILE = {
+    "nothing": (b"", 2, "no file system call"),
+    "rubbish": (bytes(range(256)) * 2000, 2, "line 1, column 1"),
+    "endless": (b"x" * (17 << 20), 2, "longer than a line can be"),
+    "far": (FAR.encode(), 0, ""),
+    "descriptors": (
+        b"1 open(\"/a\", O_RDWR) = 3\n"
+        + b"".join(b"1 dup(3) = %d\n" % number for number in range(4, 300_000))
+        + b"".join(b"1 fork() = %d\n%d close(3) = 0\n" % (n, n) for n in range(2, 60)),
+        2,
+        "more than four million descriptors",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strangers_trace_ends_clearly_and_harms_nothing(name: str, tmp_path: Path) -> None:
+    content, code, says = HOSTILE[name]
+    (tmp_path / "trace").write_bytes(content)
+    agent = [str(agent_path()), "import", "-o", str(tmp_path / "r")]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = subprocess.run(
+        [*agent, "strace", str(tmp_path / "trace")], capture_output=True, text=True
+    )
+    assert (done.returncode, says in done.stderr) == (code, True), done.stderr
+    assert len(done.stderr) < 1000
+    # In KiB; of other children at least.
+    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 1 << 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["r"] if code == 0 else []) + [
+        "trace"
+    ]
+    if name == "far":
+        paths = [row["path"] for row in Recording(tmp_path / "r", 0).table("snapshot")]
+        assert paths == ["/etc/passwd"]
+
+
+def test_every_line_of_a_real_script_is_accounted_for(tmp_path: Path) -> None:
+    script = Path(os.environ.get("JOJ_SHARED_DATA", "/nonexistent")) / "mobigen.out.facebook"
+    if not script.is_file():
+        pytest.skip("JOJ_SHARED_DATA names no folder with mobigen.out.facebook")
+    answer = joj(tmp_path, "mobigen", str(script), "-o", "r", "--json")
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["lines"] == told["calls"] == 30_819
+    assert told["left_out"] == {}

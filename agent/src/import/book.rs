@@ -83,6 +83,8 @@ pub struct Book<'a> {
     /// Relative paths that were put into `NOWHERE`.
     pub without_directory: u64,
     pub orphans: u64,
+    /// Descriptors that were opened by calls which the trace does not have.
+    unseen_opens: u64,
     pub command: Vec<String>,
     next_call_id: i64,
     pub calls: u64,
@@ -111,6 +113,7 @@ impl<'a> Book<'a> {
             missed: Missed::default(),
             without_directory: 0,
             orphans: 0,
+            unseen_opens: 0,
             command: Vec::new(),
             next_call_id: 0,
             calls: 0,
@@ -283,8 +286,13 @@ impl<'a> Book<'a> {
         };
         let open = OpenFile { file: Some(file), path, position: 0, appends: false };
         let target = words::text(&open.path);
-        let open = self.descriptors.open(table, number, open, false)?;
         let root_table = self.own[root].table;
+        let was_ever = [table, root_table].map(|it| self.descriptors.was_ever(it, number));
+        let open = self.descriptors.open(table, number, open, false)?;
+        if was_ever.contains(&true) {
+            self.unseen_opens += 1;
+            return Ok(Some(open));
+        }
         if self.descriptors.at(root_table, number).is_none() {
             self.descriptors.put(root_table, number, open, false)?;
         }
@@ -316,6 +324,7 @@ impl<'a> Book<'a> {
             orphans: self.orphans,
             surprises: self.names.surprises,
             open_before: self.open_before.len() as u64,
+            unseen_opens: self.unseen_opens,
             command: self.command,
         };
         self.round.threads = self.threads;
@@ -335,5 +344,6 @@ pub struct Closed {
     pub orphans: u64,
     pub surprises: u64,
     pub open_before: u64,
+    pub unseen_opens: u64,
     pub command: Vec<String>,
 }

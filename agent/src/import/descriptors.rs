@@ -1,7 +1,7 @@
 //! The descriptor tables of the processes of a trace: which open file a number leads to, in which
 //! process. A table is copied by fork, shared by threads, and thinned by execve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use super::names::FileId;
@@ -42,6 +42,8 @@ pub struct Descriptors {
     /// Threads that have each.
     users: Vec<usize>,
     pub opens: Vec<OpenFile>,
+    /// Numbers that each table had at any time.
+    ever: HashSet<(usize, i64)>,
     entries: usize,
 }
 
@@ -69,6 +71,11 @@ impl Descriptors {
     /// The open file of a number.
     pub fn at(&self, table: usize, number: i64) -> Option<OpenId> {
         self.tables[table].get(&number).map(|entry| entry.open)
+    }
+
+    /// Whether a number led to anything before.
+    pub fn was_ever(&self, table: usize, number: i64) -> bool {
+        self.ever.contains(&(table, number))
     }
 
     /// A table that may change: its own from now on, and counted.
@@ -114,6 +121,7 @@ impl Descriptors {
     ) -> Result<(), TooMany> {
         let is_new = self.own(table)?.insert(number, TableEntry { open, closes_on_exec }).is_none();
         self.entries += usize::from(is_new);
+        self.ever.insert((table, number));
         Ok(())
     }
 
@@ -193,7 +201,7 @@ mod tests {
         all.close_range(first, 4, i64::MAX, false).unwrap();
         assert_eq!((all.at(first, 3), all.at(first, 4)), (Some(open), None));
         all.close(first, 3).unwrap();
-        assert_eq!(all.at(first, 3), None);
+        assert_eq!((all.at(first, 3), all.was_ever(first, 3)), (None, true));
         assert_eq!(all.share(child), child);
         all.leave(child);
         assert!(all.at(child, 4).is_some());

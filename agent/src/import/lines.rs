@@ -12,7 +12,7 @@ const MOST_LINE_BYTES: usize = 16 << 20;
 /// A file under way.
 pub struct Lines {
     pub path: PathBuf,
-    reader: BufReader<File>,
+    reader: Box<dyn BufRead>,
     /// Of the line that was read last, from 1.
     pub number: u64,
 }
@@ -38,8 +38,14 @@ impl Lines {
             let message = format!("{}: not a regular file; name a trace's file", path.display());
             return Err(WrongUse(message).into());
         }
-        let reader = BufReader::with_capacity(1 << 18, file);
+        let reader = Box::new(BufReader::with_capacity(1 << 18, file));
         Ok(Lines { path: path.to_owned(), reader, number: 0 })
+    }
+
+    /// Of a text in memory.
+    #[cfg(test)]
+    pub fn of(path: &Path, text: Vec<u8>) -> Self {
+        Lines { path: path.to_owned(), reader: Box::new(io::Cursor::new(text)), number: 0 }
     }
 
     /// Reads the next line into a buffer.

@@ -32,12 +32,17 @@ pub fn read(file: &Path, book: &mut Book) -> anyhow::Result<Script> {
         WrongUse(format!("{}: {error}; correct the line, or leave it out", file.display()))
     };
     let script = mobigen::parse(&text).map_err(|error| located(&error))?;
+    calls(&script, book).map_err(|(line, error)| located(&format!("line {line}: {error}")))?;
+    Ok(script)
+}
+
+/// The calls of a script; on error the line that no program can have.
+pub fn calls(script: &Script, book: &mut Book) -> Result<(), (usize, Impossible)> {
     for call in &script.calls {
         let begun = book.begin(call.thread as i64, (call.time_us * 1000).cast_signed());
-        let impossible = |error: Impossible| located(&format!("line {}: {error}", call.line));
-        effects::end(book, begun, told(call), None).map_err(impossible)?;
+        effects::end(book, begun, told(call), None).map_err(|error| (call.line, error))?;
     }
-    Ok(script)
+    Ok(())
 }
 
 /// A call of a script.

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use self::bad::Bad;
 use self::book::{Book, Closed};
 use self::names::plain;
+use self::strace::Merged;
 use crate::errors::WrongUse;
 use crate::recorder::output::RecordingOutput;
 use crate::recorder::{VERSION, words};
@@ -62,7 +63,7 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         Trace::Mobigen(file) => ("mobigen", vec![file.to_path_buf()]),
     };
     let creations = match trace {
-        Trace::Strace { files, .. } => strace::creations(files)?,
+        Trace::Strace { files, .. } => strace::creations(Merged::open(files)?)?,
         Trace::Mobigen(_) => HashMap::new(),
     };
     let named: Vec<_> = sources.iter().map(|it| it.display().to_string()).collect();
@@ -79,7 +80,9 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
     let read = match trace {
         Trace::Strace { files, is_strict } => {
             bad.is_strict = *is_strict;
-            strace::read(files, &mut book, &mut bad).map(of_strace)
+            Merged::open(files)
+                .and_then(|merged| strace::read(merged, &mut book, &mut bad))
+                .map(of_strace)
         }
         Trace::Mobigen(file) => mobigen::read(file, &mut book).map(of_mobigen),
     };
@@ -171,7 +174,11 @@ fn told(
         ),
         (closed.orphans, "threads of which nothing tells who made them".to_owned()),
         (closed.surprises, "files were there although no call had made them".to_owned()),
-        (closed.open_before, "descriptors were open before, or opened by no call".to_owned()),
+        (closed.open_before, "descriptors were open before".to_owned()),
+        (
+            closed.unseen_opens,
+            "descriptors were opened by calls that the trace does not have".to_owned(),
+        ),
     ];
     let some = counted.into_iter().filter(|(count, _)| *count > 0);
     notes.extend(some.map(|(count, what)| format!("{count} {what}")));
@@ -195,3 +202,7 @@ fn absolute(directory: &Path) -> Result<Vec<u8>, WrongUse> {
     }
     Ok(plain(bytes))
 }
+
+#[cfg(test)]
+#[path = "fuzz_test.rs"]
+mod fuzz;

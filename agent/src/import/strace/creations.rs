@@ -2,7 +2,6 @@
 //! that says what the call that made it returned.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 
 use super::decode::{self, Decoded};
 use super::line::{self, Said};
@@ -14,8 +13,7 @@ use crate::import::book::ThreadCreation;
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn creations(files: &[PathBuf]) -> anyhow::Result<HashMap<i64, VecDeque<ThreadCreation>>> {
-    let mut merged = Merged::open(files)?;
+pub fn creations(mut merged: Merged) -> anyhow::Result<HashMap<i64, VecDeque<ThreadCreation>>> {
     let mut found: HashMap<i64, VecDeque<ThreadCreation>> = HashMap::new();
     let mut begun: HashMap<i64, Vec<u8>> = HashMap::new();
     // What is wrong with lines is told when they are read for good.

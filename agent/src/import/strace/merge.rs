@@ -47,18 +47,18 @@ impl Merged {
     /// # Errors
     /// If one cannot be read.
     pub fn open(files: &[PathBuf]) -> anyhow::Result<Self> {
+        files.iter().map(|file| Lines::open(file)).collect::<anyhow::Result<_>>().map(Self::of)
+    }
+
+    /// Of files that are open.
+    pub fn of(files: Vec<Lines>) -> Self {
         let mut sources = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            let tid = tid_of_name(file).unwrap_or(index as i64 + 1);
-            let waiting = Merge { file: file.clone(), ..Merge::default() };
-            sources.push(Source {
-                lines: Lines::open(file)?,
-                clock: TraceClock::default(),
-                tid,
-                waiting,
-            });
+        for (index, lines) in files.into_iter().enumerate() {
+            let tid = tid_of_name(&lines.path).unwrap_or(index as i64 + 1);
+            let waiting = Merge { file: lines.path.clone(), ..Merge::default() };
+            sources.push(Source { lines, clock: TraceClock::default(), tid, waiting });
         }
-        Ok(Merged { sources, order: BinaryHeap::new(), given: None, is_begun: false, lines: 0 })
+        Merged { sources, order: BinaryHeap::new(), given: None, is_begun: false, lines: 0 }
     }
 
     /// The next line; it is in the place of the one before.
@@ -97,6 +97,11 @@ impl Merged {
         let time_ns = source.waiting.time_ns.unwrap_or(0);
         self.order.push(Reverse((time_ns, index)));
         Ok(())
+    }
+
+    /// Whether there are several files.
+    pub fn is_of_several(&self) -> bool {
+        self.sources.len() > 1
     }
 
     /// What the files tell of times.

@@ -16,12 +16,12 @@ mod times;
 mod values;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::bad::Bad;
 use super::book::Book;
 
 pub use creations::creations;
+pub use merge::Merged;
 pub use times::Times;
 
 /// What a trace had besides calls that are recorded.
@@ -39,9 +39,8 @@ pub struct Read {
 ///
 /// # Errors
 /// If a file cannot be read, or is no trace.
-pub fn read(files: &[PathBuf], book: &mut Book, bad: &mut Bad) -> anyhow::Result<Read> {
-    let mut merged = merge::Merged::open(files)?;
-    let mut threads = threads::Threads::new(files.len() > 1);
+pub fn read(mut merged: Merged, book: &mut Book, bad: &mut Bad) -> anyhow::Result<Read> {
+    let mut threads = threads::Threads::new(merged.is_of_several());
     while let Some(next) = merged.next(bad)? {
         threads.line(next, book, bad)?;
     }

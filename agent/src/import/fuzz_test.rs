@@ -1,0 +1,234 @@
+//! Mutated traces and scripts, through the parsers and the book: none may panic, and every row must
+//! lead to rows that are there. A slice runs with the tests; `make fuzz` runs ten million inputs, or
+//! FUZZ_INPUTS of them. Input N is a function of N alone.
+
+use std::path::Path;
+
+use super::bad::Bad;
+use super::book::Book;
+use super::lines::Lines;
+use super::strace::{self, Merged};
+use super::{mobigen, told};
+use crate::recorder::output::Round;
+use crate::script;
+
+/// Lines of strace's, of several versions and options.
+const TRACE: [&str; 32] = [
+    r#"12 1700000000.000001 openat(AT_FDCWD</w>, "a\"b", O_RDWR|O_CREAT, 0644) = 3</w/a\"b> <0.000009>"#,
+    r#"12 1700000000.000002 read(3</w/a>, "abc"..., 4096) = 100 <0.000001>"#,
+    r#"12 1700000000.000003 pwrite64(3, "\377\0x", 4096, 8192) = 4096"#,
+    r#"12 1700000000.000004 write(3, "a", 1 <unfinished ...>"#,
+    r#"12 1700000000.000005 <... write resumed>) = 1 <0.000002>"#,
+    r#"[pid    13] read(3,  <unfinished ...>"#,
+    r#"[pid    13] <... read resumed> "x", 5) = 1"#,
+    r#"12 clone(child_stack=NULL, flags=CLONE_FILES|CLONE_FS|CLONE_THREAD|SIGCHLD) = 13"#,
+    r#"12 clone3({flags=CLONE_VM, exit_signal=SIGCHLD} => {parent_tid=[14]}, 88) = 14"#,
+    r#"12 execve("/bin/sh", ["sh", "-c", "x"], 0x7ffc /* 38 vars */) = 0"#,
+    r#"12 newfstatat(3, "", {st_mode=S_IFREG|0644, st_size=5, ...}, AT_EMPTY_PATH) = 0"#,
+    r#"12 stat("/a/b", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0"#,
+    r#"12 fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=5, l_len=10}) = 0"#,
+    r#"12 fcntl64(3, F_DUPFD_CLOEXEC, 10) = 10"#,
+    r#"12 dup2(3, 9) = 9"#,
+    r#"12 close_range(3, 4294967295, CLOSE_RANGE_CLOEXEC) = 0"#,
+    r#"12 rename("a", "/d/../b") = 0"#,
+    r#"12 renameat2(AT_FDCWD, "/a", 3, "c", RENAME_EXCHANGE) = 0"#,
+    r#"12 unlink("b") = -1 ENOENT (No such file or directory)"#,
+    r#"12 link("a", "z") = 0"#,
+    r#"12 mkdir("d", 0777) = -1 EEXIST (File exists)"#,
+    r#"12 chdir("d") = 0"#,
+    r#"12 _llseek(3, 4294967296, [4294967296], SEEK_SET) = 0"#,
+    r#"12 lseek(3, -5, SEEK_END) = 95"#,
+    r#"12 pwritev2(3, [{iov_base="ab", iov_len=2}, {"c"..., 40}], 2, 5, RWF_DSYNC) = 42"#,
+    r#"12 copy_file_range(3, [0] => [10], 4, NULL, 10, 0) = 10"#,
+    r#"12 mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3</a>, 0x1000) = 0x7f0000000000"#,
+    r#"12 pipe2([5<pipe:[470617]>, 6<pipe:[470617]>], O_CLOEXEC) = 0"#,
+    r#"12 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---"#,
+    r#"13 12:34:56.000001 +++ exited with 0 +++"#,
+    r#"12 +++ superseded by execve in pid 13 +++"#,
+    r#"     0.000123 ftruncate64(3<TCP:[1.1.1.1:5->2.2.2.2:6]>, 9223372036854775807) = ? ERESTARTSYS (x)"#,
+];
+
+/// Lines of MobiGen's.
+const SCRIPT: [&str; 10] = [
+    r#"1 0 open "/data/a b.db" O_RDWR|O_CREAT|O_LARGEFILE 36"#,
+    "2 10 open /data O_WRONLY|O_TRUNC -1",
+    "1 20 pwrite64 36 4096 1024",
+    "1 30 read 36 -1",
+    "1 40 fsync 36 0",
+    r#"1 50 access "/data/wal" -1"#,
+    r#"16 60 unlink "/x" 0"#,
+    "1 70 fstat64 36",
+    "1 80 ioctl 3 0x5401",
+    "1 90 close 36",
+];
+
+/// What mutations put in.
+const WORDS: [&str; 28] = [
+    "18446744073709551615",
+    "-9223372036854775808",
+    "9223372036854775807",
+    "4294967296",
+    "0x",
+    "-1",
+    "00",
+    "\"",
+    "\\",
+    "<",
+    ">",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "=",
+    "...",
+    " <unfinished ...>",
+    "<... read resumed>",
+    "AT_FDCWD</",
+    "O_CREAT|",
+    "../..",
+    "\0",
+    "\n",
+    "99999999999999999999",
+];
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn line(&mut self, lines: &[&str]) -> Vec<u8> {
+        let mut line = lines[self.below(lines.len())].as_bytes().to_vec();
+        for _ in 0..self.below(4) {
+            self.mutate(&mut line, lines);
+        }
+        line
+    }
+
+    fn mutate(&mut self, line: &mut Vec<u8>, lines: &[&str]) {
+        let at = self.below(line.len() + 1);
+        let end = (at + self.below(12)).min(line.len());
+        match self.below(8) {
+            0 if at < line.len() => line[at] = self.next() as u8,
+            1 => drop(line.drain(at..end)),
+            2 => {
+                let piece = line[at..end].to_vec();
+                line.splice(at..at, piece);
+            }
+            3 => line.truncate(at),
+            4 => {
+                let other = lines[self.below(lines.len())].as_bytes();
+                let from = self.below(other.len());
+                line.splice(at.., other[from..].iter().copied());
+            }
+            5 => {
+                // A number becomes another.
+                let is_digit = |at: &usize| line[*at].is_ascii_digit();
+                let first = (at..line.len()).find(is_digit).unwrap_or(line.len());
+                let digits = line[first..].iter().take_while(|it| it.is_ascii_digit()).count();
+                let word = WORDS[self.below(7)];
+                line.splice(first..first + digits, word.bytes());
+            }
+            _ => {
+                let word = WORDS[self.below(WORDS.len())];
+                line.splice(at..at, word.bytes());
+            }
+        }
+    }
+
+    fn text(&mut self, lines: &[&str]) -> Vec<u8> {
+        let mut text = Vec::new();
+        for _ in 0..=self.below(4) {
+            text.extend(self.line(lines));
+            text.push(b'\n');
+        }
+        text
+    }
+}
+
+/// The rows of a book that was given something, checked; how many calls there are.
+fn rows(read: impl FnOnce(&mut Book)) -> usize {
+    let mut rounds: Vec<Round> = Vec::new();
+    let take = Box::new(|round| {
+        rounds.push(round);
+        true
+    });
+    let mut book = Book::new(take, std::collections::HashMap::new(), None);
+    read(&mut book);
+    let closed = book.finish();
+    let last = rounds.last().unwrap();
+    assert_eq!(last.threads.len() as u64, closed.threads);
+    let calls: Vec<_> = rounds.iter().flat_map(|round| &round.calls).collect();
+    assert_eq!(calls.len() as u64, closed.calls);
+    for call in &calls {
+        assert!((0..closed.threads as i64).contains(&call.thread_id));
+        for path_id in [call.path_id, call.path2_id].into_iter().flatten() {
+            assert!((0..last.snapshot.len() as i64).contains(&path_id));
+        }
+    }
+    for thread in &last.threads {
+        assert!(thread.creator_id.is_none_or(|creator| creator < thread.thread_id));
+    }
+    let bad = Bad::default();
+    let _ = told(&closed, 0, Default::default(), bad, Vec::new());
+    calls.len()
+}
+
+/// One input; how many calls it was.
+fn input(number: u64) -> usize {
+    let mut random = Random(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    if number % 4 == 3 {
+        let text = random.text(&SCRIPT);
+        let Ok(script) = script::mobigen::parse(&text) else { return 0 };
+        return rows(|book| {
+            let _ = mobigen::calls(&script, book);
+        });
+    }
+    let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE)).collect();
+    let open = || {
+        let lines = files.iter().map(|text| Lines::of(Path::new("log.12"), text.clone()));
+        Merged::of(lines.collect())
+    };
+    let _ = strace::creations(open());
+    rows(|book| {
+        let mut bad = Bad { is_strict: number % 64 == 1, ..Bad::default() };
+        let _ = strace::read(open(), book, &mut bad);
+    })
+}
+
+fn fuzz(inputs: std::ops::Range<u64>) -> usize {
+    inputs.map(input).sum()
+}
+
+#[test]
+fn a_slice_of_the_fuzzing() {
+    // Most inputs are still traces, or nothing would be tested behind the parsers.
+    assert!(fuzz(0..4000) > 2000);
+}
+
+#[test]
+#[ignore = "ten million inputs take some minutes: make fuzz"]
+fn fuzz_ten_million_inputs() {
+    let inputs = std::env::var("FUZZ_INPUTS").map_or(10_000_000, |text| text.parse().unwrap());
+    let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
+    let calls: usize = std::thread::scope(|scope| {
+        let share = |thread| inputs * thread / threads..inputs * (thread + 1) / threads;
+        let running: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || fuzz(share(thread)))).collect();
+        running.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    println!("{inputs} inputs, {calls} calls");
+}
