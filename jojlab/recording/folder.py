@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jojlab.foundation.errors import UseError
@@ -17,6 +18,11 @@ from jojlab.foundation.errors import UseError
 VERSION = 1
 
 Row = dict[str, Any]
+
+# A recording may be a stranger's: a file of some KiB can stand for more than any memory holds. Rows
+# come some at a time, and a column of them, as of a whole segment, has no more bytes than this.
+_BATCH_ROWS = 8192
+_MOST_COLUMN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Recording:
     def open(cls, folder: Path) -> Recording:
         """Open a recording; raises UseError for a folder that is none, or of another version."""
         try:
-            rows = pq.read_table(folder / "manifest.parquet").to_pylist()
+            rows = _rows(folder / "manifest.parquet")
             manifest = {row["key"]: json.loads(row["value"]) for row in rows}
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise UseError(
@@ -55,9 +61,28 @@ class Recording:
         files = [whole] if whole.exists() else sorted((self.folder / table).glob("*.parquet"))
         for file in files:
             try:
-                yield from pq.read_table(file).to_pylist()
-            except (OSError, pa.ArrowException) as error:
+                yield from _rows(file)
+            except (OSError, ValueError, pa.ArrowException) as error:
                 raise UseError(f"{file}: not readable: {error}", "record it again") from error
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    """Yield the rows of a file, some at a time; raises ValueError where they are none of ours."""
+    names = [field.name for field in pq.read_schema(file) if pa.types.is_string(field.type)]
+    with pq.ParquetFile(file, read_dictionary=names) as table:
+        for number in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(number)
+            for column in range(group.num_columns):
+                if group.column(column).total_uncompressed_size > _MOST_COLUMN_BYTES:
+                    name = group.column(column).path_in_schema
+                    raise ValueError(f"column {name} has more than {_MOST_COLUMN_BYTES} bytes")
+        for batch in table.iter_batches(_BATCH_ROWS):
+            for name in names:
+                texts = batch.column(name).dictionary
+                longest = pc.max(pc.binary_length(texts)).as_py() or 0
+                if longest * batch.num_rows > _MOST_COLUMN_BYTES:
+                    raise ValueError(f"column {name} has texts of {longest} bytes")
+            yield from batch.to_pylist()
 
 
 _ESCAPED = re.compile(rb"\\(\\|x[0-9a-f]{2})")
