@@ -60,6 +60,7 @@ if len(sys.argv) > 1:
 
 def written(folder: Path, **fields: str | int) -> str:
     (folder / "app.py").write_text(SCRIPT)
+    (folder / "app.py").chmod(0o755)
     (folder / "files").mkdir()
     (folder / "files" / "given").write_text("text")
     case = {"workload": "program", "program": "./app.py", "files": "files", **fields}

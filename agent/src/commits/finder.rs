@@ -148,7 +148,8 @@ impl CommitFinder {
                     self.page_bytes.insert(database, page.into());
                 }
                 self.end_checkpoint(call.pid, database);
-                self.begun(call, database);
+                // Its sync, and that of its directory, are no checkpoint's: a frame is to follow.
+                self.begun(call, database).frames = 1;
             }
             Deed::Write { offset_bytes, length_bytes: FRAME_HEADER_BYTES, head, .. } => {
                 self.end_checkpoint(call.pid, database);
@@ -227,7 +228,7 @@ impl CommitFinder {
         // The directory of a database, whose journal was made or unlinked.
         for database in call.file.map_or_else(Vec::new, |file: FileKey| self.files.beneath(file)) {
             let unit = self.unit(call, database);
-            if unit.made.is_some() || unit.has_journal {
+            if unit.made.is_some() || unit.has_journal || unit.frames > 0 {
                 self.synced(call, database);
                 return;
             }

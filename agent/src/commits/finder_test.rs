@@ -128,7 +128,8 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
         ]
     };
     let mut deeds = vec![(DB, lock(PENDING)), (SHM, lock(123)), (SHM, lock(120))];
-    deeds.push((WAL, write(0, 32, &header)));
+    deeds.push((30, Deed::Open { path: "/work".into() }));
+    deeds.extend([(WAL, write(0, 32, &header)), (WAL, sync()), (30, sync())]);
     deeds.extend(frame(0, 0));
     deeds.extend(frame(1, 2));
     deeds.extend([(WAL, sync()), (SHM, unlock(120)), (SHM, unlock(123))]);
@@ -141,7 +142,8 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
     let found = found(&deeds);
     assert_eq!((found.commits, found.checkpoints, found.syncs), (2, 1, 0));
     let rows: Vec<_> = found.rows.iter().map(|row| (row.wal_frames, row.sync_calls)).collect();
-    assert_eq!(rows, [(2, 1), (3, 0), (1, 2)]);
+    assert_eq!(rows, [(2, 3), (3, 0), (1, 2)]);
+    assert_eq!((found.rows[0].begin_ns, found.rows[0].commit_ns), (50, 100));
     assert_eq!(found.rows[2].phase, "checkpoint");
 }
 

@@ -29,6 +29,7 @@ pub struct UnitOfWork {
     /// Read since it was written or synced last.
     pub journal_was_read: bool,
     pub wrote_database: bool,
+    /// Number of its last frame in the WAL; 1 once the header of a new WAL is written.
     pub frames: i64,
     /// The commit is made, and may go on with calls that belong to it.
     pub made: Option<Transaction>,
