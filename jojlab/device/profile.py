@@ -101,11 +101,15 @@ Text = Annotated[str, Meta(pattern=r"\S")]
 
 
 class Stated(Struct, frozen=True, forbid_unknown_fields=True):
-    """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES."""
+    """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES.
+
+    `sets` is the parameter that was set from it: that the model has the figure then checks nothing.
+    """
 
     figure: str
     value: Annotated[int, Meta(ge=1)]
     source: Text
+    sets: str = ""
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,6 +202,11 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
     _check_together(f"{path}: model", model)
     sources = _only(path, "sources", asked.sources, (*CPU_LIMITS, *LIMITS))
     for stated in asked.stated:
+        if stated.sets and stated.sets not in LIMITS:
+            raise UseError(
+                f"{path}: no parameter {stated.sets!r} to set{nearest(stated.sets, LIMITS)}",
+                FORM,
+            )
         if stated.figure not in FIGURES:
             raise UseError(
                 f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, FIGURES)}",

@@ -83,6 +83,7 @@ def test_every_key_is_described() -> None:
         ("= 2147483648", "= 16777216", "units_per_erase_block is 128", "fit in the capacity"),
         ("dies_per_channel = 2", "dies_per_channel = 33", "channel is 33", "1 to 32"),
         ('figure = "random_read_iops"', 'figure = "read_iops"', "'read_iops'", "random_read_iops"),
+        ('sets = "read_access_ns"', 'sets = "read_acces_ns"', "did you mean 'read_access_ns'", ""),
         ("value = 3500", "value = 0", "stated[2].value cannot be 0", "allowed: >= 1"),
         ("[[stated]]", "[[states]]", "no key 'states' (did you mean 'stated'?)", "known: "),
         (

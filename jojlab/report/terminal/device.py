@@ -30,6 +30,8 @@ def print_device(
         if row := stated.get(name):
             off = f"{figures[name] / row.value - 1:+.1%}"
             said = f"{meaning}; {row.source}"
+            if row.sets:
+                said += f"; no check: {row.sets} was set from it"
             table.add_row(name, f"{figures[name]:,}", f"{row.value:,}", off, escape(said))
         else:
             table.add_row(name, f"{figures[name]:,}", "", "", escape(meaning))
