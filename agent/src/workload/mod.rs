@@ -15,7 +15,7 @@ pub mod error;
 mod file_metadata;
 mod file_read;
 mod file_write;
-mod files;
+pub mod files;
 mod grown_files;
 pub mod kind;
 mod ledger;
