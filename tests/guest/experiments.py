@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.bill import bill_json
 from jojlab.campaign.execute import Unwatched, execute
 from jojlab.campaign.jobs import image_of
+from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import FILESYSTEMS
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
@@ -25,10 +28,20 @@ ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
 
 
 def run_experiment(
-    lab: Lab, out: Path, name: str, *settings: str, jobs: int = JOBS, use_cache: bool = True
+    lab: Lab,
+    out: Path,
+    name: str,
+    *settings: str,
+    jobs: int = JOBS,
+    use_cache: bool = True,
+    wanted: Callable[[Case], bool] = lambda case: True,
 ) -> RunFolder:
-    """Run an experiment of ours, or of a file, with settings as words of --set; none may fail."""
-    planned = plan(read(find(str(EXPERIMENTS / name)), settings))
+    """Run an experiment of ours, or of a file, with settings as words of --set; none may fail.
+
+    Of its cases those that are `wanted`.
+    """
+    asked = read(find(str(EXPERIMENTS / name)), settings)
+    planned = plan(replace(asked, cases=tuple(case for case in asked.cases if wanted(case))))
     there = Lab(lab.cache, Options(jobs=jobs, use_cache=use_cache))
     run = execute(planned, image_of(planned, lab.cache), there, out, Unwatched())
     assert [entry.reason for entry in run.cases if entry.reason] == []

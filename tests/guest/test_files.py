@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.campaign.jobs import image_of, jobs_of
 from jojlab.experiment.fields import SYNC_MODES
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import read
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
+from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
@@ -102,3 +106,29 @@ def test_what_cannot_be_is_refused_by_the_agent_too(
     case["case"]["file_bytes"] = 1 << 40
     with pytest.raises(UseError, match="more than three quarters"):
         run_case(cache, image, json.dumps(case).encode(), 0, tmp_path / "out")
+
+
+def test_a_case_that_may_write_more_than_a_small_guest_holds_has_a_larger_one(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """An append takes no more than it writes, but may fill file_bytes, which decides."""
+    append = ("workload=file-write", "access=append", "sync_mode=fdatasync", "transactions=7")
+    toml = tmp_path / "large.toml"
+    toml.write_text('question = "Does a larger guest do the same?"\n[case]\nfilesystem = "ext4"\n')
+    sizes = (16 << 20, 900 << 20)
+    settings = (*append, f"file_bytes={','.join(map(str, sizes))}")
+    run = run_experiment(lab, tmp_path / "run", str(toml), *settings)
+    assert_complete(run)
+    planned = plan(read(toml, settings))
+    jobs = jobs_of(planned, image_of(planned, lab.cache), lab.cache)
+    machines = [asked.job.machine for asked in jobs if isinstance(asked.job.machine, Machine)]
+    assert [machine.memory_mib for machine in machines] == [1024, 2048]
+    small, large = (
+        [
+            (row["operation"], row["block_type"], row["length_bytes"])
+            for row in capture.read("requests").to_pylist()
+            if row["phase"] == "commit"
+        ]
+        for _, _, capture in run.captures()
+    )
+    assert small == large and len(small) >= 7

@@ -51,10 +51,16 @@ def fresh(cache: Cache, image: Image, out_dir: Path, case: bytes = CASE) -> dict
     return contents(out_dir)
 
 
+@pytest.fixture(scope="module")
+def alone(cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the case from a guest that nothing of this process ran beside."""
+    return fresh(cache, image, tmp_path_factory.mktemp("alone"))
+
+
 def test_a_case_has_results_and_repeats_to_the_byte(
-    cache: Cache, image: Image, tmp_path: Path
+    cache: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
-    first = fresh(cache, image, tmp_path / "first")
+    first = alone
     assert first
     assert fresh(cache, image, tmp_path / "second") == first
     cached = run_case(cache, image, CASE, SHIFT, tmp_path / "third")
@@ -62,12 +68,13 @@ def test_a_case_has_results_and_repeats_to_the_byte(
     assert guests(cache) == []
 
 
-def test_parallel_and_busy_change_nothing(cache: Cache, image: Image, tmp_path: Path) -> None:
-    alone = fresh(cache, image, tmp_path / "alone")
+def test_parallel_and_busy_change_nothing(
+    cache: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
+) -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as load:
         try:
             with ThreadPoolExecutor(3) as pool:
-                folders = [tmp_path / str(number) for number in range(6)]
+                folders = [tmp_path / str(number) for number in range(4)]
                 results = list(pool.map(lambda folder: fresh(cache, image, folder), folders))
         finally:
             load.kill()
@@ -75,12 +82,11 @@ def test_parallel_and_busy_change_nothing(cache: Cache, image: Image, tmp_path: 
 
 
 def test_two_snapshots_of_one_image_give_the_same_results(
-    cache: Cache, private: Cache, image: Image, tmp_path: Path
+    cache: Cache, private: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
     ours, another = (snapshot(place, image, Machine(SHIFT)) for place in (cache, private))
     assert ours.resolve() != another.resolve()
-    before = fresh(cache, image, tmp_path / "before")
-    assert fresh(private, image, tmp_path / "after") == before
+    assert fresh(private, image, tmp_path / "after") == alone
 
 
 def test_a_slow_processor_repeats_to_the_byte(cache: Cache, image: Image, tmp_path: Path) -> None:
@@ -128,12 +134,11 @@ def test_a_guest_that_never_ends_is_killed(
 
 
 def test_a_guest_that_fails_harms_no_other(
-    cache: Cache, image: Image, bad_image: Image, tmp_path: Path
+    cache: Cache, image: Image, bad_image: Image, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
-    good = fresh(cache, image, tmp_path / "before")
     with ThreadPoolExecutor(2) as pool:
         bad = pool.submit(run_case, cache, bad_image, b'"exit"', SHIFT, tmp_path / "bad")
-        assert pool.submit(fresh, cache, image, tmp_path / "during").result() == good
+        assert pool.submit(fresh, cache, image, tmp_path / "during").result() == alone
         assert isinstance(bad.exception(), GuestError)
 
 

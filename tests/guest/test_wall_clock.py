@@ -120,10 +120,10 @@ def test_sqlite_runs_on_every_device_and_nothing_is_kept(
 
 
 def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_path: Path) -> None:
-    case = json.loads(case_on("qemu-sd"))
+    case = json.loads(case_on("qemu-scsi"))
     case["disk"] = "nvme0n1"
     with pytest.raises(GuestError, match="/dev/nvme0n1 did not appear"):
-        run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-sd", tmp_path)
+        run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-scsi", tmp_path)
 
 
 def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) -> None:
