@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
+from tests.live.conftest import joj
 from tests.live.recordings import PYTHON, Recording, Row, command_of, recorded
 
 # A program's sync() is one of its filesystem; a replay opens by openat and copies by fcntl.
@@ -38,7 +38,7 @@ def said(row: Row, inside: str) -> Said:
     return name, inside, *numbers, result
 
 
-def made_again(folder: Path, tmp_path: Path, *options: str) -> tuple[list[Said], dict[str, Any]]:
+def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]]:
     """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
     (here := tmp_path / "again").mkdir()
     (tables := tmp_path / "tables").mkdir()
@@ -47,16 +47,11 @@ def made_again(folder: Path, tmp_path: Path, *options: str) -> tuple[list[Said],
     text = json.dumps({"seed": 1, "case": case})
     command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     again = Recording(tmp_path / "second", 0)
-    subprocess.run(
-        [*command_of(again.folder), *options, "--", *command], input=text, text=True, check=True
-    )
+    subprocess.run([*command_of(again.folder), "--", *command], input=text, text=True, check=True)
     steps = pq.read_table(tables / "transactions.parquet").to_pylist()
     first, last = steps[0]["begin_ns"], max(step["return_ns"] for step in steps)
     tids = {step["tid"] for step in steps}
     threads = {row["thread_id"] for row in again.table("threads") if row["tid"] in tids}
-    root = next(row["path"] for row in again.calls("mkdirat", "rename", "renameat")
-                if "joj-" in (row["path"] or ""))  # fmt: skip
-    assert root
     paths = {row["path_id"]: row["path"] for row in again.table("snapshot")}
     calls = [
         said(row, place(paths.get(row["path_id"]), here))
@@ -85,18 +80,17 @@ def of_files(recording: Recording, replay: dict[str, Any]) -> list[Said]:
         for row in recording.table("descriptors")
         if not row["target"].startswith("/") or row["target"].startswith("/dev/")
     }
-    calls, skipped = [], Counter[str]()
+    calls = []
     for row in recording.table("calls"):
         path = paths.get(row["path_id"]) or ""
         numbers = [row[key] for key in ("descriptor", "directory") if row[key] is not None]
         is_elsewhere = path.startswith(("/proc/", "/dev/", "/sys/")) or (
             not path and any(number in elsewhere for number in numbers)
         )
-        if row["name"] in _SAME or row["name"] == "openat":
+        if row["name"] in ("socket", *_SAME, "openat") and row["result"] >= 0:
+            is_elsewhere |= row["name"] == "socket"
             (elsewhere.add if is_elsewhere else elsewhere.discard)(row["result"])
-        if is_elsewhere or (row["name"] == "munmap" and "munmap" in replay["elsewhere"]):
-            skipped[row["name"]] += 1
-        elif row["name"] not in replay["carried"]:
+        if row["name"] not in replay["carried"] and not is_elsewhere:
             calls.append(said(row, path))
     return calls
 
@@ -128,3 +122,62 @@ def test_a_replay_makes_the_calls_of_the_program(program: tuple[str, ...], tmp_p
         call for call in wanted if not munmap(call)
     ]
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
+
+
+CLONE = """
+git init -q src; cd src; for i in 1 2 3 4; do seq 1 $((i * 300)) > f$i; done
+git add .; git commit -q -m x; cd ..; git clone -q --no-hardlinks src dst
+"""
+
+
+def test_every_call_of_several_processes_is_made_or_counted(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    (again := tmp_path / "again").mkdir()
+    first = recorded(here, tmp_path / "first", "sh", "-c", CLONE)
+    assert first.code == 0
+    answer = joj("replay", first.folder, "--directory", again, "--timing", "none", "--json")
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert (found["fidelity"], found["left_out"], found["incomplete_reasons"]) == (1, [], [])
+    counted = [*found["elsewhere"].values(), *found["carried"].values()]
+    assert found["calls"] + sum(counted) == first.manifest["calls"] == found["recorded_calls"]
+    assert len(found["by_thread"]) > 3
+    assert list(again.iterdir()) == []
+
+
+HOSTILE = """
+import os
+os.symlink("/etc", "link"); os.symlink("../../../../../etc/passwd", "passwd")
+for path in ("/etc/joj-was-here", "../../joj-was-here", "link/joj-was-here"):
+    try: os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+    except OSError: pass
+file = os.open("sparse", os.O_WRONLY | os.O_CREAT)
+try: os.pwrite(file, b"x", 2**62)
+except OSError: pass
+os.mkfifo("pipe")
+"""
+
+
+def test_a_hostile_recording_stays_in_its_directory(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    (again := tmp_path / "again").mkdir()
+    first = recorded(here, tmp_path / "first", *PYTHON, HOSTILE)
+    made = (Path("/etc/joj-was-here"), tmp_path.parent / "joj-was-here")
+    for path in made:
+        path.unlink(missing_ok=True)
+    answer = joj("replay", first.folder, "--directory", again, "--timing", "none")
+    assert answer.returncode == 4, answer.stderr
+    assert "incomplete 1 calls of pwrite64 left out: it reaches beyond 16 TiB" in answer.stdout
+    assert "it makes a device, pipe or socket" in answer.stdout
+    assert not any(path.exists() for path in made)
+    assert list(again.iterdir()) == []
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "manifest.parquet").write_bytes(b"PAR1\0rubbish")
+    for name, words in (("folder", "manifest.parquet: "), ("none", "not there")):
+        answer = joj("replay", tmp_path / name, "--directory", tmp_path)
+        assert (answer.returncode, words in answer.stderr) == (2, True), answer.stderr
+    answer = joj("replay", tmp_path / "folder", "--directory", tmp_path, "--timing", "soon")
+    assert (answer.returncode, "--timing soon" in answer.stderr) == (2, True)
