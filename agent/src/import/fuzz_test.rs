@@ -1,6 +1,6 @@
-//! Mutated traces and scripts, through the parsers and the book: none may panic, and every row must
-//! lead to rows that are there. A slice runs with the tests; `make fuzz` runs ten million inputs, or
-//! FUZZ_INPUTS of them. Input N is a function of N alone.
+//! Mutated traces and scripts, through the parsers and the book: none may panic, and every row
+//! must lead to rows that are there. A slice runs with the tests; `make fuzz` runs ten million
+//! inputs, or FUZZ_INPUTS of them. Input N is a function of N alone.
 
 use std::path::Path;
 
@@ -14,7 +14,10 @@ use crate::script;
 
 /// Lines of strace's, of several versions and options.
 const TRACE: [&str; 32] = [
-    r#"12 1700000000.000001 openat(AT_FDCWD</w>, "a\"b", O_RDWR|O_CREAT, 0644) = 3</w/a\"b> <0.000009>"#,
+    concat!(
+        r#"12 1700000000.000001 openat(AT_FDCWD</w>, "a\"b", O_RDWR|O_CREAT, 0644)"#,
+        r#" = 3</w/a\"b> <0.000009>"#,
+    ),
     r#"12 1700000000.000002 read(3</w/a>, "abc"..., 4096) = 100 <0.000001>"#,
     r#"12 1700000000.000003 pwrite64(3, "\377\0x", 4096, 8192) = 4096"#,
     r#"12 1700000000.000004 write(3, "a", 1 <unfinished ...>"#,
@@ -45,7 +48,10 @@ const TRACE: [&str; 32] = [
     r#"12 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---"#,
     r#"13 12:34:56.000001 +++ exited with 0 +++"#,
     r#"12 +++ superseded by execve in pid 13 +++"#,
-    r#"     0.000123 ftruncate64(3<TCP:[1.1.1.1:5->2.2.2.2:6]>, 9223372036854775807) = ? ERESTARTSYS (x)"#,
+    concat!(
+        r#"     0.000123 ftruncate64(3<TCP:[1.1.1.1:5->2.2.2.2:6]>, 9223372036854775807)"#,
+        r#" = ? ERESTARTSYS (x)"#,
+    ),
 ];
 
 /// Lines of MobiGen's.
