@@ -183,7 +183,10 @@ impl Told {
         }
         // Without l_ before strace 4.9.
         let of = |name: &str| field(asked, &format!("l_{name}")).or_else(|| field(asked, name));
-        row.lock = of("type").map(word);
+        // Of F_GETLK strace tells what was found, and F_UNLCK cannot have been asked for (fcntl(2)).
+        let is_answer = matches!(command, b"F_GETLK" | b"F_OFD_GETLK");
+        let asked_type = of("type").filter(|it| !is_answer || *it != b"F_UNLCK");
+        row.lock = Some(asked_type.map_or(Word::Borrowed("F_WRLCK"), word));
         row.flags = of("whence").and_then(values::flags);
         row.offset_bytes = of("start").and_then(values::number);
         row.length_bytes = of("len").and_then(values::number);

@@ -27,6 +27,8 @@ fn arguments_find_their_columns() {
         assert_eq!((row.lock.unwrap(), row.flags), ("F_WRLCK".into(), Some(0)), "{text}");
         assert_eq!((row.offset_bytes, row.length_bytes), (Some(5), Some(10)));
     }
+    let found = lock.replace("F_SETLK", "F_GETLK").replace("F_WRLCK", "F_UNLCK");
+    assert_eq!(told(&found).row.lock.unwrap(), "F_WRLCK");
     let vectors = told(r#"writev(3, [{iov_base="ab", iov_len=2}, {"c"..., 40}], 2) = 42"#).row;
     assert_eq!((vectors.vectors, vectors.length_bytes), (Some(2), Some(42)));
     let vectors = told(r#"pwritev2(3, [{iov_base="a", iov_len=1}], 1, 5, RWF_DSYNC) = 1"#).row;
