@@ -183,7 +183,7 @@ impl Told {
         }
         // Without l_ before strace 4.9.
         let of = |name: &str| field(asked, &format!("l_{name}")).or_else(|| field(asked, name));
-        // Of F_GETLK strace tells what was found, and F_UNLCK cannot have been asked for (fcntl(2)).
+        // Of F_GETLK strace tells what was found; F_UNLCK cannot have been asked for (fcntl(2)).
         let is_answer = matches!(command, b"F_GETLK" | b"F_OFD_GETLK");
         let asked_type = of("type").filter(|it| !is_answer || *it != b"F_UNLCK");
         row.lock = Some(asked_type.map_or(Word::Borrowed("F_WRLCK"), word));
