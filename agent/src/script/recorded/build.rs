@@ -20,6 +20,7 @@ use crate::tables::recording::{PathState, RecordedCall, RecordedThread};
 /// Errors above are the kernel's own: a call that a signal interrupted, and that is made again
 /// (include/linux/errno.h).
 const LAST_ERROR: i64 = 511;
+
 /// A call between its begin and its end.
 #[derive(Default)]
 struct StepUnderWay {
@@ -385,12 +386,7 @@ impl<'a> Builder<'a> {
         if row.name.starts_with("dup") && row.descriptor == Some(number) {
             return;
         }
-        let flags = row.flags.unwrap_or(0);
-        let closes = match &*row.name {
-            "fcntl" => row.command.as_deref() == Some("F_DUPFD_CLOEXEC"),
-            "dup" | "dup2" => false,
-            _ => flags & i64::from(libc::O_CLOEXEC) != 0,
-        };
+        let closes = results::closes_on_exec(row);
         match opened {
             Some(opened) => self.scene.tables.set(thread, number, opened, closes),
             None => self.scene.tables.remove(thread, number),

@@ -75,3 +75,12 @@ pub fn ended(row: &RecordedCall) -> RecordedEnd {
         Some(result) => RecordedEnd::With(result),
     }
 }
+
+/// Whether the descriptor that a call gave is closed by execve(2).
+pub fn closes_on_exec(row: &RecordedCall) -> bool {
+    match &*row.name {
+        "fcntl" => row.command.as_deref() == Some("F_DUPFD_CLOEXEC"),
+        "dup" | "dup2" => false,
+        _ => row.flags.unwrap_or(0) & i64::from(libc::O_CLOEXEC) != 0,
+    }
+}
