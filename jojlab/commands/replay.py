@@ -36,7 +36,7 @@ def replay(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make the recorded calls of a program again, on a disk of this machine.
+    """Replay the recorded calls of a program on a disk of this machine.
 
     The files that were there before are made first, in a new directory below DIR, which is removed
     at the end. Every recorded path leads below it. Threads, descriptors and the order of calls that
