@@ -37,6 +37,10 @@ def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: P
     assert "fitted to random_read_iops" in profile.sources["read_command_ns"]
     assert profile.sources["program_ns"] == "not measured: as emmc-5.1"
     assert {row.figure: row.value for row in profile.stated} == measured
+    assert {row.figure: row.sets for row in profile.stated} == {
+        "random_read_iops": "read_command_ns",
+        "random_read_latency_ns": "read_access_ns",
+    }
 
 
 def made(tmp_path: Path, size_bytes: int) -> Path:

@@ -12,7 +12,10 @@ from jojlab.device.profile import LIMITS, Profile
 def profile_text(
     name: str, base: Profile, model: Mapping[str, int], measured: Mapping[str, int], device: str
 ) -> str:
-    """Return the file: what was fitted names the measurement, what was not names `base`."""
+    """Return the file: what was fitted names the measurement, what was not names `base`.
+
+    Every stated figure names the parameter that was turned for it: it checks nothing.
+    """
     fitted = {KNOBS[figure][0]: figure for figure in measured}
     lines = [
         f"# Fitted by joj device measure to {device}; README.md says what each key means.",
@@ -34,7 +37,7 @@ def profile_text(
     for figure, value in measured.items():
         source = _quoted(f"measured of {device}")
         lines += ["", "[[stated]]", f"figure = {_quoted(figure)}", f"value = {value}"]
-        lines.append(f"source = {source}")
+        lines += [f"source = {source}", f"sets = {_quoted(KNOBS[figure][0])}"]
     return "\n".join(lines) + "\n"
 
 
