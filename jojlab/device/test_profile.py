@@ -32,6 +32,19 @@ def test_values_are_the_files() -> None:
         assert re.search(rf"^{key} = {value}$", GOOD, re.MULTILINE), key
 
 
+def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:
+    cached, uncached = read_profile("emmc-galaxy-s3"), read_profile("emmc-galaxy-s3-no-cache")
+    assert cached.calibration and uncached.calibration
+    assert uncached.calibration.parameter != cached.calibration.parameter
+    assert uncached.calibration.case == cached.calibration.case
+    assert uncached.calibration.throughput_tps == cached.calibration.throughput_tps
+    differing = {key for key, value in cached.model.items() if uncached.model[key] != value}
+    assert differing == {
+        *("cache_bytes", "drain_delay_ns", "flush_overhead_ns", "mapping_program_ns", "fua"),
+        *("write_access_ns", "write_bandwidth_bytes_per_s"),
+    }
+
+
 def test_limits_are_the_modules() -> None:
     header = (DEVICES.parent / "kernel/flash/model/flash_config.h").read_text()
     listed = re.findall(r"^\tP\((\w+),\s*(\d+),\s*(\d+)\)", header, re.MULTILINE)
