@@ -11,7 +11,7 @@ from jojlab.command_line.field_options import set_signature
 from jojlab.experiment.fields import SQL
 from jojlab.live.fields import live_fields
 
-EXAMPLES = """Run SQL scripts of your own on this machine's disk, in real time.
+EXAMPLES = """Run SQL scripts of your own on a disk of this machine.
 
 FOLDER holds schema.sql, setup.sql, and transaction.sql or a transaction-NAME.sql for each
 connection (docs/own-sql.md). Workload sql plays the scripts round and round, with values drawn from

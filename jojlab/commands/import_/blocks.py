@@ -22,7 +22,7 @@ def blocks(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Import a block trace as a run, for show, report, query and export.
+    """Import a block trace as a run.
 
     blkparse's default output names no owners: its blocks have type unknown. MOST's output has block
     types and file names. Neither has transactions, so there is no bill.
