@@ -74,6 +74,12 @@ def run_agent(
 def _error(code: int, words: str) -> JojError:
     if code == WRONG_USE:
         return UseError(words)
+    if code == -signal.SIGABRT:
+        # A panic, or no memory: the words are Rust's, and say where.
+        return MachineError(
+            f"the agent gave up and has no result; what it read may be damaged: {words}",
+            "if its input is a recording, make it again; else this is a fault of joj's: report it",
+        )
     # A signal that the agent got and joj did not: somebody meant the agent.
     if words:
         return MachineError(words)
