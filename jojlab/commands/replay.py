@@ -29,6 +29,10 @@ def replay(
             help="Times as recorded, none (as fast as possible), or times this number.",
         ),
     ] = "recorded",
+    recorded_root: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="Replay only what is below this recorded directory."),
+    ] = "/",
     seed: Annotated[int, typer.Option(min=0, help="Fixes the contents that are written.")] = 1,
     out: Annotated[
         Path | None,
@@ -48,6 +52,7 @@ def replay(
       joj replay runs/clone --directory /mnt/card
       joj replay runs/clone --directory /mnt/card --timing none --json
       joj replay runs/clone --directory /mnt/card --timing 0.5
+      joj replay runs/clone --directory /mnt/card --recorded-root /home/me/project
       joj replay mobigen.out.facebook --directory .
       joj bill --workload replay --recording runs/clone --filesystem f2fs    # in the lab
 
@@ -65,6 +70,7 @@ def replay(
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
     what = "recording" if recording.is_dir() else "script"
     given = {"workload": "replay", what: str(recording.resolve()), **_timing(timing)}
+    given["recorded_root"] = recorded_root
     settings = live_settings(given, WHERE)
     with TemporaryDirectory(prefix="joj-") as temporary:
         run = measured(Bench("replay", directory, settings, [seed]), out or Path(temporary) / "run")

@@ -160,6 +160,7 @@ def _replay(script: Path) -> dict[str, Value]:
         "workload": "replay",
         "recording": "",
         "script": str(script.resolve()),
+        "recorded_root": "/",
         "timing": "recorded",
         "timing_percent": 100,
         "background": "none",

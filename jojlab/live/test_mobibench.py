@@ -60,6 +60,7 @@ def test_a_script_is_all_there_is_to_a_replay(tmp_path: Path) -> None:
         "workload": "replay",
         "recording": "",
         "script": str(script),
+        "recorded_root": "/",
         "timing": "recorded",
         "timing_percent": 100,
         "background": "none",

@@ -1,5 +1,5 @@
-"""Replays of recorded calls in a guest: a script is an input of the job, several threads fill the
-tracer's ring, and what is left out is told.
+"""Replays of recorded calls in a guest: several threads fill the tracer's ring, and a recording
+writes the bytes that its program writes there.
 """
 
 from __future__ import annotations
@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from jojlab.analysis.commit.bill import Bill, commit_bills
 from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
+from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import assert_complete, run_experiment
+from tests.live.recordings import recorded
 
 TOML = """
 question = "What does a replay cost?"
@@ -49,6 +52,22 @@ def busy_script() -> str:
     return "\n".join(lines) + "\n"
 
 
+RECORDED_TOML = """
+question = "Does a recording write what its program writes?"
+[[variant]]
+name          = "program"
+workload      = "program"
+program       = "sqlite3"
+arguments     = "app.db '{sql}'"
+[[variant]]
+name          = "recording"
+workload      = "replay"
+recording     = "recording"
+recorded_root = "{root}"
+"""
+SQL = "CREATE TABLE t(x); " + "INSERT INTO t VALUES (zeroblob(900)); " * 7
+
+
 def replayed(lab: Lab, out: Path, name: str) -> Capture:
     run = run_experiment(lab, out, name, use_cache=False)
     assert_complete(run)
@@ -69,3 +88,38 @@ def test_a_replay_that_fills_the_ring_ends_and_repeats_to_the_byte(
     assert first.manifest["replay"]["otherwise"] == {}
     for table in sorted(first.folder.glob("*.parquet")):
         assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
+
+
+def written_bytes(bill: Bill) -> Counter[str]:
+    """Bytes written to the device in a whole run, by block type."""
+    found: Counter[str] = Counter()
+    for row in bill.rows:
+        if row.operation == "write":
+            found[row.block_type] += row.bytes
+    return found
+
+
+def test_a_recording_writes_what_its_program_writes(lab: Lab, tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    assert recorded(here, tmp_path / "recording", "sqlite3", "app.db", SQL).code == 0
+    text = RECORDED_TOML.format(sql=SQL, root=here)
+    (tmp_path / "experiment.toml").write_text(text)
+    name = str(tmp_path / "experiment.toml")
+    run, again = (
+        run_experiment(lab, tmp_path / place, name, *chosen, use_cache=False)
+        for place, chosen in (("run", ()), ("again", ("variant=recording",)))
+    )
+    assert_complete(run)
+    captures = {entry.case_id: capture for entry, _, capture in run.captures()}
+    [(_, _, second)] = again.captures()
+    first = captures["recording"]
+    assert (first.manifest["replay"]["otherwise"], first.manifest["replay"]["left_out"]) == ({}, [])
+    for table in sorted(first.folder.glob("*.parquet")):
+        assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
+    bills = commit_bills(Dataset.of(run))
+    program, replay = (written_bytes(bills[case_id]) for case_id in ("program", "recording"))
+    assert program["fs-journal"] > 0 and program.keys() == replay.keys()
+    assert all(abs(replay[it] - program[it]) <= program[it] / 50 for it in program), (
+        program,
+        replay,
+    )

@@ -43,7 +43,7 @@ def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]
     (here := tmp_path / "again").mkdir()
     (tables := tmp_path / "tables").mkdir()
     case = {"workload": "replay", "recording": str(folder), "script": "", "timing": "none",
-            "timing_percent": 100, "background": "none"}  # fmt: skip
+            "timing_percent": 100, "recorded_root": "/", "background": "none"}  # fmt: skip
     text = json.dumps({"seed": 1, "case": case})
     command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     again = Recording(tmp_path / "second", 0)

@@ -133,7 +133,7 @@ mod tests {
         std::fs::write(&script, "1 0 open \"/a\" O_RDWR|O_CREAT 5\n1 1 ioctl 5 1\n").unwrap();
         let fields = json!({
             "workload": "replay", "script": script, "recording": "", "timing": "recorded",
-            "timing_percent": 100,
+            "timing_percent": 100, "recorded_root": "/",
         });
         let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
         let workload = asked.prepare(folder.path(), 1).unwrap();

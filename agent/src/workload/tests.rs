@@ -17,7 +17,7 @@ fn records() -> [Value; 7] {
         json!(file_metadata::settings::tests::metadata_settings()),
         json!({
             "workload": "replay", "script": "/script", "recording": "", "timing": "none",
-            "timing_percent": 100,
+            "timing_percent": 100, "recorded_root": "/",
         }),
     ]
 }

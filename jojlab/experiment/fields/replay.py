@@ -23,6 +23,13 @@ REPLAY_FIELDS: tuple[Field, ...] = (
         is_file=True,
     ),
     Field(
+        "recorded_root",
+        "of a recording: the recorded directory that becomes the root of the filesystem; calls on "
+        "what is not below it, such as a program's libraries, are counted and not made",
+        "/",
+        workloads=REPLAYS,
+    ),
+    Field(
         "timing",
         "when calls are made: at their recorded times, or as soon as those that they depend on are "
         "over (none)",

@@ -3,7 +3,7 @@
 //! directory of the replay. Orders of arguments are those of x86_64.
 
 use super::before::add_text;
-use super::names::{bytes_of, target};
+use super::names::bytes_of;
 use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, PlanText, Slot};
@@ -329,7 +329,7 @@ impl CallDraft<'_> {
     fn target(&mut self) -> Result<(), NoStep> {
         let link = self.scene.name(self.row.path_id)?;
         let text = bytes_of(self.row.text.as_deref().unwrap_or_default());
-        let text = target(&self.scene.names.paths[link as usize], &text);
+        let text = self.scene.names.target(&self.scene.names.paths[link as usize], &text);
         let number = add_text(&mut self.scene.texts, text);
         self.arguments.push(CallArgument::Target(number));
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::names::{Place, ReplayNames, bytes_of, target};
+use super::names::{Place, ReplayNames, bytes_of};
 use crate::script::plan::{FileBefore, Name, PlanText};
 use crate::tables::recording::{OpenDescriptor, PathState};
 
@@ -116,7 +116,7 @@ impl Lists {
             KindBefore::Nothing => return,
             KindBefore::Symlink => {
                 let text = bytes_of(row.link_target.as_deref().unwrap_or_default());
-                let target = add_text(texts, target(path, &text));
+                let target = add_text(texts, names.target(path, &text));
                 self.symlinks.push(FileBefore::Symlink { name, target });
                 return;
             }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn shown(rows: &[PathState]) -> Vec<String> {
-        let (mut names, mut texts) = (ReplayNames::new(rows), Vec::new());
+        let (mut names, mut texts) = (ReplayNames::new(rows, b"/"), Vec::new());
         let list = before(rows, &mut names, &mut texts);
         let path = |name: Name| String::from_utf8_lossy(&names.paths[name as usize]).into_owned();
         let show = |it: FileBefore| match it {

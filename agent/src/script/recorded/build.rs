@@ -15,7 +15,7 @@ use crate::script::order::{Resource, ResourceOrder};
 use crate::script::plan::{
     Action, CallEffect, Lane, PlannedStep, RecordedEnd, ReplayPlan, Slot, Wait,
 };
-use crate::tables::recording::{PathState, RecordedCall, RecordedThread};
+use crate::tables::recording::{RecordedCall, RecordedThread};
 
 /// Errors above are the kernel's own: a call that a signal interrupted, and that is made again
 /// (include/linux/errno.h).
@@ -52,9 +52,9 @@ impl<'a> Builder<'a> {
     pub fn new(
         calls: &'a [RecordedCall],
         threads: &'a [RecordedThread],
-        snapshot: &[PathState],
+        names: ReplayNames,
     ) -> Self {
-        let mut names = ReplayNames::new(snapshot);
+        let mut names = names;
         calls.iter().for_each(|call| results::note_changes(call, &mut names));
         let (lanes, count) = lanes(&lives(calls));
         let mut children: HashMap<i64, Vec<i64>> = HashMap::new();

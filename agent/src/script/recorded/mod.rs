@@ -16,10 +16,11 @@ mod tables;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use build::Builder;
-use names::{bytes_of, is_kernels, relative};
+use names::{ReplayNames, bytes_of};
 use tables::Opened;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
@@ -37,11 +38,11 @@ const MOST_LANES: usize = 1000;
 const MOST_TIME_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 const VERSION: &str = "1";
 
-/// Reads a recording and plans its replay.
+/// Reads a recording and plans the replay of its calls on what is below a recorded directory.
 ///
 /// # Errors
-/// If the folder is no recording, or is too large.
-pub fn plan(folder: &Path) -> Result<ReplayPlan, ReadError> {
+/// If the folder is no recording, or is too large, and if it has nothing below that directory.
+pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError> {
     let refuse = |table: &str, what: String| ReadError::new(&folder.join(table), what);
     let manifest: Vec<ManifestRow> = read(folder, MOST_THREADS)?;
     let fact = |key: &str| manifest.iter().find(|row| row.key == key).map(|row| &*row.value);
@@ -65,7 +66,14 @@ pub fn plan(folder: &Path) -> Result<ReplayPlan, ReadError> {
         let (id, thread) = (call.call_id, call.thread_id);
         return Err(refuse("calls", format!("call_id {id}: no thread has thread_id {thread}")));
     }
-    let mut plan = of_rows(&calls, &threads, &snapshot, &descriptors);
+    let names = ReplayNames::new(&snapshot, recorded_root.as_os_str().as_bytes());
+    if !recorded_root.has_root() || !names.has_any() {
+        let root = recorded_root.display();
+        let what =
+            format!("no path is below recorded_root = {root}; name a directory as in `path`");
+        return Err(refuse("snapshot", what));
+    }
+    let mut plan = of_rows(&calls, &threads, &snapshot, names, &descriptors);
     plan.facts.incomplete_reasons =
         reasons.iter().map(|it| format!("the recording: {it}")).collect();
     if plan.lanes.len() > MOST_LANES {
@@ -86,9 +94,10 @@ fn of_rows(
     calls: &[RecordedCall],
     threads: &[RecordedThread],
     snapshot: &[PathState],
+    names: ReplayNames,
     descriptors: &[OpenDescriptor],
 ) -> ReplayPlan {
-    let mut builder = Builder::new(calls, threads, snapshot);
+    let mut builder = Builder::new(calls, threads, names);
     let open_before = open_before(&mut builder, descriptors);
     builder.build();
     let Builder { mut plan, mut scene, .. } = builder;
@@ -126,12 +135,10 @@ fn open_before<'a>(
             scene.tables.begin(row.thread_id);
         }
         let target = bytes_of(&row.target);
-        let path = relative(&target);
+        let path = scene.names.below_root(&target).filter(|_| target.first() == Some(&b'/'));
         let closes = row.flags & i64::from(libc::O_CLOEXEC) != 0;
         // Not a path: pipe:[1], socket:[2], anon_inode:[eventfd].
-        let opened = if target.first() != Some(&b'/') || is_kernels(&path) {
-            Opened::Elsewhere
-        } else {
+        let opened = if let Some(path) = path {
             let slot = scene.new_slot(Some((row.device, row.inode)));
             scene.note_open();
             let name = scene.names.add(path);
@@ -139,6 +146,8 @@ fn open_before<'a>(
             let (flags, position) = (row.flags as i32 & kept, row.position_bytes.max(0));
             found.push((OpenBefore { slot, name, flags, position }, row));
             Opened::File(slot)
+        } else {
+            Opened::Elsewhere
         };
         scene.tables.set(row.thread_id, row.descriptor, opened, closes);
     }

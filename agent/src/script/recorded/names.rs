@@ -29,28 +29,69 @@ pub struct ReplayNames {
     files: Vec<Option<(i64, i64)>>,
     /// ReplayNames that calls make, take away or change.
     changed: BTreeSet<Name>,
+    /// The recorded directory that is the root of the replay, without a slash at its begin.
+    root: Vec<u8>,
 }
 
 impl ReplayNames {
-    /// Of a snapshot.
-    pub fn new(snapshot: &[PathState]) -> Self {
-        let mut names = Self::default();
+    /// Of a snapshot. What is not below the recorded directory `root` is elsewhere.
+    pub fn new(snapshot: &[PathState], root: &[u8]) -> Self {
+        let mut names = Self { root: relative(root), ..Self::default() };
         for row in snapshot {
-            let path = relative(&bytes_of(&row.path));
-            let place = if row.kind == "other" || is_kernels(&path) {
-                Place::Elsewhere
-            } else {
-                let name = names.add(path);
-                if row.kind == "file"
-                    && let (Some(device), Some(inode)) = (row.device, row.inode)
-                {
-                    names.files[name as usize] = Some((device, inode));
+            let path = names.below_root(&bytes_of(&row.path)).filter(|_| row.kind != "other");
+            let place = match path {
+                None => Place::Elsewhere,
+                Some(path) => {
+                    let name = names.add(path);
+                    if row.kind == "file"
+                        && let (Some(device), Some(inode)) = (row.device, row.inode)
+                    {
+                        names.files[name as usize] = Some((device, inode));
+                    }
+                    Place::Here(name)
                 }
-                Place::Here(name)
             };
             names.places.insert(row.path_id, place);
         }
         names
+    }
+
+    /// A recorded path from the root of the replay; none where it is elsewhere.
+    pub fn below_root(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let path = relative(path);
+        if is_kernels(&path) {
+            return None;
+        }
+        if self.root.is_empty() || path == self.root {
+            return Some(path[self.root.len()..].to_vec());
+        }
+        Some(path.strip_prefix(&*self.root)?.strip_prefix(b"/")?.to_vec())
+    }
+
+    /// Whether a path of the snapshot is in the replay.
+    pub fn has_any(&self) -> bool {
+        self.places.values().any(|place| matches!(place, Place::Here(_)))
+    }
+
+    /// What a symbolic link at a path from the root of the replay is made to hold. A relative text
+    /// without `..` leads below the link's own directory, wherever that is; every other becomes a
+    /// path in the directory of the replay, as a text that climbs would lead elsewhere once the
+    /// link is moved up.
+    pub fn target(&self, link: &[u8], text: &[u8]) -> PlanText {
+        let climbs = text.split(|byte| *byte == b'/').any(|part| part == b"..");
+        if text.first() != Some(&b'/') && !climbs && !text.contains(&0) {
+            return PlanText::Plain(text.to_vec());
+        }
+        let mut whole = Vec::new();
+        if text.first() != Some(&b'/') {
+            whole.extend_from_slice(&self.root);
+            whole.push(b'/');
+            let end = link.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            whole.extend_from_slice(&link[..end]);
+            whole.push(b'/');
+        }
+        whole.extend_from_slice(text);
+        PlanText::Inside(self.below_root(&whole).unwrap_or_else(|| relative(&whole)))
     }
 
     /// The name of a relative path.
@@ -135,7 +176,7 @@ fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
 
 /// An absolute path from the root of the replay: above the root is the root, as path_resolution(7)
 /// has it. A zero byte, which no path has, is a question mark.
-pub fn relative(path: &[u8]) -> Vec<u8> {
+fn relative(path: &[u8]) -> Vec<u8> {
     let mut found: Vec<&[u8]> = Vec::new();
     for part in path.split(|byte| *byte == b'/') {
         match part {
@@ -150,29 +191,10 @@ pub fn relative(path: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a path is among the kernel's own files.
-pub fn is_kernels(path: &[u8]) -> bool {
+fn is_kernels(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     parts.next().is_some_and(|first| KERNELS.contains(&first))
         && !(path == b"dev/shm" || path.starts_with(b"dev/shm/"))
-}
-
-/// What a symbolic link at a path is made to hold. A relative text without `..` leads below the
-/// link's own directory, wherever that is; every other becomes a path in the directory of the
-/// replay, as a text that climbs would lead elsewhere once the link is moved up.
-pub fn target(link: &[u8], text: &[u8]) -> PlanText {
-    let is_below =
-        text.first() != Some(&b'/') && text.split(|byte| *byte == b'/').all(|part| part != b"..");
-    if is_below && !text.contains(&0) {
-        return PlanText::Plain(text.to_vec());
-    }
-    let mut whole = Vec::new();
-    if text.first() != Some(&b'/') {
-        let end = link.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-        whole.extend_from_slice(&link[..end]);
-        whole.push(b'/');
-    }
-    whole.extend_from_slice(text);
-    PlanText::Inside(relative(&whole))
 }
 
 #[cfg(test)]
@@ -194,7 +216,7 @@ mod tests {
             row(3, "/tmp/pipe", "other"),
             row(4, "/etc/passwd", "file"),
         ];
-        let names = ReplayNames::new(&rows);
+        let names = ReplayNames::new(&rows, b"/");
         assert_eq!(names.paths, [b"etc/passwd".to_vec(), b"dev/shm/x".to_vec()]);
         let places: Vec<_> = (0..6).map(|id| names.place(id)).collect();
         let (first, second) = (Some(Place::Here(0)), Some(Place::Here(1)));
@@ -203,8 +225,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_below_the_root_is_elsewhere() {
+        let rows = [
+            row(0, "/home/app", "directory"),
+            row(1, "/home/app/../app/a.db", "file"),
+            row(2, "/home/application", "file"),
+            row(3, "/home", "directory"),
+        ];
+        let names = ReplayNames::new(&rows, b"/home/./app/");
+        assert_eq!(names.paths, [b"".to_vec(), b"a.db".to_vec()]);
+        assert_eq!(names.place(2), Some(Place::Elsewhere));
+        assert_eq!(names.place(3), Some(Place::Elsewhere));
+        let target = |text: &[u8]| names.target(b"a/link", text);
+        assert_eq!(target(b"/home/app/x"), PlanText::Inside(b"x".to_vec()));
+        assert_eq!(target(b"../x"), PlanText::Inside(b"x".to_vec()));
+        assert_eq!(target(b"../../../../etc/x"), PlanText::Inside(b"etc/x".to_vec()));
+    }
+
+    #[test]
     fn links_lead_nowhere_else() {
         let inside = |path: &[u8]| PlanText::Inside(path.to_vec());
+        let target = |link: &[u8], text: &[u8]| ReplayNames::new(&[], b"/").target(link, text);
         assert_eq!(target(b"a/link", b"x/y"), PlanText::Plain(b"x/y".to_vec()));
         assert_eq!(target(b"a/link", b"../../../etc/x"), inside(b"etc/x"));
         assert_eq!(target(b"a/b/link", b"../c"), inside(b"a/c"));
@@ -214,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_name_has_the_changed_directories_above_it() {
-        let mut names = ReplayNames::new(&[row(0, "/a", "absent"), row(1, "/a/b/c", "absent")]);
+        let mut names =
+            ReplayNames::new(&[row(0, "/a", "absent"), row(1, "/a/b/c", "absent")], b"/");
         let of = |names: &ReplayNames| {
             let mut found = Vec::new();
             names.resources(1, &mut found);
@@ -232,7 +274,7 @@ mod tests {
             let climbs = |path: &[u8]| path.split(|byte| *byte == b'/').any(|it| it == b"..");
             let found = relative(&path);
             prop_assert!(!climbs(&found) && found.first() != Some(&b'/') && !found.contains(&0));
-            match target(&path, &found) {
+            match ReplayNames::new(&[], b"/x").target(&path, &found) {
                 PlanText::Plain(text) => {
                     prop_assert!(!climbs(&text) && text.first() != Some(&b'/'));
                 }

@@ -45,6 +45,16 @@ fn path(path_id: i64, path: &str, kind: &'static str) -> PathState {
     PathState { path_id, path: path.into(), kind: kind.into(), ..PathState::default() }
 }
 
+/// Of all that is recorded.
+fn planned(
+    calls: &[RecordedCall],
+    threads: &[RecordedThread],
+    snapshot: &[PathState],
+    descriptors: &[OpenDescriptor],
+) -> ReplayPlan {
+    of_rows(calls, threads, snapshot, ReplayNames::new(snapshot, b"/"), descriptors)
+}
+
 fn shown(plan: &ReplayPlan) -> Vec<Vec<String>> {
     let lane = |lane: &super::super::plan::Lane| {
         let steps = lane.steps.iter().map(|step| {
@@ -88,7 +98,7 @@ fn a_child_has_copies_and_an_execve_closes_them() {
         about(3, call(5, 1, "write", -9)),
         about(9, call(6, 0, "write", 10)),
     ];
-    let plan = of_rows(
+    let plan = planned(
         &calls,
         &[thread(0, None, false), thread(1, Some(1), false)],
         &[path(0, "/a", "absent")],
@@ -118,7 +128,7 @@ fn calls_on_one_file_wait_and_others_do_not() {
     ];
     let threads =
         [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
-    let plan = of_rows(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")], &[]);
+    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")], &[]);
     assert_eq!(
         shown(&plan),
         [
@@ -145,7 +155,7 @@ fn what_would_lead_out_is_not_made_or_leads_inside() {
     let far = RecordedCall { length_bytes: Some(i64::MAX), ..about(3, call(3, 0, "ftruncate", 0)) };
     let far = RecordedCall { descriptor: Some(3), length_bytes: Some(i64::MAX), ..far };
     let calls = [link, device, open(2, 0, 0, 3), far, call(4, 0, "mount", 0)];
-    let plan = of_rows(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")], &[]);
+    let plan = planned(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")], &[]);
     assert_eq!(shown(&plan), [vec!["symlink []", "openat [0]"]]);
     assert_eq!(plan.texts, [PlanText::Inside(b"etc/passwd".to_vec())]);
     assert_eq!(plan.names[0], b"d/x");
@@ -229,7 +239,7 @@ proptest! {
             path(0, "/a", "directory"), path(1, "/a/../../b", "file"), path(2, "/a/c", "symlink"),
             path(3, "/proc/self/mem", "file"), path(4, "/b/d", "absent"),
         ];
-        let plan = of_rows(&calls, &threads, &snapshot, &[]);
+        let plan = planned(&calls, &threads, &snapshot, &[]);
         // Every call is a step, or is counted.
         let steps = plan.lanes.iter().flat_map(|lane| &lane.steps);
         let made = steps.filter(|step| step.call >= 0).count() as u64;

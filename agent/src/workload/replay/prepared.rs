@@ -77,7 +77,7 @@ impl Replay {
         let refuse = |what: String| {
             WorkloadError::refused(format!("{}: {what}", settings.source().display()))
         };
-        let plan = read_plan(settings.source())
+        let plan = read_plan(settings.source(), &settings.recorded_root)
             .map_err(|error| WorkloadError::refused(error.to_string()))?;
         if plan.lanes.iter().all(|lane| lane.steps.is_empty()) {
             return Err(refuse("no call that can be replayed".into()));
@@ -144,6 +144,7 @@ impl Workload for Replay {
         let lasts_us = self.shared.schedule.scaled(recorded_us);
         Ok(json!({
             "recording": self.settings.source().to_string_lossy(),
+            "recorded_root": self.settings.recorded_root.to_string_lossy(),
             "timing": self.settings.timing,
             "timing_percent": self.settings.timing_percent,
             "lasts_us": if self.settings.timing == Timing::None { None } else { Some(lasts_us) },

@@ -31,7 +31,15 @@ impl Folder {
     fn prepare_at(&self, timing: Timing) -> Result<Replay, WorkloadError> {
         let (script, recording) = (self.0.path().join("script"), PathBuf::new());
         let workload = ReplayWorkload::Replay;
-        let settings = ReplaySettings { workload, recording, script, timing, timing_percent: 100 };
+        let recorded_root = "/".into();
+        let settings = ReplaySettings {
+            workload,
+            recording,
+            script,
+            recorded_root,
+            timing,
+            timing_percent: 100,
+        };
         Replay::prepare(&self.directory(), &settings, 1)
     }
 

@@ -14,6 +14,8 @@ pub struct ReplaySettings {
     pub workload: ReplayWorkload,
     pub recording: PathBuf,
     pub script: PathBuf,
+    /// The recorded directory that is the root of the replay.
+    pub recorded_root: PathBuf,
     pub timing: Timing,
     /// Time between calls, of what was recorded.
     pub timing_percent: u32,

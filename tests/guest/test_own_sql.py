@@ -1,0 +1,55 @@
+"""SQL of a user in a guest: two connections on one database, drawn and recorded scripts; every
+transaction is there, and the same bytes come twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from jojlab.lab.lab import Lab
+from tests.guest.experiments import assert_complete, run_experiment
+
+TOML = """
+question = "What do two connections cost?"
+[case]
+scripts      = "app"
+journal_mode = "wal"
+[[variant]]
+name         = "drawn"
+workload     = "sql"
+transactions = 37
+[[variant]]
+name         = "recorded"
+workload     = "sql-recorded"
+"""
+SCRIPTS = {
+    "schema.sql": "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT);\n",
+    "transaction-one.sql": "--! repeat 11\nBEGIN IMMEDIATE;\n"
+    "INSERT INTO t (body) VALUES (:text(300));\nCOMMIT;\n--! end\n",
+    "transaction-two.sql": "--! repeat 7\nINSERT INTO t (body) VALUES (:text(10,90));\n"
+    "SELECT count(*) FROM t;\n--! end\n",
+}
+# Of the recorded scripts: 11 and 7 writes, 7 reads.
+RECORDED = Counter(write=18, read=7)
+
+
+def test_two_connections_lose_nothing_and_repeat_to_the_byte(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    for name, text in SCRIPTS.items():
+        (tmp_path / "app" / name).write_text(text)
+    (tmp_path / "experiment.toml").write_text(TOML)
+    runs = []
+    for number in range(2):
+        name = str(tmp_path / "experiment.toml")
+        runs.append(run_experiment(lab, tmp_path / str(number), name, use_cache=False))
+    assert_complete(runs[0])
+    for (entry, _, first), (_, _, second) in zip(*(run.captures() for run in runs), strict=True):
+        rows = first.read("transactions").to_pylist()
+        rows = [row for row in rows if row["kind"] in RECORDED]
+        assert len({row["tid"] for row in rows}) == 2, entry.case_id
+        if entry.case_id == "recorded":
+            assert Counter(row["kind"] for row in rows) == RECORDED
+        for table in sorted(first.folder.glob("*.parquet")):
+            other = (second.folder / table.name).read_bytes()
+            assert table.read_bytes() == other, (entry.case_id, table.name)
