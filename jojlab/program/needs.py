@@ -81,6 +81,10 @@ def _place(path: Path, elsewhere: str) -> str:
 def _add_program(members: dict[str, Path | str], path: Path, place: str, depth: int) -> None:
     real = path.resolve()
     members[place] = real
+    # system(3) starts /bin/sh, which is /usr/bin/sh where /bin is a link to /usr/bin.
+    short = place.removeprefix("usr/")
+    if short != place and short not in members and Path("/", short).resolve() == real:
+        members[short] = f"../{place}"
     try:
         with real.open("rb") as file:
             line = file.readline(_MOST_LINE_BYTES)

@@ -23,6 +23,12 @@ def test_a_program_brings_its_loader_and_libraries() -> None:
     assert any(name.endswith("/libc.so.6") for name in members)
 
 
+def test_a_program_of_usr_bin_is_found_in_bin_where_they_are_one() -> None:
+    members = needs(Path("/usr/bin/sh"))
+    assert members["usr/bin/sh"] == SHELL.resolve()
+    assert members.get("bin/sh") == ("../usr/bin/sh" if Path("/bin").is_symlink() else None)
+
+
 def test_a_program_of_the_users_own_is_put_where_its_place_does_not_matter(tmp_path: Path) -> None:
     shutil.copy(SHELL, tmp_path / "app")
     members = needs(tmp_path / "app", [found_program("cat")])
