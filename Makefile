@@ -64,7 +64,7 @@ lint: packages test-packages ## formatting, lints and types of the three zones a
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 
-fuzz: ## ten million mutated traces and scripts through the parsers; FUZZ_INPUTS=N for others
+fuzz: ## millions of mutated traces and scripts; FUZZ_INPUTS=N of each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 

@@ -14,6 +14,8 @@ mod commits;
 mod device;
 mod errors;
 mod filesystem;
+#[cfg(test)]
+mod fuzz;
 mod import;
 mod lab;
 mod live;

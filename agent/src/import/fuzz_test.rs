@@ -1,6 +1,5 @@
 //! Mutated traces and scripts, through the parsers and the book: none may panic, and every row
-//! must lead to rows that are there. A slice runs with the tests; `make fuzz` runs ten million
-//! inputs, or FUZZ_INPUTS of them. Input N is a function of N alone.
+//! must lead to rows that are there. A slice runs with the tests; `make fuzz` runs ten million.
 
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use super::book::Book;
 use super::lines::Lines;
 use super::strace::{self, Merged};
 use super::{mobigen, told};
+use crate::fuzz::{self, Random};
 use crate::recorder::output::Round;
 use crate::script;
 
@@ -68,103 +68,6 @@ const SCRIPT: [&str; 10] = [
     "1 90 close 36",
 ];
 
-/// What mutations put in.
-const WORDS: [&str; 28] = [
-    "18446744073709551615",
-    "-9223372036854775808",
-    "9223372036854775807",
-    "4294967296",
-    "0x",
-    "-1",
-    "00",
-    "\"",
-    "\\",
-    "<",
-    ">",
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    ",",
-    "=",
-    "...",
-    " <unfinished ...>",
-    "<... read resumed>",
-    "AT_FDCWD</",
-    "O_CREAT|",
-    "../..",
-    "\0",
-    "\n",
-    "99999999999999999999",
-];
-
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn line(&mut self, lines: &[&str]) -> Vec<u8> {
-        let mut line = lines[self.below(lines.len())].as_bytes().to_vec();
-        for _ in 0..self.below(4) {
-            self.mutate(&mut line, lines);
-        }
-        line
-    }
-
-    fn mutate(&mut self, line: &mut Vec<u8>, lines: &[&str]) {
-        let at = self.below(line.len() + 1);
-        let end = (at + self.below(12)).min(line.len());
-        match self.below(8) {
-            0 if at < line.len() => line[at] = self.next() as u8,
-            1 => drop(line.drain(at..end)),
-            2 => {
-                let piece = line[at..end].to_vec();
-                line.splice(at..at, piece);
-            }
-            3 => line.truncate(at),
-            4 => {
-                let other = lines[self.below(lines.len())].as_bytes();
-                let from = self.below(other.len());
-                line.splice(at.., other[from..].iter().copied());
-            }
-            5 => {
-                // A number becomes another.
-                let is_digit = |at: &usize| line[*at].is_ascii_digit();
-                let first = (at..line.len()).find(is_digit).unwrap_or(line.len());
-                let digits = line[first..].iter().take_while(|it| it.is_ascii_digit()).count();
-                let word = WORDS[self.below(7)];
-                line.splice(first..first + digits, word.bytes());
-            }
-            _ => {
-                let word = WORDS[self.below(WORDS.len())];
-                line.splice(at..at, word.bytes());
-            }
-        }
-    }
-
-    fn text(&mut self, lines: &[&str]) -> Vec<u8> {
-        let mut text = Vec::new();
-        for _ in 0..=self.below(4) {
-            text.extend(self.line(lines));
-            text.push(b'\n');
-        }
-        text
-    }
-}
-
 /// The rows of a book that was given something, checked; how many calls there are.
 fn rows(read: impl FnOnce(&mut Book)) -> usize {
     let mut rounds: Vec<Round> = Vec::new();
@@ -195,15 +98,15 @@ fn rows(read: impl FnOnce(&mut Book)) -> usize {
 
 /// One input; how many calls it was.
 fn input(number: u64) -> usize {
-    let mut random = Random(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let mut random = Random::of(number);
     if number % 4 == 3 {
-        let text = random.text(&SCRIPT);
+        let text = random.text(&SCRIPT, 4);
         let Ok(script) = script::mobigen::parse(&text) else { return 0 };
         return rows(|book| {
             let _ = mobigen::calls(&script, book);
         });
     }
-    let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE)).collect();
+    let files: Vec<_> = (0..=number % 16 / 15).map(|_| random.text(&TRACE, 4)).collect();
     let open = || {
         let lines = files.iter().map(|text| Lines::of(Path::new("log.12"), text.clone()));
         Merged::of(lines.collect())
@@ -215,26 +118,14 @@ fn input(number: u64) -> usize {
     })
 }
 
-fn fuzz(inputs: std::ops::Range<u64>) -> usize {
-    inputs.map(input).sum()
-}
-
 #[test]
 fn a_slice_of_the_fuzzing() {
     // Most inputs are still traces, or nothing would be tested behind the parsers.
-    assert!(fuzz(0..4000) > 2000);
+    assert!((0..4000).map(input).sum::<usize>() > 2000);
 }
 
 #[test]
 #[ignore = "ten million inputs take some minutes: make fuzz"]
-fn fuzz_ten_million_inputs() {
-    let inputs = std::env::var("FUZZ_INPUTS").map_or(10_000_000, |text| text.parse().unwrap());
-    let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
-    let calls: usize = std::thread::scope(|scope| {
-        let share = |thread| inputs * thread / threads..inputs * (thread + 1) / threads;
-        let running: Vec<_> =
-            (0..threads).map(|thread| scope.spawn(move || fuzz(share(thread)))).collect();
-        running.into_iter().map(|it| it.join().unwrap()).sum()
-    });
-    println!("{inputs} inputs, {calls} calls");
+fn fuzz_traces_and_scripts() {
+    fuzz::run("calls of traces and MobiGen's scripts", 10_000_000, input);
 }

@@ -344,5 +344,8 @@ fn file_name(reader: &mut ValueReader<'_>) -> Result<String, Wrong> {
 }
 
 #[cfg(test)]
+#[path = "fuzz_test.rs"]
+mod fuzz_tests;
+#[cfg(test)]
 #[path = "parse_test.rs"]
 mod tests;

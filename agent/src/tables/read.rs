@@ -4,9 +4,21 @@
 use std::fs::{self, File as InputFile};
 use std::path::{Path, PathBuf};
 
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
 
 use super::write::Table;
+
+/// Of a column of a row group: a segment of ours has 65,536 rows, of some hundred bytes each.
+const MOST_COLUMN_BYTES: i64 = 256 << 20;
+/// Of all rows of a table, as columns in memory.
+const MOST_DECODED_BYTES: usize = 2 << 30;
+/// Rows are decoded so many at a time, and fewer where one value may be long: a dictionary may name
+/// it in every row.
+const MOST_BATCH_ROWS: i64 = 1024;
+const MOST_BATCH_BYTES: i64 = 1 << 30;
 
 /// A table could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +42,11 @@ impl ReadError {
 pub fn read<Row: Table>(directory: &Path, most_rows: usize) -> Result<Vec<Row>, ReadError> {
     let whole = directory.join(format!("{}.parquet", Row::NAME));
     let files = if whole.exists() { vec![whole] } else { segments(&directory.join(Row::NAME))? };
-    let mut rows = Vec::new();
-    for file in files {
-        read_file(&file, most_rows, &mut rows)?;
+    let (mut rows, mut decoded_bytes) = (Vec::new(), 0);
+    for path in files {
+        let file = InputFile::open(&path).map_err(|error| ReadError::new(&path, error))?;
+        read_file(file, most_rows, &mut rows, &mut decoded_bytes)
+            .map_err(|what| ReadError::new(&path, what))?;
     }
     Ok(rows)
 }
@@ -49,23 +63,78 @@ fn segments(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(paths)
 }
 
+/// Adds a file's rows. What the file says of its size is looked at before anything is decoded.
 fn read_file<Row: Table>(
-    path: &Path,
+    file: impl ChunkReader + 'static,
     most_rows: usize,
     rows: &mut Vec<Row>,
-) -> Result<(), ReadError> {
-    let file = InputFile::open(path).map_err(|error| ReadError::new(path, error))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-        .map_err(|error| ReadError::new(path, error))?;
-    for batch in builder.build().map_err(|error| ReadError::new(path, error))? {
-        let batch = batch.map_err(|error| ReadError::new(path, error))?;
-        if rows.len() + batch.num_rows() > most_rows {
-            return Err(ReadError::new(path, format!("more than {most_rows} rows; use a part")));
+    decoded_bytes: &mut usize,
+) -> Result<(), String> {
+    let too_many = || format!("more than {most_rows} rows; use a part");
+    let file_bytes = file.len();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|it| it.to_string())?;
+    let batch_rows = check_sizes(builder.metadata(), file_bytes, most_rows - rows.len())
+        .map_err(|wrong| wrong.unwrap_or_else(&too_many))?;
+    // Columns that no row has are not decoded.
+    let known: Vec<String> = Row::columns(&[]).iter().map(|it| it.0.name().clone()).collect();
+    let mask = ProjectionMask::columns(builder.parquet_schema(), known.iter().map(String::as_str));
+    let reader = builder.with_projection(mask).with_batch_size(batch_rows).build();
+    for batch in reader.map_err(|error| error.to_string())? {
+        let batch = batch.map_err(|error| error.to_string())?;
+        *decoded_bytes += batch.get_array_memory_size();
+        if *decoded_bytes > MOST_DECODED_BYTES {
+            return Err(format!("more than {MOST_DECODED_BYTES} bytes of values; use a part"));
         }
-        rows.extend(Row::rows(&batch).map_err(|what| ReadError::new(path, what))?);
+        if rows.len() + batch.num_rows() > most_rows {
+            return Err(too_many());
+        }
+        rows.extend(Row::rows(&batch)?);
     }
     Ok(())
 }
+
+/// How many rows may be decoded at a time.
+///
+/// # Errors
+/// Of what is wrong, if a column is larger than any of ours, or not in the file; None if there are
+/// more rows than may be.
+fn check_sizes(
+    metadata: &ParquetMetaData,
+    file_bytes: u64,
+    most_rows: usize,
+) -> Result<usize, Option<String>> {
+    let (mut left, mut batch_rows) = (most_rows as i64, MOST_BATCH_ROWS);
+    for group in metadata.row_groups() {
+        if !(0..=left).contains(&group.num_rows()) {
+            return Err(None);
+        }
+        left -= group.num_rows();
+        let mut group_bytes = 1_i64;
+        for column in group.columns() {
+            let name = column.column_path();
+            let bytes = column.uncompressed_size();
+            if !(0..=MOST_COLUMN_BYTES).contains(&bytes) {
+                let what = format!("column {name} has {bytes} bytes; none of ours has as many");
+                return Err(Some(what));
+            }
+            let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            let end = begin.checked_add(column.compressed_size());
+            let is_in = begin >= 0
+                && column.compressed_size() >= 0
+                && end.is_some_and(|end| end.cast_unsigned() <= file_bytes);
+            if !is_in {
+                return Err(Some(format!("column {name} lies outside of the file")));
+            }
+            group_bytes += bytes;
+        }
+        batch_rows = batch_rows.min(MOST_BATCH_BYTES / group_bytes);
+    }
+    Ok(batch_rows.max(1) as usize)
+}
+
+#[cfg(test)]
+#[path = "fuzz_test.rs"]
+mod fuzz_tests;
 
 #[cfg(test)]
 mod tests {
