@@ -13,7 +13,7 @@ from jojlab.experiment.fields import FIELDS
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
-    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument"}
+    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster"}
     assert inspect.signature(bill).parameters.keys() - own == {field.name for field in FIELDS}
 
 
@@ -30,7 +30,9 @@ def test_help_tells_values_and_defaults() -> None:
     assert headings == [
         "Fields of every workload",
         "Fields of every workload but replays",
+        "Fields of every workload of SQLite",
         "Fields of sqlite-insert, sqlite-update, sqlite-delete",
+        "Fields of sql, sql-recorded",
         "Fields of file-write, file-read, file-metadata",
         "Fields of file-write, file-read",
         "Fields of file-write",

@@ -55,8 +55,8 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
     answer = lab.inside("run", "app.toml", "--set=filesystem=ext4")
     assert answer.returncode == 4, answer.stderr
     reasons = (
-        "1 calls left out: ioctl is no call that is replayed",
-        "1 calls left out: their descriptor is one that the script does not open",
+        "1 calls of ioctl left out: such calls are not replayed",
+        "1 calls of write left out: its descriptor is one that the script does not open",
     )
     [(_, _, capture)] = RunFolder.open(lab.folder / "runs/app").captures()
     assert capture.incomplete

@@ -41,6 +41,7 @@ def test_diff_of_two_settings_names_the_field(lab: Lab, finished: Path) -> None:
 
 def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -> None:
     options = ["--filesystem", "ext4", "--journal-mode", "wal", "--transactions", "7"]
+    options += ["--autocheckpoint", "sqlite", "--wal-autocheckpoint-pages", "100"]
     answer = lab.inside("bill", *options, "--json")
     assert answer.returncode == 0, answer.stderr
     bill = json.loads(answer.stdout)

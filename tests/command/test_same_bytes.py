@@ -12,7 +12,13 @@ from tests.command.conftest import Lab
 # ext4 and F2FS by WAL: first-look, of some seconds.
 ASKED = tuple(
     f"--set={setting}"
-    for setting in ("transactions=7", "seeds=1", "journal_mode=wal", "sync_call=fsync")
+    for setting in (
+        "transactions=7",
+        "seeds=1",
+        "journal_mode=wal",
+        "regime=fresh",
+        "sync_call=fsync",
+    )
 )
 
 

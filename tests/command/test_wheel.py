@@ -59,8 +59,9 @@ class Installed:
 
 
 def files(folder: Path) -> set[Path]:
-    """Every file below a folder, by its path from there."""
-    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    """Every file below a folder, by its path from there; but for what pip compiles."""
+    every = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path for path in every if "__pycache__" not in path.parts}
 
 
 @pytest.fixture(scope="module")
