@@ -168,9 +168,9 @@ def test_threads_on_two_databases_are_told_apart(tmp_path: Path) -> None:
     assert (verbs["INSERT"], verbs["UPDATE"], verbs["COMMIT"], verbs["ROLLBACK"]) == (
         120, 120, 120, 4,
     )  # fmt: skip
-    ends = Counter(row["transaction_end"] for row in rows)
-    # Those of the CREATEs are their own.
-    assert (ends["commit"], ends["rollback"]) == (124, 4)
+    # How often a CREATE commits depends on which thread is first.
+    ends = Counter(row["transaction_end"] for row in rows if not row["sql"].startswith("CREATE"))
+    assert (ends["commit"], ends["rollback"]) == (120, 4)
     by_transaction = Counter(row["transaction_id"] for row in rows if row["sql"] != "ROLLBACK")
     assert sorted(by_transaction.values())[-120:] == [4] * 120
     again.mkdir()

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -28,10 +29,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a recording that begins now, by the clock that files are born by: it is up to a timer
-    /// tick late.
+    /// Of a recording that begins when this returns. Files are born by a clock that moves with the
+    /// timer's tick, so the next one is awaited: what was there before is older than it.
     pub fn new() -> Self {
-        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let before = clock_gettime(ClockId::RealtimeCoarse);
+        let now = loop {
+            let now = clock_gettime(ClockId::RealtimeCoarse);
+            if now != before {
+                break now;
+            }
+            thread::sleep(Duration::from_micros(500));
+        };
         let began = UNIX_EPOCH + Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
         Snapshot { ids: HashMap::new(), rows: Vec::new(), began }
     }
