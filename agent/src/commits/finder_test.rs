@@ -15,11 +15,11 @@ const PENDING: u64 = 0x4000_0000;
 /// Calls one after another, 10 ns each.
 fn found(deeds: &[(u64, Deed)]) -> FoundTransactions {
     let opened = [
-        (DB, "/work/a.db"),
-        (JOURNAL, "/work/a.db-journal"),
-        (WAL, "/work/a.db-wal"),
-        (SHM, "/work/a.db-shm"),
-        (OTHER, "/work/note"),
+        (DB, "/app/a.db"),
+        (JOURNAL, "/app/a.db-journal"),
+        (WAL, "/app/a.db-wal"),
+        (SHM, "/app/a.db-shm"),
+        (OTHER, "/app/note"),
     ];
     let opens = opened.map(|(file, path)| (file, Deed::Open { path: path.into() }));
     let call = |(number, (inode, deed)): (i64, (u64, Deed))| FileCall {
@@ -52,7 +52,7 @@ fn sync() -> Deed {
 }
 
 fn unlink() -> Deed {
-    Deed::Unlink { path: "/work/a.db-journal".into() }
+    Deed::Unlink { path: "/app/a.db-journal".into() }
 }
 
 /// Up to the end of the journal; the database is written 4 calls after the first lock.
@@ -128,7 +128,7 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
         ]
     };
     let mut deeds = vec![(DB, lock(PENDING)), (SHM, lock(123)), (SHM, lock(120))];
-    deeds.push((30, Deed::Open { path: "/work".into() }));
+    deeds.push((30, Deed::Open { path: "/app".into() }));
     deeds.extend([(WAL, write(0, 32, &header)), (WAL, sync()), (30, sync())]);
     deeds.extend(frame(0, 0));
     deeds.extend(frame(1, 2));
@@ -166,14 +166,14 @@ fn one_commit_of_two_databases_ends_with_the_super_journal() {
     let of =
         |name: u64| [(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32])), (DB, lock(name))];
     let mut deeds = of(PENDING + 2).to_vec();
-    deeds.extend([(20, opened("/work/b.db")), (21, opened("/work/b.db-journal"))]);
+    deeds.extend([(20, opened("/app/b.db")), (21, opened("/app/b.db-journal"))]);
     deeds.extend([(20, lock(PENDING)), (21, write(0, 512, &[1; 32]))]);
-    deeds.extend([(22, opened("/work/a.db-mj0123459AB")), (22, sync())]);
+    deeds.extend([(22, opened("/app/a.db-mj0123459AB")), (22, sync())]);
     deeds.extend([(JOURNAL, sync()), (21, sync()), (DB, write(0, 4096, &[]))]);
     deeds.extend([(20, write(0, 4096, &[])), (DB, sync()), (20, sync())]);
-    deeds.push((22, Deed::Unlink { path: "/work/a.db-mj0123459AB".into() }));
+    deeds.push((22, Deed::Unlink { path: "/app/a.db-mj0123459AB".into() }));
     deeds.push((JOURNAL, unlink()));
-    deeds.push((21, Deed::Unlink { path: "/work/b.db-journal".into() }));
+    deeds.push((21, Deed::Unlink { path: "/app/b.db-journal".into() }));
     deeds.extend([(DB, unlock(0)), (20, unlock(0))]);
     let found = found(&deeds);
     assert_eq!((found.commits, found.databases, found.syncs, found.rollbacks), (1, 2, 0, 0));

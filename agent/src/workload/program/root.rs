@@ -12,7 +12,7 @@ use crate::workload::error::{WorkloadError, failed};
 /// Who the program is: nobody else in the guest is.
 pub const UID: u32 = 1000;
 /// Its working directory, in its own root.
-pub const WORK: &str = "work";
+pub const WORK: &str = "app";
 /// Libraries that do not lie where the system's do (jojlab/program/needs.py).
 const OWN_LIBRARIES: &str = "opt/program/lib";
 
@@ -22,7 +22,7 @@ const DEVICES: [(&str, u32); 5] =
 
 /// A path, and what is written there where nothing is.
 const USERS: [(&str, &str); 2] = [
-    ("etc/passwd", "root:x:0:0::/:/bin/sh\napp:x:1000:1000::/work:/bin/sh\n"),
+    ("etc/passwd", "root:x:0:0::/:/bin/sh\napp:x:1000:1000::/app:/bin/sh\n"),
     ("etc/group", "root:x:0:\napp:x:1000:\n"),
 ];
 
@@ -59,8 +59,8 @@ pub fn furnish(root: &Path) -> Result<PathBuf, WorkloadError> {
 pub fn environment(root: &Path, own: &[String]) -> Vec<String> {
     let fixed = [
         "PATH=/usr/local/bin:/usr/bin:/bin",
-        "HOME=/work",
-        "TMPDIR=/work",
+        "HOME=/app",
+        "TMPDIR=/app",
         "USER=app",
         "LOGNAME=app",
         "LANG=C.UTF-8",
