@@ -59,12 +59,12 @@ lint: packages test-packages ## formatting, lints and types of the three zones a
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
 	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup
 	.venv/bin/mypy
-	shellcheck setup/*.sh .ci/run bench/workload
+	shellcheck setup/*.sh .ci/run $$(grep -ls '^#!/bin/sh' bench/*)
 
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 
-fuzz: ## millions of mutated traces and scripts; FUZZ_INPUTS=N of each
+fuzz: ## the agent's parsers, with millions of mutated inputs; FUZZ_INPUTS=N for each parser
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 

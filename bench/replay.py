@@ -125,7 +125,7 @@ def _mobibench(program: Path, place: Path, script: Path) -> float:
     """Calls per second, from the first write to the last, as the times of their files tell.
 
     Mobibench tells the time within calls alone. A file's time is exact to a tick of the kernel's
-    clock, 4 ms or less; a run takes a second.
+    clock, 4 ms or less; a run takes seconds.
     """
     with TemporaryDirectory(prefix="mobibench-", dir=place) as folder:
         command = [str(program), "-p", folder, "-g", str(script), "-q"]

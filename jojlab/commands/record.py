@@ -43,14 +43,15 @@ def record(
     """Record every file system call of a program, or its SQL.
 
     A call has its arguments, result, start and end. Threads and children are recorded too. No root
-    is needed. The folder has Parquet tables, which
-    docs/recording.md describes: calls, threads, descriptors, and what was there before. Contents
-    are not kept unless --data says so. Ctrl-C is for the command, and the recording ends when it
-    does; a second one kills the command. A process of --pid goes on without the recorder.
+    is needed. The folder has Parquet tables, which docs/recording.md describes: calls, threads,
+    descriptors, and what was there before. Contents are not kept unless --data says so. Ctrl-C is
+    for the command, and the recording ends when it does; a second one kills the command. A process
+    of --pid goes on without the recorder.
 
     --sql records the statements that a program gives SQLite: their text, bound values, times,
-    results and transactions, by connection and thread. The program must load libsqlite3.so; one
-    that has SQLite built in is refused. joj export --format sql makes scripts of it.
+    results and transactions, by connection and thread. The program must be linked to
+    libsqlite3.so: a static one is refused, and the recording of one that has SQLite built in is
+    incomplete. joj export --format sql makes scripts of it.
 
     \b
     Examples:

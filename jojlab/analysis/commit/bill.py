@@ -30,7 +30,7 @@ class BillRow:
     """One line: `requests` and `bytes` over all commits; a flush has block_type flush, 0 bytes.
 
     A request of several owners (NILFS2) is counted in the row of its first page run; its bytes
-    are in the rows they belong to. `cause` is as rows/shared/billed.sql says.
+    are in the rows they belong to. `cause` is as rows/shared/causes.sql says.
     """
 
     part: str
