@@ -87,20 +87,25 @@ def _show(run: Any, *, as_json: bool) -> int:
     from jojlab.foundation.errors import FINE, INCOMPLETE
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
+    from jojlab.report.words import program
     from jojlab.report.words.text import clocks
     from jojlab.trace.kept import Kept
 
     summary = summarise(run, kept=Kept(Cache.default().analyses))
+    case = summary.cases[0]
+    lack = "" if case.bill else program.no_bill(case.programs)
     if as_json:
-        risky = [hazard_json(hazard) for hazard in summary.cases[0].hazards]
-        bill = summary.cases[0].bill
-        found = {**(bill_for_case(bill) if bill else {}), "hazards": risky}
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        risky = [hazard_json(hazard) for hazard in case.hazards]
+        billed = bill_for_case(case.bill) if case.bill else {
+            "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
+        print(json.dumps({**billed, "hazards": risky}, indent=1, ensure_ascii=False))
     else:
-        print_case(terminal(), summary.cases[0])
+        print_case(terminal(), case)
         print_warnings(terminal(), summary)
         if summary.clocks != ("virtual",):
             print(clocks(summary.clocks))
+    if lack:
+        typer.echo(f"joj: {lack}", err=True)
     return INCOMPLETE if summary.incomplete else FINE
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from jojlab.cli import app
-from jojlab.commands.bill import bill
+from jojlab.commands.bill import _show, bill
 from jojlab.experiment.fields import FIELDS
+from tests.captures import CaptureBuilder, run_of
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
@@ -61,3 +65,24 @@ def test_a_number_must_be_one() -> None:
             flag = f"--{field.name.replace('_', '-')}"
             answer = CliRunner().invoke(app, ["bill", flag, "many"])
             assert answer.exit_code == 2 and flag in answer.stderr
+
+
+def test_a_program_that_makes_nothing_durable_has_no_bill_and_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = CaptureBuilder({"workload": "program", "journal_mode": None}, 1)
+    builder.request([("data", "", builder.file("/a", "other"), 4096)], sector=800)
+    builder.settle()
+    none = dict.fromkeys(("commits", "checkpoints", "rollbacks", "syncs"), 0)
+    builder.more_manifest["program"] = {
+        "command": ["cp", "a", "b"], "exit_code": 0, "signal": None, "timed_out": False,
+        "bytes_after_last": 0, "output": "", "output_bytes": 0, **none}  # fmt: skip
+    run = run_of(tmp_path, builder)
+    for as_json in (True, False):
+        assert _show(run, as_json=as_json) == 0
+        said = capsys.readouterr()
+        assert "no commit to divide by (cp ended with exit code 0: no call that" in said.err
+        if as_json:
+            found = json.loads(said.out)
+            assert (found["case_id"], found["transactions"], found["hazards"]) == ("a", 0, [])
+            assert f"joj: {found['no_bill']}\n" == said.err

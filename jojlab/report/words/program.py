@@ -1,4 +1,4 @@
-"""Words for how a program that is not ours ended, and what was found of it."""
+"""Words for how a program that is not ours ended, what was found of it, and why it has no bill."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ def sentence(program: Mapping[str, Any]) -> str:
     if program["bytes_after_last"]:
         after = f"; {program['bytes_after_last']} bytes were written after the last of them"
     return f"{name} {end}: {words}{after}"
+
+
+def no_bill(programs: Mapping[int, Mapping[str, Any]]) -> str:
+    """Say why a case has no bill; `programs` is by seed, and empty for other workloads."""
+    why = "; ".join(sentence(program) for program in programs.values())
+    return "no bill: no transaction was measured, so that there is no commit to divide by" + (
+        f" ({why})" if why else ""
+    )
 
 
 def output(program: Mapping[str, Any]) -> str:
