@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+
+if TYPE_CHECKING:
+    from jojlab.recording.folder import Recording
 
 
 def export(
@@ -21,7 +25,12 @@ def export(
     seed: Annotated[int | None, typer.Option(help="Seed; default: the first.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="File, or folder; default: in RUN."),
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FILE",
+            help="File, or folder; default: in a run, beside a recording.",
+        ),
     ] = None,
 ) -> None:
     """Write a capture or a recording in the format of another tool.
@@ -55,6 +64,8 @@ def export(
     from jojlab.trace.exports.capture_file import export as write
     from jojlab.trace.run_folder import RunFolder
 
+    if out is not None and format_name != "sql" and not out.parent.is_dir():
+        raise UseError(f"--out {out}: {out.parent} is no directory", "make it, or name another")
     if format_name == "mobigen":
         raise typer.Exit(_export_calls(run, out))
     if format_name == "sql":
@@ -77,7 +88,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
     from jojlab.recording.folder import Recording
 
     recording = Recording.open(folder)
-    path = out or folder.with_name(folder.name + mobigen.SUFFIX)
+    path = out or _beside(folder, mobigen.SUFFIX)
     with path.open("wb") as stream:
         exported = mobigen.write(recording, stream)
     print(f"{exported.lines - exported.opened_before} calls  {path}")
@@ -85,11 +96,7 @@ def _export_calls(folder: Path, out: Path | None) -> int:
         print(f"{exported.opened_before} files were open before: a line each")
     if carried := exported.carried.total():
         print(f"{carried} calls need no line: dup, lseek and their like")
-    for name, count in exported.left_out.most_common():
-        print(f"left out: {count} {name}")
-    for reason in recording.incomplete_reasons:
-        print(f"incomplete: {reason}")
-    return INCOMPLETE if recording.incomplete_reasons else FINE
+    return _left_out(recording, exported.left_out)
 
 
 def _export_statements(folder: Path, out: Path | None) -> int:
@@ -98,11 +105,21 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     from jojlab.recording.folder import Recording
 
     recording = Recording.open(folder)
-    path = out or folder.with_name(folder.name + "-sql")
+    path = out or _beside(folder, "-sql")
     counts = sql_export.write(recording, path)
     print(f"{counts.statements} statements  {path}")
-    for reason, count in counts.left_out.most_common():
-        print(f"left out: {count} {reason}")
+    return _left_out(recording, counts.left_out)
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.with_name(named.name + ending)
+
+
+def _left_out(recording: Recording, left_out: Counter[str]) -> int:
+    """Print what an export lacks, and what its recording lacked; return the exit code."""
+    for what, count in left_out.most_common():
+        print(f"left out: {count} {what}")
     for reason in recording.incomplete_reasons:
         print(f"incomplete: {reason}")
     return INCOMPLETE if recording.incomplete_reasons else FINE
