@@ -64,7 +64,7 @@ def record(
 
     The exit code is the command's; if that is 0 but the recording is incomplete, it is 4.
     """
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import out_folder
     from jojlab.foundation.places import agent_path
     from jojlab.live.attend import attend
 
@@ -81,12 +81,13 @@ def record(
     if values is not None and not sql:
         raise UseError("--values is about SQL", "add --sql")
     agent = agent_path()
-    folder = out or free_folder(Path("runs") / "recording")
-    arguments = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
-    arguments += ["--data", data] if data is not None else []
+    arguments = ["--data", data] if data is not None else []
     arguments += ["--sql"] if sql else []
     arguments += ["--values", values] if values is not None else []
     arguments += ["--pid", str(pid)] if pid is not None else []
     arguments += ["--json"] if as_json else []
     arguments += ["--", *command] if command else []
-    raise typer.Exit(attend(arguments))
+    with out_folder(out, Path("runs") / "recording") as folder:
+        begin = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
+        code = attend([*begin, *arguments])
+    raise typer.Exit(code)

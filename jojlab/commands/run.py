@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,6 @@ from jojlab.foundation.errors import (
     FINE,
     INCOMPLETE,
     MACHINE_CANNOT,
-    MachineError,
     Signalled,
     signal_of,
 )
@@ -62,6 +60,7 @@ def run(
     from jojlab.campaign.estimate import guests, in_words
     from jojlab.campaign.execute import execute, options_for
     from jojlab.campaign.jobs import image_of
+    from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
     from jojlab.foundation.cache import Cache
@@ -87,25 +86,6 @@ def run(
             "the same command goes on from there",
         ) from None
     raise typer.Exit(show_run(folder, as_json=as_json, checked=made.checked))
-
-
-def free_folder(wanted: Path) -> Path:
-    """Make `wanted`, or the first of wanted-2, wanted-3 ... that is not there; return it.
-
-    Raises MachineError when no folder can be made there.
-    """
-    for number in itertools.count(1):
-        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
-        try:
-            folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise MachineError(
-                f"{folder}: cannot be made: {error.strerror}", "name a folder with --out"
-            ) from error
-    raise AssertionError("count() has no end")
 
 
 def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | None = None) -> int:

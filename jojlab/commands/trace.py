@@ -67,7 +67,7 @@ def trace(
 
     The exit code is the command's; if that is 0 but the trace is incomplete, it is 4.
     """
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.places import agent_path
     from jojlab.live.attend import attend
     from jojlab.trace.live_run import begin, close

@@ -38,7 +38,7 @@ def blocks(
     """
     import json
 
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.nearest import nearest
     from jojlab.trace.imports.trace_file import FORMATS, import_trace
 

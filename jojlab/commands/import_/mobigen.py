@@ -28,8 +28,9 @@ def mobigen(
 
     Exit code 2 if a line is none of a script's; the message names it.
     """
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import out_folder
     from jojlab.recording.imports import import_trace
 
-    folder = out or free_folder(Path("runs") / (file.name or "script"))
-    raise typer.Exit(import_trace("mobigen", [file], folder, as_json=as_json))
+    with out_folder(out, Path("runs") / (file.name or "script")) as folder:
+        code = import_trace("mobigen", [file], folder, as_json=as_json)
+    raise typer.Exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -37,11 +38,16 @@ def sql(
     """
     import json
 
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import free_folder
     from jojlab.recording import sql_import
 
     folder = out or free_folder(Path("runs") / f"{files[0].stem}-sql")
-    counts = sql_import.write(files, setup or [], folder)
+    try:
+        counts = sql_import.write(files, setup or [], folder)
+    except BaseException:
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)  # it was made just now
+        raise
     if as_json:
         said = {"folder": str(folder), "statements": counts.statements}
         print(json.dumps({**said, "left_out": dict(counts.left_out)}, indent=1))

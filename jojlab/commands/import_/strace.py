@@ -40,10 +40,11 @@ def strace(
     Exit code 2 if there is no call in the files; 4 if a line is bad, or if the trace lacks
     arguments or hands calls over to io_uring.
     """
-    from jojlab.commands.run import free_folder
+    from jojlab.command_line.out_folder import out_folder
     from jojlab.recording.imports import import_trace
 
-    folder = out or free_folder(Path("runs") / (files[0].stem or "trace"))
     options = ["--directory", str(directory)] if directory else []
     options += ["--strict"] if strict else []
-    raise typer.Exit(import_trace("strace", files, folder, *options, as_json=as_json))
+    with out_folder(out, Path("runs") / (files[0].stem or "trace")) as folder:
+        code = import_trace("strace", files, folder, *options, as_json=as_json)
+    raise typer.Exit(code)
