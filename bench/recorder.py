@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import peers
-from bench.workload import MEMORY, Peers, compared, show
+from bench.comparison import MEMORY, Peers, arguments_of, compared, show
 from jojlab.foundation.places import agent_path
 
 # strace as a user would call it to see what joj records; the second as fast as it can be.
@@ -117,22 +117,14 @@ def _recorded(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bench/recorder",
-        description=__doc__,
-        epilog="Exit code 1 when it is slower than strace.",
-    )
-    parser.add_argument(
-        "--directory", type=Path, default=Path(), help="on the disk to write to (default: .)"
-    )
-    parser.add_argument("--turns", type=int, default=7, help="runs of each (default: 7)")
+    epilog = "Exit code 1 when it is slower than strace."
+    parser = arguments_of("recorder", __doc__, turns=7, epilog=epilog)
     parser.add_argument(
         "--time",
         choices=_CLOCKS,
         default="wall",
         help="cpu: that of program and recorder together, which other load changes less",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.workload import MEMORY, Peers, compared, show
+from bench.comparison import MEMORY, Peers, add_mobibench, arguments_of, compared, show
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import run_agent
 from jojlab.live.fields import live_settings
@@ -42,13 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     with TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
-        if asked.mobibench is None:
+        if not asked.mobibench:
             print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)
         for what, place, mix in _scripts(asked.directory) if asked.mobibench else ():
             print(f"{what} ...", file=sys.stderr)
             script = _written(out / "fast.mobigen", made_script(mix, CALLS, 0))
-            theirs = partial(_mobibench, asked.mobibench, place, script)
-            others: Peers = {"Mobibench -g": (GOAL_RATIO, theirs)}
+            others: Peers = {
+                f"Mobibench {number} -g": (GOAL_RATIO, partial(_mobibench, program, place, script))
+                for number, program in enumerate(asked.mobibench, 1)
+            }
             rows += compared(what, partial(_ours, place, script), others, asked.turns)
         print("calls at their times ...", file=sys.stderr)
         script = _written(out / "timed.mobigen", made_script(MIX, TIMED_CALLS, INTERVAL_US))
@@ -152,20 +154,8 @@ def _late_ns(place: Path, script: Path) -> dict[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bench/replay", description=__doc__, epilog="Exit code 1 when a goal is missed."
-    )
-    parser.add_argument(
-        "--directory", type=Path, default=Path(), help="on the disk to write to (default: .)"
-    )
-    parser.add_argument(
-        "--mobibench",
-        type=Path,
-        default=Path(os.environ["MOBIBENCH"]) if "MOBIBENCH" in os.environ else None,
-        help="a binary of Mobibench (or MOBIBENCH)",
-    )
-    parser.add_argument("--turns", type=int, default=7, help="runs of each (default: 7)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = arguments_of("replay", __doc__, turns=7)
+    add_mobibench(parser)
     return parser
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import peers, sync_share
+from bench.comparison import MEMORY, Peers, Row, Run, add_mobibench, arguments_of, compared, show
 
-MEMORY = Path("/dev/shm")
 # Runs are short, so that what else the machine does meets both of a pair, but not much shorter
 # than half a second: fio tells its runtime in whole milliseconds, and the first commits of a new
 # file are no measure of the others.
@@ -28,38 +26,6 @@ SQLITE_FLAGS = {
     "WAL, synchronous FULL": ("-d", "0", "-n", "2000", "-j", "3", "-s", "2"),
     "TRUNCATE, synchronous OFF": ("-d", "0", "-n", "3000", "-j", "1", "-s", "0"),
 }
-
-Run = Callable[[], float]
-# By name of the peer: the goal, and its run.
-Peers = dict[str, tuple[float, Run]]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison; `ours` and `theirs` are medians in operations per second.
-
-    `ratio` is the median of the turns' ratios, `spread` their quartiles; `syncs` the shares of
-    time that ours and theirs spend in sync calls, where that was asked for.
-    """
-
-    what: str
-    peer: str
-    goal: float
-    ours: float
-    theirs: float
-    ratio: float
-    spread: tuple[float, float]
-    syncs: tuple[float, float] | None = None
-
-    @property
-    def met(self) -> bool:
-        """Whether the ratio reaches the goal."""
-        return self.ratio >= self.goal
-
-    @property
-    def ceiling(self) -> float | None:
-        """The ratio of a program that waits for the peer's syncs and does nothing else."""
-        return 1 / self.syncs[1] if self.syncs and self.syncs[1] else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,41 +96,6 @@ def _by_version(programs: Sequence[Path]) -> dict[str, Path]:
     }
 
 
-def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
-    """Let all take turns; the order is reversed from one turn to the next."""
-    found: dict[str, list[float]] = {"": [], **{name: [] for name in others}}
-    runs = {"": ours, **{name: run for name, (_, run) in others.items()}}
-    for turn in range(turns):
-        for name in list(runs)[:: 1 if turn % 2 else -1]:
-            found[name].append(runs[name]())
-    rows = []
-    for name, (goal, _) in others.items():
-        ratios = [a / b for a, b in zip(found[""], found[name], strict=True)]
-        mine, theirs = statistics.median(found[""]), statistics.median(found[name])
-        low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        rows.append(Row(what, name, goal, mine, theirs, ratio, (low, high)))
-    return rows
-
-
-def show(rows: Sequence[Row]) -> None:
-    """Print the table."""
-    print(
-        f"{'':42} {'peer':20} {'ours/s':>8} {'theirs/s':>8} {'ratio':>5} {'goal':>5} "
-        f"{'quartiles':>9}  syncs: ours, theirs; ceiling"
-    )
-    for row in rows:
-        low, high = row.spread
-        line = (
-            f"{row.what:42} {row.peer:20} {row.ours:8.0f} {row.theirs:8.0f} {row.ratio:5.2f} "
-            f"{row.goal:5} {low:.2f}-{high:.2f}"
-        )
-        if row.syncs:
-            line += f"  {row.syncs[0]:.0%}, {row.syncs[1]:.0%}"
-        if row.ceiling:
-            line += f"; {row.ceiling:.2f}"
-        print(line + ("" if row.met else "  MISSED"))
-
-
 def _bare(folder: Path) -> float:
     program = folder / "bare_pwrite"
     if not program.exists():
@@ -179,36 +110,9 @@ def _there(program: str, what: str) -> bool:
     return False
 
 
-def _turns(text: str) -> int:
-    turns = int(text)
-    if turns < 5:
-        raise argparse.ArgumentTypeError("medians are of 5 at least")
-    return turns
-
-
-def _folder(text: str) -> Path:
-    folder = Path(text)
-    if not folder.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: no such directory; make it, or name another")
-    return folder
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bench/workload", description=__doc__, epilog="Exit code 1 when a goal is missed."
-    )
-    parser.add_argument(
-        "--directory", type=_folder, default=Path(), help="on the disk to write to (default: .)"
-    )
-    parser.add_argument(
-        "--mobibench",
-        type=Path,
-        action="append",
-        default=[Path(os.environ["MOBIBENCH"])] if "MOBIBENCH" in os.environ else [],
-        help="a binary of Mobibench (or MOBIBENCH); once more for another",
-    )
-    parser.add_argument("--turns", type=_turns, default=15, help="runs of each (default: 15)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = arguments_of("workload", __doc__, turns=15)
+    add_mobibench(parser)
     return parser
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from bench.sync_share import paired
-from bench.workload import Row, compared, main
+from bench import recorder, replay, workload
+from bench.comparison import Row, compared
+
+Main = Callable[[Sequence[str]], int]
+MAINS = pytest.mark.parametrize("main", [workload.main, replay.main, recorder.main])
 
 
 def test_the_ratio_is_the_median_of_the_turns_own_ratios() -> None:
@@ -38,19 +42,9 @@ def test_the_peer_s_syncs_are_a_ceiling() -> None:
     assert Row("what", "peer", 1.1, 1, 1, 1.1, (1.0, 1.0)).ceiling is None
 
 
-def test_calls_are_paired_by_thread() -> None:
-    lines = [
-        " 7 1.000000000:     syscalls:sys_exit_fsync: ",
-        " 7 2.000000000:     syscalls:sys_enter_fsync: ",
-        " 8 2.500000000: syscalls:sys_enter_fdatasync: ",
-        " 8 3.000000000:  syscalls:sys_exit_fdatasync: ",
-        " 7 4.250000000:      syscalls:sys_exit_fsync: ",
-    ]
-    assert list(paired(lines)) == [(2.5, 3.0), (2.0, 4.25)]
-
-
+@MAINS
 def test_a_directory_that_is_not_there_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    main: Main, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--directory", str(tmp_path / "nowhere")])
@@ -58,7 +52,8 @@ def test_a_directory_that_is_not_there_is_refused(
     assert f"{tmp_path}/nowhere: no such directory" in capsys.readouterr().err
 
 
-def test_few_turns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@MAINS
+def test_few_turns_are_refused(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--turns", "4"])
     assert ended.value.code == 2
