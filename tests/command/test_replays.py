@@ -6,6 +6,15 @@ import json
 
 from jojlab.trace.run_folder import RunFolder
 from tests.command.conftest import Lab
+from tests.mobigen import (
+    CALLS,
+    LEFT_OUT,
+    LEFT_OUT_REASONS,
+    NO_SCRIPT,
+    NO_SCRIPT_REASON,
+    SCRIPT,
+    WRITTEN_BYTES,
+)
 
 TOML = """
 question = "What does this app cost?"
@@ -15,17 +24,6 @@ script   = "script"
 [matrix]
 filesystem = ["ext4", "f2fs"]
 """
-SCRIPT = """\
-1 0 open "/data/app/x.db" O_RDWR|O_CREAT|O_LARGEFILE 53
-1 100 pread 53 4096 4096
-1 200 pwrite 53 8192 1024
-2 300 open /data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36
-2 400 write 36 4
-1 600 fsync 53 0
-1 700 access "/data/app/x.db-wal" -1
-1 20000 close 53 0
-"""
-LEFT_OUT = "1 20100 ioctl 53 1\n2 20200 write 99 10\n"
 
 
 def test_the_contents_of_a_script_decide_whether_it_runs_again(lab: Lab) -> None:
@@ -38,8 +36,8 @@ def test_the_contents_of_a_script_decide_whether_it_runs_again(lab: Lab) -> None
     first, _, changed = sorted((lab.folder / "runs").iterdir())
     manifests = [capture.manifest for _, _, capture in RunFolder.open(first).captures()]
     for manifest in manifests:
-        assert manifest["replay"]["calls"] == 8
-        assert manifest["replay"]["written_bytes"] == 1028
+        assert manifest["replay"]["calls"] == CALLS
+        assert manifest["replay"]["written_bytes"] == WRITTEN_BYTES
         assert manifest["replay"]["otherwise"] == {}
         assert manifest["case"]["script"] == "/inputs/script"
     shown = json.loads(lab.inside("show", first, "--json").stdout)
@@ -54,14 +52,10 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
     (lab.folder / "script").write_text(SCRIPT + LEFT_OUT)
     answer = lab.inside("run", "app.toml", "--set=filesystem=ext4")
     assert answer.returncode == 4, answer.stderr
-    reasons = (
-        "1 calls of ioctl left out: such calls are not replayed",
-        "1 calls of write left out: its descriptor is one that the script does not open",
-    )
     [(_, _, capture)] = RunFolder.open(lab.folder / "runs/app").captures()
     assert capture.incomplete
     report = (lab.folder / "runs/app/report.html").read_text()
-    for reason in reasons:
+    for reason in LEFT_OUT_REASONS:
         assert reason in capture.manifest["incomplete_reasons"]
         assert reason in " ".join(answer.stdout.split())
         assert reason in report
@@ -69,7 +63,7 @@ def test_calls_that_are_left_out_are_told_everywhere(lab: Lab) -> None:
 
 
 def test_a_script_that_is_none_fails_its_case_with_the_line(lab: Lab) -> None:
-    (lab.folder / "script").write_text("1 0 close 3\n1 1 pwrite 3 x 10\n")
+    (lab.folder / "script").write_text(NO_SCRIPT)
     answer = lab.inside("bill", "--workload", "replay", "--script", "script")
     assert answer.returncode == 3
-    assert 'line 2, offset: "x" is no whole number' in answer.stderr
+    assert NO_SCRIPT_REASON in answer.stderr
