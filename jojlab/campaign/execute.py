@@ -68,12 +68,12 @@ class Named:
     watcher: Watcher
 
     def stage(self, number: int, stage: str) -> None:
-        """See Progress."""
+        """See JobWatcher."""
         case, seed = self.asked[number].answers[0]
         self.watcher.stage(case.case_id, seed, stage)
 
     def again(self, number: int, why: str) -> None:
-        """See Progress."""
+        """See JobWatcher."""
         case, seed = self.asked[number].answers[0]
         self.watcher.again(Step(case.case_id, seed, failure=why))
 

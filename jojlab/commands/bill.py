@@ -80,7 +80,7 @@ def bill(
 def _show(run: Any, *, as_json: bool) -> int:
     import json
 
-    from jojlab.analysis.commit.bill import bill_for_case
+    from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
     from jojlab.foundation.cache import Cache
@@ -96,7 +96,7 @@ def _show(run: Any, *, as_json: bool) -> int:
     lack = "" if case.bill else program.no_bill(case.programs)
     if as_json:
         risky = [hazard_json(hazard) for hazard in case.hazards]
-        billed = bill_for_case(case.bill) if case.bill else {
+        billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
         print(json.dumps({**billed, "hazards": risky}, indent=1, ensure_ascii=False))
     else:

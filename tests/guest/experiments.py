@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jojlab.analysis.commit.bill import bill_json
+from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.campaign.execute import Unwatched, execute
 from jojlab.campaign.jobs import image_of
 from jojlab.experiment.cases import Case
@@ -54,7 +54,7 @@ def few_inserts(lab: Lab, out: Path, *settings: str) -> tuple[Capture, dict[str,
     run = run_experiment(lab, out, "journal-modes", *inserts, *settings)
     assert_complete(run)
     [(entry, _, capture)] = run.captures()
-    return capture, bill_json(Dataset.of(run), entry.case_id)
+    return capture, bill_json(commit_bills(Dataset.of(run))[entry.case_id])
 
 
 def assert_complete(run: RunFolder) -> None:

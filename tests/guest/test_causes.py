@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jojlab.analysis.commit.bill import bill_json
+from jojlab.analysis.commit.bill import commit_bills
 from jojlab.lab.lab import Lab
 from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import few_inserts, run_experiment
@@ -32,9 +32,10 @@ def test_every_way_to_wait_is_a_cause(lab: Lab, tmp_path: Path) -> None:
         *("filesystem=ext4", f"sync_mode={','.join(WAYS)}", "transactions=17"),
         *("access=random", "threads=1"),
     )
+    bills = commit_bills(Dataset.of(run))
     for entry in run.cases:
-        rows = bill_json(Dataset.of(run), entry.case_id)["rows"]
-        calls = {row["cause"].split(" of ")[0] for row in rows if row["block_type"] == "data"}
+        rows = bills[entry.case_id].part("commit")
+        calls = {row.cause.split(" of ")[0] for row in rows if row.block_type == "data"}
         assert calls == {WAYS[entry.case["sync_mode"]]}, entry.case_id
 
 

@@ -15,7 +15,6 @@ from jojlab.analysis.commit.journal import AskersShare, HomeShare
 from jojlab.analysis.commit.reasons import ReasonShare
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
-from jojlab.foundation.errors import UseError
 from jojlab.trace.dataset import Dataset, Row
 
 # In this order they are shown (rows/sliced/billed.sql says what they are).
@@ -130,21 +129,8 @@ def _by_case(rows: Iterable[Row], share: Callable[..., _Share]) -> dict[str, lis
     return shares
 
 
-def bill_json(data: Dataset, case_id: str | None = None) -> dict[str, Any]:
-    """Return the bill of one case as `joj bill --json` prints it.
-
-    `case_id` may be left out when there is one finished case; raises UseError otherwise.
-    """
-    bills = commit_bills(data)
-    if case_id is None and len(bills) == 1:
-        case_id = next(iter(bills))
-    if case_id not in bills:
-        raise UseError(f"no bill of case {case_id!r}", f"name one of: {', '.join(bills) or 'none'}")
-    return bill_for_case(bills[case_id])
-
-
-def bill_for_case(bill: Bill) -> dict[str, Any]:
-    """Return `bill` as plain data: per_commit and rows divided, totals as whole numbers."""
+def bill_json(bill: Bill) -> dict[str, Any]:
+    """Return `bill` as `--json` prints it: per_commit and rows divided, totals as whole numbers."""
     total = bill.total("commit")
     return {
         "case_id": bill.case_id,

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jojlab.analysis.commit.bill import Total, bill_for_case, bill_json, commit_bills
-from jojlab.foundation.errors import UseError
+from jojlab.analysis.commit.bill import Total, bill_json, commit_bills
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
@@ -23,7 +22,7 @@ def rows_by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], t
 
 def test_truncate_costs_what_it_is_known_to_cost(tmp_path: Path) -> None:
     run = run_of(tmp_path, truncate_capture({"journal_mode": "truncate"}, 1, transactions=10))
-    bill = bill_json(Dataset.of(run))
+    bill = bill_json(commit_bills(Dataset.of(run))["a"])
     assert bill["transactions"] == 10
     per_commit = bill["per_commit"]
     assert (per_commit["requests"], per_commit["bytes"], per_commit["flushes"]) == (9, 69632, 2)
@@ -47,7 +46,9 @@ def test_super_journals_stand_as_one_file(tmp_path: Path) -> None:
         file_id = builder.file(name, "super-journal")
         builder.transaction(lambda: None)
         builder.request([("data", "", file_id, 4 * KIB)], asker=("fsync", file_id))
-    assert rows_by_key(bill_json(Dataset.of(run_of(tmp_path, builder)))["rows"]) == {
+    assert rows_by_key(
+        bill_json(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])["rows"]
+    ) == {
         ("data", "super-journal", "/main.db-mj*", "fsync of main.db-mj*"): (2 / 3, 8 * KIB / 3),
         ("data", "super-journal", "/main.db-mjother", "fsync of main.db-mjother"): (
             1 / 3,
@@ -75,9 +76,9 @@ def test_a_checkpoint_inside_the_commit_phase_is_deferred(tmp_path: Path) -> Non
 
 def test_seeds_are_added_up(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1, 2, 3], transactions=5)
-    with pytest.raises(UseError, match="no bill of case None"):
-        bill_json(Dataset.of(run))
-    bill = bill_json(Dataset.of(run), "filesystem=ext4,journal_mode=truncate")
+    bills = commit_bills(Dataset.of(run))
+    assert bills.keys() == {f"filesystem=ext4,journal_mode={mode}" for mode in ("truncate", "wal")}
+    bill = bill_json(bills["filesystem=ext4,journal_mode=truncate"])
     assert bill["transactions"] == 15
     assert bill["total"] == {"requests": 9 * 15, "bytes": 69632 * 15, "flushes": 2 * 15}
 
@@ -143,7 +144,7 @@ def test_bytes_without_an_owner_are_billed_and_told(tmp_path: Path) -> None:
         builder.request([], length_bytes=4096)  # no page run at all
 
     builder.transaction(body)
-    bill = bill_for_case(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])
+    bill = bill_json(commit_bills(Dataset.of(run_of(tmp_path, builder)))["a"])
     assert bill["per_commit"]["bytes"] == 16384
     assert rows_by_key(bill["rows"])[("unknown", "none", "", "by joj-agent")] == (1, 12288)
     assert bill["unattributed_bytes"] == 12288

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from jojlab.analysis.commit.bill import bill_for_case, commit_bills
+from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.report.words import reasons
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
@@ -25,7 +25,7 @@ def test_copies_and_shared_commits_are_told(tmp_path: Path) -> None:
     builder.transaction(body)
     run = run_of(tmp_path, builder)
     bill = commit_bills(Dataset.of(run))["a"]
-    told = bill_for_case(bill)
+    told = bill_json(bill)
     assert [(row["home"], row["bytes"]) for row in told["journal_copies"]] == [
         ("inodes 17..32", 16 * KIB),
         ("block-bitmap", 8 * KIB),

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from jojlab.analysis.commit.bill import bill_for_case, commit_bills
+from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.report.words import reasons
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, run_of
@@ -25,7 +25,7 @@ def test_reasons_are_told_by_call_and_add_up(tmp_path: Path) -> None:
     builder.transaction(body)
     run = run_of(tmp_path, builder)
     bill = commit_bills(Dataset.of(run))["a"]
-    found = [(row["cause"], row["reason"], row["bytes"]) for row in bill_for_case(bill)["reasons"]]
+    found = [(row["cause"], row["reason"], row["bytes"]) for row in bill_json(bill)["reasons"]]
     assert found == [
         ("fsync of main.db-journal", "main.db-journal: created, grew", 8 * KIB),
         ("by jbd2/sda-8", "unknown", 4 * KIB),
