@@ -1,4 +1,7 @@
-//! Errors that carry whose fault it is to the command's exit code.
+//! Errors that carry whose fault it is to the command's exit code, and the other exit codes.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use crate::messages::say;
 
@@ -6,6 +9,14 @@ use crate::messages::say;
 pub const WRONG_USE: u8 = 2;
 /// The exit code where the machine cannot.
 pub const MACHINE_CANNOT: u8 = 3;
+/// The exit code where the tables are there, but incomplete.
+pub const INCOMPLETE: u8 = 4;
+
+/// The exit code of a command, as a shell gives it.
+pub fn code_of(status: ExitStatus) -> u8 {
+    let signalled = || status.signal().map_or(1, |signal| 128 + signal);
+    status.code().unwrap_or_else(signalled) as u8
+}
 
 /// The user's request is wrong (exit code 2); any other error is the machine's (exit code 3).
 #[derive(Debug, thiserror::Error)]

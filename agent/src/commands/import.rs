@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::errors::{INCOMPLETE, WrongUse};
 use crate::import::{Imported, Trace, import};
 use crate::messages::print;
-
-/// The recording is incomplete.
-const INCOMPLETE: u8 = 4;
 
 /// The command line of `import`.
 #[derive(clap::Args)]
@@ -45,7 +43,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Format::Strace => Trace::Strace { files, is_strict: *strict },
         Format::Mobigen => match files.as_slice() {
             [file] => Trace::Mobigen(file),
-            _ => return Err(crate::errors::WrongUse("a script is one file".into()).into()),
+            _ => return Err(WrongUse("a script is one file".into()).into()),
         },
     };
     let imported: Imported = import(&trace, output, arguments.directory.as_deref())?;

@@ -8,15 +8,12 @@ use std::process::{ExitCode, ExitStatus};
 
 use serde_json::{Value, json};
 
-use crate::errors::WrongUse;
+use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::messages::{print, say};
 use crate::parent;
 use crate::recorder::{
     Data, RecordedProgram, RecordingOutcome, StatementsOutcome, Values, record, record_statements,
 };
-
-/// The command succeeded, but the recording is incomplete.
-const INCOMPLETE: u8 = 4;
 
 /// The command line of `record`.
 #[derive(clap::Args)]
@@ -101,13 +98,10 @@ fn tell(
     Ok(())
 }
 
-/// The command's own, as a shell gives it.
+/// The command's own; 4 if it succeeded and the recording is incomplete.
 fn exit_code(status: Option<i32>, signal: i32, reasons: &[String]) -> u8 {
     let code = match status.map(ExitStatus::from_raw) {
-        Some(status) => {
-            let signalled = || status.signal().map_or(1, |signal| 128 + signal);
-            status.code().unwrap_or_else(signalled) as u8
-        }
+        Some(status) => code_of(status),
         None if signal != 0 => (128 + signal) as u8,
         None => 0,
     };

@@ -2,20 +2,16 @@
 //! a process runs, or for a time. Reads its arguments; prints a summary of the I/O and whom it
 //! served.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::device::disks::Disks;
 use crate::device::layers::Layer;
-use crate::errors::WrongUse;
+use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::messages::{print, say};
 use crate::tracer::FileKinds;
 use crate::tracer::live_trace::{End, LiveTrace};
-
-/// The command succeeded, but the tables are incomplete.
-const INCOMPLETE: u8 = 4;
 
 /// The command line of `trace`.
 #[derive(clap::Args)]
@@ -111,13 +107,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(exit_code(outcome.end, !outcome.reasons.is_empty()))
 }
 
-/// The command's own, as a shell gives it.
+/// The command's own; 4 if it succeeded and the tables are incomplete.
 fn exit_code(end: End, incomplete: bool) -> ExitCode {
     let code = match end {
-        End::Command(status) => {
-            let signalled = || status.signal().map_or(1, |signal| 128 + signal);
-            status.code().unwrap_or_else(signalled) as u8
-        }
+        End::Command(status) => code_of(status),
         End::Signal(signal) => (128 + signal) as u8,
         End::Process | End::Time => 0,
     };
@@ -126,6 +119,8 @@ fn exit_code(end: End, incomplete: bool) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]
