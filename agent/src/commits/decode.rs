@@ -50,31 +50,39 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     };
-    let deed = match number {
-        1 | 18 | 20 | 296 | 328 => Deed::Write {
+    let sync = |name| Deed::Sync { name };
+    let deed = match i64::from(number) {
+        libc::SYS_write
+        | libc::SYS_pwrite64
+        | libc::SYS_writev
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2 => Deed::Write {
             offset_bytes,
             length_bytes: result.cast_unsigned(),
             head,
             is_synced: file_flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
         },
-        2 | 85 | 257 | 437 => Deed::Open { path: path() },
-        16 => Deed::CommitAtomicWrite,
-        17 => Deed::Read,
-        72 => Deed::Lock {
+        libc::SYS_open | libc::SYS_creat | libc::SYS_openat | libc::SYS_openat2 => {
+            Deed::Open { path: path() }
+        }
+        // Of others the kernel's program does not tell.
+        libc::SYS_ioctl => Deed::CommitAtomicWrite,
+        libc::SYS_pread64 => Deed::Read,
+        libc::SYS_fcntl => Deed::Lock {
             is_unlock: head.first() == Some(&(libc::F_UNLCK as u8)),
             offset_bytes,
             length_bytes,
         },
-        76 => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
-        77 => Deed::Truncate { size_bytes: length_bytes },
-        87 | 263 => Deed::Unlink { path: path() },
-        26 => Deed::Sync { name: "msync" },
-        74 => Deed::Sync { name: "fsync" },
-        75 => Deed::Sync { name: "fdatasync" },
-        162 => Deed::Sync { name: "sync" },
-        277 => Deed::Sync { name: "sync_file_range" },
-        306 => Deed::Sync { name: "syncfs" },
-        other => return Err(CallRecordError::Call(other)),
+        libc::SYS_truncate => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
+        libc::SYS_ftruncate => Deed::Truncate { size_bytes: length_bytes },
+        libc::SYS_unlink | libc::SYS_unlinkat => Deed::Unlink { path: path() },
+        libc::SYS_msync => sync("msync"),
+        libc::SYS_fsync => sync("fsync"),
+        libc::SYS_fdatasync => sync("fdatasync"),
+        libc::SYS_sync => sync("sync"),
+        libc::SYS_sync_file_range => sync("sync_file_range"),
+        libc::SYS_syncfs => sync("syncfs"),
+        _ => return Err(CallRecordError::Call(number)),
     };
     Ok(Some(FileCall {
         begin_ns: u64_at(8).cast_signed(),
