@@ -7,7 +7,6 @@
 
 static void opened(int result, sqlite3 **db, const struct library *library, int flags)
 {
-	(void)result;
 	/* A handle is there even where opening failed (sqlite.org/c3ref/open.html). */
 	if (*db && result == SQLITE_OK && !connection_met(*db, library, flags))
 		log_count(LOST_STATEMENTS);

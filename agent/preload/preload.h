@@ -222,7 +222,7 @@ struct piece {
 	size_t length_bytes;
 };
 
-/* Appends a record: `fixed`, then the pieces. False if it could not be written. */
+/* Appends a record that is made of pieces. False if it could not be written. */
 bool log_append(enum record kind, const struct piece *pieces, unsigned count);
 /* Number of the log of this process; a child of fork has another. */
 uint32_t log_number(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Statements: prepared, stepped, reset, finalized. An execution begins with the first step and ends
+ * Statements stepped, reset, finalized. An execution begins with the first step and ends
  * with the step that returns no row, or with the reset; its record is written then.
  */
 #include "preload.h"

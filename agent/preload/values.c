@@ -86,14 +86,14 @@ static void noted(struct statement *statement, struct value value, const void *d
 }
 
 /* The statement as it was before the last value. */
-static void withdrawn(struct statement *statement, uint32_t index, uint32_t pending_before)
+static void withdrawn(struct statement *statement, uint32_t pending_before)
 {
-	struct piece pieces[] = { PIECE(statement->number), PIECE(index) };
+	struct piece pieces[] = { PIECE(statement->number) };
 
 	if (statement->pending_bytes > pending_before)
 		statement->pending_bytes = pending_before;
 	else
-		log_append(RECORD_WITHDRAWN, pieces, 2);
+		log_append(RECORD_WITHDRAWN, pieces, 1);
 }
 
 struct binding {
@@ -146,7 +146,7 @@ static int ended(struct binding *binding, int result)
 	if (!statement)
 		return result;
 	if (result != SQLITE_OK)
-		withdrawn(statement, binding->index, binding->pending_before);
+		withdrawn(statement, binding->pending_before);
 	library->mutex_leave(library->db_mutex(statement->connection->db));
 	return result;
 }
