@@ -189,6 +189,17 @@ fn about_files(
     }
 }
 
+/// Begin and end of the bytes that a call read or wrote, from its offset or else from the position,
+/// which moves then.
+fn moved(open: &mut OpenFile, offset: Option<i64>, result: i64) -> (i64, i64) {
+    let begin = offset.unwrap_or(open.position);
+    let end = begin.saturating_add(result.max(0));
+    if offset.is_none() {
+        open.position = end;
+    }
+    (begin, end)
+}
+
 fn read(
     book: &mut Book,
     open: Option<OpenId>,
@@ -198,11 +209,7 @@ fn read(
 ) {
     let Some(open) = open else { return };
     let open = &mut book.descriptors.opens[open];
-    let begin = offset.unwrap_or(open.position);
-    let end = begin.saturating_add(result.max(0));
-    if offset.is_none() {
-        open.position = end;
-    }
+    let (begin, end) = moved(open, offset, result);
     let Some(file) = open.file else { return };
     let file = &mut book.names.files[file];
     if matches!(file.kind(), Some("other" | "directory")) {
@@ -219,11 +226,7 @@ fn read(
 fn written(book: &mut Book, open: Option<OpenId>, offset: Option<i64>, result: i64) {
     let Some(open) = open else { return };
     let open = &mut book.descriptors.opens[open];
-    let begin = offset.unwrap_or(open.position);
-    let end = begin.saturating_add(result.max(0));
-    if offset.is_none() {
-        open.position = end;
-    }
+    let (_, end) = moved(open, offset, result);
     let Some(file) = open.file else { return };
     if open.appends {
         book.names.files[file].appended(result.max(0));

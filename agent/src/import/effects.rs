@@ -9,9 +9,6 @@ use super::told::Told;
 use crate::recorder::calls::Does;
 use crate::recorder::words;
 
-/// IORING_SETUP_SQPOLL.
-const POLLED: i64 = 1 << 1;
-
 /// A call has ended, or will not: adds its row to the book.
 ///
 /// # Errors
@@ -32,8 +29,7 @@ pub fn end(
         (row.end_ns, row.result) = (None, None);
     }
     apply(book, begun, &mut told)?;
-    let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
-    if let Some(child) = told.success().filter(|_| makes.contains(&told.call.number)) {
+    if let Some(child) = told.success().filter(|_| told.call.makes_thread()) {
         book.cloned(begun, child, end_ns.unwrap_or(begun.begin_ns));
     }
     book.add(told.row)
@@ -57,7 +53,9 @@ fn apply(book: &mut Book, begun: BegunCall, told: &mut Told) -> Result<(), Impos
     let second = absolute(told.row.directory2, &told.path2);
     told.row.path_id = first.as_ref().map(|path| book.names.id(path, begun.call_id));
     told.row.path2_id = second.as_ref().map(|path| book.names.id(path, begun.call_id));
-    count(book, told);
+    if told.success().is_some() {
+        book.missed.count(told.call, &told.row);
+    }
     by_name(book, begun, told, first.as_deref(), second.as_deref())?;
     by_descriptor(book, begun, told)?;
     of_process(book, begun, told, first)
@@ -82,28 +80,6 @@ fn learn_directory(
     Ok(())
 }
 
-fn count(book: &mut Book, told: &Told) {
-    let Some(result) = told.success() else { return };
-    let row = &told.row;
-    let missed = &mut book.missed;
-    match told.call.number {
-        libc::SYS_io_submit => missed.aio_operations += result.max(0) as u64,
-        _ if told.call.does == Does::HandsOver => {
-            missed.io_uring_operations += result.max(0) as u64;
-        }
-        _ if told.call.does == Does::MovesRoot => missed.moved_roots += 1,
-        libc::SYS_io_uring_setup => {
-            missed.polled_rings += u64::from(row.flags.unwrap_or(0) & POLLED != 0);
-        }
-        libc::SYS_mmap => {
-            let has = |bits: Option<i64>, wanted: i32| bits.unwrap_or(0) & i64::from(wanted) != 0;
-            let writable = has(row.flags, libc::MAP_SHARED) && has(row.mode, libc::PROT_WRITE);
-            missed.shared_writable_maps += u64::from(writable);
-        }
-        _ => {}
-    }
-}
-
 /// Calls about the process itself.
 fn of_process(
     book: &mut Book,
@@ -114,7 +90,6 @@ fn of_process(
     let thread = begun.thread;
     let own = book.own[thread];
     match (told.call.number, told.success()) {
-        (libc::SYS_umask, Some(_)) => {}
         (libc::SYS_chdir, Some(_)) => book.directories[own.directory] = path,
         (libc::SYS_fchdir, Some(_)) => {
             let open = book.descriptors.at(own.table, told.row.descriptor.unwrap_or(-1));

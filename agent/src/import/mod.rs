@@ -27,8 +27,8 @@ use self::book::{Book, Closed};
 use self::names::plain;
 use self::strace::Merged;
 use crate::errors::WrongUse;
-use crate::recorder::output::RecordingOutput;
-use crate::recorder::{VERSION, words};
+use crate::recorder::output::{RecordingOutput, ending};
+use crate::recorder::{VERSION, missed, words};
 
 /// What is read.
 pub enum Trace<'a> {
@@ -109,10 +109,8 @@ pub fn import(trace: &Trace, folder: &Path, directory: Option<&Path>) -> anyhow:
         ("missed", closed.missed.json()),
         ("left_out", json!(imported.left_out)),
         ("bad_lines", json!(imported.bad_lines)),
-        ("notes", json!(imported.notes)),
-        ("incomplete", json!(!imported.reasons.is_empty())),
-        ("incomplete_reasons", json!(imported.reasons)),
     ]);
+    facts.extend(ending(&imported.reasons, &imported.notes));
     output.finish(&facts)?;
     Ok(imported)
 }
@@ -167,21 +165,14 @@ fn told(
     }
     notes.extend(closed.missed.notes());
     let nowhere = String::from_utf8_lossy(book::NOWHERE);
-    let counted = [
-        (
-            closed.without_directory,
-            format!("relative paths, put into {nowhere}: name the directory by --directory"),
-        ),
-        (closed.orphans, "threads of which nothing tells who made them".to_owned()),
-        (closed.surprises, "files were there although no call had made them".to_owned()),
-        (closed.open_before, "descriptors were open before".to_owned()),
-        (
-            closed.unseen_opens,
-            "descriptors were opened by calls that the trace does not have".to_owned(),
-        ),
-    ];
-    let some = counted.into_iter().filter(|(count, _)| *count > 0);
-    notes.extend(some.map(|(count, what)| format!("{count} {what}")));
+    let put = format!("relative paths, put into {nowhere}: name the directory by --directory");
+    notes.extend(missed::told(&[
+        (closed.without_directory, &put),
+        (closed.orphans, "threads of which nothing tells who made them"),
+        (closed.surprises, "files were there although no call had made them"),
+        (closed.open_before, "descriptors were open before"),
+        (closed.unseen_opens, "descriptors were opened by calls that the trace does not have"),
+    ]));
     Imported {
         lines,
         calls: closed.calls,

@@ -268,6 +268,12 @@ impl SystemCall {
         BY_NAME.get(name).copied()
     }
 
+    /// Whether its result is the number of a thread or process that it made.
+    pub fn makes_thread(&self) -> bool {
+        let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+        makes.contains(&self.number)
+    }
+
     /// The numbers of all calls that are recorded.
     pub fn numbers() -> impl Iterator<Item = i64> {
         ALL.iter().map(|call| call.0)

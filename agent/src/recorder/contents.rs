@@ -2,9 +2,8 @@
 //! thread; gives their hash, and keeps each once.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::Write;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -94,10 +93,8 @@ impl Keeper {
                 }
             }
         }
-        let hash = hash.finalize()[..HASH_BYTES].iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("to memory");
-            text
-        });
+        let mut hash = format!("{:x}", hash.finalize());
+        hash.truncate(2 * HASH_BYTES);
         if self.data == Data::Keep {
             self.keep(&hash, start);
         }

@@ -2,6 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::calls::{Does, SystemCall};
+use crate::tables::recording::RecordedCall;
+
+/// IORING_SETUP_SQPOLL.
+const POLLED: i64 = 1 << 1;
+
 /// Counts over a whole recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Missed {
@@ -33,21 +39,37 @@ pub struct Missed {
 }
 
 impl Missed {
+    /// A call has succeeded: counts what it did of which no further call tells.
+    pub fn count(&mut self, call: &SystemCall, row: &RecordedCall) {
+        let handed_over = u64::try_from(row.result.unwrap_or(0)).unwrap_or(0);
+        let has = |bits: Option<i64>, wanted: i64| bits.unwrap_or(0) & wanted != 0;
+        match (call.number, call.does) {
+            (libc::SYS_io_submit, _) => self.aio_operations += handed_over,
+            (_, Does::HandsOver) => self.io_uring_operations += handed_over,
+            (_, Does::MovesRoot) => self.moved_roots += 1,
+            (libc::SYS_io_uring_setup, _) => {
+                self.polled_rings += u64::from(has(row.flags, POLLED));
+            }
+            (libc::SYS_mmap, _) => {
+                // MAP_SHARED_VALIDATE is MAP_SHARED | MAP_PRIVATE.
+                let writable = has(row.flags, libc::MAP_SHARED.into())
+                    && has(row.mode, libc::PROT_WRITE.into());
+                self.shared_writable_maps += u64::from(writable);
+            }
+            _ => {}
+        }
+    }
+
     /// Why the recording is incomplete; nothing if it is not.
     pub fn reasons(&self, calls: u64) -> Vec<String> {
-        let counted = [
+        let mut reasons = told(&[
             (self.other_abi_calls, "calls of 32-bit or x32 programs, which are not decoded"),
             (self.io_uring_operations, "operations of io_uring, which are not recorded"),
             (self.polled_rings, "io_uring rings polled by the kernel, which are not recorded"),
             (self.aio_operations, "operations of io_submit, which are not recorded"),
             (self.unread_arguments, "arguments in memory that could not be read"),
             (self.unread_bytes, "bytes of contents that could not be read"),
-        ];
-        let mut reasons: Vec<String> = counted
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        ]);
         if self.killed {
             reasons.push("threads were killed to end the recording".into());
         }
@@ -59,7 +81,7 @@ impl Missed {
 
     /// What a reader should know besides.
     pub fn notes(&self) -> Vec<String> {
-        let counted = [
+        told(&[
             (self.shared_writable_maps, "shared writable file mappings: stores are no calls"),
             (self.moved_roots, "calls that change what paths mean (chroot, mount, unshare ...)"),
             (
@@ -69,9 +91,7 @@ impl Missed {
             ),
             (self.unresolved_paths, "paths could not be made absolute"),
             (self.begun_before, "calls had begun before the recording did"),
-        ];
-        let some = counted.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}")).collect()
+        ])
     }
 
     /// The counts, for the manifest.
@@ -91,6 +111,12 @@ impl Missed {
             "set_id_programs": self.set_id_programs,
         })
     }
+}
+
+/// What of several things there was at all, with how many.
+pub fn told(counted: &[(u64, &str)]) -> Vec<String> {
+    let some = counted.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 #[cfg(test)]

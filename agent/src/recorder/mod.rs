@@ -26,7 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use self::contents::Keeper;
-use self::output::RecordingOutput;
+use self::output::{RecordingOutput, ending};
 use self::recording::Recording;
 use self::watch::FollowedProgram;
 use crate::errors::WrongUse;
@@ -97,10 +97,8 @@ pub fn record(
         ("calls", json!(calls)),
         ("threads", json!(threads)),
         ("missed", recording.missed.json()),
-        ("notes", json!(notes)),
-        ("incomplete", json!(!reasons.is_empty())),
-        ("incomplete_reasons", json!(reasons)),
     ]);
+    facts.extend(ending(&reasons, &notes));
     recording.into_output().finish(&facts)?;
     let signal = signals::caught().first;
     Ok(RecordingOutcome { status, signal, calls, threads, reasons, notes })

@@ -125,6 +125,15 @@ pub fn unended() -> [(&'static str, Value); 2] {
     ]
 }
 
+/// What a manifest says at the end of one: why it is incomplete, if it is, and what is odd.
+pub fn ending(reasons: &[String], notes: &[String]) -> [(&'static str, Value); 3] {
+    [
+        ("notes", json!(notes)),
+        ("incomplete", json!(!reasons.is_empty())),
+        ("incomplete_reasons", json!(reasons)),
+    ]
+}
+
 /// The rows of a manifest.
 pub fn entries<'a>(facts: impl Iterator<Item = &'a (&'a str, Value)>) -> Vec<ManifestRow> {
     facts.map(|(key, value)| ManifestRow { key: (*key).into(), value: value.to_string() }).collect()

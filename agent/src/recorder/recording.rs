@@ -14,8 +14,6 @@ use crate::tables::recording::{OpenDescriptor, RecordedThread};
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;
 const ROUND_BYTES: usize = 16 << 20;
-/// IORING_SETUP_SQPOLL.
-const POLLED: i64 = 1 << 1;
 
 /// A call whose end is waited for.
 pub struct UnderWay {
@@ -125,28 +123,13 @@ impl Recording {
             Does::Opens if succeeded => {
                 (row.device, row.inode) = snapshot::identity(tid, result).unzip();
             }
-            Does::HandsOver if succeeded => {
-                let count = u64::try_from(result).unwrap_or(0);
-                if call.number == libc::SYS_io_submit {
-                    self.missed.aio_operations += count;
-                } else {
-                    self.missed.io_uring_operations += count;
-                }
-            }
             Does::Executes if succeeded => {
                 self.missed.set_id_programs += u64::from(start::is_set_id(tid));
             }
-            Does::MovesRoot if succeeded => self.missed.moved_roots += 1,
             _ => {}
         }
-        if succeeded && call.number == libc::SYS_mmap {
-            let has = |bits: Option<i64>, wanted: i32| bits.unwrap_or(0) & i64::from(wanted) != 0;
-            // MAP_SHARED_VALIDATE is MAP_SHARED | MAP_PRIVATE.
-            let writable = has(row.flags, libc::MAP_SHARED) && has(row.mode, libc::PROT_WRITE);
-            self.missed.shared_writable_maps += u64::from(writable);
-        }
-        if succeeded && call.number == libc::SYS_io_uring_setup {
-            self.missed.polled_rings += u64::from(row.flags.unwrap_or(0) & POLLED != 0);
+        if succeeded {
+            self.missed.count(call, row);
         }
         if let Some(address) = begun.pair.filter(|_| succeeded) {
             match memory::array::<8>(tid, address).map(u64::from_ne_bytes) {

@@ -186,7 +186,15 @@ pub fn link(tid: i32, name: &str) -> Vec<u8> {
 
 /// The umask of a thread (proc_pid_status(5), Linux 4.7).
 pub fn umask(tid: i32) -> Option<i64> {
+    i64::from_str_radix(&status(tid, "Umask:")?, 8).ok()
+}
+
+/// The process of a thread (proc_pid_status(5)); the thread's own where it has gone.
+pub fn process(tid: i32) -> i32 {
+    status(tid, "Tgid:").and_then(|field| field.parse().ok()).unwrap_or(tid)
+}
+
+fn status(tid: i32, name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = text.lines().find_map(|line| line.strip_prefix("Umask:"))?;
-    i64::from_str_radix(field.trim(), 8).ok()
+    Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
 }

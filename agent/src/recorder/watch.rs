@@ -124,7 +124,7 @@ impl FollowedProgram {
     fn follow(&mut self, tid: i32, creator: Option<&Creation>, pid_hint: i32) {
         let thread_id = self.recording.threads.len() as i64;
         let has = |flag: i32| creator.is_some_and(|it| it.flags & i64::from(flag) != 0);
-        let pid = if has(libc::CLONE_THREAD) { pid_hint } else { process_of(tid) };
+        let pid = if has(libc::CLONE_THREAD) { pid_hint } else { start::process(tid) };
         self.recording.threads.push(RecordedThread {
             thread_id,
             tid: tid.into(),
@@ -271,11 +271,4 @@ struct Creation {
     thread_id: i64,
     call_id: i64,
     flags: i64,
-}
-
-/// The process of a thread (proc_pid_status(5), Tgid); the thread's own where it has gone.
-fn process_of(tid: i32) -> i32 {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let field = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    field.and_then(|field| field.trim().parse().ok()).unwrap_or(tid)
 }

@@ -34,7 +34,7 @@ pub enum LineStamp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
     Call(&'a [u8]),
-    /// The first part of a call; whether its end will never come.
+    /// The first part of a call.
     Unfinished(&'a [u8]),
     /// The name and the last part of a call.
     Resumed(&'a [u8], &'a [u8]),

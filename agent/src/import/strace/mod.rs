@@ -1,7 +1,8 @@
 //! Traces of strace. Reads their lines, in the forms that its options and its versions give them;
 //! puts the halves of calls together; gives the book each call, in the order in which they began.
 //!
-//! line -> arguments -> values, flag_words, names, result -> decode; times -> files -> threads
+//! line -> arguments -> values, flag_words, names, result -> decode -> creations; times -> merge
+//! -> threads
 
 mod arguments;
 mod creations;

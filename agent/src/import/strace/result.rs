@@ -38,7 +38,7 @@ pub fn read(text: &[u8]) -> Result<CallResult, Fault> {
         return Ok(outcome);
     }
     let wrong = Fault::new(0, "a result that is no number");
-    if text.get(first - usize::from(first > 0)) == Some(&b'<') || text[..first].contains(&b'<') {
+    if text[..first].contains(&b'<') {
         let Descriptor { number, path } = values::descriptor(text).ok_or(wrong)?;
         (outcome.result, outcome.path) = (Some(number), path);
         return Ok(outcome);

@@ -14,6 +14,7 @@ use crate::import::bad::Bad;
 use crate::import::book::{BegunCall, Book, Impossible};
 use crate::import::effects;
 use crate::import::told::Told;
+use crate::recorder::calls::SystemCall;
 
 /// Bytes of calls under way, over all threads.
 const MOST_BEGUN_BYTES: usize = 256 << 20;
@@ -134,7 +135,7 @@ impl Threads {
                 Ok(None)
             }
             Ok(Decoded::Recorded(told, duration_ns)) => {
-                let begun = self.begin(next.tid, &told, now_ns, book);
+                let begun = self.begin(next.tid, told.call, now_ns, book);
                 let timed = duration_ns.filter(|_| next.time_ns.is_some());
                 match timed.map(|ns| now_ns.saturating_add(ns)) {
                     Some(end_ns) if self.is_merged => {
@@ -148,11 +149,10 @@ impl Threads {
         }
     }
 
-    fn begin(&mut self, tid: i64, told: &Told, now_ns: i64, book: &mut Book) -> BegunCall {
+    fn begin(&mut self, tid: i64, call: &SystemCall, now_ns: i64, book: &mut Book) -> BegunCall {
         let begun = book.begin(tid, now_ns);
         self.began_ns.get_or_insert(now_ns);
-        let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
-        if makes.contains(&told.call.number) {
+        if call.makes_thread() {
             book.begins_clone(begun);
         }
         begun
@@ -209,7 +209,7 @@ impl Threads {
             self.leave_out(super::decode::MAPPING.to_owned());
             return Ok(());
         }
-        let begun = self.begin(tid, &Told::new(call), now_ns, book);
+        let begun = self.begin(tid, call, now_ns, book);
         self.halves_bytes += text.len();
         if self.halves_bytes > MOST_BEGUN_BYTES {
             let what = "calls that never return have more than 256 MiB; cut the trace";

@@ -29,7 +29,7 @@ pub enum ClockKind {
 }
 
 impl Times {
-    /// TraceClock and beginning, for the manifest.
+    /// Clock and beginning, for the manifest.
     pub fn facts(&self, began_ns: i64) -> Vec<(&'static str, Value)> {
         let clock = match self.kind {
             ClockKind::Absolute => "CLOCK_REALTIME",

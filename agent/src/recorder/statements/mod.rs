@@ -20,7 +20,8 @@ use self::elf::{Linking, ProgramFile};
 use self::log::{COUNTERS, ProcessLog};
 use self::preload::Preload;
 use self::rows::WrittenStatements;
-use super::output::{entries, new_folder, unended};
+use super::missed::told;
+use super::output::{ending, entries, new_folder, unended};
 use super::ptrace::{self, Waited};
 use super::{facts_of_begin, signals, start};
 use crate::errors::WrongUse;
@@ -97,10 +98,8 @@ pub fn record_statements(
         ("processes", json!(processes)),
         ("transactions", json!(written.transactions)),
         ("missed", counted.json(&written)),
-        ("notes", json!(notes)),
-        ("incomplete", json!(!reasons.is_empty())),
-        ("incomplete_reasons", json!(reasons)),
     ]);
+    facts.extend(ending(&reasons, &notes));
     segments.replace(&entries(facts.iter()))?;
     Ok(StatementsOutcome {
         status: ended.status,
@@ -254,9 +253,4 @@ impl LibraryCounts {
         counted.insert("failed_statements".into(), json!(written.failed));
         Value::Object(counted)
     }
-}
-
-fn told(counted: &[(u64, &str)]) -> Vec<String> {
-    let some = counted.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, what)| format!("{count} {what}")).collect()
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use super::super::words;
 use super::log::{LogError, LogRecord, LoggedExecution, ProcessLog};
 use super::values::{Binding, LoggedValue};
+use crate::sql_script::lexer::tokens;
 use crate::tables::rows::Word;
 use crate::tables::segments::Segments;
 use crate::tables::statements::{BoundValue, RecordedConnection, RecordedStatement};
@@ -287,25 +288,10 @@ fn transaction(
         made.written.transactions as i64 - 1
     });
     connection.transaction_id = (!is_alone && !ends).then_some(transaction_id);
-    let rolled_back = failed || first_word(sql).eq_ignore_ascii_case("rollback");
+    let is_rollback = |(_, _, word): (_, _, &str)| word.eq_ignore_ascii_case("rollback");
+    let rolled_back = failed || tokens(sql).next().is_some_and(is_rollback);
     let end = if rolled_back { "rollback" } else { "commit" };
     (Some(transaction_id), (is_alone || ends).then_some(Word::Borrowed(end)))
-}
-
-/// The first word of a statement behind blanks and comments.
-fn first_word(sql: &str) -> &str {
-    let mut rest = sql.trim_start();
-    loop {
-        let behind = if let Some(comment) = rest.strip_prefix("--") {
-            comment.split_once('\n').map(|(_, behind)| behind)
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            comment.split_once("*/").map(|(_, behind)| behind)
-        } else {
-            break;
-        };
-        rest = behind.unwrap_or_default().trim_start();
-    }
-    rest.split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or_default()
 }
 
 fn bound_value(statement_id: i64, parameter: u32, value: &LoggedValue) -> BoundValue {
