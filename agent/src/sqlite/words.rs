@@ -10,10 +10,6 @@ words! {
     }
 }
 words! {
-    /// How far files have grown when transactions are measured (GLOSSARY.md, "regime").
-    Regime { Fresh = "fresh", Steady = "steady", Reopened = "reopened" }
-}
-words! {
     /// SQLite's synchronous settings (sqlite.org/pragma.html#pragma_synchronous).
     Synchronous { Off = "off", Normal = "normal", Full = "full", Extra = "extra" }
 }

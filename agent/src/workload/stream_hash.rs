@@ -12,5 +12,5 @@ pub fn hash_of(threads: Vec<Sha256>) -> String {
             first.into_iter().chain(digests).fold(Sha256::new(), Sha256::chain_update).finalize()
         }
     };
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{digest:x}")
 }

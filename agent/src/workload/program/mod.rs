@@ -14,7 +14,7 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::PreparedProgram;
-use settings::{ProgramCase, ProgramWorkload};
+use settings::{NOT_KNOWN, ProgramCase, ProgramWorkload};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ProgramCase>(ProgramWorkload::WORDS);
 
@@ -25,7 +25,7 @@ impl Asked for ProgramCase {
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some("workload program: what it leaves is not known")
+        Some(NOT_KNOWN)
     }
 
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::confined::{ConfinedProgram, ProgramEnd, ended};
 use super::output::ProgramOutput;
 use super::root::{self, UID};
-use super::settings::ProgramCase;
+use super::settings::{NOT_KNOWN, ProgramCase};
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
 use crate::commits::witness::CallWitness;
@@ -187,6 +187,6 @@ impl Remains for ProgramRemains {
     }
 
     fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused("workload program: what a power cut leaves of it is not known"))
+        Err(WorkloadError::refused(NOT_KNOWN))
     }
 }

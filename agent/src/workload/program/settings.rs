@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 
+/// Why no power is cut.
+pub const NOT_KNOWN: &str = "workload program: what a power cut leaves of it is not known";
+
 words! {
     /// The one word.
     ProgramWorkload { Program = "program" }

@@ -14,6 +14,7 @@ use rand_chacha::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
 use super::perform::ReplayStage;
+use super::settings::NOT_KNOWN;
 use crate::script::plan::{FileBefore, Name, PlanText, ReplayPlan};
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
@@ -204,6 +205,6 @@ impl Remains for ReplayLeft {
     }
 
     fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused("workload replay: what a power cut leaves of it is not known"))
+        Err(WorkloadError::refused(NOT_KNOWN))
     }
 }

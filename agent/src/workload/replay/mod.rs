@@ -18,7 +18,7 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::Replay;
-use settings::{ReplaySettings, ReplayWorkload};
+use settings::{NOT_KNOWN, ReplaySettings, ReplayWorkload};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
 
@@ -29,7 +29,7 @@ impl Asked for ReplaySettings {
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some("workload replay: what it leaves is not known")
+        Some(NOT_KNOWN)
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {

@@ -18,13 +18,11 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::SqlScripts;
-use settings::{RecordedSqlSettings, RecordedSqlWorkload, SqlSettings, SqlWorkload};
+use settings::{NOT_KNOWN, RecordedSqlSettings, RecordedSqlWorkload, SqlSettings, SqlWorkload};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<SqlSettings>(SqlWorkload::WORDS);
 pub const RECORDED_KIND: WorkloadKind =
     WorkloadKind::new::<RecordedSqlSettings>(RecordedSqlWorkload::WORDS);
-
-const NOT_KNOWN: &str = "SQL of one's own: what a power cut leaves of it is not known";
 
 impl Asked for SqlSettings {
     /// What its databases take only its scripts say.

@@ -11,8 +11,10 @@ use super::failures::Failures;
 use super::folder::{self, ScriptFile};
 use super::play::{PlayedScript, ScriptPlay};
 use super::set_up::{self, ScriptDatabases};
-use super::settings::{SqlFields, ThinkTime};
+use super::settings::{NOT_KNOWN, SqlFields, ThinkTime};
 use super::stream::{Course, SqlStream};
+use crate::sql_script::lexer::tokens;
+use crate::sql_script::script::SqlStep;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::sound;
@@ -123,12 +125,10 @@ impl SqlScripts {
 
 /// Whether a script makes or drops tables: its statements can be prepared only as they come.
 fn changes_schema(file: &ScriptFile) -> bool {
-    use crate::sql_script::script::SqlStep;
     let changes = |step: &SqlStep| match step {
         SqlStep::Statement(statement) => {
-            let sql = statement.sql().trim_start();
-            let first = sql.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
-            ["CREATE", "DROP", "ALTER"].contains(&first.as_str())
+            let first = tokens(statement.sql()).next().map_or("", |(_, _, word)| word);
+            ["CREATE", "DROP", "ALTER"].iter().any(|word| word.eq_ignore_ascii_case(first))
         }
         _ => false,
     };
@@ -241,7 +241,7 @@ impl Remains for SqlRemains {
     }
 
     fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused("SQL of one's own: what a power cut leaves of it is not known"))
+        Err(WorkloadError::refused(NOT_KNOWN))
     }
 }
 

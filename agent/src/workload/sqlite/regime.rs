@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::settings::SqliteSettings;
+use super::settings::{Regime, SqliteSettings};
 use super::transactions::Reopenings;
-use crate::sqlite::words::{JournalMode, Regime};
+use crate::sqlite::words::JournalMode;
 use crate::workload::grown_files::GrownFiles;
 
 /// What showed in which regime the transactions ran; an object.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
-use crate::sqlite::words::{JournalMode, Regime, Synchronous};
+use crate::sqlite::words::{JournalMode, Synchronous};
 use crate::workload::kind::Space;
 use crate::workload::threads::plan::Plan;
 
@@ -38,6 +38,10 @@ words! {
     SqliteWorkload {
         Insert = "sqlite-insert", Update = "sqlite-update", Delete = "sqlite-delete",
     }
+}
+words! {
+    /// How far files have grown when transactions are measured (GLOSSARY.md, "regime").
+    Regime { Fresh = "fresh", Steady = "steady", Reopened = "reopened" }
 }
 words! {
     /// Whether each connection has databases of its own, or all have the same.

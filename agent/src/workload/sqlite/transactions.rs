@@ -7,11 +7,10 @@ use rusqlite::params;
 
 use super::operations::{Operations, PlannedTransaction, RowOperation};
 use super::populate::table_name;
-use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
+use super::settings::{Regime, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
-use crate::sqlite::words::Regime;
 use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
