@@ -1,4 +1,4 @@
-//! MappedPaths for a script's paths in a directory of ours: takes paths as they were recorded, of
+//! Names for a script's paths in a directory of ours: takes paths as they were recorded, of
 //! whatever bytes; gives relative ones that lead nowhere else, none of them to two files.
 
 use std::collections::BTreeMap;

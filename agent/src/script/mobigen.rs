@@ -6,7 +6,7 @@
 //!     access|stat|lstat|unlink "PATH" [RESULT]
 //!
 //! A path without quotes, or with one of them, is that of a file that was open before the recording
-//! began: MobiGen knew no more than where it was. ReplayNames of calls may end in 64.
+//! began: MobiGen knew no more than where it was. Names of calls may end in 64.
 
 use super::call::{Call, CallName, CallTarget, Script, ScriptError};
 

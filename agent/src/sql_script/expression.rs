@@ -47,7 +47,7 @@ pub enum Expression {
     Variable(usize),
 }
 
-/// ScriptNames in the order in which they were first met.
+/// Names in the order in which they were first met.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames(pub Vec<String>);
 
