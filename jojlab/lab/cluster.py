@@ -33,7 +33,6 @@ class Cluster:
     """An executor of jobs; see `cluster`."""
 
     def __init__(self, client: Any, timeout_s: float, tell: Callable[[int, str], None]) -> None:
-        self.width = max(1, sum(client.nthreads().values()))
         self._client = client
         self._timeout_s = timeout_s
         self._executor = client.get_executor(pure=False)

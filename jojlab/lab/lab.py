@@ -132,8 +132,5 @@ class Lab:
 class Executor(Protocol):
     """What runs the jobs."""
 
-    # Jobs at a time.
-    width: int
-
     def submit(self, number: int, job: Job) -> Future[dict[str, bytes]]:
         """Have a job done; its stages are told with its number."""

@@ -33,7 +33,7 @@ class Processes:
     """An executor of jobs; see `processes`."""
 
     def __init__(self, cache: Cache, options: Options, tell: Callable[[int, str], None]) -> None:
-        self.width = options.jobs
+        self._width = options.jobs
         self._job = functools.partial(_do, cache, options.timeout_s)
         # Without fork: this process has threads, and what they hold would stay held in a copy.
         self._context = multiprocessing.get_context("spawn")
@@ -61,7 +61,7 @@ class Processes:
 
     def _new_pool(self) -> ProcessPoolExecutor:
         given = (self._to_tell, self._lifeline)
-        return ProcessPoolExecutor(self.width, self._context, _begin, given)
+        return ProcessPoolExecutor(self._width, self._context, _begin, given)
 
 
 @contextlib.contextmanager

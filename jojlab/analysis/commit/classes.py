@@ -34,12 +34,10 @@ _OTHER = {
 
 @dataclass(frozen=True)
 class ClassShare:
-    """One class in one part of a bill, over all commits and for one commit."""
+    """One class in one part of a bill, for one commit."""
 
     part: str
     name: str
-    total_requests: int
-    total_bytes: int
     requests: float
     bytes: float
 
@@ -62,7 +60,6 @@ def class_shares(bill: Bill) -> tuple[ClassShare, ...]:
         ClassShare(
             part,
             name,
-            *sums[part, name],
             bill.per_commit(sums[part, name][0]),
             bill.per_commit(sums[part, name][1]),
         )

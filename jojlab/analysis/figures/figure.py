@@ -1,5 +1,5 @@
-"""The figures of a case: each one's name, meaning and unit, what it is counted from, whether less
-of it is better, and whether it is a sum.
+"""The figures of a case: each one's name, meaning, unit, what it is counted from, and whether less
+of it is better.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ PERCENTILES = ("p50", "p90", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure. An additive one is a sum over a capture, divided by its transactions."""
+    """One figure."""
 
     name: str
     meaning: str
     unit: Unit
     source: Source
     better: Better = "lower"
-    additive: bool = False
 
 
 def _latencies() -> Iterator[Figure]:
@@ -43,9 +42,9 @@ def _latencies() -> Iterator[Figure]:
             yield Figure(f"{prefix}_{name}", f"{meaning}, {name}", "ns", "transactions")
 
 
-def _sums(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figure]:
+def _several(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figure]:
     for name, meaning in meanings.items():
-        yield Figure(name, meaning, unit, source, additive=True)
+        yield Figure(name, meaning, unit, source)
 
 
 # In the order in which they are shown.
@@ -69,16 +68,16 @@ _ALL = (
         )
         for name in ("p50", "p99")
     ),
-    *_sums("transactions", "ns", {
+    *_several("transactions", "ns", {
         "checkpoint_ns_per_commit": "time of all checkpoints and openings, shared out evenly",
     }),
-    *_sums("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
-    *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
-    *_sums("requests", "count", {
+    *_several("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
+    *_several("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
+    *_several("requests", "count", {
         "writes_per_commit": "write requests, without flushes",
         "flushes_per_commit": "cache flushes",
     }),
-    *_sums("requests", "bytes", {
+    *_several("requests", "bytes", {
         "data_bytes_per_commit": "bytes of file data",
         "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
     }),
@@ -87,40 +86,40 @@ _ALL = (
         "a commit's first write to the filesystem's journal, median; 0: none",
         "bytes", "requests",
     ),
-    *_sums("requests", "bytes", {
+    *_several("requests", "bytes", {
         "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
         "unknown_bytes_per_commit": "unattributed bytes",
     }),
-    *_sums("requests", "count", {
+    *_several("requests", "count", {
         "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     }),
-    *_sums("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
-    *_sums("requests", "count", {
+    *_several("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
+    *_several("requests", "count", {
         "deferred_flushes_per_commit": "flushes among deferred requests",
         "background_requests_per_commit": "requests of the background load",
     }),
-    *_sums("requests", "bytes", {
+    *_several("requests", "bytes", {
         "background_bytes_per_commit": "bytes of the background load's requests",
     }),
-    *_sums("requests", "count", {
+    *_several("requests", "count", {
         "background_flushes_per_commit": "flushes among the background load's requests",
     }),
-    *_sums("flash model", "bytes", {
+    *_several("flash model", "bytes", {
         "nand_bytes_per_commit": "bytes the device programmed, including checkpoints and settling",
     }),
     Figure(
         "ftl_wa", "programmed bytes / bytes written to the device; whole program units, with "
         "padding", "ratio", "flash model",
     ),
-    *_sums("transactions", "count", {
+    *_several("transactions", "count", {
         "sync_calls_per_commit": "calls that sync a file or a directory",
         "busy_retries_per_commit": "waits for another connection's lock",
     }),
-    *_sums("machine", "ns", {
+    *_several("machine", "ns", {
         "cpu_ns_per_commit": "the agent's CPU time, user and kernel mode, from getrusage(2)",
         "iowait_ns_per_commit": "idle CPU time during I/O, from /proc/stat in ticks of 10 ms",
     }),
-    *_sums("machine", "count", {
+    *_several("machine", "count", {
         "voluntary_switches_per_commit": "times the agent gave up the CPU to wait",
         "involuntary_switches_per_commit": "times the agent was preempted",
         "context_switches_per_commit": "context switches of the whole machine, from /proc/stat",
@@ -128,13 +127,13 @@ _ALL = (
         "/proc/stat",
         "device_interrupts_per_commit": "interrupts of the disk's adapter, from /proc/interrupts",
     }),
-    *_sums("flash model", "count", {
+    *_several("flash model", "count", {
         "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to "
         "wait",
         "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread was "
         "preempted",
     }),
-    *_sums("flash model", "ns", {
+    *_several("flash model", "ns", {
         "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
     }),
     Figure(
