@@ -107,14 +107,16 @@ BENCH_HELP = """Run a workload on a real disk of this machine.
 \b
 Examples:
   joj bench sqlite .
+  joj bench sql . --scripts my-app
   joj bench file /mnt/card --sync-mode fdatasync --repeat 5
 """
-IMPORT_HELP = """Import what other tools recorded: calls or block traces.
+IMPORT_HELP = """Import what other tools recorded: calls, SQL or block traces.
 
 \b
 Examples:
   joj import strace app.strace -o runs/app
   joj import mobigen mobigen.out.facebook
+  joj import sql 0.sql 1.sql --setup loading.sql -o app-sql
   joj import blocks sda.txt
 """
 DEVICE_HELP = """Show, measure or fit device profiles (devices/NAME.toml).
