@@ -1,7 +1,7 @@
 //! One call on a file, as far as commits are found from it.
 
 /// A file for as long as it lives: filesystem, inode, generation.
-pub type FileKey = (u32, u64, u32);
+pub type FileLife = (u32, u64, u32);
 
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,6 @@ pub struct FileCall {
     pub begin_ns: i64,
     pub end_ns: i64,
     /// None where it names none by a descriptor.
-    pub file: Option<FileKey>,
+    pub file: Option<FileLife>,
     pub deed: Deed,
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::call::{Deed, FileCall, FileKey};
+use super::call::{Deed, FileCall, FileLife};
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
 const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
@@ -23,13 +23,13 @@ pub enum FileRole {
 #[derive(Debug, Default)]
 pub struct DatabaseFiles {
     databases: BTreeMap<String, usize>,
-    paths: BTreeMap<FileKey, String>,
+    paths: BTreeMap<FileLife, String>,
 }
 
 impl DatabaseFiles {
     /// Of all calls that there are.
     pub fn of(calls: &[FileCall]) -> Self {
-        let mut paths: BTreeMap<FileKey, &str> = BTreeMap::new();
+        let mut paths: BTreeMap<FileLife, &str> = BTreeMap::new();
         let mut found: BTreeSet<String> = BTreeSet::new();
         for call in calls {
             match (&call.deed, call.file) {
@@ -49,12 +49,12 @@ impl DatabaseFiles {
     }
 
     /// A file was opened by a path.
-    pub fn opened(&mut self, file: FileKey, path: &str) {
+    pub fn opened(&mut self, file: FileLife, path: &str) {
         self.paths.insert(file, path.to_owned());
     }
 
     /// What a file is.
-    pub fn role(&self, file: FileKey) -> Option<FileRole> {
+    pub fn role(&self, file: FileLife) -> Option<FileRole> {
         self.role_of_path(self.paths.get(&file)?)
     }
 
@@ -79,7 +79,7 @@ impl DatabaseFiles {
     }
 
     /// The databases in a directory that was opened.
-    pub fn beneath(&self, directory: FileKey) -> Vec<usize> {
+    pub fn beneath(&self, directory: FileLife) -> Vec<usize> {
         let Some(directory) = self.paths.get(&directory) else { return Vec::new() };
         let inside = |path: &str| Path::new(path).parent() == Some(Path::new(directory));
         let databases = self.databases.iter().filter(|(path, _)| inside(path));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Deed, FileCall, FileKey};
+use super::call::{Deed, FileCall, FileLife};
 use super::database::{DatabaseFiles, FileRole};
 use super::unit_of_work::{FoundTransactions, UnitOfWork};
 use crate::tables::rows::Transaction;
@@ -226,7 +226,7 @@ impl CommitFinder {
             _ => return,
         };
         // The directory of a database, whose journal was made or unlinked.
-        for database in call.file.map_or_else(Vec::new, |file: FileKey| self.files.beneath(file)) {
+        for database in call.file.map_or_else(Vec::new, |file: FileLife| self.files.beneath(file)) {
             let unit = self.unit(call, database);
             if unit.made.is_some() || unit.has_journal || unit.frames > 0 {
                 self.synced(call, database);
