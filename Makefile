@@ -64,7 +64,7 @@ lint: packages test-packages ## formatting, lints and types of the three zones a
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 
-fuzz: ## the agent's parsers, with millions of mutated inputs; FUZZ_INPUTS=N for each parser
+fuzz: ## the agent's parsers and plans, with millions of mutated inputs; FUZZ_INPUTS=N for each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 

@@ -33,6 +33,22 @@ const WORDS: [&str; 28] = [
     "99999999999999999999",
 ];
 
+/// Numbers at the ends of what there is.
+const HOSTILE: [i64; 12] = [
+    i64::MIN,
+    i64::MIN + 1,
+    -4096,
+    -1,
+    0,
+    1,
+    4095,
+    1 << 32,
+    1 << 44,
+    i64::MAX - 4095,
+    i64::MAX - 1,
+    i64::MAX,
+];
+
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub struct Random(u64);
 
@@ -56,6 +72,15 @@ impl Random {
 
     pub fn one<'a, Item: ?Sized>(&mut self, of: &[&'a Item]) -> &'a Item {
         of[self.below(of.len())]
+    }
+
+    /// Mostly a number below `end`; sometimes one that no program gives.
+    pub fn number(&mut self, end: usize) -> i64 {
+        match self.below(8) {
+            0 => HOSTILE[self.below(HOSTILE.len())],
+            1 if self.below(4) == 0 => self.next().cast_signed(),
+            _ => self.below(end) as i64,
+        }
     }
 
     /// One of the lines, which is mutated up to three times.

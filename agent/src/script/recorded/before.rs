@@ -92,6 +92,8 @@ struct Lists {
     links: Vec<FileBefore>,
     /// By device and inode: the name that a file or directory got first.
     first: HashMap<(i64, i64), Name>,
+    /// The texts of links to directories that have several names.
+    targets: HashMap<Name, u32>,
 }
 
 impl Lists {
@@ -123,8 +125,9 @@ impl Lists {
             KindBefore::Directory => match first {
                 // Two names of a directory: a link above them that no call names.
                 Some(of) if !path.starts_with(&names.paths[of as usize]) => {
+                    let inside = || PlanText::Inside(names.paths[of as usize].clone());
                     let target =
-                        add_text(texts, PlanText::Inside(names.paths[of as usize].clone()));
+                        *self.targets.entry(of).or_insert_with(|| add_text(texts, inside()));
                     made.kinds.insert(path.to_vec(), KindBefore::Symlink);
                     self.symlinks.push(FileBefore::Symlink { name, target });
                 }

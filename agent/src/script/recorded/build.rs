@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::arguments::{CallDraft, PreparedCall, of_table};
+use super::events::begins_and_ends;
+use super::growth::GrownBytes;
 use super::lanes::{lanes, lives};
 use super::names::{Place, ReplayNames};
 use super::results;
@@ -44,19 +46,22 @@ pub struct Builder<'a> {
     order: ResourceOrder,
     base_ns: Option<i64>,
     event: usize,
+    grown: GrownBytes,
     pub plan: ReplayPlan,
 }
 
 impl<'a> Builder<'a> {
-    /// Of calls in the order of their begins, all of threads that are among `threads`.
+    /// Of calls in the order of their begins; None if more than `most_lanes` threads live at once.
+    /// What may grow faster than the calls takes `most_bytes` at most.
     pub fn new(
         calls: &'a [RecordedCall],
         threads: &'a [RecordedThread],
-        names: ReplayNames,
-    ) -> Self {
-        let mut names = names;
+        mut names: ReplayNames,
+        most_lanes: usize,
+        most_bytes: usize,
+    ) -> Option<Self> {
         calls.iter().for_each(|call| results::note_changes(call, &mut names));
-        let (lanes, count) = lanes(&lives(calls));
+        let (lanes, count) = lanes(&lives(calls), most_lanes)?;
         let mut children: HashMap<i64, Vec<i64>> = HashMap::new();
         for thread in threads {
             if let Some(call) = thread.created_by_call_id {
@@ -64,7 +69,7 @@ impl<'a> Builder<'a> {
             }
         }
         let plan = ReplayPlan { lanes: vec![Lane::default(); count], ..ReplayPlan::default() };
-        Self {
+        Some(Self {
             scene: Scene::new(names),
             calls,
             threads: threads.iter().enumerate().map(|it| (it.1.thread_id, it)).collect(),
@@ -75,37 +80,34 @@ impl<'a> Builder<'a> {
             order: ResourceOrder::default(),
             base_ns: None,
             event: 0,
+            grown: GrownBytes::of_most(most_bytes),
             plan,
-        }
+        })
     }
 
     pub fn has_thread(&self, thread: i64) -> bool {
         self.threads.contains_key(&thread)
     }
 
-    /// Goes through all calls.
-    pub fn build(&mut self) {
-        let mut events: Vec<(i64, usize, bool)> = Vec::with_capacity(self.calls.len() * 2);
-        for (index, call) in self.calls.iter().enumerate() {
-            events.push((call.begin_ns, index, false));
-            // Whoever imported a recording may not know when a call ended.
-            let end_ns = call.end_ns.unwrap_or(call.begin_ns).max(call.begin_ns);
-            events.push((end_ns, index, true));
-        }
-        events.sort_unstable();
+    /// Goes through all calls; false where that takes more bytes than it may.
+    #[must_use]
+    pub fn build(&mut self) -> bool {
         let mut under_way: HashMap<usize, StepUnderWay> = HashMap::new();
-        for (event, (_, index, is_end)) in events.into_iter().enumerate() {
+        for (event, (index, is_end)) in begins_and_ends(self.calls).enumerate() {
             self.event = event;
             if is_end {
-                let call = under_way.remove(&index).unwrap_or_default();
-                self.end(&self.calls[index], call);
+                self.end(&self.calls[index], under_way.remove(&index).unwrap_or_default());
             } else {
                 under_way.insert(index, self.begin(&self.calls[index]));
+                if self.grown.is_too_much(&self.scene) {
+                    return false;
+                }
             }
         }
         self.plan.most_open = self.scene.most_open;
         self.plan.slots = self.scene.slots();
         self.plan.mappings = self.scene.mapped;
+        true
     }
 
     fn process(&self, thread: i64) -> i64 {
@@ -117,9 +119,10 @@ impl<'a> Builder<'a> {
         if !self.scene.tables.has(thread) {
             self.start(thread, row.begin_ns);
         }
-        for child in self.children.get(&row.call_id).cloned().unwrap_or_default() {
+        for child in self.children.remove(&row.call_id).unwrap_or_default() {
             let is_new = child != thread && !self.scene.tables.has(child);
-            if is_new && self.threads[&child].1.creator_id == Some(thread) {
+            let is_own = self.threads[&child].1.creator_id == Some(thread);
+            if is_new && is_own && !self.grown.is_too_much(&self.scene) {
                 self.begin_child(child, thread, row.begin_ns);
             }
         }
@@ -193,10 +196,8 @@ impl<'a> Builder<'a> {
 
     fn count(&mut self, row: &RecordedCall, why: NoStep, under_way: &mut StepUnderWay) {
         let name = row.name.clone().into_owned();
-        let why = match why {
-            why if had_no_descriptor(why, row.error.as_deref()) => NoStep::Carried,
-            why => why,
-        };
+        let is_carried = had_no_descriptor(why, row.error.as_deref());
+        let why = if is_carried { NoStep::Carried } else { why };
         let counts = match why {
             NoStep::Elsewhere => {
                 under_way.opened = Some(Opened::Elsewhere);
@@ -280,6 +281,7 @@ impl<'a> Builder<'a> {
             waits.push(wait);
         }
         let step = step(now_ns.saturating_sub(base_ns), self.threads[&thread].0 as u32);
+        self.grown.add(&waits, resources);
         let into = &mut self.plan.lanes[lane as usize];
         into.push(step, &waits);
         Some(Wait { lane, steps: into.steps.len() as u32 })
@@ -342,8 +344,7 @@ impl<'a> Builder<'a> {
             return;
         }
         self.scene.note_closed(slots.len());
-        let closed = slots.clone().into_boxed_slice();
-        let action = Action::Release(closed, mappings.into_boxed_slice());
+        let action = Action::Release(slots.clone().into(), mappings.into());
         self.add_own(thread, now_ns, "release", action, &slots);
     }
 

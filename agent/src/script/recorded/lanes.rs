@@ -16,8 +16,12 @@ pub fn lives(calls: &[RecordedCall]) -> BTreeMap<i64, (i64, i64)> {
     lives
 }
 
-/// Lanes by thread, and how many there are. `lives` are first and last moment of each thread.
-pub fn lanes(lives: &BTreeMap<i64, (i64, i64)>) -> (BTreeMap<i64, u32>, usize) {
+/// Lanes by thread, and how many there are; None if more than `most`. `lives` are first and last
+/// moment of each thread.
+pub fn lanes(
+    lives: &BTreeMap<i64, (i64, i64)>,
+    most: usize,
+) -> Option<(BTreeMap<i64, u32>, usize)> {
     let mut sorted: Vec<(i64, i64, i64)> =
         lives.iter().map(|(thread, (first, last))| (*first, *thread, *last)).collect();
     sorted.sort_unstable();
@@ -28,12 +32,15 @@ pub fn lanes(lives: &BTreeMap<i64, (i64, i64)>) -> (BTreeMap<i64, u32>, usize) {
         let free = ends.iter().position(|end| *end < first);
         let lane = free.unwrap_or(ends.len());
         if free.is_none() {
+            if ends.len() == most {
+                return None;
+            }
             ends.push(last);
         }
         ends[lane] = last;
         found.insert(thread, lane as u32);
     }
-    (found, ends.len())
+    Some((found, ends.len()))
 }
 
 #[cfg(test)]
@@ -43,8 +50,9 @@ mod tests {
     #[test]
     fn threads_that_never_met_share_a_lane() {
         let lives = BTreeMap::from([(0, (0, 100)), (1, (10, 20)), (2, (20, 30)), (3, (25, 40))]);
-        let (found, count) = lanes(&lives);
+        let (found, count) = lanes(&lives, 3).unwrap();
         assert_eq!(found, BTreeMap::from([(0, 0), (1, 1), (2, 2), (3, 1)]));
         assert_eq!(count, 3);
+        assert!(lanes(&lives, 2).is_none());
     }
 }

@@ -1,11 +1,15 @@
 //! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds
 //! the files, descriptors and the order behind every call.
 //!
-//! names, tables, lanes -> scene -> before, arguments -> special -> results, build
+//! names, tables, lanes, events -> scene -> before, arguments, growth -> special -> results, build
 
 mod arguments;
 mod before;
 mod build;
+mod events;
+#[cfg(test)]
+mod fuzz_test;
+mod growth;
 mod lanes;
 mod names;
 mod results;
@@ -20,7 +24,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use build::Builder;
-use names::{ReplayNames, bytes_of};
+use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use tables::Opened;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
@@ -36,6 +40,8 @@ const MOST_THREADS: usize = 1_000_000;
 const MOST_LANES: usize = 1000;
 /// 30 days: a replay waits for a call until its time, and so long a recording is a wrong number.
 const MOST_TIME_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
+/// Of paths, and of what calls wait for and copy: as much as the most calls take themselves.
+const MOST_BYTES: usize = 2 << 30;
 const VERSION: &str = "1";
 
 /// Reads a recording and plans the replay of its calls on what is below a recorded directory.
@@ -66,22 +72,19 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
         let (id, thread) = (call.call_id, call.thread_id);
         return Err(refuse("calls", format!("call_id {id}: no thread has thread_id {thread}")));
     }
-    let names = ReplayNames::new(&snapshot, recorded_root.as_os_str().as_bytes());
+    let too_large = |what| ReadError::new(folder, what);
+    let root = recorded_root.as_os_str().as_bytes();
+    let names = names_of(&snapshot, &descriptors, root, MOST_BYTES).map_err(too_large)?;
     if !recorded_root.has_root() || !names.has_any() {
         let root = recorded_root.display();
         let what =
             format!("no path is below recorded_root = {root}; name a directory as in `path`");
         return Err(refuse("snapshot", what));
     }
-    let mut plan = of_rows(&calls, &threads, &snapshot, names, &descriptors);
+    let mut plan =
+        of_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES).map_err(too_large)?;
     plan.facts.incomplete_reasons =
         reasons.iter().map(|it| format!("the recording: {it}")).collect();
-    if plan.lanes.len() > MOST_LANES {
-        let lanes = plan.lanes.len();
-        let what =
-            format!("{lanes} threads live at the same time; {MOST_LANES} are replayed at most");
-        return Err(refuse("threads.parquet", what));
-    }
     if plan.facts.recorded_ns > MOST_TIME_NS {
         let what = "its times span more than 30 days, and a replay would last as long";
         return Err(refuse("calls", what.into()));
@@ -89,26 +92,55 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     Ok(plan)
 }
 
-/// Plans the replay of calls, which are in the order of their begins.
+fn grown(what: &str, most_bytes: usize) -> String {
+    format!("{what} take more than {most_bytes} bytes; record a shorter run")
+}
+
+/// The names of a snapshot, if all paths and the directories above them take `most_bytes` at most.
+fn names_of(
+    snapshot: &[PathState],
+    descriptors: &[OpenDescriptor],
+    recorded_root: &[u8],
+    most_bytes: usize,
+) -> Result<ReplayNames, String> {
+    let paths = snapshot.iter().map(|row| &row.path).chain(descriptors.iter().map(|it| &it.target));
+    if paths.map(|path| bytes_with_above(path)).sum::<usize>() > most_bytes {
+        return Err(grown("its paths, with the directories above them,", most_bytes));
+    }
+    Ok(ReplayNames::new(snapshot, recorded_root))
+}
+
+/// Plans the replay of calls, which are in the order of their begins. What may grow faster than the
+/// rows takes `most_bytes` at most.
+///
+/// # Errors
+/// If it would take more, or too many threads.
 fn of_rows(
     calls: &[RecordedCall],
     threads: &[RecordedThread],
     snapshot: &[PathState],
     names: ReplayNames,
     descriptors: &[OpenDescriptor],
-) -> ReplayPlan {
-    let mut builder = Builder::new(calls, threads, names);
+    most_bytes: usize,
+) -> Result<ReplayPlan, String> {
+    let mut builder =
+        Builder::new(calls, threads, names, MOST_LANES, most_bytes).ok_or_else(|| {
+            format!("more than {MOST_LANES} threads live at the same time; record a shorter run")
+        })?;
     let open_before = open_before(&mut builder, descriptors);
-    builder.build();
+    if !builder.build() {
+        return Err(grown("what its calls wait for, copies of descriptors and texts", most_bytes));
+    }
     let Builder { mut plan, mut scene, .. } = builder;
     plan.before = before::before(snapshot, &mut scene.names, &mut scene.texts);
     // An open descriptor that nobody uses needs no file.
     let used: BTreeSet<u32> = plan.lanes.iter().flat_map(|lane| lane.slots()).collect();
+    let mut names = BTreeSet::new();
     for (open, row) in open_before {
         if !used.contains(&open.slot) {
             continue;
         }
-        if plan.open_before.iter().all(|other| other.name != open.name) {
+        if names.insert(open.name) {
             plan.before.extend(before::of_descriptor(&mut scene.names, open.name, row));
         }
         plan.open_before.push(open);
@@ -117,7 +149,7 @@ fn of_rows(
     plan.texts = scene.texts;
     plan.locks = scene.locks;
     plan.facts = facts(calls, threads, &plan);
-    plan
+    Ok(plan)
 }
 
 /// Descriptors of files that are open before the first call.
@@ -127,7 +159,7 @@ fn open_before<'a>(
 ) -> Vec<(OpenBefore, &'a OpenDescriptor)> {
     let mut found = Vec::new();
     for row in rows {
-        if !builder.has_thread(row.thread_id) {
+        if !builder.has_thread(row.thread_id) || row.target.len() > MOST_PATH_BYTES {
             continue;
         }
         let scene = &mut builder.scene;

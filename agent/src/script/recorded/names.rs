@@ -11,6 +11,15 @@ use crate::tables::recording::PathState;
 /// Where the kernel shows things of its own; of these `dev/shm` alone holds files.
 const KERNELS: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
 
+/// PATH_MAX, of bytes that are written `\xNN`. A longer path was never looked up.
+pub const MOST_PATH_BYTES: usize = 4 * 4096;
+
+/// Bytes of a path and of all directories above it: each of them becomes a name.
+pub fn bytes_with_above(path: &str) -> usize {
+    let ends = path.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+    path.len() + ends.map(|(end, _)| end).sum::<usize>()
+}
+
 /// Where a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -27,6 +36,8 @@ pub struct ReplayNames {
     places: HashMap<i64, Place>,
     /// The file that a name leads to, by device and inode, as far as known.
     files: Vec<Option<(i64, i64)>>,
+    /// How many of the paths the snapshot has; they are the first.
+    looked_up: usize,
     /// ReplayNames that calls make, take away or change.
     changed: BTreeSet<Name>,
     /// The recorded directory that is the root of the replay, without a slash at its begin.
@@ -37,7 +48,7 @@ impl ReplayNames {
     /// Of a snapshot. What is not below the recorded directory `root` is elsewhere.
     pub fn new(snapshot: &[PathState], root: &[u8]) -> Self {
         let mut names = Self { root: relative(root), ..Self::default() };
-        for row in snapshot {
+        for row in snapshot.iter().filter(|row| row.path.len() <= MOST_PATH_BYTES) {
             let path = names.below_root(&bytes_of(&row.path)).filter(|_| row.kind != "other");
             let place = match path {
                 None => Place::Elsewhere,
@@ -53,6 +64,7 @@ impl ReplayNames {
             };
             names.places.insert(row.path_id, place);
         }
+        names.looked_up = names.paths.len();
         names
     }
 
@@ -117,7 +129,7 @@ impl ReplayNames {
 
     /// Whether the snapshot has a name.
     pub fn is_looked_up(&self, name: Name) -> bool {
-        self.places.values().any(|place| *place == Place::Here(name))
+        (name as usize) < self.looked_up
     }
 
     /// A call of the recording changes what a path leads to.

@@ -31,6 +31,8 @@ struct DescriptorTable {
 pub struct DescriptorTables {
     tables: Vec<DescriptorTable>,
     of_thread: BTreeMap<i64, usize>,
+    /// Numbers of all copies that were made.
+    pub copied: usize,
 }
 
 impl DescriptorTables {
@@ -56,6 +58,7 @@ impl DescriptorTables {
     pub fn copy(&mut self, thread: i64, creator: i64, mut copy: impl FnMut(Slot) -> Slot) {
         let mut table = self.tables[self.of_thread[&creator]].clone();
         table.users = 1;
+        self.copied += table.entries.len();
         for entry in table.entries.values_mut() {
             if let Opened::File(slot) = &mut entry.opened {
                 *slot = copy(*slot);

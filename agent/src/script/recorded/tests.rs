@@ -45,16 +45,6 @@ fn path(path_id: i64, path: &str, kind: &'static str) -> PathState {
     PathState { path_id, path: path.into(), kind: kind.into(), ..PathState::default() }
 }
 
-/// Of all that is recorded.
-fn planned(
-    calls: &[RecordedCall],
-    threads: &[RecordedThread],
-    snapshot: &[PathState],
-    descriptors: &[OpenDescriptor],
-) -> ReplayPlan {
-    of_rows(calls, threads, snapshot, ReplayNames::new(snapshot, b"/"), descriptors)
-}
-
 fn shown(plan: &ReplayPlan) -> Vec<Vec<String>> {
     let lane = |lane: &super::super::plan::Lane| {
         let steps = lane.steps.iter().map(|step| {
@@ -98,12 +88,8 @@ fn a_child_has_copies_and_an_execve_closes_them() {
         about(3, call(5, 1, "write", -9)),
         about(9, call(6, 0, "write", 10)),
     ];
-    let plan = planned(
-        &calls,
-        &[thread(0, None, false), thread(1, Some(1), false)],
-        &[path(0, "/a", "absent")],
-        &[],
-    );
+    let threads = [thread(0, None, false), thread(1, Some(1), false)];
+    let plan = planned(&calls, &threads, &[path(0, "/a", "absent")]);
     assert_eq!(
         shown(&plan),
         [
@@ -128,7 +114,7 @@ fn calls_on_one_file_wait_and_others_do_not() {
     ];
     let threads =
         [thread(0, None, true), RecordedThread { creator_id: Some(0), ..thread(1, None, true) }];
-    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")], &[]);
+    let plan = planned(&calls, &threads, &[path(0, "/a", "absent"), path(1, "/b", "absent")]);
     assert_eq!(
         shown(&plan),
         [
@@ -155,12 +141,91 @@ fn what_would_lead_out_is_not_made_or_leads_inside() {
     let far = RecordedCall { length_bytes: Some(i64::MAX), ..about(3, call(3, 0, "ftruncate", 0)) };
     let far = RecordedCall { descriptor: Some(3), length_bytes: Some(i64::MAX), ..far };
     let calls = [link, device, open(2, 0, 0, 3), far, call(4, 0, "mount", 0)];
-    let plan = planned(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")], &[]);
+    let plan = planned(&calls, &[thread(0, None, false)], &[path(0, "/../d/x", "absent")]);
     assert_eq!(shown(&plan), [vec!["symlink []", "openat [0]"]]);
     assert_eq!(plan.texts, [PlanText::Inside(b"etc/passwd".to_vec())]);
     assert_eq!(plan.names[0], b"d/x");
     let left_out: Vec<&str> = plan.left_out.keys().map(|(name, _)| name.as_str()).collect();
     assert_eq!(left_out, ["ftruncate", "mknod", "mount"]);
+}
+
+/// The plan of all that is recorded.
+pub fn of_all(
+    calls: &[RecordedCall],
+    threads: &[RecordedThread],
+    snapshot: &[PathState],
+    descriptors: &[OpenDescriptor],
+    most_bytes: usize,
+) -> Result<ReplayPlan, String> {
+    let names = names_of(snapshot, descriptors, b"/", most_bytes)?;
+    of_rows(calls, threads, snapshot, names, descriptors, most_bytes)
+}
+
+fn planned(
+    calls: &[RecordedCall],
+    threads: &[RecordedThread],
+    snapshot: &[PathState],
+) -> ReplayPlan {
+    of_all(calls, threads, snapshot, &[], MOST_BYTES).unwrap()
+}
+
+/// Nothing of so many calls is lost, no step waits for ever, and no name leads out.
+pub fn check(plan: &ReplayPlan, calls: usize) {
+    // Every call is a step, or is counted.
+    let steps = plan.lanes.iter().flat_map(|lane| &lane.steps);
+    let made = steps.filter(|step| step.name != "inherit" && step.name != "release").count();
+    let counts = [plan.carried.values(), plan.elsewhere.values()].into_iter().flatten();
+    let others: u64 = plan.left_out.values().chain(counts).sum();
+    assert_eq!(made as u64 + others, calls as u64);
+    // Threads that make whatever they may come to the end.
+    let mut next = vec![0_u32; plan.lanes.len()];
+    let mut goes_on = true;
+    while std::mem::take(&mut goes_on) {
+        for (number, lane) in plan.lanes.iter().enumerate() {
+            while let Some(step) = lane.steps.get(next[number] as usize)
+                && lane.waits_of(step).iter().all(|it| next[it.lane as usize] >= it.steps)
+            {
+                next[number] += 1;
+                goes_on = true;
+            }
+        }
+    }
+    for (lane, next) in plan.lanes.iter().zip(next) {
+        assert_eq!(lane.steps.len(), next as usize);
+    }
+    for name in &plan.names {
+        assert!(name.split(|byte| *byte == b'/').all(|part| part != b".."));
+    }
+}
+
+#[test]
+fn what_grows_faster_than_the_calls_is_refused() {
+    let most = 100_000;
+    let refused = |calls: &[RecordedCall], threads: &[RecordedThread], snapshot: &[PathState]| {
+        of_all(calls, threads, snapshot, &[], most).unwrap_err()
+    };
+    let of_one = [thread(0, None, false)];
+    // Each directory above a path is a name.
+    let deep = path(0, &"/a".repeat(500), "file");
+    assert!(refused(&[], &of_one, &[deep]).contains("the directories above them, take more"));
+    // Each process copies what all before it copied.
+    let mut calls: Vec<RecordedCall> = (0..50).map(|id| open(id, 0, 0, id + 3)).collect();
+    calls.extend((50..100).map(|id| call(id, 0, "fork", id)));
+    let mut threads = of_one.to_vec();
+    threads.extend((1..51).map(|id| thread(id, Some(49 + id), false)));
+    let at = [path(0, "/a", "absent")];
+    assert!(refused(&calls, &threads, &at).contains("copies of descriptors"));
+    // One call makes all threads, and its copies end with the first that is too much.
+    let names = names_of(&at, &[], b"/", most).unwrap();
+    threads.iter_mut().skip(1).for_each(|thread| thread.created_by_call_id = Some(50));
+    let mut builder = Builder::new(&calls, &threads, names, MOST_LANES, most).unwrap();
+    assert!(!builder.build());
+    assert!(builder.scene.tables.copied * 96 <= most + 50 * 96);
+    // All at once.
+    let lives = |id: i64| RecordedCall { end_ns: Some(i64::MAX), ..call(id, id, "sync", 0) };
+    let calls: Vec<RecordedCall> = (0..1001).map(lives).collect();
+    let threads: Vec<RecordedThread> = (0..1001).map(|id| thread(id, None, true)).collect();
+    assert!(refused(&calls, &threads, &[]).contains("more than 1000 threads"));
 }
 
 fn any_call() -> impl Strategy<Value = RecordedCall> {
@@ -239,31 +304,6 @@ proptest! {
             path(0, "/a", "directory"), path(1, "/a/../../b", "file"), path(2, "/a/c", "symlink"),
             path(3, "/proc/self/mem", "file"), path(4, "/b/d", "absent"),
         ];
-        let plan = planned(&calls, &threads, &snapshot, &[]);
-        // Every call is a step, or is counted.
-        let steps = plan.lanes.iter().flat_map(|lane| &lane.steps);
-        let made = steps.filter(|step| step.call >= 0).count() as u64;
-        let others: u64 = plan.left_out.values().chain(plan.carried.values())
-            .chain(plan.elsewhere.values()).sum();
-        prop_assert_eq!(made + others, calls.len() as u64);
-        // Threads that make whatever they may come to the end.
-        let mut next = vec![0_u32; plan.lanes.len()];
-        let mut goes_on = true;
-        while std::mem::take(&mut goes_on) {
-            for (number, lane) in plan.lanes.iter().enumerate() {
-                while let Some(step) = lane.steps.get(next[number] as usize)
-                    && lane.waits_of(step).iter().all(|it| next[it.lane as usize] >= it.steps)
-                {
-                    next[number] += 1;
-                    goes_on = true;
-                }
-            }
-        }
-        for (lane, next) in plan.lanes.iter().zip(next) {
-            prop_assert_eq!(lane.steps.len(), next as usize);
-        }
-        for name in &plan.names {
-            prop_assert!(name.split(|byte| *byte == b'/').all(|part| part != b".."));
-        }
+        check(&planned(&calls, &threads, &snapshot), calls.len());
     }
 }
