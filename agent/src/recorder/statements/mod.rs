@@ -238,8 +238,8 @@ impl LibraryCounts {
             (self.of("failed_prepares"), "texts could not be prepared and never ran"),
             (
                 self.of("nested_statements"),
-                "statements ran within others (CREATE, full-text index, functions): they run again with \
-                 those",
+                "statements ran within others (CREATE, full-text index, functions): they run again \
+                 with those",
             ),
             (self.of("checkpoint_calls"), "calls of sqlite3_wal_checkpoint are no statements"),
         ])
