@@ -60,8 +60,11 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "preload_percent": (0, 100),
         "overwrite_percent": (0, 1000),
         "ageing_seed": (0, 2**32 - 1),
+        "flush_lies": (0, 1),
     }
 )
+# What not every device has: a profile may leave these keys out, and then they are 0.
+MECHANISMS = ("flush_lies",)
 CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 9)})
 # Why a limit is where it is, for those who meet it. Measured of the greatest shift: a guest of
 # 2^10 ns an instruction has 3,906 of them from one timer tick to the next, and does not boot.
@@ -145,7 +148,7 @@ class Profile:
 
     `icount_shift`: an instruction takes 2**icount_shift ns.
     `model`: the flash module's parameters by name, in the module's order.
-    `sources`: where each number is from.
+    `sources`: where each number is from; mechanisms that the file leaves out have none.
     `stated`: figures that the device is known by.
     `calibration`: what `joj device calibrate` fits; None: nothing.
     """
@@ -198,9 +201,11 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
             "keys, leave the profile as it is and use --set device.KEY=VALUE",
         )
     cpu = _within(path, "cpu", asked.cpu, CPU_LIMITS)
-    model = _within(path, "model", asked.model, LIMITS)
+    left_out = [key for key in MECHANISMS if key not in asked.model]
+    model = _within(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, LIMITS)
     _check_together(f"{path}: model", model)
-    sources = _only(path, "sources", asked.sources, (*CPU_LIMITS, *LIMITS))
+    sourced = [key for key in (*CPU_LIMITS, *LIMITS) if key not in left_out]
+    sources = _only(path, "sources", asked.sources, sourced)
     for stated in asked.stated:
         if stated.sets and stated.sets not in LIMITS:
             raise UseError(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import LIMITS, read_profile
+from jojlab.device.profile import LIMITS, MECHANISMS, read_profile
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
 
@@ -23,13 +23,28 @@ def test_every_profile_is_good(path: Path) -> None:
     profile = read_profile(path.stem)
     assert profile == read_profile(path)
     assert list(profile.model) == list(LIMITS)
-    assert set(profile.sources) == {*LIMITS, "icount_shift"}
+    told = {key for key in LIMITS if key not in MECHANISMS or f"\n{key} = " in path.read_text()}
+    assert set(profile.sources) == {*told, "icount_shift"}
 
 
 def test_values_are_the_files() -> None:
     profile = read_profile("emmc-galaxy-s3")
     for key, value in profile.model.items():
-        assert re.search(rf"^{key} = {value}$", GOOD, re.MULTILINE), key
+        if key in profile.sources:
+            assert re.search(rf"^{key} = {value}$", GOOD, re.MULTILINE), key
+
+
+def test_a_mechanism_is_off_where_it_is_left_out_and_needs_a_source_where_it_is_not(
+    tmp_path: Path,
+) -> None:
+    assert not any(read_profile("emmc-galaxy-s3").model[key] for key in MECHANISMS)
+    path = changed(tmp_path, "ageing_seed = 1\n", "ageing_seed = 1\nflush_lies = 1\n")
+    with pytest.raises(UseError, match="sources lacks flush_lies"):
+        read_profile(path)
+    told = path.read_text().replace('zeroes_ns = "', 'flush_lies = "planted"\nzeroes_ns = "', 1)
+    path.write_text(told)
+    assert read_profile(path).model["flush_lies"] == 1
+    assert read_profile(path).sources["flush_lies"] == "planted"
 
 
 def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from jojlab.device.fit import KNOBS
-from jojlab.device.profile import LIMITS, Profile
+from jojlab.device.profile import LIMITS, MECHANISMS, Profile
 
 
 def profile_text(
@@ -17,6 +17,7 @@ def profile_text(
     Every stated figure names the parameter that was turned for it: it checks nothing.
     """
     fitted = {KNOBS[figure][0]: figure for figure in measured}
+    keys = [key for key in LIMITS if key not in MECHANISMS or model[key]]
     lines = [
         f"# Fitted by joj device measure to {device}; README.md says what each key means.",
         f"name = {_quoted(name)}",
@@ -26,12 +27,12 @@ def profile_text(
         f"icount_shift = {base.icount_shift}",
         "",
         "[model]",
-        *(f"{key} = {model[key]}" for key in LIMITS),
+        *(f"{key} = {model[key]}" for key in keys),
         "",
         "[sources]",
         f"icount_shift = {_quoted(f'not measured: as {base.name}')}",
     ]
-    for key in LIMITS:
+    for key in keys:
         said = f"fitted to {fitted[key]} of {device}" if key in fitted else f"as {base.name}"
         lines.append(f"{key} = {_quoted(said if key in fitted else f'not measured: {said}')}")
     for figure, value in measured.items():

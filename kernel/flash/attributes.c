@@ -128,6 +128,7 @@ static ssize_t flash_power_cut_store(struct device *device, struct device_attrib
 	struct flash *flash = disk->private_data;
 	struct flash_power_cut cut = {
 		.volatile_cache = flash_config_is_volatile(&flash->config),
+		.flush_lies = flash->config.flush_lies,
 	};
 	int word, error;
 	char survivors[8];

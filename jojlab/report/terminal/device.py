@@ -41,7 +41,9 @@ def print_device(
 def _in_columns(profile: Profile, width: int) -> Table:
     """Two columns of parameters; one where two would be cut."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    rows = [(name, f"{value:,}") for name, value in profile.model.items()]
+    rows = [
+        (name, f"{value:,}") for name, value in profile.model.items() if _is_told(profile, name)
+    ]
     columns = 2 if width >= _TWO_COLUMNS else 1
     for side in ("left", "right") * columns:
         table.add_column(justify="right" if side == "right" else "left", no_wrap=True)
@@ -61,5 +63,11 @@ def _with_sources(profile: Profile) -> Table:
     table.add_column(justify="right")
     table.add_column()
     for name, value in profile.model.items():
-        table.add_row(name, f"{value:,}", escape(profile.sources[name]))
+        if _is_told(profile, name):
+            table.add_row(name, f"{value:,}", escape(profile.sources.get(name, "")))
     return table
+
+
+def _is_told(profile: Profile, name: str) -> bool:
+    """Whether the file has the key, or the device has the mechanism all the same."""
+    return name in profile.sources or profile.model[name] != 0

@@ -3,7 +3,8 @@
  * The parameters of a flash device: their names, their limits, and the check of a set of values.
  *
  * FLASH_PARAMETERS is the one list. The struct below, the module's parameters and the keys of
- * devices/NAME.toml all carry these names; devices/README.md says what each one means.
+ * devices/NAME.toml all carry these names; devices/README.md says what each one means. Those after
+ * ageing_seed are mechanisms that not every device has: 0 is without them.
  */
 #ifndef FLASH_CONFIG_H
 #define FLASH_CONFIG_H
@@ -46,7 +47,8 @@
 	P(zeroes_ns,                         0,    1000000000) \
 	P(preload_percent,                   0,           100) \
 	P(overwrite_percent,                 0,          1000) \
-	P(ageing_seed,                       0,    4294967295)
+	P(ageing_seed,                       0,    4294967295) \
+	P(flush_lies,                        0,             1)
 
 struct flash_config {
 #define FLASH_FIELD(name, minimum, maximum) flash_u64 name;
@@ -58,6 +60,12 @@ struct flash_config {
 static inline unsigned int flash_config_is_volatile(const struct flash_config *config)
 {
 	return config->cache_bytes && !config->power_loss_protection;
+}
+
+/* Whether flush and FUA write nothing: they need not, or the device only says that it has. */
+static inline unsigned int flash_config_keeps_nothing(const struct flash_config *config)
+{
+	return config->power_loss_protection || config->flush_lies;
 }
 
 /* The value of a parameter that was not given; outside every parameter's limits. */

@@ -194,7 +194,7 @@ static flash_u64 write(struct flash_model *model, const struct flash_request *re
 {
 	const struct flash_config *config = &model->config;
 
-	if (config->cache_bytes && (!request->fua || config->power_loss_protection))
+	if (config->cache_bytes && (!request->fua || flash_config_keeps_nothing(config)))
 		return write_cached(model, request, command);
 	if (request->fua)
 		command->start_ns = command->link_ns = command->start_ns + config->fua_overhead_ns;
@@ -205,7 +205,7 @@ static flash_u64 flush(struct flash_model *model, flash_u64 now_ns)
 {
 	flash_u64 end_ns = now_ns + model->config.flush_overhead_ns;
 
-	if (model->config.power_loss_protection)
+	if (flash_config_keeps_nothing(&model->config))
 		return end_ns;
 	return flash_mapping_commit(model, flash_cache_flush(model, end_ns));
 }
@@ -236,7 +236,7 @@ static flash_u64 zeroes(struct flash_model *model, const struct flash_request *r
 {
 	now_ns += model->config.zeroes_ns;
 	unmap(model, request, now_ns);
-	if (request->fua && !model->config.power_loss_protection)
+	if (request->fua && !flash_config_keeps_nothing(&model->config))
 		now_ns = flash_mapping_commit(model, now_ns);
 	return now_ns;
 }

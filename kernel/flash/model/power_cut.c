@@ -8,7 +8,7 @@
 void flash_power_cut_flush(struct flash_power_cut *cut, flash_u64 issue_ns,
 			   flash_u64 completion_ns)
 {
-	if (completion_ns <= cut->cut_ns)
+	if (completion_ns <= cut->cut_ns && !cut->flush_lies)
 		cut->flushed_ns = flash_max(cut->flushed_ns, issue_ns);
 }
 
@@ -31,7 +31,7 @@ unsigned int flash_power_cut_keeps(const struct flash_power_cut *cut, flash_u64 
 {
 	if (issue_ns > cut->cut_ns)
 		return 0;
-	if (completion_ns <= cut->cut_ns && (fua || !cut->volatile_cache))
+	if (completion_ns <= cut->cut_ns && ((fua && !cut->flush_lies) || !cut->volatile_cache))
 		return 1;
 	if (completion_ns <= cut->flushed_ns)
 		return 1;

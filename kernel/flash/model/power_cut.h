@@ -25,6 +25,7 @@ struct flash_power_cut {
 	flash_u64 seed;
 	enum flash_survivors survivors;
 	unsigned int volatile_cache;	/* 0: what has completed is durable */
+	unsigned int flush_lies;	/* 1: flush and FUA complete, and nothing is durable by them */
 	flash_u64 flushed_ns;		/* what had completed by then was flushed; 0 at first */
 };
 

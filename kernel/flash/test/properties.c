@@ -79,9 +79,9 @@ static void submit(struct sequence *sequence, const struct flash_request *reques
 		shadow_discard(&sequence->shadow, request);
 	sequence->completion_ns = flash_model_submit(&sequence->model, request, sequence->now_ns);
 	count(&sequence->submitted, request);
-	if (!config->power_loss_protection && request->operation == FLASH_FLUSH)
+	if (!flash_config_keeps_nothing(config) && request->operation == FLASH_FLUSH)
 		shadow_flushed(&sequence->shadow);
-	if (!config->power_loss_protection && request->operation == FLASH_WRITE &&
+	if (!flash_config_keeps_nothing(config) && request->operation == FLASH_WRITE &&
 	    (request->fua || !config->cache_bytes))
 		shadow_forced(&sequence->shadow, request);
 	if (++sequence->operations % CHECK_ALL_PERIOD == 0)
@@ -126,7 +126,7 @@ void check_accounts(struct sequence *sequence, const struct flash_request *reque
 	check_nand(&sequence->model);
 	if (request->operation != FLASH_FLUSH)
 		shadow_check_range(&sequence->shadow, request);
-	else if (!config->power_loss_protection)
+	else if (!flash_config_keeps_nothing(config))
 		CHECK(statistics->dirty_bytes, ==, 0);
 #define SAME(name) CHECK(statistics->name, ==, submitted->name)
 	SAME(read_requests);
@@ -183,7 +183,7 @@ void check_flush_is_whole(struct sequence *sequence, const struct flash_request 
 	submit(sequence, request, gap_ns);
 	copy = copy_of(sequence);
 	flushed_ns = flash_model_submit(&copy, &flush, sequence->now_ns);
-	if (copy.config.power_loss_protection)
+	if (flash_config_keeps_nothing(&copy.config))
 		return;
 	CHECK(copy.cache.waiting_slots, ==, 0);
 	for (die = 0; die < copy.geometry.dies; die++)

@@ -194,6 +194,20 @@ static void with_power_loss_protection_flush_and_fua_cost_nothing(void)
 	CHECK(model.statistics.dirty_bytes, ==, 4096);
 }
 
+static void a_device_that_lies_keeps_nothing_by_flush_and_fua(void)
+{
+	struct flash_config config = plain_config();
+
+	config.flush_lies = 1;
+	start(config);
+	CHECK(submit(FLASH_WRITE, 1, 0, 4096, 0), ==, WRITE);
+	CHECK(submit(FLASH_FLUSH, 0, 0, 0, 10000), ==, 10070);
+	CHECK(submit(FLASH_ZEROES, 1, 65536, 4096, 20000), ==, 20107);
+	CHECK(model.statistics.dirty_bytes, ==, 4096);
+	CHECK(model.statistics.nand_write_bytes, ==, 0);
+	CHECK(flash_config_is_volatile(&model.config), ==, 1);
+}
+
 static void a_part_of_a_slot_is_completed_by_a_read(void)
 {
 	struct flash_config config = plain_config();
@@ -223,6 +237,7 @@ int main(void)
 	RUN(fua_overhead_is_added);
 	RUN(without_a_cache_every_write_is_durable);
 	RUN(with_power_loss_protection_flush_and_fua_cost_nothing);
+	RUN(a_device_that_lies_keeps_nothing_by_flush_and_fua);
 	RUN(a_part_of_a_slot_is_completed_by_a_read);
 	return test_report();
 }

@@ -66,6 +66,18 @@ static void without_a_volatile_cache_completed_is_durable(void)
 	CHECK(keeps(&cut, 0), ==, 0);
 }
 
+static void a_device_that_lies_has_nothing_durable_by_flush_or_fua(void)
+{
+	struct flash_power_cut cut = at(1000, FLASH_SURVIVORS_NONE);
+
+	cut.flush_lies = 1;
+	flash_power_cut_flush(&cut, 200, 400);
+	CHECK(keeps(&cut, 0), ==, 0);
+	CHECK(keeps(&cut, 1), ==, 0);
+	cut.survivors = FLASH_SURVIVORS_ALL;
+	CHECK(keeps(&cut, 1), ==, 1);
+}
+
 static void some_are_about_half_and_the_same_for_the_same_seed(void)
 {
 	struct flash_power_cut cut = at(1000, FLASH_SURVIVORS_SOME), again = cut, other = cut;
@@ -93,6 +105,7 @@ int main(void)
 	RUN(completed_fua_is_durable_and_fua_under_way_is_not);
 	RUN(a_flush_covers_what_had_completed_when_it_was_issued);
 	RUN(without_a_volatile_cache_completed_is_durable);
+	RUN(a_device_that_lies_has_nothing_durable_by_flush_or_fua);
 	RUN(some_are_about_half_and_the_same_for_the_same_seed);
 	return test_report();
 }

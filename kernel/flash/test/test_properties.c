@@ -65,6 +65,7 @@ static struct flash_config random_config(flash_u64 *state)
 	config.preload_percent = random_below(state, 101);
 	config.overwrite_percent = random_below(state, 200);
 	config.ageing_seed = random_below(state, 1000);
+	config.flush_lies = random_below(state, 16) == 0;
 	return config;
 }
 
