@@ -25,7 +25,7 @@ struct flash_power_cut {
 	flash_u64 seed;
 	enum flash_survivors survivors;
 	unsigned int volatile_cache;	/* 0: what has completed is durable */
-	unsigned int flush_lies;	/* 1: flush and FUA complete, and nothing is durable by them */
+	unsigned int flush_lies;	/* 1: nothing is durable by flush and FUA */
 	flash_u64 flushed_ns;		/* what had completed by then was flushed; 0 at first */
 };
 
