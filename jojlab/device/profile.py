@@ -61,10 +61,21 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "overwrite_percent": (0, 1000),
         "ageing_seed": (0, 2**32 - 1),
         "flush_lies": (0, 1),
+        "flush_drains_queue": (0, 1),
+        "flush_tail_permille": (0, 1000),
+        "flush_tail_ns": (0, 10**9),
+        "flush_tail_seed": (0, 2**32 - 1),
+        "sleep_after_ns": (0, 10**12),
+        "wake_up_ns": (0, 10**9),
+        "suspend_ns": (0, 10**9),
+        "slc_buffer_bytes": (0, 1 << 40),
+        "slc_program_ns": (0, 10**9),
+        "idle_work_delay_ns": (0, 10**12),
+        "idle_gc_rows": (0, 1000000),
     }
 )
 # What not every device has: a profile may leave these keys out, and then they are 0.
-MECHANISMS = ("flush_lies",)
+MECHANISMS = tuple(LIMITS)[tuple(LIMITS).index("flush_lies") :]
 CPU_LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"icount_shift": (0, 9)})
 # Why a limit is where it is, for those who meet it. Measured of the greatest shift: a guest of
 # 2^10 ns an instruction has 3,906 of them from one timer tick to the next, and does not boot.
@@ -291,6 +302,10 @@ def _check_together(where: str, model: Mapping[str, int]) -> None:
         raise wrong("cache_bytes", "give 0 (no cache) or at least program_unit_bytes")
     if 0 < model["mapping_cache_bytes"] < SLOT_BYTES:
         raise wrong("mapping_cache_bytes", f"give 0 (the whole table) or at least {SLOT_BYTES}")
+    if model["slc_buffer_bytes"] > model["capacity_bytes"]:
+        raise wrong("slc_buffer_bytes", "give no more than capacity_bytes")
+    if model["slc_buffer_bytes"] and not model["slc_program_ns"]:
+        raise wrong("slc_program_ns", "give 1 or more, as there is an slc_buffer_bytes")
     slots = model["capacity_bytes"] // SLOT_BYTES
     unit_slots = model["program_unit_bytes"] // SLOT_BYTES
     dies = model["channels"] * model["dies_per_channel"]

@@ -95,6 +95,7 @@ void flash_ageing_end(struct flash_model *model, flash_u64 now_ns)
 	flash_u32 i;
 
 	model->statistics = model->before_ageing;
+	flash_slc_forget(model);
 	model->mapping.changed = 0;
 	for (i = 0; i < model->geometry.dies; i++)
 		flash_die_rest(&model->dies[i], now_ns);

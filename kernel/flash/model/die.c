@@ -102,12 +102,24 @@ static flash_u64 operation_end_ns(const struct flash_run *run, flash_u64 now_ns)
 	return flash_min(run->begin_ns + (ended + 1) * run->operation_ns, run->end_ns);
 }
 
-flash_u64 flash_die_read(struct flash_die *die, flash_u64 duration_ns, flash_u64 now_ns)
+/*
+ * Lets the operation that a run is in stop at stop_ns: what is left of it, till end_ns, becomes a
+ * run of its own at the place.
+ */
+static void stop(struct flash_die *die, flash_u32 place, flash_u64 stop_ns, flash_u64 end_ns)
+{
+	struct flash_run left = { stop_ns, end_ns, end_ns - stop_ns, 0 };
+
+	put_in(die, place, left);
+}
+
+flash_u64 flash_die_read(struct flash_die *die, flash_u64 duration_ns, flash_u64 suspend_ns,
+			 flash_u64 now_ns)
 {
 	struct flash_run read = { now_ns, 0, duration_ns, 1 };
 	flash_u32 place = 0;
 
-	make_room(die, 2);
+	make_room(die, suspend_ns ? 3 : 2);
 	while (place < die->runs && die->run[place].end_ns <= now_ns)
 		place++;
 	if (place < die->runs && die->run[place].begin_ns < now_ns &&
@@ -118,6 +130,11 @@ flash_u64 flash_die_read(struct flash_die *die, flash_u64 duration_ns, flash_u64
 		if (read.begin_ns < running->end_ns) {
 			running->end_ns = rest.begin_ns = read.begin_ns;
 			put_in(die, place, rest);
+		}
+		if (suspend_ns && now_ns + suspend_ns < read.begin_ns) {
+			running->end_ns = now_ns + suspend_ns;
+			stop(die, place, running->end_ns, read.begin_ns);
+			read.begin_ns = running->end_ns;
 		}
 	}
 	for (; place < die->runs && die->run[place].host_reads &&

@@ -2,10 +2,12 @@
 /*
  * The times of one die: what it does now, and what it has been given to do.
  *
- * A die does one operation at a time and does not interrupt it. What it is given comes after all it
- * has been given before, but for reads of the host, which go before what has not begun. For those
- * it must be known when each operation ends, so a die keeps its operations in order, those that
- * follow each other and take equally long as one run.
+ * A die does one operation at a time. What it is given comes after all it has been given before,
+ * but for reads of the host, which go before what has not begun. For those it must be known when
+ * each operation ends, so a die keeps its operations in order, those that follow each other and
+ * take equally long as one run. A die that can suspend what is under way does so for reads of the
+ * host (Wu and He, FAST 2012, "Reducing SSD Read Latency via NAND Flash Program and Erase
+ * Suspension"): it stops suspend_ns after it was asked to, and goes on when the reads are done.
  */
 #ifndef FLASH_DIE_H
 #define FLASH_DIE_H
@@ -42,7 +44,11 @@ void flash_die_forget(struct flash_die *die, flash_u64 past_ns);
 /* Gives it an operation that may begin at now_ns; answers when it begins. */
 flash_u64 flash_die_append(struct flash_die *die, flash_u64 duration_ns, flash_u64 now_ns);
 
-/* Gives it a read of the host; answers when it ends. What is put off by it ends later. */
-flash_u64 flash_die_read(struct flash_die *die, flash_u64 duration_ns, flash_u64 now_ns);
+/*
+ * Gives it a read of the host; answers when it ends. What is put off by it ends later. Without
+ * suspend_ns it waits for the end of the operation that is under way.
+ */
+flash_u64 flash_die_read(struct flash_die *die, flash_u64 duration_ns, flash_u64 suspend_ns,
+			 flash_u64 now_ns);
 
 #endif

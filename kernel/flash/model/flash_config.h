@@ -48,7 +48,18 @@
 	P(preload_percent,                   0,           100) \
 	P(overwrite_percent,                 0,          1000) \
 	P(ageing_seed,                       0,    4294967295) \
-	P(flush_lies,                        0,             1)
+	P(flush_lies,                        0,             1) \
+	P(flush_drains_queue,                0,             1) \
+	P(flush_tail_permille,               0,          1000) \
+	P(flush_tail_ns,                     0,    1000000000) \
+	P(flush_tail_seed,                   0,    4294967295) \
+	P(sleep_after_ns,                    0, 1000000000000) \
+	P(wake_up_ns,                        0,    1000000000) \
+	P(suspend_ns,                        0,    1000000000) \
+	P(slc_buffer_bytes,                  0, 1099511627776) \
+	P(slc_program_ns,                    0,    1000000000) \
+	P(idle_work_delay_ns,                0, 1000000000000) \
+	P(idle_gc_rows,                      0,       1000000)
 
 struct flash_config {
 #define FLASH_FIELD(name, minimum, maximum) flash_u64 name;

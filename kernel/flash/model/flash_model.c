@@ -20,7 +20,8 @@ void flash_model_place(struct flash_model *model, void *memory)
 	model->row = (void *)(model->dies + geometry->dies);
 	model->cached = (void *)(model->row + geometry->rows);
 	model->parts = (void *)(model->cached + geometry->cache_slots);
-	model->map = (void *)(model->parts + geometry->mapping_slots);
+	model->slc_units = (void *)(model->parts + geometry->mapping_slots);
+	model->map = (void *)(model->slc_units + geometry->slc_units);
 	model->reverse = model->map + geometry->disk_slots + geometry->mapping_slots;
 }
 
@@ -34,6 +35,7 @@ flash_u64 flash_model_memory_bytes(const struct flash_config *config)
 	       geometry.rows * sizeof(struct flash_row) +
 	       geometry.cache_slots * sizeof(struct flash_cached) +
 	       geometry.mapping_slots * sizeof(struct flash_part) +
+	       geometry.slc_units * sizeof(struct flash_slc_unit) +
 	       ((flash_u64)geometry.disk_slots + geometry.mapping_slots +
 		(flash_u64)geometry.rows * geometry.row_slots) * sizeof(flash_u32);
 }
@@ -61,6 +63,8 @@ void flash_model_init(struct flash_model *model, const struct flash_config *conf
 void flash_model_advance(struct flash_model *model, flash_u64 now_ns)
 {
 	flash_cache_drain(model, now_ns);
+	if (model->config.idle_work_delay_ns)
+		flash_idle_work(model, now_ns);
 }
 
 /*
@@ -203,11 +207,14 @@ static flash_u64 write(struct flash_model *model, const struct flash_request *re
 
 static flash_u64 flush(struct flash_model *model, flash_u64 now_ns)
 {
-	flash_u64 end_ns = now_ns + model->config.flush_overhead_ns;
+	flash_u64 begin_ns = now_ns + model->config.flush_overhead_ns, end_ns;
 
 	if (flash_config_keeps_nothing(&model->config))
-		return end_ns;
-	return flash_mapping_commit(model, flash_cache_flush(model, end_ns));
+		return begin_ns;
+	end_ns = flash_mapping_commit(model, flash_cache_flush(model, begin_ns));
+	if (model->config.flush_tail_permille && end_ns > begin_ns)
+		end_ns += flash_flush_tail_ns(&model->config, model->statistics.flush_requests);
+	return end_ns;
 }
 
 /* Discard and write zeroes move no data: they change the mapping table, slot by slot. */
@@ -299,6 +306,21 @@ static flash_u64 processor_ns(const struct flash_model *model, enum flash_operat
 	}
 }
 
+/* When the device is ready for a command: asleep after a while, and drained by a flush. */
+static flash_u64 ready_ns(struct flash_model *model, enum flash_operation operation,
+			  flash_u64 now_ns)
+{
+	const struct flash_config *config = &model->config;
+
+	if (config->sleep_after_ns && now_ns > model->busy_until_ns + config->sleep_after_ns) {
+		model->statistics.wake_ups++;
+		now_ns += config->wake_up_ns;
+	}
+	if (config->flush_drains_queue && operation == FLASH_FLUSH)
+		now_ns = flash_max(now_ns, model->busy_until_ns);
+	return flash_max(now_ns, model->drained_ns);
+}
+
 /* Waits for the controller's processor, and takes it. */
 static flash_u64 begin(struct flash_model *model, const struct flash_request *request,
 		       flash_u64 now_ns)
@@ -307,8 +329,8 @@ static flash_u64 begin(struct flash_model *model, const struct flash_request *re
 
 	if (model->config.queue_depth == 1)
 		now_ns = flash_max(now_ns, model->busy_until_ns);
-	now_ns = flash_max(now_ns, model->controller_free_ns);
-	flash_cache_drain(model, now_ns);
+	now_ns = flash_max(ready_ns(model, request->operation, now_ns), model->controller_free_ns);
+	flash_model_advance(model, now_ns);
 	model->serving = 1;
 	if (!packed)
 		now_ns += processor_ns(model, request->operation);
@@ -351,6 +373,8 @@ flash_u64 flash_model_submit(struct flash_model *model, const struct flash_reque
 	model->serving = 0;
 	if (request->operation == FLASH_FLUSH)
 		statistics->flush_ns += completion_ns - now_ns;
+	if (request->operation == FLASH_FLUSH && model->config.flush_drains_queue)
+		model->drained_ns = completion_ns;
 	if (completion_ns > begin_ns) {
 		statistics->busy_ns += completion_ns - begin_ns;
 		model->busy_until_ns = completion_ns;

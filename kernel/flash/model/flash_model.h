@@ -11,6 +11,9 @@
  *   nand.c                 dies and channels
  *   die.c                  what one die does and is to do
  *   geometry.c             how many of each there are
+ *   slc_buffer.c           the buffer of single-level cells
+ *   idle.c                 what the device does while nothing is asked of it
+ *   flush_tail.c           how much longer some flushes take
  *   ageing.c               a device that has been in use
  *
  * The controller's processor takes commands one at a time, for command_overhead_ns each and more
@@ -24,11 +27,14 @@
 #include "ageing.h"
 #include "cache.h"
 #include "flash_config.h"
+#include "flush_tail.h"
 #include "garbage_collection.h"
 #include "geometry.h"
+#include "idle.h"
 #include "mapping.h"
 #include "nand.h"
 #include "rows.h"
+#include "slc_buffer.h"
 #include "statistics.h"
 
 enum flash_operation {
@@ -66,6 +72,7 @@ struct flash_model {
 	flash_u64 controller_free_ns;
 	flash_u64 link_used_ns[2];	/* to the host, from it; half duplex: the first alone */
 	flash_u64 busy_until_ns;	/* when the last command to complete does */
+	flash_u64 drained_ns;		/* no command begins before; flush_drains_queue */
 	unsigned int serving;		/* a command is being computed */
 	unsigned int pack_length;	/* writes in the command before; 0: it was no write */
 
@@ -74,6 +81,7 @@ struct flash_model {
 	struct flash_rows rows;
 	struct flash_gc gc;
 	struct flash_ageing ageing;
+	struct flash_slc_buffer slc_buffer;
 
 	/* Tables, in the memory handed in. */
 	flash_u64 *channel_used_ns;
@@ -81,6 +89,7 @@ struct flash_model {
 	struct flash_row *row;
 	struct flash_cached *cached;
 	struct flash_part *parts;
+	struct flash_slc_unit *slc_units;
 	flash_u32 *map;			/* logical to physical slot, or FLASH_IN_CACHE | place */
 	flash_u32 *reverse;		/* physical to logical slot; FLASH_NONE: not valid */
 };

@@ -156,3 +156,19 @@ void flash_gc_keep_pace(struct flash_model *model, flash_u64 now_ns)
 	for (steps = 0; model->gc.row != FLASH_NONE && steps < model->gc.steps_per_unit; steps++)
 		step(model, now_ns);
 }
+
+int flash_gc_at_rest(struct flash_model *model, flash_u64 now_ns)
+{
+	if (!model->config.idle_gc_rows)
+		return 0;
+	if (model->gc.row == FLASH_NONE) {
+		if (model->rows.free_rows >=
+		    FLASH_RESERVED_ROWS + AHEAD_ROWS + model->config.idle_gc_rows)
+			return 0;
+		begin(model, most_worth(model, 0), FLASH_FOR_GC);
+	}
+	if (model->gc.row == FLASH_NONE)
+		return 0;
+	step(model, now_ns);
+	return 1;
+}

@@ -27,6 +27,9 @@ void flash_gc_init(struct flash_model *model);
 /* Collects until the host may take a row: more than the reserve is free. */
 void flash_gc_make_room(struct flash_model *model, flash_u64 now_ns);
 
+/* Does a step while the device rests; answers 0 when there is nothing to do. */
+int flash_gc_at_rest(struct flash_model *model, flash_u64 now_ns);
+
 /* Collects on, beside one program of the host. */
 void flash_gc_keep_pace(struct flash_model *model, flash_u64 now_ns);
 

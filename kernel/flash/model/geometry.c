@@ -39,6 +39,11 @@ struct flash_complaint flash_geometry_derive(const struct flash_config *config,
 	if (config->mapping_cache_bytes && config->mapping_cache_bytes < FLASH_SLOT_BYTES)
 		return wrong("mapping_cache_bytes", config->mapping_cache_bytes,
 			     "0 (the whole table) or at least 4096");
+	if (config->slc_buffer_bytes > config->capacity_bytes)
+		return wrong("slc_buffer_bytes", config->slc_buffer_bytes,
+			     "no more than capacity_bytes");
+	if (config->slc_buffer_bytes && !config->slc_program_ns)
+		return wrong("slc_program_ns", 0, "1 or more where there is an slc_buffer_bytes");
 	geometry->dies = config->channels * config->dies_per_channel;
 	geometry->unit_slots = config->program_unit_bytes / FLASH_SLOT_BYTES;
 	geometry->row_units = geometry->dies * config->units_per_erase_block;
@@ -51,6 +56,7 @@ struct flash_complaint flash_geometry_derive(const struct flash_config *config,
 	geometry->cache_slots = config->cache_bytes / FLASH_SLOT_BYTES;
 	geometry->mapping_cache_slots = config->mapping_cache_bytes ?
 		config->mapping_cache_bytes / FLASH_SLOT_BYTES : FLASH_NONE;
+	geometry->slc_units = flash_divide(config->slc_buffer_bytes, config->program_unit_bytes);
 	if ((flash_u64)FLASH_SPARE_ROWS * geometry->row_slots > slots)
 		return wrong("units_per_erase_block", config->units_per_erase_block,
 			     "less: six erase blocks of every die must fit in the capacity");

@@ -35,6 +35,7 @@ struct flash_geometry {
 	flash_u32 mapping_slots;	/* logical slots of the mapping table, after those */
 	flash_u32 cache_slots;		/* of the volatile cache */
 	flash_u32 mapping_cache_slots;	/* FLASH_NONE: the whole table */
+	flash_u32 slc_units;		/* of the buffer of single-level cells */
 };
 
 /* Returns what is wrong, as flash_model_check() does; *geometry is whole if nothing is. */

@@ -139,6 +139,8 @@ flash_u64 flash_mapping_program(struct flash_model *model, enum flash_stream str
 	flash_u64 duration_ns, end_ns;
 
 	duration_ns = count ? model->config.program_ns : model->config.mapping_program_ns;
+	if (stream == FLASH_STREAM_HOST && model->geometry.slc_units)
+		duration_ns = flash_slc_program_ns(model, first);
 	die = first == FLASH_NONE ? die_without_row(model) : flash_die_of(&model->geometry, first);
 	end_ns = flash_nand_program(model, cause, die, duration_ns, now_ns);
 	for (i = 0; i < count && first != FLASH_NONE; i++) {

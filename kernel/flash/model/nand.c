@@ -36,7 +36,7 @@ flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, fla
 	model->statistics.page_reads[cause]++;
 	model->statistics.nand_ns[cause] += duration_ns;
 	if (cause == FLASH_FOR_HOST)
-		read_ns = flash_die_read(die, duration_ns, now_ns);
+		read_ns = flash_die_read(die, duration_ns, model->config.suspend_ns, now_ns);
 	else
 		read_ns = append(model, die, duration_ns, now_ns) + duration_ns;
 	return transfer(model, number, length_bytes, now_ns, read_ns);

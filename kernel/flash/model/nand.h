@@ -2,10 +2,10 @@
 /*
  * Dies and channels: when a page read, a program or an erase can begin, and when it ends.
  *
- * A die does one thing at a time and does not interrupt it. Reads for the host go before programs
- * and erases that have not begun (die.h). A channel carries one transfer at a time; its capacity is
- * used up in the order in which the work is given, so that a transfer which will be late does not
- * hold up one that could be early.
+ * A die does one thing at a time. Reads for the host go before programs and erases that have not
+ * begun, and interrupt them where the device can (die.h). A channel carries one transfer at a time;
+ * its capacity is used up in the order in which the work is given, so that a transfer which will be
+ * late does not hold up one that could be early.
  */
 #ifndef FLASH_NAND_H
 #define FLASH_NAND_H

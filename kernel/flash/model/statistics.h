@@ -10,7 +10,9 @@
  *
  * Times: busy_ns with a command in service; *_nand_ns of all dies together; cache_wait_ns and
  * mapping_wait_ns of commands, for room in the cache and for the mapping table to be read;
- * flush_ns of flushes from arrival to completion. erase_count_spread is a level.
+ * flush_ns of flushes from arrival to completion. slc_programs, of host_programs, went into the
+ * buffer of single-level cells; idle_rounds are operations of all dies that an idle device did for
+ * itself; wake_ups are commands that found it asleep. erase_count_spread is a level.
  */
 #ifndef FLASH_STATISTICS_H
 #define FLASH_STATISTICS_H
@@ -22,6 +24,7 @@ enum flash_cause {
 	FLASH_FOR_GC,
 	FLASH_FOR_MAPPING,
 	FLASH_FOR_WEAR,
+	FLASH_FOR_SLC,
 	FLASH_CAUSES,
 };
 
@@ -46,6 +49,9 @@ enum flash_cause {
 	S(dirty_bytes) \
 	S(nand_write_bytes) \
 	S(mapping_misses) \
+	S(slc_programs) \
+	S(idle_rounds) \
+	S(wake_ups) \
 	S(busy_ns) \
 	S(cache_wait_ns) \
 	S(mapping_wait_ns) \
@@ -57,16 +63,19 @@ enum flash_cause {
 	S(gc_programs, programs[FLASH_FOR_GC]) \
 	S(mapping_programs, programs[FLASH_FOR_MAPPING]) \
 	S(wear_programs, programs[FLASH_FOR_WEAR]) \
+	S(slc_move_programs, programs[FLASH_FOR_SLC]) \
 	S(host_page_reads, page_reads[FLASH_FOR_HOST]) \
 	S(gc_page_reads, page_reads[FLASH_FOR_GC]) \
 	S(mapping_page_reads, page_reads[FLASH_FOR_MAPPING]) \
 	S(wear_page_reads, page_reads[FLASH_FOR_WEAR]) \
+	S(slc_move_page_reads, page_reads[FLASH_FOR_SLC]) \
 	S(gc_erases, erases[FLASH_FOR_GC]) \
 	S(wear_erases, erases[FLASH_FOR_WEAR]) \
 	S(host_nand_ns, nand_ns[FLASH_FOR_HOST]) \
 	S(gc_nand_ns, nand_ns[FLASH_FOR_GC]) \
 	S(mapping_nand_ns, nand_ns[FLASH_FOR_MAPPING]) \
-	S(wear_nand_ns, nand_ns[FLASH_FOR_WEAR])
+	S(wear_nand_ns, nand_ns[FLASH_FOR_WEAR]) \
+	S(slc_move_nand_ns, nand_ns[FLASH_FOR_SLC])
 
 struct flash_statistics {
 #define FLASH_FIELD(name) flash_u64 name;

@@ -16,12 +16,30 @@ typedef void (*property)(struct sequence *sequence, const struct flash_request *
 			 flash_u64 gap_ns, flash_u64 random);
 
 static flash_u64 sequences = 1000, first_seed = 1;
-static flash_u64 operations, erases, wear_erases, mapping_programs;
+static flash_u64 operations, erases, wear_erases, mapping_programs, slc_moves, idle_rounds;
 
 /* 0 to 2^bits - 1, every order of magnitude as likely as another. */
 static flash_u64 random_magnitude(flash_u64 *state, unsigned int bits)
 {
 	return random_next(state) >> (64 - 1 - random_below(state, bits)) >> 1;
+}
+
+/* Half of the devices have some, each about every second of them. */
+static void add_mechanisms(struct flash_config *config, flash_u64 *state)
+{
+	flash_u64 which = random_below(state, 2) ? random_next(state) : 0;
+
+	config->flush_drains_queue = which & 1;
+	config->flush_tail_permille = which & 2 ? random_below(state, 1001) : 0;
+	config->flush_tail_ns = random_magnitude(state, 20);
+	config->sleep_after_ns = which & 4 ? random_magnitude(state, 24) : 0;
+	config->wake_up_ns = random_magnitude(state, 20);
+	config->suspend_ns = which & 8 ? random_magnitude(state, 18) : 0;
+	if (which & 16)
+		config->slc_buffer_bytes = random_below(state, config->capacity_bytes);
+	config->slc_program_ns = 1 + random_magnitude(state, 20);
+	config->idle_work_delay_ns = which & 32 ? random_magnitude(state, 20) : 0;
+	config->idle_gc_rows = which & 64 ? random_below(state, 40) : 0;
 }
 
 /* Small devices, so that data are overwritten and collected many times. */
@@ -66,6 +84,7 @@ static struct flash_config random_config(flash_u64 *state)
 	config.overwrite_percent = random_below(state, 200);
 	config.ageing_seed = random_below(state, 1000);
 	config.flush_lies = random_below(state, 16) == 0;
+	add_mechanisms(&config, state);
 	return config;
 }
 
@@ -106,12 +125,18 @@ static void run_sequence(property check, flash_u64 seed)
 		struct flash_request request = random_request(&seed, &config);
 		flash_u64 gap_ns = random_magnitude(&seed, 24);
 
+		if (random_below(&seed, 64) == 0)	/* a rest: all is done before */
+			gap_ns += flash_max(sequence.model.busy_until_ns, sequence.now_ns) -
+				  sequence.now_ns + random_magnitude(&seed, 30);
+
 		check(&sequence, &request, gap_ns, random_next(&seed));
 		operations++;
 	}
 	erases += sequence.model.statistics.erases[FLASH_FOR_GC];
 	wear_erases += sequence.model.statistics.erases[FLASH_FOR_WEAR];
 	mapping_programs += sequence.model.statistics.programs[FLASH_FOR_MAPPING];
+	slc_moves += sequence.model.statistics.programs[FLASH_FOR_SLC];
+	idle_rounds += sequence.model.statistics.idle_rounds;
 	sequence_end(&sequence);
 }
 
@@ -134,6 +159,8 @@ static void every_part_works(void)
 	CHECK(erases, >=, operations / 100);
 	CHECK(wear_erases, >=, operations / 10000);
 	CHECK(mapping_programs, >=, operations / 100);
+	CHECK(slc_moves, >=, operations / 1000);
+	CHECK(idle_rounds, >=, operations / 1000);
 }
 
 int main(int argc, char **argv)
