@@ -1,6 +1,7 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
+//! database_states: what a power cut left of databases
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile
 //! sqlite, sql, file_write, file_read, file_metadata, replay, program: the kinds; files: what three
@@ -10,6 +11,7 @@
 pub mod background;
 mod checkpoints;
 pub mod course;
+mod database_states;
 mod draw;
 pub mod error;
 mod file_metadata;

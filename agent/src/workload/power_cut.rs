@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::ledger::CHECKPOINT;
 use crate::record::words;
 use crate::tables::rows::Transaction;
 
@@ -32,6 +33,15 @@ impl Cut<'_> {
         self.progress_of(|transaction| transaction.thread == thread)
     }
 
+    /// Of the threads that share databases, in the order in which their transactions committed: one
+    /// that has returned has those before it in the same file, and none is there before its COMMIT.
+    pub fn progress_of_sharers(&self, shares: impl Fn(u64) -> bool) -> Progress {
+        let all = in_commit_order(self.transactions, shares);
+        let returned = all.iter().rposition(|it| it.return_ns <= self.at_ns);
+        let begun = all.iter().take_while(|it| it.commit_ns <= self.at_ns).count();
+        Progress { returned: returned.map_or(0, |last| last as u64 + 1), begun: begun as u64 }
+    }
+
     fn progress_of(&self, is_counted: impl Fn(&Transaction) -> bool) -> Progress {
         let counted = |at_ns: fn(&Transaction) -> i64| {
             let all = self.transactions.iter();
@@ -39,6 +49,20 @@ impl Cut<'_> {
         };
         Progress { returned: counted(|it| it.return_ns), begun: counted(|it| it.begin_ns) }
     }
+}
+
+/// The transactions of some threads as they committed, without checkpoints. Each had the write lock
+/// of its databases before its COMMIT began, and kept it until that was done: so they committed in
+/// the order of these begins.
+pub fn in_commit_order(
+    transactions: &[Transaction],
+    is_meant: impl Fn(u64) -> bool,
+) -> Vec<&Transaction> {
+    let is_meant =
+        |it: &&Transaction| it.phase != CHECKPOINT && is_meant(it.thread.cast_unsigned());
+    let mut all: Vec<&Transaction> = transactions.iter().filter(is_meant).collect();
+    all.sort_by_key(|it| it.commit_ns);
+    all
 }
 
 words! {
@@ -68,6 +92,28 @@ impl Survival {
     pub fn untold(outcome: CutOutcome, message: String) -> Self {
         Self { outcome, found: Vec::new(), lost: 0, message }
     }
+
+    /// Nothing was there that could be lost.
+    pub fn kept() -> Self {
+        Self::untold(CutOutcome::Kept, String::new())
+    }
+}
+
+/// Of several parts of what was left: as bad as the worst.
+impl FromIterator<Survival> for Survival {
+    fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
+        parts.into_iter().fold(Self::kept(), |mut all, part| {
+            if (part.outcome as u8) > (all.outcome as u8) || all.message.is_empty() {
+                all.message = part.message;
+            }
+            if (part.outcome as u8) > (all.outcome as u8) {
+                all.outcome = part.outcome;
+            }
+            all.found.extend(part.found);
+            all.lost += part.lost;
+            all
+        })
+    }
 }
 
 #[cfg(test)]
@@ -93,5 +139,46 @@ mod tests {
         assert_eq!(progress(118), (2, 2));
         let cut = Cut { transactions: &transactions, at_ns: 118 };
         assert_eq!(cut.progress_of_thread(1), Progress { returned: 1, begun: 1 });
+    }
+
+    #[test]
+    fn a_transaction_that_returned_has_those_that_committed_before_it() {
+        let one = |thread, begin_ns, commit_ns, return_ns| Transaction {
+            thread,
+            begin_ns,
+            commit_ns,
+            return_ns,
+            ..Transaction::default()
+        };
+        // Thread 1 waits for the lock from 11 on, and is told late that it has committed.
+        let all = [one(0, 10, 15, 20), one(1, 11, 25, 50), one(0, 21, 30, 40), one(7, 12, 13, 14)];
+        let progress = |at_ns| {
+            let cut = Cut { transactions: &all, at_ns };
+            let Progress { returned, begun } = cut.progress_of_sharers(|thread| thread < 2);
+            (returned, begun)
+        };
+        assert_eq!(progress(14), (0, 0));
+        assert_eq!(progress(22), (1, 1));
+        assert_eq!(progress(30), (1, 3));
+        assert_eq!(progress(40), (3, 3));
+    }
+
+    #[test]
+    fn the_whole_is_as_bad_as_its_worst_part() {
+        let part = |outcome, lost, message: &str| Survival {
+            outcome,
+            lost,
+            found: vec![Some(lost)],
+            message: message.into(),
+        };
+        let parts = [
+            part(CutOutcome::Lost, 2, "old"),
+            part(CutOutcome::Corrupt, 0, "damage"),
+            part(CutOutcome::Lost, 3, "older"),
+        ];
+        let all: Survival = parts.into_iter().collect();
+        let found = vec![Some(2), Some(0), Some(3)];
+        let message = "damage".to_owned();
+        assert_eq!(all, Survival { outcome: CutOutcome::Corrupt, lost: 5, found, message });
     }
 }

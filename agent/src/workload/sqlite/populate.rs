@@ -18,6 +18,11 @@ pub fn table_name(number: u64) -> String {
     if number == 0 { "record".into() } else { format!("record_{}", number + 1) }
 }
 
+/// The statement that makes a table.
+pub fn create_table(database: &str, table: &str) -> String {
+    format!("CREATE TABLE {database}.{table} (key INTEGER PRIMARY KEY, value TEXT NOT NULL)")
+}
+
 /// Makes the tables of one database, with the rows they start with.
 ///
 /// # Errors
@@ -29,18 +34,15 @@ pub fn populate(
     seed: u64,
     thread: u64,
 ) -> Result<(), SqliteError> {
-    let tables: Vec<String> = (0..case.tables.get())
-        .map(|number| format!("{}.{}", database.name, table_name(number)))
-        .collect();
+    let tables: Vec<String> = (0..case.tables.get()).map(table_name).collect();
     for table in &tables {
-        let columns = "(key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
-        databases.batch(&format!("CREATE TABLE {table} {columns}"), database)?;
+        databases.batch(&create_table(&database.name, table), database)?;
     }
     databases.batch("BEGIN", database)?;
     {
         let mut inserts = tables
             .iter()
-            .map(|table| format!("INSERT INTO {table} VALUES (?1, ?2)"))
+            .map(|table| format!("INSERT INTO {}.{table} VALUES (?1, ?2)", database.name))
             .map(|sql| databases.statement(&sql, database))
             .collect::<Result<Vec<_>, _>>()?;
         let wal = case.options.journal_mode == JournalMode::Wal;

@@ -1,6 +1,7 @@
 //! The prepared databases: one connection or several, a thread each, with its stream of operations;
 //! and what closing them gives. One transaction changes rows in every database of its connection.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use crate::workload::error::WorkloadError;
 use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
+use crate::workload::power_cut::in_commit_order;
 use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
@@ -145,6 +147,7 @@ impl Workload for Sqlite {
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
         let Self { settings, seed, workers, ledgers, grown } = *self;
         let performed: Vec<u64> = ledgers.iter().map(Ledger::performed).collect();
+        let transactions = ledger::rows(&ledgers);
         let mut hashes = Vec::with_capacity(workers.len());
         let mut left: Vec<DatabasesLeft> = Vec::new();
         let (mut batch_atomic_commits, mut reopenings) = (0, Reopenings::default());
@@ -154,23 +157,24 @@ impl Workload for Sqlite {
             reopenings.count += worker.reopenings.count;
             reopenings.wals_deleted += worker.reopenings.wals_deleted;
             let paths = worker.databases.close()?;
-            match settings.sharing {
-                Sharing::Own => {
-                    let rows = final_rows(&settings, &performed[thread..=thread]);
-                    left.push(DatabasesLeft { paths, rows });
-                }
-                Sharing::Shared if thread == 0 => {
-                    left.push(DatabasesLeft { paths, rows: final_rows(&settings, &performed) });
-                }
-                Sharing::Shared => {}
-            }
+            let sharers = match settings.sharing {
+                Sharing::Own => thread..thread + 1,
+                Sharing::Shared if thread == 0 => 0..performed.len(),
+                Sharing::Shared => continue,
+            };
+            let shares = |number| sharers.contains(&usize::try_from(number).unwrap_or(usize::MAX));
+            let order = in_commit_order(&transactions, shares);
+            let order = order.iter().map(|it| it.thread.cast_unsigned()).collect();
+            let rows = final_rows(&settings, &performed[sharers.clone()]);
+            let (first, states) = (thread as u64, OnceCell::new());
+            left.push(DatabasesLeft { paths, rows, first, order, states });
         }
         let regime_found = regime::found(&settings, &grown, reopenings);
         let incomplete_reasons = regime::missed(&settings, &grown, reopenings);
         Ok(ClosedWorkload {
-            transactions: ledger::rows(&ledgers),
+            transactions,
             operation_hash: hash_of(hashes),
-            remains: Box::new(SqliteRemains::new(left, settings, seed, performed.iter().sum())),
+            remains: Box::new(SqliteRemains { left, settings, seed }),
             manifest: vec![
                 ("batch_atomic_commits", batch_atomic_commits.into()),
                 ("regime", regime_found),

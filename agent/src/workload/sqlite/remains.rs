@@ -4,19 +4,28 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::history::History;
+use super::history;
 use super::populate::table_name;
 use super::settings::SqliteSettings;
+use crate::sqlite::contents::of_database;
 use crate::sqlite::error::failed;
 use crate::sqlite::sound;
+use crate::workload::database_states::{DatabaseStates, survival};
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
+use crate::workload::power_cut::{Cut, Progress, Survival};
 
-/// The closed databases of a connection, and how many rows each table of each must hold.
+/// The closed databases of a connection, or of all that shared them.
 pub struct DatabasesLeft {
     pub paths: Vec<PathBuf>,
+    /// How many rows each table of each must hold.
     pub rows: Vec<i64>,
+    /// The thread whose rows they started with.
+    pub first: u64,
+    /// The thread of each transaction, as they committed.
+    pub order: Vec<u64>,
+    /// Drawn when it is asked for: it takes a while, and few runs are cut.
+    pub states: OnceCell<DatabaseStates>,
 }
 
 impl DatabasesLeft {
@@ -35,36 +44,32 @@ impl DatabasesLeft {
         }
         Ok(())
     }
+
+    /// Opens each database, which recovers it, and finds its place in the history.
+    fn survived(
+        &self,
+        settings: &SqliteSettings,
+        seed: u64,
+        progress: Progress,
+    ) -> Result<Survival, WorkloadError> {
+        let states = match self.states.get() {
+            Some(states) => states,
+            None => {
+                let states = history::states(settings, seed, self.first, &self.order)?;
+                self.states.get_or_init(|| states)
+            }
+        };
+        let digest = |path: &PathBuf| Ok((states, of_database(&sound::open(path)?, "main", path)?));
+        let found: Result<Vec<_>, WorkloadError> = self.paths.iter().map(digest).collect();
+        Ok(survival(&found?, progress))
+    }
 }
 
 /// The closed databases of all connections, and what is needed to draw their transactions again.
 pub struct SqliteRemains {
-    left: Vec<DatabasesLeft>,
-    settings: SqliteSettings,
-    seed: u64,
-    performed: u64,
-    /// Drawn when it is asked for: it takes a while, and few runs are cut.
-    history: OnceCell<History>,
-}
-
-impl SqliteRemains {
-    /// After so many transactions of all connections.
-    pub fn new(
-        left: Vec<DatabasesLeft>,
-        settings: SqliteSettings,
-        seed: u64,
-        performed: u64,
-    ) -> Self {
-        Self { left, settings, seed, performed, history: OnceCell::new() }
-    }
-
-    fn history(&self) -> Result<&History, WorkloadError> {
-        if let Some(history) = self.history.get() {
-            return Ok(history);
-        }
-        let history = History::new(&self.settings, self.seed, self.performed)?;
-        Ok(self.history.get_or_init(|| history))
-    }
+    pub left: Vec<DatabasesLeft>,
+    pub settings: SqliteSettings,
+    pub seed: u64,
 }
 
 impl Remains for SqliteRemains {
@@ -73,58 +78,11 @@ impl Remains for SqliteRemains {
         self.left.iter().try_for_each(check)
     }
 
-    /// Opens every database, which recovers it, and finds its place in the history.
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
-        let (history, progress) = (self.history()?, cut.progress());
-        let paths = self.left.iter().flat_map(|left| &left.paths);
-        let found: Result<_, _> = paths.map(|path| history.find(path, progress.begun)).collect();
-        Ok(survival(found?, progress))
-    }
-}
-
-/// What databases show that hold so many transactions each.
-fn survival(found: Vec<Option<u64>>, Progress { returned, .. }: Progress) -> Survival {
-    let (outcome, lost, message) = match found.first() {
-        _ if found.contains(&None) => {
-            let message = "sound for SQLite, with rows as after no transaction";
-            (CutOutcome::Corrupt, 0, message.to_owned())
-        }
-        Some(first) if found.iter().any(|other| other != first) => {
-            (CutOutcome::Torn, 0, String::new())
-        }
-        Some(Some(number)) if *number < returned => {
-            (CutOutcome::Lost, returned - number, String::new())
-        }
-        _ => (CutOutcome::Kept, 0, String::new()),
-    };
-    Survival { outcome, found, lost, message }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(found: &[Option<u64>], returned: u64) -> Survival {
-        survival(found.to_vec(), Progress { returned, begun: returned + 1 })
-    }
-
-    #[test]
-    fn the_transaction_under_way_may_be_there_and_an_acknowledged_one_must() {
-        assert_eq!(of(&[Some(5)], 5).outcome, CutOutcome::Kept);
-        assert_eq!(of(&[Some(6)], 5).outcome, CutOutcome::Kept);
-        assert_eq!(of(&[Some(4)], 5).outcome, CutOutcome::Lost);
-    }
-
-    #[test]
-    fn databases_that_disagree_are_torn_and_strange_rows_are_corrupt() {
-        assert_eq!(of(&[Some(5), Some(5)], 5).outcome, CutOutcome::Kept);
-        assert_eq!(of(&[Some(5), Some(6)], 5).outcome, CutOutcome::Torn);
-        assert_eq!(of(&[Some(5), None], 5).outcome, CutOutcome::Corrupt);
-    }
-
-    #[test]
-    fn what_is_lost_is_counted() {
-        assert_eq!(of(&[Some(4)], 7).lost, 3);
-        assert_eq!(of(&[Some(7)], 7).lost, 0);
+        let of_one = |left: &DatabasesLeft| {
+            let progress = cut.progress_of_sharers(|thread| left.order.contains(&thread));
+            left.survived(&self.settings, self.seed, progress)
+        };
+        self.left.iter().map(of_one).collect()
     }
 }

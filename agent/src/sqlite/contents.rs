@@ -1,0 +1,127 @@
+//! What a database holds, as one number: sums hashes of its rows, which any order of rows and any
+//! layout of pages gives. Virtual tables count by the tables that they keep their contents in.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use super::error::{SqliteError, failed};
+
+/// The sum of all rows' hashes. It means something within one process alone.
+pub type ContentsDigest = u64;
+
+/// The hash of one row of a table.
+pub fn of_row<'a>(table: &str, values: impl IntoIterator<Item = ValueRef<'a>>) -> ContentsDigest {
+    let mut hasher = DefaultHasher::new();
+    table.hash(&mut hasher);
+    for value in values {
+        match value {
+            ValueRef::Null => 0_u8.hash(&mut hasher),
+            ValueRef::Integer(number) => (1_u8, number).hash(&mut hasher),
+            ValueRef::Real(number) => (2_u8, number.to_bits()).hash(&mut hasher),
+            ValueRef::Text(text) => (3_u8, text).hash(&mut hasher),
+            ValueRef::Blob(bytes) => (4_u8, bytes).hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
+
+/// The schema and every row of the database that a connection knows by a name.
+///
+/// # Errors
+/// If it cannot be read. `path` is named in the error.
+pub fn of_database(
+    connection: &Connection,
+    name: &str,
+    path: &Path,
+) -> Result<ContentsDigest, SqliteError> {
+    let schema = of_schema(connection, name, path)?;
+    let step = failed("read the list of tables", path);
+    let sql =
+        format!("SELECT name FROM {name}.sqlite_schema WHERE type = 'table' AND rootpage > 0");
+    let mut tables = connection.prepare(&sql).map_err(&step)?;
+    let tables: Vec<String> =
+        tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
+    let sum = |sum: ContentsDigest, table: &String| -> Result<_, SqliteError> {
+        let quoted = table.replace('"', "\"\"");
+        let rows = of_query(connection, table, &format!("SELECT * FROM {name}.\"{quoted}\""), path);
+        Ok(sum.wrapping_add(rows?))
+    };
+    tables.iter().try_fold(schema, sum)
+}
+
+/// The schema of a database in which these statements were executed.
+///
+/// # Errors
+/// If SQLite refuses one.
+pub fn of_made_schema(statements: &[String]) -> Result<ContentsDigest, SqliteError> {
+    let path = Path::new(":memory:");
+    let step = failed("make a schema", path);
+    let connection = Connection::open_in_memory().map_err(&step)?;
+    statements.iter().try_for_each(|sql| connection.execute_batch(sql)).map_err(&step)?;
+    of_schema(&connection, "main", path)
+}
+
+fn of_schema(
+    connection: &Connection,
+    name: &str,
+    path: &Path,
+) -> Result<ContentsDigest, SqliteError> {
+    // Not rootpage: which page a table begins on, nobody is told.
+    let sql = format!("SELECT type, name, tbl_name, sql FROM {name}.sqlite_schema");
+    of_query(connection, "sqlite_schema", &sql, path)
+}
+
+fn of_query(
+    connection: &Connection,
+    table: &str,
+    sql: &str,
+    path: &Path,
+) -> Result<ContentsDigest, SqliteError> {
+    let step = failed("read back", path);
+    let mut statement = connection.prepare(sql).map_err(&step)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).map_err(&step)?;
+    let mut sum: ContentsDigest = 0;
+    while let Some(row) = rows.next().map_err(&step)? {
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            values.push(row.get_ref(column).map_err(&step)?);
+        }
+        sum = sum.wrapping_add(of_row(table, values));
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sql: &str) -> ContentsDigest {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(sql).unwrap();
+        of_database(&connection, "main", Path::new("it")).unwrap()
+    }
+
+    #[test]
+    fn the_order_of_rows_and_the_layout_do_not_matter_and_all_else_does() {
+        let table = "CREATE TABLE \"a \"\"b\" (k INTEGER PRIMARY KEY, v);";
+        let insert = |rows: &str| of(&format!("{table} INSERT INTO \"a \"\"b\" VALUES {rows};"));
+        let digest = insert("(1, 'x'), (2, NULL)");
+        assert_eq!(digest, insert("(2, NULL), (1, 'x')"));
+        assert_eq!(
+            digest,
+            of(&format!(
+                "{table} INSERT INTO \"a \"\"b\" VALUES (1, 'x'), (2, NULL), (3, 0);
+                 DELETE FROM \"a \"\"b\" WHERE k = 3; VACUUM;"
+            ))
+        );
+        for other in ["(1, 'x'), (2, 0)", "(1, x'78'), (2, NULL)", "(1, 'x')"] {
+            assert_ne!(digest, insert(other), "{other}");
+        }
+        assert_ne!(of(table), of("CREATE TABLE \"a \"\"b\" (k INTEGER PRIMARY KEY, v TEXT);"));
+        assert_ne!(of(table), of(&format!("{table} CREATE INDEX i ON \"a \"\"b\" (v);")));
+    }
+}
