@@ -1,9 +1,12 @@
-"""Replays of recorded calls in a guest: several threads fill the tracer's ring, and a recording
-writes the bytes that its program writes there.
+"""Replays of recorded calls in a guest: several threads fill the tracer's ring, and recordings
+write the bytes that their programs write there.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import assert_complete, run_experiment
-from tests.live.recordings import recorded
+from tests.live.recordings import ENVIRONMENT, recorded
 
 TOML = """
 question = "What does a replay cost?"
@@ -52,20 +55,58 @@ def busy_script() -> str:
     return "\n".join(lines) + "\n"
 
 
-RECORDED_TOML = """
-question = "Does a recording write what its program writes?"
-[[variant]]
-name          = "program"
-workload      = "program"
-program       = "sqlite3"
-arguments     = "app.db '{sql}'"
-[[variant]]
-name          = "recording"
-workload      = "replay"
-recording     = "recording"
-recorded_root = "{root}"
-"""
+# Programs and their arguments, and what else they start. Journal modes of SQLite's shell, git with
+# its syncs, and vim, which saves a file that was there.
 SQL = "CREATE TABLE t(x); " + "INSERT INTO t VALUES (zeroblob(900)); " * 7
+GIT = (
+    "git -c core.fsync=all init -q --template= here && cd here && seq 2000 >a && git add a && "
+    "git -c core.fsync=all commit -qm 1 && cd .. && "
+    "git -c core.fsync=all clone -q --template= here there"
+)
+PROGRAMS = {
+    **{
+        mode: (("sqlite3", "app.db", f"PRAGMA journal_mode = {mode}; {SQL}"), "")
+        for mode in ("delete", "truncate", "persist", "wal")
+    },
+    "git": (("sh", "-c", GIT), "git seq git-upload-pack"),
+    "vim": (
+        ("vim", "-es", "-u", "NONE", "-c", "set fsync|normal ihello", "-c", "wq", "note.txt"),
+        "",
+    ),
+}
+# vim gives its file an access control list, whose contents are not recorded.
+LEFT_OUT = {"vim": ["setxattr"]}
+
+
+def recorded_programs(folder: Path) -> str:
+    """Record every program; write an experiment file with each and its recording. Its name."""
+    variants = []
+    for name, (command, others) in PROGRAMS.items():
+        (here := folder / f"{name}-files").mkdir()
+        if name == "vim":
+            (here / "note.txt").write_text("a line\n" * 5000)
+        shutil.copytree(here, folder / f"{name}-before")
+        assert recorded(here, folder / f"{name}-recording", *command).code == 0
+        environment = [f"{key}={value}" for key, value in ENVIRONMENT.items() if "GIT_" in key]
+        for kind, fields in (
+            (
+                "program",
+                {
+                    "program": command[0],
+                    "arguments": shlex.join(command[1:]),
+                    "files": f"{name}-before",
+                    "environment": shlex.join(environment),
+                    "other_programs": others,
+                },
+            ),
+            ("replay", {"recording": f"{name}-recording", "recorded_root": str(here)}),
+        ):
+            fields = {"name": f"{name}-{kind}", "workload": kind, **fields}
+            lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
+            variants.append("\n".join(["[[variant]]", *lines]))
+    text = 'question = "Does a recording write what its program writes?"\n[case]\n'
+    (folder / "experiment.toml").write_text(text + "\n".join(variants) + "\n")
+    return str(folder / "experiment.toml")
 
 
 def replayed(lab: Lab, out: Path, name: str) -> Capture:
@@ -100,26 +141,22 @@ def written_bytes(bill: Bill) -> Counter[str]:
 
 
 def test_a_recording_writes_what_its_program_writes(lab: Lab, tmp_path: Path) -> None:
-    (here := tmp_path / "here").mkdir()
-    assert recorded(here, tmp_path / "recording", "sqlite3", "app.db", SQL).code == 0
-    text = RECORDED_TOML.format(sql=SQL, root=here)
-    (tmp_path / "experiment.toml").write_text(text)
-    name = str(tmp_path / "experiment.toml")
+    name = recorded_programs(tmp_path)
     run, again = (
         run_experiment(lab, tmp_path / place, name, *chosen, use_cache=False)
-        for place, chosen in (("run", ()), ("again", ("variant=recording",)))
+        for place, chosen in (("run", ()), ("again", ("variant=wal-replay",)))
     )
-    assert_complete(run)
     captures = {entry.case_id: capture for entry, _, capture in run.captures()}
-    [(_, _, second)] = again.captures()
-    first = captures["recording"]
-    assert (first.manifest["replay"]["otherwise"], first.manifest["replay"]["left_out"]) == ({}, [])
-    for table in sorted(first.folder.glob("*.parquet")):
-        assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
     bills = commit_bills(Dataset.of(run))
-    program, replay = (written_bytes(bills[case_id]) for case_id in ("program", "recording"))
-    assert program["fs-journal"] > 0 and program.keys() == replay.keys()
-    assert all(abs(replay[it] - program[it]) <= program[it] / 50 for it in program), (
-        program,
-        replay,
-    )
+    for each in PROGRAMS:
+        replay = captures[f"{each}-replay"].manifest["replay"]
+        assert replay["otherwise"] == {}, each
+        assert [left["name"] for left in replay["left_out"]] == LEFT_OUT.get(each, []), each
+        program, found = (written_bytes(bills[f"{each}-{kind}"]) for kind in ("program", "replay"))
+        assert program["fs-journal"] > 0 and program.keys() == found.keys(), each
+        for block_type, length in program.items():
+            assert abs(found[block_type] - length) <= length / 50, (each, program, found)
+    [(_, _, second)] = again.captures()
+    assert_complete(again)
+    for table in sorted(captures["wal-replay"].folder.glob("*.parquet")):
+        assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name

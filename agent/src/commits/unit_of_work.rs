@@ -1,5 +1,7 @@
 //! What the finder of commits keeps: what a process does to a database, and what was found.
 
+use serde_json::{Map, Value};
+
 use crate::tables::rows::Transaction;
 
 /// What was found.
@@ -17,6 +19,22 @@ pub struct FoundTransactions {
     /// Written after the last transaction, so that no call waits for it.
     pub writes_after: u64,
     pub bytes_after: u64,
+}
+
+impl FoundTransactions {
+    /// Counts of what was found, as the manifest has them.
+    pub fn counts(&self) -> Map<String, Value> {
+        let counts = [
+            ("databases", self.databases),
+            ("commits", self.commits),
+            ("checkpoints", self.checkpoints),
+            ("rollbacks", self.rollbacks),
+            ("syncs", self.syncs),
+            ("writes_after_last", self.writes_after),
+            ("bytes_after_last", self.bytes_after),
+        ];
+        counts.map(|(name, count)| (name.to_owned(), count.into())).into_iter().collect()
+    }
 }
 
 /// What a process does to a database at the moment.

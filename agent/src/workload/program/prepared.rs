@@ -112,8 +112,7 @@ impl PreparedProgram {
     }
 
     fn described(&self) -> Value {
-        let found = &self.found;
-        json!({
+        let mut described = json!({
             "command": self.confined.command,
             "environment": self.confined.environment,
             "exit_code": self.end.exit_code,
@@ -123,20 +122,16 @@ impl PreparedProgram {
             "output": self.output.text(),
             "output_bytes": self.output.bytes,
             "file_calls": self.calls,
-            "databases": found.databases,
-            "commits": found.commits,
-            "checkpoints": found.checkpoints,
-            "rollbacks": found.rollbacks,
-            "syncs": found.syncs,
-            "writes_after_last": found.writes_after,
-            "bytes_after_last": found.bytes_after,
-        })
+        });
+        described.as_object_mut().expect("it is one").append(&mut self.found.counts());
+        described
     }
 }
 
 impl Workload for PreparedProgram {
+    /// Its files are read from the device, as those of a replay are; it itself is in memory.
     fn needs_cold_cache(&self) -> bool {
-        false
+        true
     }
 
     fn configuration(&self) -> Result<Value, WorkloadError> {
