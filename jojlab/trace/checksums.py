@@ -1,4 +1,5 @@
-"""The checksums of a capture, or of run.json: SHA256SUMS beside it, as sha256sum(1) checks it.
+"""The checksums of a capture, of run.json, and of what power cuts left: SHA256SUMS beside it, as
+sha256sum(1) checks it.
 
 Parquet's own checksums are of pages alone, and optional: a flipped bit in its metadata or in a page
 without one is another figure.
@@ -6,6 +7,7 @@ without one is another figure.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,21 +67,42 @@ def check(path: Path, checksums: Mapping[Path, str], hashes: Mapping[Path, str])
         )
 
 
-def sums_of(file: Path, *contents: bytes) -> bytes:
+def write_checked(file: Path, content: bytes) -> None:
+    """Write a file with its checksum; it is always whole. Raises OSError when it cannot."""
+    # Whichever of the two is there when the machine stops, its checksum is.
+    before = file.read_bytes() if file.exists() else content
+    _replace(file.with_name(SUMS), _sums_of(file, before, content))
+    _replace(file, content)
+    _replace(file.with_name(SUMS), _sums_of(file, content))
+
+
+def read_checked(file: Path) -> bytes:
+    """Return the content of a file; one without a list of checksums beside it is not checked.
+
+    Raises DataError when it is none that the list has for it, OSError when it cannot be read.
+    """
+    content = file.read_bytes()
+    path = file.with_name(SUMS)
+    try:
+        listed = path.read_bytes()
+    except FileNotFoundError:
+        return content
+    if _sums_of(file, content).strip() not in listed.splitlines():
+        raise DataError(f"{file}: damaged: its content is not what {SUMS} says", _REMEDY)
+    return content
+
+
+def _sums_of(file: Path, *contents: bytes) -> bytes:
     """Return a list of checksums for one file that may have any of these contents."""
     found = dict.fromkeys(sha256(content) for content in contents)
     return "".join(f"{each}  {file.name}\n" for each in found).encode()
 
 
-def check_content(file: Path, content: bytes) -> None:
-    """Raise DataError when the content is none that the list beside the file has for it.
-
-    A file without a list is not checked.
-    """
-    path = file.parent / SUMS
-    try:
-        listed = path.read_bytes()
-    except FileNotFoundError:
-        return
-    if sums_of(file, content).strip() not in listed.splitlines():
-        raise DataError(f"{file}: damaged: its content is not what {SUMS} says", _REMEDY)
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file through a temporary one."""
+    temporary = file.with_name(f".{file.name}.partial")
+    with temporary.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, file)

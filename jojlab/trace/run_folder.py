@@ -3,6 +3,7 @@
     RUN/run.json         the cases, their status and captures, the experiment, the fingerprint
     RUN/SHA256SUMS       the checksum of run.json
     RUN/captures/...     the tables with their checksums, one folder for each case and seed
+    RUN/power-cuts/...   what power cuts left of a capture, likewise, where power was cut
     RUN/experiment.toml  the experiment as it was asked
 
 run.json is written anew, atomically: a run cut short stays readable, with the cases that were not
@@ -28,7 +29,8 @@ import msgspec
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, MachineError, UseError
 from jojlab.trace.capture import Capture
-from jojlab.trace.checksums import SUMS, check_content, hashes_of, sums_of, write_checksums
+from jojlab.trace.checksums import hashes_of, read_checked, write_checked, write_checksums
+from jojlab.trace.power_cuts import CUTS, PowerCuts, read_cuts
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES
 from jojlab.trace.shapes import Fields, StoredExperiment
 
@@ -39,7 +41,9 @@ _MOST_SAVING = 20  # at most a twentieth of the time is spent on writing run.jso
 
 @dataclass
 class CaptureEntry:
-    """One finished capture of a case; `folder` is relative to the run."""
+    """One finished capture of a case, or what power cuts left of it; `folder` is relative to the
+    run.
+    """
 
     seed: int
     folder: str
@@ -48,13 +52,24 @@ class CaptureEntry:
 
 @dataclass
 class CaseEntry:
-    """One case: `case` is its flat record; `reason` says why it failed or was skipped."""
+    """One case: `case` is its flat record; `reason` says why it failed or was skipped.
+
+    `uncut` says why its power was not cut although that was asked for.
+    """
 
     case_id: str
     case: Fields
     status: str = "pending"
     reason: str = ""
     captures: list[CaptureEntry] = field(default_factory=list)
+    power_cuts: list[CaptureEntry] = field(default_factory=list)
+    uncut: str = ""
+
+    @property
+    def without_power_cuts(self) -> tuple[int, ...]:
+        """The seeds whose captures are there, but not what power cuts left of them."""
+        cut = {each.seed for each in self.power_cuts}
+        return tuple(each.seed for each in self.captures if each.seed not in cut)
 
 
 class _Document(msgspec.Struct):
@@ -92,17 +107,19 @@ class RunFolder:
         cases: Iterable[tuple[str, Mapping[str, Any]]],
         fingerprint: Mapping[str, Any],
         experiment_toml: str = "",
+        power_cuts: bool = False,
     ) -> RunFolder:
         """Make a new run of `cases`, (case_id, case) in the experiment's order, all pending.
 
-        The very same run that was cut short is taken up again, with the captures that it has.
+        The very same run that was cut short is taken up again, with the captures that it has; with
+        `power_cuts` so is one that lacks only what they left.
         Raises UseError when something else is in `path`, MachineError when it cannot be written.
         """
         entries = [CaseEntry(case_id, dict(case)) for case_id, case in cases]
         run = cls(path, dict(experiment), list(seeds), entries, dict(fingerprint))
         run._check_case_ids()
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            return run._taken_up()
+            return run._taken_up(power_cuts)
         try:
             (path / "captures").mkdir(parents=True, exist_ok=True)
             (path / "experiment.toml").write_text(experiment_toml, encoding="utf-8")
@@ -111,13 +128,16 @@ class RunFolder:
         run.save()
         return run
 
-    def _taken_up(self) -> RunFolder:
+    def _taken_up(self, power_cuts: bool) -> RunFolder:
         """Return the run that is there already if it is this one, cut short; else a UseError."""
         if not (self.path / "run.json").exists():
             what = "something else is already there"
             raise UseError(f"{self.path}: {what}", "name a new folder with --out")
         there = RunFolder.open(self.path)
-        if not any(entry.status == "pending" for entry in there.cases):
+        if not any(
+            entry.status == "pending" or (power_cuts and entry.without_power_cuts)
+            for entry in there.cases
+        ):
             what = "a run is already there"
             raise UseError(f"{self.path}: {what}", "name a new folder with --out")
         if there._asked() != self._asked():
@@ -146,8 +166,7 @@ class RunFolder:
                 f"{path}: not a run: it has no run.json", "name a folder that joj run made"
             )
         try:
-            content = file.read_bytes()
-            check_content(file, content)
+            content = read_checked(file)
             document = msgspec.json.decode(content)
             whole = conform(document, _Document)
         except (OSError, ValueError, RecursionError) as error:
@@ -216,6 +235,39 @@ class RunFolder:
             entry.status = "ok"
         self._changed()
 
+    def add_power_cuts(
+        self, case_id: str, seed: int, answer: bytes, *, cached: bool = False
+    ) -> None:
+        """Write what power cuts left of a capture that is there, and record it in run.json.
+
+        Raises DataError when it is damaged, or of another run than the capture.
+        """
+        entry = self.case(case_id)
+        place = Path(folder_name(case_id)) / f"seed-{seed}"
+        folder = self._inside((Path("power-cuts") / place).as_posix())
+        read_cuts(answer, folder / CUTS, self._inside((Path("captures") / place).as_posix()))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_checked(folder / CUTS, answer)
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+        known = [each for each in entry.power_cuts if each.seed != seed]
+        own = CaptureEntry(seed, (Path("power-cuts") / place).as_posix(), cached)
+        entry.power_cuts = sorted([*known, own], key=lambda each: each.seed)
+        self._changed()
+
+    def power_cuts(self, entry: CaseEntry) -> Iterator[PowerCuts]:
+        """Read what power cuts left of a case, seed by seed; DataError when one is damaged."""
+        captures = {each.seed: self._inside(each.folder) for each in entry.captures}
+        for each in entry.power_cuts:
+            file = self._inside(each.folder) / CUTS
+            yield read_cuts(read_checked(file), file, captures.get(each.seed))
+
+    def mark_uncut(self, case_id: str, reason: str) -> None:
+        """Record why the power of a case was not cut."""
+        self.case(case_id).uncut = reason
+        self._changed()
+
     def mark(self, case_id: str, status: str, reason: str) -> None:
         """Record that a case failed or was skipped, and why."""
         if status not in STATUSES:
@@ -256,18 +308,19 @@ class RunFolder:
             "experiment": self.experiment,
             "seeds": self.seeds,
             "cases": [
-                {**vars(case), "captures": [vars(c) for c in case.captures]} for case in self.cases
+                {
+                    **vars(case),
+                    "captures": [vars(each) for each in case.captures],
+                    "power_cuts": [vars(each) for each in case.power_cuts],
+                }
+                for case in self.cases
             ],
             "fingerprint": self.fingerprint,
         }
         file = self.path / "run.json"
         content = f"{json.dumps(document, indent=1, ensure_ascii=False)}\n".encode()
         try:
-            # Whichever of the two is there when the machine stops, its checksum is.
-            before = file.read_bytes() if file.exists() else content
-            _replace(self.path / SUMS, sums_of(file, before, content))
-            _replace(file, content)
-            _replace(self.path / SUMS, sums_of(file, content))
+            write_checked(file, content)
         except OSError as error:
             raise _cannot_write(file, error) from error
 
@@ -327,16 +380,6 @@ class RunFolder:
                     f"of {', '.join(STATUSES)}",
                     "run the experiment again",
                 )
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Write a file through a temporary one, so that it is always whole."""
-    temporary = file.with_name(f".{file.name}.partial")
-    with temporary.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, file)
 
 
 def folder_name(case_id: str) -> str:

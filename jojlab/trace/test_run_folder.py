@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema
 from tests.captures import make_run, truncate_capture
+from tests.cuts import answer, cut, states
 
 TRUNCATE = "filesystem=ext4,journal_mode=truncate"
 
@@ -238,3 +240,41 @@ def test_every_flipped_bit_is_found_by_its_file(tmp_path: Path) -> None:
                 list(RunFolder.open(run.path).captures())
         path.write_bytes(whole)
     assert len(list(RunFolder.open(run.path).captures())) == 2
+
+
+def test_what_power_cuts_left_goes_with_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    cut(run, TRUNCATE, states(kept=3, lost=1))
+    shutil.copytree(run.path, tmp_path / "shared")
+    shared = RunFolder.open(tmp_path / "shared")
+    [found] = shared.power_cuts(shared.case(TRUNCATE))
+    assert [each.outcome for each in found.states] == ["kept", "kept", "kept", "lost"]
+    assert shared.case(TRUNCATE).without_power_cuts == ()
+
+
+def test_what_power_cuts_left_of_another_run_or_damaged_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    wrong = answer(states(kept=1), {"requests.parquet": "0" * 64})
+    with pytest.raises(DataError, match=r"requests\.parquet of the run that was cut is not that"):
+        run.add_power_cuts(TRUNCATE, 1, json.dumps(wrong).encode())
+    wrong["outcomes"]["lost"] = 1
+    with pytest.raises(DataError, match=r"outcomes\.lost is 1, but 0 are listed"):
+        run.add_power_cuts(TRUNCATE, 1, json.dumps(wrong).encode())
+    cut(run, TRUNCATE, states(kept=2))
+    file = run.path / run.case(TRUNCATE).power_cuts[0].folder / "power_cuts.json"
+    file.write_bytes(file.read_bytes().replace(b"kept", b"lost"))
+    with pytest.raises(DataError, match=r"power_cuts\.json: damaged: its content"):
+        list(run.power_cuts(run.case(TRUNCATE)))
+
+
+def test_a_whole_run_is_taken_up_for_its_power_cuts(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    asked: dict[str, Any] = {
+        "experiment": run.experiment,
+        "seeds": run.seeds,
+        "cases": [(entry.case_id, entry.case) for entry in run.cases],
+        "fingerprint": run.fingerprint,
+    }
+    with pytest.raises(UseError, match="a run is already there"):
+        RunFolder.create(run.path, **asked)
+    assert RunFolder.create(run.path, **asked, power_cuts=True).case(TRUNCATE).captures

@@ -15,6 +15,7 @@ from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.run.compare import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.analysis.run.survival import is_worse
 
 # The fields that change how the same work is done; cases that differ in others do other work.
 MEANS = frozenset(
@@ -41,7 +42,9 @@ class TimeShares:
 
 @dataclass(frozen=True)
 class Cheaper:
-    """A case that does the same work in less time: `times` as fast; whether it risks more."""
+    """A case that does the same work in less time: `times` as fast; whether it risks more, by the
+    manuals or by what power cuts left.
+    """
 
     case: CaseSummary
     times: float
@@ -129,7 +132,9 @@ def _cheaper(
     for case in others:
         case_ns = case.figures.median["latency_ns_p50"]
         if 0 < case_ns * _FASTER <= base_ns:
-            riskier = risks_more(case.hazards, than=base.hazards)
+            riskier = risks_more(case.hazards, than=base.hazards) or is_worse(
+                case.survival, than=base.survival
+            )
             regimes = _other_regimes(case, cases)
             found.append(Cheaper(case, base_ns / case_ns, riskier, regimes))
     found.sort(key=lambda each: -each.times)

@@ -8,6 +8,7 @@ from typing import Any
 
 from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.analysis.run.survival import Survival
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,21 @@ class FigureChange:
     new: Number
     change: float | None
     within_spread: bool  # the ranges over the seeds overlap: the change may be chance
+
+
+@dataclass(frozen=True)
+class SurvivalChange:
+    """What power cuts left of a case in both runs, where it differs; None: not tested."""
+
+    case_id: str
+    label: str
+    old: Survival | None
+    new: Survival | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether it was tested in both: what one run did not test is not known to differ."""
+        return bool(self.old and self.new)
 
 
 @dataclass(frozen=True)
@@ -48,13 +64,17 @@ class Comparison:
     settings: Mapping[str, Mapping[str, tuple[Any, Any]]]
     # The clocks of the two runs where they differ: live and lab are not to be compared in time.
     clocks: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    survivals: tuple[SurvivalChange, ...] = ()
 
     @property
     def same(self) -> bool:
-        """Whether every figure of every case is equal, over the same seeds, and none is missing."""
+        """Whether every figure of every case is equal, over the same seeds, and none is missing, as
+        is what power cuts left where both runs tested it.
+        """
         return not (
             self.nothing
             or self.changes
+            or any(change.differs for change in self.survivals)
             or self.seeds
             or any(side.cases or side.figures for side in (self.old, self.new))
             or self.old.lacking != self.new.lacking
@@ -98,7 +118,23 @@ def compare(old: RunSummary, new: RunSummary) -> Comparison:
             if (fields := differences(old_cases[case_id].case, new_cases[case_id].case))
         },
         None if old.clocks == new.clocks else (old.clocks, new.clocks),
+        tuple(
+            SurvivalChange(case_id, ours.label, ours.survival, theirs.survival)
+            for case_id in both
+            if _survives_otherwise(
+                (ours := old_cases[case_id]).survival, (theirs := new_cases[case_id]).survival
+            )
+        ),
     )
+
+
+def _survives_otherwise(old: Survival | None, new: Survival | None) -> bool:
+    """Whether it differs; of unlike numbers of states only the worst outcomes are compared."""
+    if old is None or new is None:
+        return old is not new
+    if old.asked_states != new.asked_states:
+        return old.worst_outcome != new.worst_outcome
+    return old.outcomes != new.outcomes
 
 
 def _one_sided(
@@ -168,8 +204,18 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "clocks": dict(zip(("old", "new"), comparison.clocks, strict=True))
         if comparison.clocks
         else None,
+        "survives": {
+            change.case_id: {"old": _survives(change.old), "new": _survives(change.new)}
+            for change in comparison.survivals
+        },
         "settings": {case_id: _ends(fields) for case_id, fields in comparison.settings.items()},
     }
+
+
+def _survives(found: Survival | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"worst": found.worst_outcome, "outcomes": dict(found.outcomes)}
 
 
 def _ends(changed: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
+from jojlab.analysis.run.survival import Survival, survival_json, survivals
 from jojlab.analysis.study.parts import Part, evaluate, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.traffic.traffic import Traffic
@@ -44,6 +45,9 @@ class CaseSummary:
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
     hazards: tuple[Hazard, ...] = ()
+    # What power cuts left; None where it was not tested, and why not where that was asked for.
+    survival: Survival | None = None
+    uncut: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ def summarise(
     has_captures = any(entry.captures for entry in run.cases)
     found = findings(Dataset.of(run), what, kept) if has_captures else Findings()
     by_id = {entry.case_id: entry for entry in run.cases}
+    survived = survivals(run)
     cases = tuple(
         CaseSummary(
             case_id,
@@ -142,6 +147,8 @@ def summarise(
             found.latencies.get(case_id, ()),
             found.moved.get(case_id),
             hazards(entry.case, part.unsafe(case_id)),
+            survived.get(case_id),
+            entry.uncut,
         )
         for part in parts
         for case_id in part.case_ids
@@ -184,6 +191,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "incomplete_reasons": list(case.missing.reasons),
                 "notes": list(case.missing.notes),
                 "hazards": [hazard_json(each) for each in case.hazards],
+                "survives": survival_json(case.survival, case.hazards, case.uncut),
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
                 "program": dict(case.programs),

@@ -35,7 +35,7 @@ def throughput(rows: Rows, cases: list[str], axis_title: str) -> dict[str, Any]:
     bars = base.encode(
         x=alt.X("tps:Q", title=title, scale=scale, axis=_values(cases)),
         x2=alt.X2Datum(axis.base),
-        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk"),
+        tooltip=_tooltip("case", "tps", "low", "high", "with checkpoints", "risk", "survives"),
     )
     band = {"height": {"band": 0.62}}
     whole = [bars.mark_bar(color=vega.COLOURS["database"], **band), vega.hatched(bars, **band)]
@@ -88,7 +88,7 @@ def latency(rows: Rows, cases: list[str], axis: str) -> dict[str, Any]:
             ),
             legend=vega.legend(""),
         ),
-        tooltip=_tooltip("case", "percentile", "ms", "risk"),
+        tooltip=_tooltip("case", "percentile", "ms", "risk", "survives"),
     )
     return _finish(alt.layer(*lines, points, *_absent(data, rows, y)), len(cases), data)
 
@@ -173,7 +173,7 @@ def _bill_panel(
     plain = bars.mark_bar(**band).encode(
         color=colour,
         opacity=opacity,
-        tooltip=_tooltip("case", "part", "class", "kib", "requests", "risk"),
+        tooltip=_tooltip("case", "part", "class", "kib", "requests", "risk", "survives"),
     )
     hatch = vega.hatched(bars, **band).encode(detail=["class:N", "part:O"])
     return alt.layer(plain, hatch, *_absent(data, absent, y))

@@ -9,7 +9,7 @@ from jojlab.analysis.commit.classes import CLASSES, class_of, class_shares
 from jojlab.analysis.commit.trace import CommitTrace, TracedRun
 from jojlab.analysis.figures.figure import PERCENTILES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.words import hazards
+from jojlab.report.words import survival
 
 Row = dict[str, Any]
 
@@ -22,7 +22,8 @@ def throughput_rows(summary: RunSummary) -> list[Row]:
     return absent_rows(summary) + [
         {
             "case": named(summary, case),
-            "risk": hazards.short(case.hazards),
+            "risk": survival.risk(case),
+            "survives": survival.short(case),
             "tps": case.figures.median["throughput_tps"],
             "low": case.figures.spread["throughput_tps"][0],
             "high": case.figures.spread["throughput_tps"][1],
@@ -57,7 +58,8 @@ def latency_rows(summary: RunSummary) -> list[Row]:
     return absent_rows(summary) + [
         {
             "case": named(summary, case),
-            "risk": hazards.short(case.hazards),
+            "risk": survival.risk(case),
+            "survives": survival.short(case),
             "percentile": shown,
             "ms": case.figures.median[f"latency_ns_{name}"] / 1e6,
         }
@@ -77,7 +79,7 @@ def histogram_rows(summary: RunSummary) -> list[Row]:
         rows += [
             {
                 "case": named(summary, case),
-                "risk": hazards.short(case.hazards),
+                "risk": survival.risk(case),
                 "begin_ms": found.begin_ns / 1e6,
                 "end_ms": found.end_ns / 1e6,
                 "share": found.count / whole,
@@ -99,7 +101,8 @@ def bill_rows(summary: RunSummary) -> list[Row]:
     return absent_rows(summary) + [
         {
             "case": named(summary, case),
-            "risk": hazards.short(case.hazards),
+            "risk": survival.risk(case),
+            "survives": survival.short(case),
             "part": share.part,
             "class": share.name,
             "kib": share.bytes / 1024,

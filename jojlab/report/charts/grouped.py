@@ -88,6 +88,7 @@ def _panel(
             alt.Tooltip("case:N"),
             *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("value", "low", "high")),
             alt.Tooltip("risk:N", title="at risk"),
+            alt.Tooltip("survives:N"),
             alt.Tooltip("partial:N", title="measured with"),
         ],
     )

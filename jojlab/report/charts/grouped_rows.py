@@ -8,7 +8,7 @@ from typing import Any
 from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
-from jojlab.report.words import hazards, text
+from jojlab.report.words import survival, text
 
 Row = dict[str, Any]
 
@@ -50,7 +50,8 @@ def rows(part: Part, summary: RunSummary, asked: Mapping[str, Any]) -> list[Row]
         found.append(
             {
                 **place,
-                "risk": hazards.short(case.hazards),
+                "risk": survival.risk(case),
+                "survives": survival.short(case),
                 "partial": summary.partial(case),
                 "value": case.figures.median[figure] / per_unit,
                 "low": low / per_unit,

@@ -28,6 +28,7 @@ from jojlab.report.sections.bill import bill
 from jojlab.report.sections.commits import commits
 from jojlab.report.sections.method import method
 from jojlab.report.sections.overview import overview, warnings
+from jojlab.report.sections.safety import safety
 from jojlab.report.sections.template import Section, Specs, render
 from jojlab.report.sections.times import latency, throughput
 from jojlab.report.sections.traffic import kinds, places
@@ -39,6 +40,7 @@ _SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "page.js")
 _INDEX = {
     "answer": "In short",
     "overview": "At a glance",
+    "safety": "Is it safe?",
     "figure": "In one picture",
     "published": "Published",
     "throughput": "Throughput",
@@ -130,6 +132,7 @@ def _one_experiment(
     # Of a run without transactions, such as an imported trace, there are no figures to glance at.
     if summary.measured or not shown:
         found.append(overview(summary, run))
+    found.append(safety(summary, run))
     for part in summary.parts:
         found += [experiment.pictures(part, summary, specs), experiment.published(part)]
     if summary.measured:

@@ -16,6 +16,7 @@ from jojlab.foundation.errors import MachineError
 from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
 from tests.captures import make_run
+from tests.cuts import cut, states
 from tests.hostile import HOSTILE, hostile_run
 
 WAL = "filesystem=ext4,journal_mode=wal"
@@ -208,3 +209,18 @@ def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None
     assert "What one operation costs" in text_of(page)
     assert "COMMIT" not in text_of(page).split('id="bill"')[0]
     assert "of one operation with its sync" in json.dumps(charts_of(page)["histogram-chart"])
+
+
+def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    untested = text_of(report_html(summarise(run), "run"))
+    assert "By power cuts: not tested. joj run --durability tests it." in untested
+    assert '<section id="safety">' not in untested and "<svg" not in untested
+    cut(run, WAL, states(kept=38, lost=2))
+    page = text_of(report_html(summarise(run), "run"))
+    assert "No: 1 of 2 cases proven unsafe" in page and "1 proven unsafe, 1 not tested" in page
+    assert "contradiction: the manuals rule this harm out" in page
+    assert 'role="img" aria-label="journal_mode=wal' in page or 'aria-label="wal: states' in page
+    assert "Harm in 2 of 2 states cut just after a commit returned and 0 of 38" in page
+    assert page.count('fill="#E69F00"') == 1 and "2 lost</title>" in page
+    assert "It is not the" in page and "Not modelled: bits that rot" in page

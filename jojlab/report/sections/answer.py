@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 from jojlab.analysis.run.answer import Answer, Cheaper, TimeShares, answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts.vega import COLOURS
+from jojlab.report.sections import safety
 from jojlab.report.sections.template import Section, render
-from jojlab.report.words import hazards, regimes, text, transaction
+from jojlab.report.words import hazards, regimes, survival, text, transaction
 
 
 def short_answer(summary: RunSummary, run: str) -> Section | None:
@@ -22,7 +22,7 @@ def short_answer(summary: RunSummary, run: str) -> Section | None:
         "sections/answer.html",
         cost=_cost(found),
         where=_where(found),
-        safe=_safe(found),
+        safe=safety.card(found),
         cheaper=_cheaper(found),
         command=f"joj show {run} --case {shlex.quote(found.case.case_id)}",
     )
@@ -42,15 +42,10 @@ def _cost(found: Answer) -> dict[str, Any]:
         ],
         "p99": text.duration(median["latency_ns_p99"]),
         "rate": text.digits(median["throughput_tps"]),
-        "each": f"{_count(median, 'requests_per_commit', 'request')}, "
-        f"including {_count(median, 'flushes_per_commit', 'flush', 'flushes')}, and "
+        "each": f"{text.count(median['requests_per_commit'], 'request')}, "
+        f"including {text.count(median['flushes_per_commit'], 'flush', 'flushes')}, and "
         f"{text.size(median['bytes_per_commit'])}",
     }
-
-
-def _count(median: Mapping[str, int | float], name: str, one: str, several: str = "") -> str:
-    value = median[name]
-    return f"{text.digits(value)} {one if value == 1 else several or one + 's'}"
 
 
 def _where(found: Answer) -> dict[str, Any]:
@@ -85,35 +80,6 @@ def _of_time(time: TimeShares) -> str:
     )
 
 
-def _safe(found: Answer) -> dict[str, Any]:
-    """Say of every case what it puts at risk; where none does, what the first one does for it."""
-    median = found.case.figures.median
-    cases = found.measured
-    if told := hazards.by_sentence(cases):
-        risky = sum(bool(case.hazards) for case in cases)
-        several = len(cases) > 1
-        return {
-            "big": f"{len(cases) - risky} of {len(cases)} cases are" if several else "Not entirely",
-            "risks": [
-                (sentence, hazards.named(labels, len(cases)) if several else "")
-                for sentence, labels in told.items()
-            ],
-            "line": "The other cases have safe settings." if several and risky < len(cases) else "",
-        }
-    if not median.get("writes_per_commit", 1):
-        return {"big": "Nothing to lose", "risks": (), "line": "It writes nothing to the device."}
-    calls = _count(median, "sync_calls_per_commit", "sync call")
-    word = "a commit" if transaction.has_commit([found.case]) else "an operation"
-    return {
-        "big": f"Yes, all {len(cases)} cases" if len(cases) > 1 else "Yes, by its settings",
-        "risks": (),
-        "line": f"By the manuals, {word} that returned survives a power cut with these settings, "
-        "if the device keeps flushed data. joj verify durability tests this. "
-        f"{found.case.label} makes {calls} and "
-        f"{_count(median, 'flushes_per_commit', 'flush', 'flushes')} each.",
-    }
-
-
 def _cheaper(found: Answer) -> dict[str, Any]:
     if not found.compared:
         line = "This run has no other case with the same work."
@@ -135,7 +101,7 @@ def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
         "label": each.case.label,
         "words": f"{text.duration(ours['latency_ns_p50'])}, "
         f"{text.times(each.times)} times as fast: "
-        f"{_count(ours, 'flushes_per_commit', 'flush', 'flushes')} "
+        f"{text.count(ours['flushes_per_commit'], 'flush', 'flushes')} "
         f"instead of {text.digits(theirs['flushes_per_commit'])}, "
         f"{text.size(ours['bytes_per_commit'])} instead of {text.size(theirs['bytes_per_commit'])}"
         + "".join(
@@ -143,5 +109,12 @@ def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
             f"{text.duration(other.figures.median['latency_ns_p50'])}"
             for other in each.regimes
         ),
-        "risks": "; ".join(hazards.sentences(each.case.hazards)) if each.is_riskier else "",
+        "risks": "; ".join(filter(None, (*hazards.sentences(each.case.hazards), _seen(each.case))))
+        if each.is_riskier
+        else "",
     }
+
+
+def _seen(case: CaseSummary) -> str:
+    """Return the harm that power cuts did; empty where they did none or there were none."""
+    return survival.short(case) if case.survival and case.survival.is_unsafe else ""

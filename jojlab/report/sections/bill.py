@@ -11,7 +11,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts import by_case, chart_rows
 from jojlab.report.sections.overview import at_risk, name_of
 from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
-from jojlab.report.words import hazards, program, reasons, text
+from jojlab.report.words import hazards, program, reasons, survival, text
 from jojlab.report.words.overview import case_title
 
 
@@ -62,6 +62,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
         "soft": f"{requests} request{'s' if requests != '1' else ''}, "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {bill.transactions} commits",
         "risks": hazards.sentences(case.hazards),
+        "survives": survival.sentence(case),
         "programs": [
             (f"seed {seed}: {program.sentence(ended)}", program.output(ended))
             for seed, ended in case.programs.items()

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.sections.template import Cell, Noted, Section, render
-from jojlab.report.words import hazards, text
+from jojlab.report.words import hazards, survival, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 _MOST_FAILED = 12  # cases without a result that are named at the top
@@ -60,19 +60,23 @@ def overview_table(summary: RunSummary) -> dict[str, Any]:
             cells: list[Cell] = [with_spread(case, figure) for _, figure in columns]
         else:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
-        rows.append([name_of(summary, case), *cells])
-    return {"columns": [case_title(summary), *(title for title, _ in columns)], "rows": rows}
+        survives = Noted(survival.short(case), survival.contradiction(case), "risk")
+        name = [summary.partial(case), hazards.mark(case)]
+        shown = Noted(case.label, "\n".join(filter(None, name)), "risk")
+        rows.append([shown, survives, *cells])
+    titles = [case_title(summary), "survives", *(title for title, _ in columns)]
+    return {"columns": titles, "rows": rows}
 
 
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
     """Return the first cell of a case's row: its name, and below it what must be known of it."""
-    marks = [summary.partial(case), hazards.mark(case)]
+    marks = [summary.partial(case), survival.mark(case)]
     return Noted(case.label, "\n".join(filter(None, marks)), "risk")
 
 
 def at_risk(summary: RunSummary, style: str = "Hatched") -> str:
     """Return what a chart's note says of the cases that are marked so; nothing where none is."""
-    if not any(case.hazards for case in summary.measured):
+    if not any(survival.risk(case) for case in summary.measured):
         return ""
     return f" {style}: at risk; the table shows the risk below the name."
 

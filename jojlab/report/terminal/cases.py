@@ -14,7 +14,7 @@ from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
 from jojlab.report.terminal.console import new_table
-from jojlab.report.words import hazards, text
+from jojlab.report.words import hazards, survival, text
 
 
 def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
@@ -29,7 +29,7 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
             if cell is None
             else text.figure(found.figure, cell[0])
             + (" *" if summary.partial(cell[1]) else "")
-            + (" !" if cell[1].hazards else "")
+            + (" !" if survival.risk(cell[1]) else "")
             for cell in cells
         ]
         table.add_row(*(escape("–" if v is None else str(v)) for v in key), "", *shown)
@@ -40,6 +40,11 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     for sentence, labels in hazards.by_sentence(shown_cases).items():
         where = hazards.named(labels, len(shown_cases))
         console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
+    for case in shown_cases:
+        if case.survival and case.survival.is_unsafe:
+            told = escape(f"{case.label}: {survival.short(case)}")
+            console.print(f"[yellow]! power cuts[/yellow] {told}")
+    console.print(f"[dim]power cuts: {survival.several(shown_cases)}[/dim]")
 
 
 def write_pivot(stream: TextIO, found: Pivot) -> None:
@@ -51,16 +56,18 @@ def write_pivot(stream: TextIO, found: Pivot) -> None:
 
 
 def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
-    """Write a line a case as CSV: seeds, what is at risk, fields, and the medians of figures."""
+    """Write a line a case as CSV: seeds, risk, survival, fields, and the medians of figures."""
     fields = list(dict.fromkeys(name for case in cases for name in case.case))
     figures = [name for name in FIGURES if any(name in case.figures.median for case in cases)]
     # A few figures have the name of a field, such as transactions.
     heads = [f"case_{name}" if name in figures else name for name in fields]
     writer = csv.writer(CsvStream(stream), lineterminator="\n")
-    writer.writerow(["case_id", "status", "seeds", "at_risk", *heads, *figures])
+    said = ["case_id", "status", "seeds", "at_risk", "survives"]
+    writer.writerow([*said, *heads, *figures])
     for case in cases:
         writer.writerow(
-            [case.case_id, case.status, len(case.figures.seeds), hazards.short(case.hazards)]
+            [case.case_id, case.status, len(case.figures.seeds)]
+            + [hazards.short(case.hazards), survival.short(case)]
             + [case.case.get(name, "") for name in fields]
             + [case.figures.median.get(name, "") for name in figures]
         )

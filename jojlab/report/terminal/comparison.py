@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from jojlab.analysis.run.compare import Comparison, OneSided
 from jojlab.report.terminal.console import new_table
-from jojlab.report.words import text
+from jojlab.report.words import survival, text
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -60,6 +60,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
             )
         console.print(table)
+    for found in comparison.survivals:
+        style = "bold yellow" if found.differs else "dim"
+        words = " → ".join(survival.seen(each) for each in (found.old, found.new))
+        console.print(f"[{style}]power cuts[/{style}] {escape(f'{found.label}: {words}')}")
     if comparison.nothing:
         console.print(
             "[bold red]nothing to compare[/bold red]: no case of either run has figures; for "

@@ -12,13 +12,14 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
 from jojlab.report.terminal.statements import print_statements
-from jojlab.report.words import hazards, program, regimes, text
+from jojlab.report.words import hazards, program, regimes, survival, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 # A run that was interrupted early may have thousands; they differ only in their names.
 _MOST_PENDING = 10
 
 _TITLE = 16  # letters of a column's title in one line
+_SURVIVES = 30  # letters of what survives in one line
 
 
 def print_summary(console: Console, summary: RunSummary) -> None:
@@ -47,6 +48,7 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
     titles = [
         *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
         *([("at risk", "left")] * risky),
+        ("survives", "left"),
     ]
     table = new_table((case_title(summary), "left"), *titles)
     for case in summary.cases:
@@ -60,11 +62,23 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
             label += f"\n[yellow]{partial}[/yellow]"
         cells = [_with_spread(case, figure) for _, figure in columns]
         marks = [f"[yellow]{hazards.short(case.hazards)}[/yellow]"] * risky
-        table.add_row(label, *cells, *marks)
+        table.add_row(label, *cells, *marks, _survives(case))
     console.print(table)
     for sentence, labels in hazards.by_sentence(summary.measured).items():
         where = hazards.named(labels, len(summary.measured))
         console.print(f"[yellow]at risk[/yellow] {escape(f'{sentence} ({where})')}")
+    for case in summary.measured:
+        if words := survival.contradiction(case):
+            told = f"{case.label}: {words}; {survival.sentence(case)}"
+            console.print(f"[bold yellow]power cuts[/bold yellow] {escape(told)}")
+
+
+def _survives(case: CaseSummary) -> str:
+    """Return what power cuts left of a case, as its row shows it."""
+    words = escape(textwrap.fill(survival.short(case), _SURVIVES))
+    if case.survival is None:
+        return f"[dim]{words}[/dim]"
+    return f"[yellow]{words}[/yellow]" if case.survival.is_unsafe else words
 
 
 def print_fingerprint(console: Console, summary: RunSummary) -> None:
@@ -121,6 +135,7 @@ def print_case(console: Console, case: CaseSummary) -> None:
     console.print(table)
     for sentence in hazards.sentences(case.hazards):
         console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
+    _print_survival(console, case)
     for seed, hashed in case.operation_hashes.items():
         console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")
     for seed, load in case.backgrounds.items():
@@ -131,6 +146,16 @@ def print_case(console: Console, case: CaseSummary) -> None:
         console.print(escape(program.output(ended)))
     if case.bill:
         print_bill(console, case.bill)
+
+
+def _print_survival(console: Console, case: CaseSummary) -> None:
+    """Print what power cuts left of one case, and where that contradicts the manuals."""
+    console.print(f"[bold]power cuts[/bold] {escape(survival.sentence(case))}")
+    if words := survival.contradiction(case):
+        console.print(f"[bold yellow]{words}[/bold yellow]")
+    if found := case.survival:
+        for line in filter(None, (survival.moments(found), survival.worst(found))):
+            console.print(f"[dim]{escape(line)}[/dim]")
 
 
 def _with_spread(case: CaseSummary, figure: str) -> str:

@@ -66,6 +66,11 @@ def figure(name: str, value: Number) -> str:
             return digits(value)
 
 
+def count(value: Number, one: str, several: str = "") -> str:
+    """Return how many there are, as 1 flush or 2.5 flushes; `several` where it is not one's + s."""
+    return f"{digits(value)} {one if value == 1 else several or one + 's'}"
+
+
 def axis_unit(name: str) -> tuple[str, float]:
     """Return the unit in which a chart shows a figure, and what its values are divided by."""
     return _AXIS_UNITS.get(FIGURES[name].unit, ("", 1))

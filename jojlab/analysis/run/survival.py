@@ -1,0 +1,212 @@
+"""What survives of a case where its power is cut, as far as that was tested?
+
+Reads what power cuts left (RUN/power-cuts); gives counts of distinct states by outcome, the worst
+of them, and where they contradict the manuals (risks.py). Their words are made in
+jojlab/report/words/survival.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from jojlab.analysis.run.risks import Harm, Hazard
+from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts
+from jojlab.trace.run_folder import CaseEntry, RunFolder
+
+# Stretches of a run that are told apart.
+MOMENTS = 60
+# Outcomes that the manuals do not rule out where they warn of a harm.
+_ANY = frozenset(OUTCOMES)
+_OF_DATABASE = frozenset({"lost", "torn", "corrupt"})
+_WARNED: Mapping[Harm, frozenset[str]] = {
+    Harm.COMMITS: frozenset({"lost"}),
+    Harm.TRANSACTION: frozenset({"torn"}),
+    Harm.DATABASE: _OF_DATABASE,
+    Harm.DATABASE_BY_CRASH: _OF_DATABASE,
+    Harm.FILESYSTEM: _ANY,
+    Harm.STALE_DATA: frozenset({"corrupt"}),
+    Harm.STATED: _ANY,
+}
+
+
+class Contradiction(StrEnum):
+    """How power cuts and manuals disagree."""
+
+    UNPROMISED = "harm-that-manuals-rule-out"
+    UNSEEN = "no-harm-where-manuals-warn"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A stretch of a run, in ns since its first BEGIN; `outcomes` counts the states cut in it."""
+
+    begin_ns: int
+    end_ns: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def harmful(self) -> int:
+        """States in which something was lost or damaged."""
+        return sum(count for name, count in self.outcomes.items() if name != "kept")
+
+
+@dataclass(frozen=True)
+class Survival:
+    """What power cuts left of one case, all its seeds together. Counts are of distinct states.
+
+    `most_lost` is the largest number of acknowledged commits that a cut took; of file workloads, of
+    records and names that are not as the last acknowledged operation left them. `draws` counts
+    draws, those that gave a state which was known included. `after_return` and `between` are
+    (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
+    """
+
+    seeds: tuple[int, ...]
+    model: Mapping[str, Any]
+    asked_states: int
+    boundary_states: int
+    boundary_states_left_out: int
+    sampled_states: int
+    draws: int
+    outcomes: Mapping[str, int]
+    by_kind: Mapping[str, Mapping[str, int]]
+    most_lost: int
+    worst: JudgedState | None
+    after_return: tuple[int, int]
+    between: tuple[int, int]
+    moments: tuple[Moment, ...]
+
+    @property
+    def states(self) -> int:
+        """All states that were judged."""
+        return self.boundary_states + self.sampled_states
+
+    @property
+    def harmful(self) -> int:
+        """Those in which something was lost or damaged."""
+        return self.states - self.outcomes["kept"]
+
+    @property
+    def is_unsafe(self) -> bool:
+        """Whether harm was seen, which proves the case unsafe; otherwise nothing is proven."""
+        return bool(self.worst)
+
+    @property
+    def worst_outcome(self) -> str:
+        """The worst outcome that was seen."""
+        return self.worst.outcome if self.worst else "kept"
+
+    @property
+    def bound(self) -> float | None:
+        """The share of harmful states among those drawn, at most, with a confidence of 95 %; None
+        where harm was seen or nothing drawn.
+
+        The rule of three: Hanley and Lippman-Hand, If nothing goes wrong, is everything all right?,
+        JAMA 249 (1983). It says nothing of how likely a power cut is to do harm.
+        """
+        if self.is_unsafe or not self.sampled_states:
+            return None
+        return min(1.0, 3 / self.sampled_states)
+
+    def contradicts(self, hazards: Iterable[Hazard]) -> Contradiction | None:
+        """Return how it disagrees with what the manuals say of the case's settings."""
+        warned = {outcome for each in hazards for outcome in _WARNED[each.kind]}
+        seen = {name for name, count in self.outcomes.items() if count and name != "kept"}
+        if seen - warned:
+            return Contradiction.UNPROMISED
+        told = any(each.kind is not Harm.STATED for each in hazards)
+        return Contradiction.UNSEEN if told and not seen else None
+
+
+def survivals(run: RunFolder) -> dict[str, Survival]:
+    """Return what survives of the cases of a run whose power was cut, by case_id.
+
+    Raises DataError when what power cuts left is damaged, or of another run.
+    """
+    return {entry.case_id: found for entry in run.cases if (found := survival_of(run, entry))}
+
+
+def survival_of(run: RunFolder, entry: CaseEntry) -> Survival | None:
+    """Return what survives of one case; None where its power was not cut."""
+    answers = list(run.power_cuts(entry))
+    return survival(answers) if answers else None
+
+
+def is_worse(one: Survival | None, than: Survival | None) -> bool:
+    """Whether worse was seen of `one`; what was not tested is not known to be worse."""
+    if one is None or not one.is_unsafe:
+        return False
+    return than is None or _badness(one.worst) > _badness(than.worst)
+
+
+def survival(answers: Sequence[PowerCuts]) -> Survival:
+    """Return what the answers of one case say, of one seed each."""
+    states = [state for answer in answers for state in answer.states]
+    by_kind = {kind: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
+    for state in states:
+        by_kind[state.kind][state.outcome] += 1
+    harmful = [state for state in states if state.outcome != "kept"]
+    return Survival(
+        tuple(answer.seed for answer in answers),
+        answers[0].model,
+        sum(answer.asked_states for answer in answers),
+        sum(answer.boundary_states for answer in answers),
+        sum(answer.boundary_states_left_out for answer in answers),
+        sum(answer.sampled_states for answer in answers),
+        sum(answer.draws for answer in answers),
+        {name: sum(state.outcome == name for state in states) for name in OUTCOMES},
+        {kind: counts for kind, counts in by_kind.items() if any(counts.values())},
+        max((state.lost for state in states), default=0),
+        max(harmful, key=_badness, default=None),
+        _counted([state for state in states if state.after_return]),
+        _counted([state for state in states if not state.after_return]),
+        _moments(answers[0]),
+    )
+
+
+def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str) -> dict[str, Any]:
+    """Return it as `--json` prints it; `uncut` says why nothing was tested though it was asked."""
+    if found is None:
+        return {"tested": False, "reason": uncut or "not asked for"}
+    contradiction = found.contradicts(hazards)
+    return {
+        "tested": True,
+        "proven_unsafe": found.is_unsafe,
+        "worst": found.worst_outcome,
+        "states": found.states,
+        "harmful_states": found.harmful,
+        "outcomes": dict(found.outcomes),
+        "most_lost_commits": found.most_lost,
+        "asked_states": found.asked_states,
+        "boundary_states": found.boundary_states,
+        "boundary_states_left_out": found.boundary_states_left_out,
+        "sampled_states": found.sampled_states,
+        "draws": found.draws,
+        "by_kind": {kind: dict(counts) for kind, counts in found.by_kind.items()},
+        "bound_95_percent": found.bound,
+        "contradiction": contradiction.value if contradiction else None,
+        "model": dict(found.model),
+        "seeds": list(found.seeds),
+    }
+
+
+def _badness(state: JudgedState | None) -> tuple[int, int]:
+    return (OUTCOMES.index(state.outcome), state.lost) if state else (0, 0)
+
+
+def _counted(states: Sequence[JudgedState]) -> tuple[int, int]:
+    return len(states), sum(state.outcome != "kept" for state in states)
+
+
+def _moments(answer: PowerCuts) -> tuple[Moment, ...]:
+    """Return the run of one seed in stretches of equal length."""
+    length_ns = answer.end_ns - answer.begin_ns + 1
+    counts: list[dict[str, int]] = [dict.fromkeys(OUTCOMES, 0) for _ in range(MOMENTS)]
+    for state in answer.states:
+        counts[(state.cut_ns - answer.begin_ns) * MOMENTS // length_ns][state.outcome] += 1
+    return tuple(
+        Moment(place * length_ns // MOMENTS, (place + 1) * length_ns // MOMENTS, count)
+        for place, count in enumerate(counts)
+    )

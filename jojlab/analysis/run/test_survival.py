@@ -1,0 +1,97 @@
+"""What survives of a case, counted from answers that are worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jojlab.analysis.run.compare import compare, comparison_json
+from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.summary import summarise, summary_json
+from jojlab.analysis.run.survival import Contradiction, Survival, is_worse, survival
+from jojlab.trace.power_cuts import PowerCuts
+from tests.captures import make_run
+from tests.cuts import answer, cut, state, states
+
+WAL = "filesystem=ext4,journal_mode=wal"
+TABLES = {"requests.parquet": "0" * 64}
+
+
+def survived(found: list[dict[str, Any]], **more: Any) -> Survival:
+    return survival([msgspec.convert(answer(found, TABLES, **more), PowerCuts)])
+
+
+def test_counts_are_of_distinct_states() -> None:
+    found = survived(states(kept=300, lost=4))
+    assert (found.states, found.harmful, found.most_lost) == (304, 4, 1)
+    assert (found.boundary_states, found.sampled_states) == (76, 228)
+    assert found.worst_outcome == "lost" and found.is_unsafe and found.bound is None
+    assert found.after_return == (4, 4) and found.between == (300, 0)
+    assert sum(moment.harmful for moment in found.moments) == 4
+    assert sum(sum(moment.outcomes.values()) for moment in found.moments) == 304
+    assert found.by_kind["drop-one"]["kept"] == 75
+
+
+def test_the_bound_is_of_the_states_that_were_drawn() -> None:
+    assert survived(states(kept=400)).bound == pytest.approx(3 / 300)
+    assert survived([state(1, "boundary-all")]).bound is None
+    assert survived(states(kept=8)).bound == 3 / 6
+
+
+def test_the_worst_is_that_of_the_worst_outcome() -> None:
+    found = survived([state(1, outcome="lost", lost=9), state(2, outcome="torn"), state(3)])
+    assert found.worst and found.worst.outcome == "torn" and found.most_lost == 9
+    assert is_worse(found, survived([state(1, outcome="lost")]))
+    assert not is_worse(survived([state(1)]), None) and not is_worse(None, found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "outcome", "expected"),
+    [
+        ({"journal_mode": "wal", "synchronous": "full"}, "kept", None),
+        ({"journal_mode": "wal", "synchronous": "full"}, "lost", Contradiction.UNPROMISED),
+        ({"journal_mode": "wal", "synchronous": "normal"}, "lost", None),
+        ({"journal_mode": "wal", "synchronous": "normal"}, "corrupt", Contradiction.UNPROMISED),
+        ({"journal_mode": "wal", "synchronous": "normal"}, "kept", Contradiction.UNSEEN),
+        ({"journal_mode": "off", "synchronous": "full"}, "torn", None),
+        ({"journal_mode": "off", "synchronous": "full"}, "unmountable", Contradiction.UNPROMISED),
+        ({"journal_mode": "wal", "mount_options": "nobarrier"}, "unmountable", None),
+    ],
+)
+def test_contradictions(
+    settings: dict[str, str], outcome: str, expected: Contradiction | None
+) -> None:
+    found = survived([state(1), state(2, outcome=outcome)])
+    assert found.contradicts(hazards(settings)) is expected
+
+
+def test_what_was_not_tested_is_told_beside_what_was(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    cut(run, WAL, states(kept=40))
+    said = {case["case_id"]: case["survives"] for case in summary_json(summarise(run))["cases"]}
+    assert said[WAL]["tested"] and said[WAL]["states"] == 40
+    assert said[WAL]["proven_unsafe"] is False
+    others = [each for case_id, each in said.items() if case_id != WAL]
+    assert others == [{"tested": False, "reason": "not asked for"}] * len(others)
+
+
+def test_runs_are_compared_by_what_survives(tmp_path: Path) -> None:
+    runs = {}
+    for name in ("untested", "good", "bad", "fewer"):
+        runs[name] = make_run(tmp_path / name, seeds=[1], transactions=2)
+    cut(runs["good"], WAL, states(kept=40))
+    cut(runs["bad"], WAL, states(kept=39, corrupt=1))
+    cut(runs["fewer"], WAL, states(kept=20))
+    summaries = {name: summarise(run) for name, run in runs.items()}
+
+    changed = compare(summaries["good"], summaries["bad"])
+    assert not changed.same
+    assert comparison_json(changed)["survives"][WAL]["new"]["worst"] == "corrupt"
+    # What only one run tested is told, but is not known to differ; nor are other numbers of states.
+    assert compare(summaries["untested"], summaries["bad"]).same
+    assert compare(summaries["untested"], summaries["bad"]).survivals
+    assert not compare(summaries["good"], summaries["fewer"]).survivals
+    assert not compare(summaries["good"], summaries["good"]).survivals

@@ -1,0 +1,197 @@
+"""Says what survives a power cut: the words of every column, mark and sentence about it.
+
+Gets what power cuts left (jojlab/analysis/run/survival.py) and what the manuals say; returns text.
+Nothing that was not tested is called safe, and no number of states proves anything safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.survival import Contradiction, Survival
+from jojlab.report.words import hazards, transaction
+from jojlab.trace.power_cuts import JudgedState
+
+NOT_TESTED = "not tested"
+
+_HARMS = {
+    "torn": "can split a transaction",
+    "corrupt": "can corrupt",
+    "unmountable": "can destroy the filesystem",
+}
+_LEFT = {
+    "boundary-none": "nothing of what was in flight survived",
+    "boundary-all": "all of what was in flight survived",
+    "drop-one": "all of what was in flight survived but one write",
+    "prefix": "the first writes of what was in flight survived",
+    "subset": "some of what was in flight survived",
+    "torn": "some of what was in flight survived, and writes were torn",
+    "second": "the power was cut again during recovery",
+}
+_CONTRADICTIONS = {
+    Contradiction.UNPROMISED: "contradiction: the manuals rule this harm out",
+    Contradiction.UNSEEN: "contradiction: the manuals warn, but no harm was seen",
+}
+# What the bound says, and what it does not.
+BOUND = (
+    "The bound 3/S (rule of three, 95 %) is of the states that were drawn: were a larger share of "
+    "them harmful, S draws would have met one with a probability of 95 %. It is not the "
+    "probability that a power cut does harm: real ones do not come as these draws do."
+)
+# What no state of a model has, whatever its device.
+NOT_MODELLED = (
+    "Not modelled: bits that rot, a reset in the middle of garbage collection, and faults of the "
+    "device beside those that its profile names."
+)
+
+
+def short(case: CaseSummary) -> str:
+    """Return what the column "survives" shows: the worst that was seen, and how often."""
+    found = case.survival
+    if found is None:
+        return NOT_TESTED
+    if not found.is_unsafe:
+        return f"nothing lost in {found.states:,} states"
+    return (
+        f"{_harm(case, found)}: {found.outcomes[found.worst_outcome]:,} of {found.states:,} states"
+    )
+
+
+def seen(found: Survival | None) -> str:
+    """Return the counts of distinct states by outcome, as comparisons show them."""
+    if found is None:
+        return NOT_TESTED
+    counts = (f"{count:,} {name}" for name, count in found.outcomes.items() if count)
+    return f"{', '.join(counts)} of {found.states:,} states"
+
+
+def risk(case: CaseSummary) -> str:
+    """Return what a chart's mark says of a case: what the manuals warn of, and what was seen."""
+    seen = short(case) if case.survival and case.survival.is_unsafe else ""
+    return "; ".join(filter(None, (hazards.short(case.hazards), seen)))
+
+
+def mark(case: CaseSummary) -> str:
+    """Return what stands below a case's name; nothing where there is no known risk."""
+    seen_harm = f"seen: {short(case)}" if case.survival and case.survival.is_unsafe else ""
+    return "\n".join(filter(None, (hazards.mark(case), seen_harm)))
+
+
+def contradiction(case: CaseSummary) -> str:
+    """Return how power cuts and manuals disagree about a case; empty where they do not."""
+    found = case.survival and case.survival.contradicts(case.hazards)
+    return _CONTRADICTIONS[found] if found else ""
+
+
+def sentence(case: CaseSummary) -> str:
+    """Return the verdict of a case, exactly."""
+    found = case.survival
+    if found is None:
+        return f"not tested: {case.uncut}" if case.uncut else NOT_TESTED
+    tested = f"{_boundaries(found)} and {found.sampled_states:,} sampled of model {model(found)}"
+    if found.is_unsafe:
+        counts = ", ".join(
+            f"{count:,} {name}"
+            for name, count in found.outcomes.items()
+            if count and name != "kept"
+        )
+        return f"proven unsafe: {_harm(case, found)} ({counts}), of {tested}"
+    return f"not refuted: {tested}{_bound(found)}"
+
+
+def model(found: Survival) -> str:
+    """Return in a few words what can happen in the model that the states are of."""
+    known = found.model
+    caches, fua = (_each(known.get(name)) for name in ("volatile_cache", "fua"))
+    torn = known.get("torn_bytes")
+    fsck = known.get("fsck")
+    words = [
+        "volatile cache" if any(caches) else "no volatile cache",
+        ("FUA" if any(fua) else "no FUA") if any(caches) else "",
+        f"writes torn at {torn} bytes" if torn else "",
+        "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
+        f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
+    ]
+    return f"[{', '.join(filter(None, words))}]"
+
+
+def not_in_model(found: Survival) -> str:
+    """Return what cannot happen in the model of a case, and why a reader should know."""
+    absent = "" if found.model.get("second_cuts") else " No second cut comes during recovery."
+    return NOT_MODELLED + absent
+
+
+def moments(found: Survival) -> str:
+    """Say whether harm comes in the instant after a commit returned, or at other moments too."""
+    parts = [
+        f"{harmful:,} of {states:,} states cut {when}"
+        for when, (states, harmful) in (
+            ("just after a commit returned", found.after_return),
+            ("at other moments", found.between),
+        )
+        if states
+    ]
+    return f"Harm in {' and '.join(parts)}." if parts else ""
+
+
+def worst(found: Survival) -> str:
+    """Return what the worst state was, and what was found in it, in a line; empty without harm."""
+    return f"The worst: {state(found.worst)}." if found.worst else ""
+
+
+def state(state: JudgedState) -> str:
+    """Return what one state was, and what was found in it, in a line."""
+    when = "just after a commit returned" if state.after_return else "in between"
+    what = " ".join(state.message.split())
+    if state.outcome == "lost":
+        what = f"{state.lost} of {state.acknowledged} acknowledged commits lost"
+    elif state.outcome == "torn" and not what:
+        what = f"the databases are as after {state.found} commits"
+    return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}"
+
+
+def several(cases: Sequence[CaseSummary]) -> str:
+    """Return what is known of several cases, in a line."""
+    found = [case.survival for case in cases]
+    tested = [each for each in found if each]
+    if not tested:
+        return NOT_TESTED
+    unsafe = sum(each.is_unsafe for each in tested)
+    counts = (
+        (unsafe, "proven unsafe"),
+        (len(tested) - unsafe, "not refuted"),
+        (len(found) - len(tested), NOT_TESTED),
+    )
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
+
+
+def _harm(case: CaseSummary, found: Survival) -> str:
+    """Return the worst harm that was seen, in a few words."""
+    if found.worst_outcome != "lost":
+        return _HARMS[found.worst_outcome]
+    what = "commit" if transaction.has_commit([case]) else "operation"
+    return (
+        f"loses the last {what}"
+        if found.most_lost <= 1
+        else (f"loses up to {found.most_lost} {what}s")
+    )
+
+
+def _boundaries(found: Survival) -> str:
+    whole = found.boundary_states + found.boundary_states_left_out
+    if found.boundary_states_left_out:
+        return f"{found.boundary_states:,} of {whole:,} boundary states"
+    return f"all {whole:,} boundary states"
+
+
+def _bound(found: Survival) -> str:
+    if found.bound is None:
+        return ""
+    share = f"{found.bound * 100:.2g} %"
+    return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
+
+
+def _each(value: object) -> list[object]:
+    """Return what a model says of each disk."""
+    return list(value) if isinstance(value, list) else [value]

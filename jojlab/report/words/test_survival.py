@@ -1,0 +1,87 @@
+"""The words of what survives: exact, and never more than was tested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.survival import survival
+from jojlab.experiment.cases import complete
+from jojlab.report.words.survival import contradiction, mark, risk, sentence, several, short, worst
+from jojlab.trace.power_cuts import PowerCuts
+from tests.cuts import answer, state, states
+
+
+def case(found: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
+    fields = complete(settings or {"journal_mode": "wal"})
+    left = None
+    if found is not None:
+        left = survival([msgspec.convert(answer(found, {"a": "b"}, **more), PowerCuts)])
+    return CaseSummary("case", "case", fields, "ok", "", hazards=hazards(fields), survival=left)
+
+
+MODEL = (
+    "[volatile cache, FUA, writes torn at 512 bytes, second cuts during recovery, "
+    "fsck of every state]"
+)
+
+
+def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
+    assert short(case(None)) == sentence(case(None)) == several([case(None)]) == "not tested"
+    assert risk(case(None)) == mark(case(None)) == contradiction(case(None)) == ""
+
+
+def test_a_case_that_lost_nothing_is_not_refuted() -> None:
+    found = case(states(kept=1000))
+    assert short(found) == "nothing lost in 1,000 states"
+    assert sentence(found) == (
+        f"not refuted: all 250 boundary states and 750 sampled of model {MODEL}; "
+        "of states drawn like these at most 0.4 % do harm (95 %, 3/750)"
+    )
+    left_out = case(states(kept=8), boundary_states_left_out=5)
+    assert "not refuted: 2 of 7 boundary states and 6 sampled" in sentence(left_out)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (state(1, outcome="lost"), "loses the last commit: 1 of 2 states"),
+        (state(1, outcome="lost", lost=43), "loses up to 43 commits: 1 of 2 states"),
+        (state(1, outcome="torn"), "can split a transaction: 1 of 2 states"),
+        (state(1, outcome="corrupt"), "can corrupt: 1 of 2 states"),
+        (state(1, outcome="unmountable"), "can destroy the filesystem: 1 of 2 states"),
+    ],
+)
+def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
+    found = case([harm, state(2)])
+    assert short(found) == words and risk(found) == words and mark(found) == f"seen: {words}"
+    assert sentence(found).startswith("proven unsafe: ")
+    assert "manuals rule this harm out" in contradiction(found)
+
+
+def test_a_file_has_operations_in_place_of_commits() -> None:
+    found = case([state(1, outcome="lost")], {"workload": "file-write"})
+    assert short(found) == "loses the last operation: 1 of 1 states"
+
+
+def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
+    lazy = {"journal_mode": "wal", "synchronous": "normal"}
+    assert risk(case([state(1, outcome="lost")], lazy)) == (
+        "last commits; loses the last commit: 1 of 1 states"
+    )
+    assert "no harm was seen" in contradiction(case(states(kept=3), lazy))
+
+
+def test_the_worst_state_is_told() -> None:
+    found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")]).survival
+    assert found and worst(found) == (
+        "The worst: cut just after a commit returned, all of what was in flight survived but one "
+        "write: 2 of 9 acknowledged commits lost."
+    )
+    assert several([case(states(kept=3)), case([state(1, outcome="lost")]), case(None)]) == (
+        "1 proven unsafe, 1 not refuted, 1 not tested"
+    )

@@ -1,0 +1,109 @@
+"""What power cuts left of one run: the answer of the agent, power_cuts.json
+(agent/src/lab/power_cut), as a run folder carries it.
+
+A state is what one cut leaves: the contents of the disks, and how many transactions had returned.
+Equal states are one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from jojlab.foundation.document import Mismatch, conform
+from jojlab.foundation.errors import DataError
+from jojlab.trace.checksums import read_checksums
+
+CUTS = "power_cuts.json"
+
+CutOutcome = Literal["kept", "lost", "torn", "corrupt", "unmountable"]
+# The worse, the later.
+OUTCOMES: tuple[CutOutcome, ...] = get_args(CutOutcome)
+
+StateKind = Literal[
+    "boundary-none", "boundary-all", "drop-one", "prefix", "subset", "torn", "second"
+]
+KINDS: tuple[StateKind, ...] = get_args(StateKind)
+# Those that are enumerated; the others are drawn.
+BOUNDARIES = ("boundary-none", "boundary-all")
+
+
+class JudgedState(Struct, kw_only=True):
+    """One state, and what was found in it; `lost` counts acknowledged transactions."""
+
+    cut_ns: int
+    kind: StateKind
+    after_return: bool
+    acknowledged: int
+    begun: int
+    outcome: CutOutcome
+    found: list[int | None]
+    lost: int
+    message: str
+    fsck: str
+    kernel_log: str
+    hash: str
+
+
+class PowerCuts(Struct, kw_only=True):
+    """The states that were judged. Counts are of distinct states, but for `draws`: those that gave
+    a state which was known already included.
+
+    `boundary_states` and `sampled_states` were judged; `boundary_states_left_out` were not. The
+    power was cut from `begin_ns` to `end_ns`. `tables` has the sha256 of each table of the run.
+    """
+
+    seed: int
+    tables: dict[str, str]
+    model: dict[str, Any]
+    asked_states: int
+    boundary_states: int
+    boundary_states_left_out: int
+    sampled_states: int
+    draws: int
+    begin_ns: int
+    end_ns: int
+    outcomes: dict[CutOutcome, int]
+    states: list[JudgedState]
+
+    def __post_init__(self) -> None:
+        """Check that the counts are those of the states, and that it says of which run it is."""
+        if not self.tables:
+            raise Mismatch("tables is empty", "")
+        counted = {
+            "boundary_states": sum(state.kind in BOUNDARIES for state in self.states),
+            "sampled_states": sum(state.kind not in BOUNDARIES for state in self.states),
+        }
+        for name, count in counted.items():
+            if getattr(self, name) != count:
+                raise Mismatch(f"{name} is {getattr(self, name)}, but {count} are listed", "")
+        for outcome in OUTCOMES:
+            count = sum(state.outcome == outcome for state in self.states)
+            if self.outcomes.get(outcome, 0) != count:
+                said = self.outcomes.get(outcome, 0)
+                raise Mismatch(f"outcomes.{outcome} is {said}, but {count} are listed", "")
+        if self.boundary_states_left_out < 0 or self.draws < self.sampled_states:
+            raise Mismatch("boundary_states_left_out or draws are fewer than can be", "")
+        if any(not self.begin_ns <= state.cut_ns <= self.end_ns for state in self.states):
+            raise Mismatch("a state is not of the time from begin_ns to end_ns", "")
+
+
+def read_cuts(content: bytes, file: Path, capture: Path | None) -> PowerCuts:
+    """Return the answer that is the `content` of `file`, of the run that gave `capture`, a folder.
+
+    Raises DataError when it is damaged, or of another run.
+    """
+    try:
+        answer = conform(msgspec.json.decode(content), PowerCuts)
+    except (msgspec.MsgspecError, Mismatch, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{file}: damaged: {error}", "cut the power again") from error
+    sums = read_checksums(capture) if capture else None
+    own = {path.name: found for path, found in (sums or {}).items()}
+    for table, found in answer.tables.items():
+        if own.get(table) != found:
+            what = f"{table} of the run that was cut is not that of {capture or 'any capture'}"
+            raise DataError(f"{file}: {what}", "run the case and its power cuts again")
+    return answer

@@ -1,0 +1,78 @@
+"""Answers of power cuts for tests, as the agent writes them (agent/src/lab/power_cut)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from jojlab.trace.checksums import read_checksums
+from jojlab.trace.power_cuts import BOUNDARIES, OUTCOMES
+from jojlab.trace.run_folder import RunFolder
+
+MODEL = {
+    "volatile_cache": True,
+    "fua": True,
+    "torn_bytes": 512,
+    "second_cuts": True,
+    "fsck": "every state",
+}
+
+
+def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any) -> dict[str, Any]:
+    """Return a state of a cut at so many ms; a harmful one is cut just after a commit returned."""
+    lost = 1 if outcome == "lost" else 0
+    return {
+        "cut_ns": 1_000_000 * number,
+        "kind": kind,
+        "after_return": outcome != "kept",
+        "acknowledged": number,
+        "begun": number + 1,
+        "outcome": outcome,
+        "found": [number - lost],
+        "lost": lost,
+        "message": "",
+        "fsck": "clean",
+        "kernel_log": "",
+        "hash": f"{number:016x}",
+        **more,
+    }
+
+
+def states(kept: int, **harmful: int) -> list[dict[str, Any]]:
+    """Return so many states by outcome, one in four of them at a boundary."""
+    outcomes = ["kept"] * kept + [name for name, count in harmful.items() for _ in range(count)]
+    kinds = ("boundary-none", "drop-one", "prefix", "subset")
+    return [state(place, kinds[place % 4], name) for place, name in enumerate(outcomes, 1)]
+
+
+def answer(
+    found: Iterable[dict[str, Any]], tables: dict[str, str], seed: int = 1, **more: Any
+) -> dict[str, Any]:
+    """Return an answer that has these states."""
+    rows = list(found)
+    boundaries = sum(row["kind"] in BOUNDARIES for row in rows)
+    return {
+        "seed": seed,
+        "tables": tables,
+        "model": MODEL,
+        "asked_states": len(rows),
+        "boundary_states": boundaries,
+        "boundary_states_left_out": 0,
+        "sampled_states": len(rows) - boundaries,
+        "draws": len(rows) - boundaries,
+        "begin_ns": 0,
+        "end_ns": 2_000_000_000,
+        "outcomes": {name: sum(row["outcome"] == name for row in rows) for name in OUTCOMES},
+        "states": rows,
+        **more,
+    }
+
+
+def cut(run: RunFolder, case_id: str, found: Iterable[dict[str, Any]], **more: Any) -> None:
+    """Put an answer of the case's first seed into a run folder."""
+    entry, seed, folder = next(it for it in run.capture_folders() if it[0].case_id == case_id)
+    sums = {path.name: known for path, known in (read_checksums(folder) or {}).items()}
+    tables = {name: sums[name] for name in ("transactions.parquet", "requests.parquet")}
+    content = json.dumps(answer(found, tables, seed, **more)).encode()
+    run.add_power_cuts(entry.case_id, seed, content)
