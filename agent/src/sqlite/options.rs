@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::databases::Databases;
 use super::error::SqliteError;
 use super::pragmas::Pragmas;
-use super::sync_call::{self, SyncChoice};
+use super::sync_call::{self, DroppedSync, SyncChoice};
 use super::wal::Database;
 use super::words::{
     AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
@@ -21,6 +21,7 @@ pub struct SqliteOptions {
     pub journal_mode: JournalMode,
     pub synchronous: Synchronous,
     pub sync_call: SyncChoice,
+    pub dropped_sync: DroppedSync,
     pub batch_atomic_write: Switch,
     pub page_size_bytes: u64,
     pub wal_autocheckpoint_pages: u64,
@@ -39,10 +40,10 @@ words! {
 }
 
 impl SqliteOptions {
-    /// Chooses for this process the sync call and F2FS's atomic writes, and seeds SQLite's random
+    /// Chooses for this process the sync call, and F2FS's atomic writes, and seeds SQLite's random
     /// numbers.
     pub fn apply(&self, seed: u64) {
-        sync_call::choose(self.sync_call);
+        sync_call::choose(self.sync_call, self.dropped_sync);
         batch_atomic_write::choose(self.batch_atomic_write == Switch::On);
         randomness::seed(seed);
     }
@@ -86,6 +87,7 @@ impl SqliteOptions {
         configuration["wal_autocheckpoint_pages"] = self.wal_autocheckpoint_pages.into();
         configuration["autocheckpoint"] = self.autocheckpoint.word().into();
         configuration["sync_call"] = self.sync_call.word().into();
+        configuration["dropped_sync"] = self.dropped_sync.word().into();
         configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
         Ok(configuration)
     }
@@ -101,6 +103,7 @@ pub mod tests {
             journal_mode: JournalMode::Truncate,
             synchronous: Synchronous::Full,
             sync_call: SyncChoice::Fsync,
+            dropped_sync: DroppedSync::None,
             batch_atomic_write: Switch::Off,
             page_size_bytes: 4096,
             wal_autocheckpoint_pages: 1000,

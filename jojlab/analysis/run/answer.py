@@ -23,7 +23,7 @@ MEANS = frozenset(
         "filesystem", "mkfs_options", "mount_options", "device", "journal_device", "completion",
         "journal_mode", "synchronous", "sync_call", "batch_atomic_write", "page_size_bytes",
         "wal_autocheckpoint_pages", "autocheckpoint", "checkpoint_mode", "secure_delete",
-        "temp_store", "auto_vacuum", "locking_mode", "sync_mode", "engine",
+        "temp_store", "auto_vacuum", "locking_mode", "sync_mode", "engine", "dropped_sync",
     }
 )  # fmt: skip
 _MOST_CHEAPER = 3

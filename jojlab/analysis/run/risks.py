@@ -34,6 +34,7 @@ class Cause(StrEnum):
     SYNCHRONOUS_NORMAL = "synchronous-normal"
     WAL_NORMAL = "wal-normal"
     DELETE_FULL = "delete-full"
+    DROPPED_SYNC = "dropped-sync"
     SEVERAL_WALS = "several-wals"
     NO_SUPER_JOURNAL = "no-super-journal"
     LAZY_SYNC_MODE = "lazy-sync-mode"
@@ -129,6 +130,10 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
         yield Hazard(Harm.DATABASE, Cause.SYNCHRONOUS_NORMAL)
     elif journal == "delete" and synchronous == "full":
         yield Hazard(Harm.COMMITS, Cause.DELETE_FULL)
+    dropped = str(case.get("dropped_sync") or "none")
+    if dropped != "none":
+        yield Hazard(Harm.COMMITS, Cause.DROPPED_SYNC, dropped)
+        yield Hazard(Harm.DATABASE, Cause.DROPPED_SYNC, dropped)
     if int(case.get("databases") or 1) > 1:
         # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
         # vdbeCommit() in vdbeaux.c).

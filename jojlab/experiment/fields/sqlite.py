@@ -28,6 +28,15 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         workloads=ALL_SQLITE,
     ),
     Field(
+        "dropped_sync",
+        "syncs that SQLite is made to leave out, as one with a fault would: those of the rollback "
+        "journal, of the WAL, of the database, or of the directory of a journal. Power cuts show "
+        "what each protects",
+        "none",
+        ("none", "journal", "wal", "database", "directory"),
+        workloads=ALL_SQLITE,
+    ),
+    Field(
         "batch_atomic_write",
         "whether SQLite may commit with F2FS's atomic write instead of a rollback journal",
         "off",

@@ -33,6 +33,7 @@ _SENTENCES = {
     "nothing else",
     Cause.DELETE_FULL: "DELETE with synchronous FULL: a power cut just after a commit may undo it, "
     "because the removal of the journal is not synced; EXTRA syncs it",
+    Cause.DROPPED_SYNC: "the syncs of the {} are left out: a power cut can undo what they protect",
     Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in only "
     "some of them",
     Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "
