@@ -1,7 +1,7 @@
 """The command `joj`: its subcommands, and how errors, signals and closed pipes end it.
 
-A subcommand is one file in jojlab/commands. Heavy imports stand inside its function, so that
-`joj --help` answers at once.
+A subcommand is one file in jojlab/commands, which is loaded when it is asked for. Heavy imports
+stand inside its function, so that `joj --help` answers at once.
 """
 
 from __future__ import annotations
@@ -18,78 +18,57 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from jojlab.command_line.field_options import GroupedCommand
-from jojlab.commands import (
-    bill,
-    cache,
-    diff,
-    doctor,
-    export,
-    list_,
-    query,
-    record,
-    replay,
-    report,
-    run,
-    show,
-    trace,
-)
-from jojlab.commands.bench import file, mobibench, sql, sqlite
-from jojlab.commands.device import calibrate, measure
-from jojlab.commands.device import show as show_device
-from jojlab.commands.import_ import blocks, mobigen, strace
-from jojlab.commands.import_ import sql as import_sql
-from jojlab.commands.verify import attribution, durability
+from jojlab.command_line.lazy_group import lazy_group
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, EndAsked, JojError, Signalled, signal_of
 from jojlab.foundation.printable import printable
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-# Every subcommand, in the order of `joj --help`.
-COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("run", run.run),
-    ("bill", bill.bill),
-    ("trace", trace.trace),
-    ("record", record.record),
-    ("replay", replay.replay),
-    ("list", list_.list_),
-    ("show", show.show),
-    ("report", report.report),
-    ("diff", diff.diff),
-    ("query", query.query),
-    ("export", export.export),
-    ("doctor", doctor.doctor),
-    ("cache", cache.cache),
-)
+# Every subcommand, in the order of `joj --help`: its name, and where its function stands.
+COMMANDS = {
+    "run": "jojlab.commands.run:run",
+    "bill": "jojlab.commands.bill:bill",
+    "trace": "jojlab.commands.trace:trace",
+    "record": "jojlab.commands.record:record",
+    "replay": "jojlab.commands.replay:replay",
+    "list": "jojlab.commands.list_:list_",
+    "show": "jojlab.commands.show:show",
+    "report": "jojlab.commands.report:report",
+    "diff": "jojlab.commands.diff:diff",
+    "query": "jojlab.commands.query:query",
+    "export": "jojlab.commands.export:export",
+    "doctor": "jojlab.commands.doctor:doctor",
+    "cache": "jojlab.commands.cache:cache",
+}
 
 # The subcommands of `joj verify`.
-VERIFICATIONS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("attribution", attribution.attribution),
-    ("durability", durability.durability),
-)
+VERIFICATIONS = {
+    "attribution": "jojlab.commands.verify.attribution:attribution",
+    "durability": "jojlab.commands.verify.durability:durability",
+}
 
 # The subcommands of `joj bench`.
-BENCHES: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("sqlite", sqlite.sqlite),
-    ("sql", sql.sql),
-    ("file", file.file),
-    ("mobibench", mobibench.mobibench),
-)
+BENCHES = {
+    "sqlite": "jojlab.commands.bench.sqlite:sqlite",
+    "sql": "jojlab.commands.bench.sql:sql",
+    "file": "jojlab.commands.bench.file:file",
+    "mobibench": "jojlab.commands.bench.mobibench:mobibench",
+}
 
 # The subcommands of `joj import`.
-IMPORTS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("strace", strace.strace),
-    ("mobigen", mobigen.mobigen),
-    ("sql", import_sql.sql),
-    ("blocks", blocks.blocks),
-)
+IMPORTS = {
+    "strace": "jojlab.commands.import_.strace:strace",
+    "mobigen": "jojlab.commands.import_.mobigen:mobigen",
+    "sql": "jojlab.commands.import_.sql:sql",
+    "blocks": "jojlab.commands.import_.blocks:blocks",
+}
 
 # The subcommands of `joj device`.
-DEVICES: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("show", show_device.show),
-    ("measure", measure.measure),
-    ("calibrate", calibrate.calibrate),
-)
+DEVICES = {
+    "show": "jojlab.commands.device.show:show",
+    "measure": "jojlab.commands.device.measure:measure",
+    "calibrate": "jojlab.commands.device.calibrate:calibrate",
+}
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
 
@@ -136,18 +115,6 @@ Examples:
   joj verify attribution --host
   joj verify durability --set filesystem=ext4
 """
-
-app = typer.Typer(
-    name="joj",
-    help=HELP,
-    epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
-    "3 this machine lacks something, or a case failed; 4 incomplete data.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -196,8 +163,18 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-for _name, _command in COMMANDS:
-    app.command(_name, cls=GroupedCommand)(guarded(_command))
+app = typer.Typer(
+    name="joj",
+    cls=lazy_group(COMMANDS, guarded),
+    help=HELP,
+    epilog="Exit codes: 0 success; 1 an expectation did not hold; 2 usage error; "
+    "3 this machine lacks something, or a case failed; 4 incomplete data.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_version(asked: bool) -> None:
@@ -218,25 +195,19 @@ def joj(
     """Handle the options of joj itself; its help is HELP."""
 
 
-_bench = typer.Typer(help=BENCH_HELP, no_args_is_help=True, rich_markup_mode=None)
-for _name, _command in BENCHES:
-    # The flags of mobibench are not ours: it reads them itself.
-    _settings = {"ignore_unknown_options": True} if _name == "mobibench" else None
-    _bench.command(_name, cls=GroupedCommand, context_settings=_settings)(guarded(_command))
-app.add_typer(_bench, name="bench")
-_verify = typer.Typer(help=VERIFY_HELP, no_args_is_help=True, rich_markup_mode=None)
-for _name, _command in VERIFICATIONS:
-    _verify.command(_name)(guarded(_command))
-_verify.callback()(lambda: None)  # typer would drop the name of a lone subcommand
-app.add_typer(_verify, name="verify")
-_import = typer.Typer(help=IMPORT_HELP, no_args_is_help=True, rich_markup_mode=None)
-for _name, _command in IMPORTS:
-    _import.command(_name)(guarded(_command))
-app.add_typer(_import, name="import")
-_device = typer.Typer(help=DEVICE_HELP, no_args_is_help=True, rich_markup_mode=None)
-for _name, _command in DEVICES:
-    _device.command(_name)(guarded(_command))
-app.add_typer(_device, name="device")
+for _name, _help, _commands in (
+    ("bench", BENCH_HELP, BENCHES),
+    ("verify", VERIFY_HELP, VERIFICATIONS),
+    ("import", IMPORT_HELP, IMPORTS),
+    ("device", DEVICE_HELP, DEVICES),
+):
+    _group = typer.Typer(
+        help=_help,
+        cls=lazy_group(_commands, guarded, with_own_flags={"mobibench"}),
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    app.add_typer(_group, name=_name)
 
 
 def main() -> NoReturn:

@@ -186,7 +186,6 @@ def test_a_signal_that_ends_joj_is_told(number: signal.Signals) -> None:
 import os, signal, sys
 number = int(sys.argv.pop())
 from jojlab import cli
-cli.COMMANDS = ()
 @cli.app.command("waits")
 @cli.guarded
 def waits() -> None:

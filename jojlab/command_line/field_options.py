@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from jojlab.experiment.fields import (
     ALL_SQLITE,
@@ -34,24 +33,6 @@ _HEADINGS = {
     PROGRAMS: "Fields of program",
     REPLAYS: "Fields of replay",
 }
-
-
-class GroupedCommand(TyperCommand):
-    """A command whose `--help` shows its options under their headings (rich_help_panel)."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options; those without a heading last, as Options."""
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is None:
-                continue
-            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            heading = getattr(parameter, "rich_help_panel", None) or kind
-            groups.setdefault(heading, []).append(record)
-        last = groups.pop("Options", [])
-        for heading, records in (*groups.items(), ("Options", last)):
-            with formatter.section(heading):
-                formatter.write_dl(records)
 
 
 def option(field: Field) -> inspect.Parameter:

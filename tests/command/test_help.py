@@ -7,7 +7,7 @@ import pytest
 from jojlab.cli import COMMANDS
 from tests.command.conftest import Lab
 
-NAMES = [name for name, _ in COMMANDS]
+NAMES = list(COMMANDS)
 
 
 def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:

@@ -177,8 +177,9 @@ def test_a_subcommand_is_one_file() -> None:
         for path in (ROOT / "jojlab" / "commands").rglob("*.py")
         if path.stem != "__init__" and not path.stem.startswith("test_")
     }
-    registered = set(re.findall(r'^    \("(\w+)", \w+\.\w+\),$', cli, re.MULTILINE))
-    registered |= set(re.findall(r"guarded\((\w+)\.\w+\)\)$", cli, re.MULTILINE))
+    registered = set(
+        re.findall(r'^    "(\w+)": "jojlab\.commands\.[\w.]+:\w+",$', cli, re.MULTILINE)
+    )
     assert commands == registered
 
 
