@@ -95,8 +95,6 @@ def unfit(case: Case) -> str:
         return f"workload {settings['workload']}: what it leaves is not known"
     if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
         return f"workload {settings['workload']}: nothing is changed that could be lost"
-    if settings["background"] != "none":
-        return f"background {settings['background']}: its files are not checked"
     if str(settings["device"]) in EMULATED:
         return f"device {settings['device']}: only a modelled device records what is written"
     return ""

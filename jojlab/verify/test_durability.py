@@ -58,7 +58,6 @@ def test_what_cannot_be_cut_says_why() -> None:
     for field, value in (
         ("workload", "file-read"),
         ("workload", "replay"),
-        ("background", "video"),
         ("device", "qemu-nvme"),
     ):
         case = Case("case", {**SAFE.settings, field: value})

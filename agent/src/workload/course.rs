@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::background::left::RemainsOfBoth;
 use super::background::load::BackgroundLoad;
 use super::kind::{ClosedWorkload, Workload};
 use super::threads::observer::Observer;
@@ -27,6 +28,8 @@ pub fn run(
     let mut closed = workload.close()?;
     sync()?;
     observer.leave()?;
-    closed.manifest.extend(background.map(|did| ("background", did)));
-    Ok(closed)
+    let Some((did, background)) = background else { return Ok(closed) };
+    closed.manifest.push(("background", did));
+    let workload = closed.remains;
+    Ok(ClosedWorkload { remains: Box::new(RemainsOfBoth { workload, background }), ..closed })
 }

@@ -106,4 +106,18 @@ pub trait Remains {
     /// # Errors
     /// If the files cannot be read, or hold what no operation put there.
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError>;
+
+    /// Checks, before any power is cut, that what `survived` compares with gives the whole run as
+    /// it is there now.
+    ///
+    /// # Errors
+    /// If it does not: then nothing could be said of a power cut.
+    fn check_oracle(&self) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
+    /// What is there that `survived` does not look at, and why; none where it looks at everything.
+    fn unchecked(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

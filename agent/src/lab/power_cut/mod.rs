@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::stand::{Prepared, Stand};
 use crate::device::flash;
 use crate::errors::WrongUse;
-use crate::record::{Background, Case, PowerCuts};
+use crate::record::{Case, PowerCuts};
 use crate::tables::clock::now_ns;
 use crate::tables::rows::Transaction;
 use crate::workload;
@@ -59,9 +59,6 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
     if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
         return Err(WrongUse(format!("power cuts: {reason}")).into());
     }
-    if case.case.background != Background::None {
-        return Err(WrongUse("power cuts: background must be none".into()).into());
-    }
     if case.disk.is_some() || case.device_model.is_none() {
         return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
     }
@@ -86,6 +83,7 @@ pub fn run(cuts: &PowerCuts, flash_module: &Path, output: &Path) -> anyhow::Resu
         "operation_hash": recorded.operation_hash,
         "configuration": recorded.configuration,
         "transactions": performed,
+        "unchecked": recorded.remains.unchecked(),
         "cuts": found,
     });
     let path = output.join("power_cuts.json");
@@ -103,6 +101,7 @@ fn record(case: &Case, stand: &Stand) -> anyhow::Result<RecordedRun> {
     stand.disks.iter().try_for_each(|disk| flash::record(disk.folder(), false))?;
     let ClosedWorkload { mut transactions, operation_hash, remains, .. } = closed;
     remains.check()?;
+    remains.check_oracle()?;
     transactions.retain(|transaction| transaction.phase != "checkpoint");
     mounted.unmount()?;
     Ok(RecordedRun { transactions, operation_hash, configuration, remains, end_ns })

@@ -5,9 +5,10 @@
 //! The parent holds the child's standard input open. End of file is the signal to stop; it also
 //! comes when the parent dies.
 //!
-//! signals -> cpu, sqlite, video -> process (the child); load (the parent)
+//! signals -> cpu, sqlite, video -> process (the child); left -> load (the parent)
 
 mod cpu;
+pub mod left;
 pub mod load;
 pub mod process;
 mod signals;

@@ -13,7 +13,7 @@ use crate::sqlite::sound;
 use crate::workload::database_states::{DatabaseStates, survival};
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, Progress, Survival};
+use crate::workload::power_cut::{Cut, CutOutcome, Progress, Survival};
 
 /// The closed databases of a connection, or of all that shared them.
 pub struct DatabasesLeft {
@@ -76,6 +76,20 @@ impl Remains for SqliteRemains {
     fn check(&self) -> Result<(), WorkloadError> {
         let check = |left: &DatabasesLeft| left.paths.iter().try_for_each(|path| left.check(path));
         self.left.iter().try_for_each(check)
+    }
+
+    fn check_oracle(&self) -> Result<(), WorkloadError> {
+        for left in &self.left {
+            let all = left.order.len() as u64;
+            let progress = Progress { returned: all, begun: all };
+            let found = left.survived(&self.settings, self.seed, progress)?;
+            if found.outcome != CutOutcome::Kept {
+                let path = left.paths.first().cloned().unwrap_or_default();
+                let what = format!("is not as its {all} transactions leave it: {found:?}");
+                return Err(WorkloadError::Contents { path, what });
+            }
+        }
+        Ok(())
     }
 
     fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
