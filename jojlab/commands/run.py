@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ import typer
 from jojlab.command_line.lab_options import (
     JOBS,
     ClusterOption,
-    ExperimentArgument,
     JobsOption,
     NoCacheOption,
     SetOption,
@@ -22,17 +22,56 @@ from jojlab.foundation.errors import (
     INCOMPLETE,
     MACHINE_CANNOT,
     Signalled,
+    UseError,
     signal_of,
 )
+from jojlab.foundation.printable import printable
 from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
+    from jojlab.experiment.read import Experiment
     from jojlab.trace.capture import Capture
+
+_PROGRAM = "A program of your own"
 
 
 def run(
-    experiment: ExperimentArgument,
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="Folder, file, or a name in experiments/.",
+            show_default=False,
+        ),
+    ] = "",
     settings: SetOption = None,
+    program: Annotated[
+        str,
+        typer.Option(
+            metavar="PROGRAM",
+            help="Instead of an experiment: this program, a path or a system's program, on every "
+            "filesystem. docs/own-program.md says what it finds.",
+            rich_help_panel=_PROGRAM,
+        ),
+    ] = "",
+    argument: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="One argument of it; again.", rich_help_panel=_PROGRAM),
+    ] = None,
+    files: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR",
+            help="What is in its working directory when it begins.",
+            rich_help_panel=_PROGRAM,
+        ),
+    ] = "",
+    other_programs: Annotated[
+        str,
+        typer.Option(
+            metavar="'NAME NAME'", help="What it starts, such as sh.", rich_help_panel=_PROGRAM
+        ),
+    ] = "",
     jobs: JobsOption = JOBS,
     no_cache: NoCacheOption = False,
     out: Annotated[
@@ -54,6 +93,8 @@ def run(
       joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
       joj run first-look --no-cache --jobs 1
       joj run atc13 --cluster tcp://10.0.0.2:8786   # docs/cluster.md
+      joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
+      joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
 
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed.
     """
@@ -62,13 +103,13 @@ def run(
     from jojlab.campaign.jobs import image_of
     from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import plan
-    from jojlab.experiment.read import find, read
     from jojlab.foundation.cache import Cache
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
 
-    planned = plan(read(find(experiment), settings or ()))
+    fields = {"files": files, "other_programs": other_programs}
+    planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
     asked, cache = planned.experiment, Cache.default()
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
@@ -86,6 +127,46 @@ def run(
             "the same command goes on from there",
         ) from None
     raise typer.Exit(show_run(folder, as_json=as_json, checked=made.checked))
+
+
+def _asked(
+    experiment: str,
+    program: str,
+    arguments: Sequence[str],
+    fields: Mapping[str, str],
+    settings: Sequence[str],
+) -> Experiment:
+    from jojlab.experiment.read import find, read
+
+    if program and experiment:
+        raise UseError("joj run: EXPERIMENT and --program", "give one of them")
+    if program:
+        return of_program(program, arguments, fields, settings)
+    if arguments or any(fields.values()):
+        raise UseError("joj run: --argument, --files and --other-programs", "give --program too")
+    if not experiment:
+        raise UseError("joj run: no experiment", "name one (joj list), or give --program")
+    return read(find(experiment), settings)
+
+
+def of_program(
+    program: str, arguments: Sequence[str], fields: Mapping[str, str], settings: Sequence[str]
+) -> Experiment:
+    """Return the experiment of one program on every filesystem, or on those of `--set`."""
+    from jojlab.command_line.field_options import parsed
+    from jojlab.experiment.fields import FIELDS, FILESYSTEMS
+    from jojlab.experiment.read import Experiment, apply
+
+    where = "joj run"
+    given = {"program": program, "arguments": shlex.join(arguments), "workload": "program"}
+    fixed = parsed(
+        FIELDS, {**given, **{name: text for name, text in fields.items() if text}}, where
+    )
+    name = Path(program).name
+    question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"
+    matrix = {"filesystem": tuple(FILESYSTEMS)}
+    experiment = Experiment(f"program-{name}", question, (1,), fixed, matrix, where=where)
+    return apply(experiment, settings).expanded()
 
 
 def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | None = None) -> int:

@@ -1,0 +1,36 @@
+"""joj run takes an experiment or a program, and makes an experiment of a program."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from jojlab.cli import app
+from jojlab.commands.run import of_program
+from jojlab.experiment.fields import FILESYSTEMS
+
+
+def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
+    made = of_program("sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ())
+    assert [case.settings["filesystem"] for case in made.cases] == list(FILESYSTEMS)
+    assert {case.settings["arguments"] for case in made.cases} == {"""-c 'echo '"'"'a b'"'"''"""}
+    assert {case.settings["other_programs"] for case in made.cases} == {"git"}
+    chosen = of_program("sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])
+    [case] = chosen.cases
+    assert (case.settings["filesystem"], case.settings["time_limit_ms"]) == ("f2fs", 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no experiment"),
+        (("first-look", "--program", "sh"), "EXPERIMENT and --program"),
+        (("first-look", "--argument", "a"), "give --program too"),
+        (("--program", "no-such-program"), "no such program"),
+        (("--program", "sh", "--files", "/no/such/folder"), "/no/such/folder"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], words: str) -> None:
+    answer = CliRunner().invoke(app, ["run", *arguments])
+    assert answer.exit_code == 2, answer.stdout
+    assert words in answer.stderr
