@@ -1,5 +1,5 @@
 """Replays of recorded calls in a guest: several threads fill the tracer's ring, and recordings
-write the bytes that their programs write there.
+commit and write what their programs do there.
 """
 
 from __future__ import annotations
@@ -152,6 +152,11 @@ def test_a_recording_writes_what_its_program_writes(lab: Lab, tmp_path: Path) ->
         replay = captures[f"{each}-replay"].manifest["replay"]
         assert replay["otherwise"] == {}, each
         assert [left["name"] for left in replay["left_out"]] == LEFT_OUT.get(each, []), each
+        kinds = [
+            [row["kind"] for row in captures[f"{each}-{kind}"].read("transactions").to_pylist()]
+            for kind in ("program", "replay")
+        ]
+        assert kinds[0] == kinds[1] and len(kinds[0]) > 2, each
         program, found = (written_bytes(bills[f"{each}-{kind}"]) for kind in ("program", "replay"))
         assert program["fs-journal"] > 0 and program.keys() == found.keys(), each
         for block_type, length in program.items():

@@ -159,6 +159,7 @@ fn facts(script: &Script, resolved: &Resolved) -> PlanFacts {
     PlanFacts {
         calls: script.lines as u64,
         threads: script.threads.iter().copied().collect(),
+        processes: Vec::new(),
         idle_threads: resolved.idle_threads.clone(),
         opens: opens as u64,
         largest_write_bytes: largest([CallName::Write, CallName::Pwrite]),

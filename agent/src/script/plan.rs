@@ -209,6 +209,8 @@ pub struct PlanFacts {
     pub calls: u64,
     /// Recorded threads, as the recording numbers them.
     pub threads: Vec<u64>,
+    /// The process of each of them; empty where it was not recorded.
+    pub processes: Vec<u32>,
     /// Those of which no call is replayed.
     pub idle_threads: Vec<u64>,
     pub opens: u64,

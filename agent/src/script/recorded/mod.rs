@@ -198,6 +198,7 @@ fn facts(calls: &[RecordedCall], threads: &[RecordedThread], plan: &ReplayPlan) 
     PlanFacts {
         calls: calls.len() as u64,
         threads: threads.iter().map(|it| it.thread_id.cast_unsigned()).collect(),
+        processes: threads.iter().map(|it| it.pid as u32).collect(),
         idle_threads: threads
             .iter()
             .enumerate()

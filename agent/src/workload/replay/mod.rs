@@ -1,10 +1,11 @@
 //! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
 //! it can.
 //!
-//! settings -> schedule; memory -> perform -> files; turns, told, digest -> prepared
+//! settings -> schedule; memory -> perform -> files; turns, told, digest, found -> prepared
 
 mod digest;
 mod files;
+mod found;
 mod memory;
 mod perform;
 mod prepared;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::digest::digest;
 use super::files::{self, MadeFiles, ReplayLeft};
+use super::found::transactions_of;
 use super::memory::{Memory, needed};
 use super::perform::{self, ReplayStage};
 use super::schedule::Schedule;
@@ -93,7 +94,12 @@ impl Replay {
         let MadeFiles { stage, not_made } = files::make(directory, &plan, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),
-            schedule: Schedule::new(settings.timing, settings.timing_percent),
+            schedule: Schedule::new(
+                settings.timing,
+                settings.timing_percent,
+                plan.lanes.len(),
+                std::thread::available_parallelism().map_or(1, usize::from),
+            ),
             plan,
             stage,
         });
@@ -166,7 +172,7 @@ impl Workload for Replay {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { players, shared, directory, not_made, ledgers, .. } = *self;
+        let Self { players, shared, settings, directory, not_made, ledgers } = *self;
         let mut notes = Notes::default();
         players.into_iter().for_each(|player| notes.merge(player.notes));
         let SharedReplay { plan, stage, .. } =
@@ -178,11 +184,20 @@ impl Workload for Replay {
             |name: u32| directory.join(std::ffi::OsStr::from_bytes(&plan.names[name as usize]));
         let left = after.iter().map(|(name, bytes)| (path(*name), *bytes)).collect();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
+        let mut told = notes.json(&plan);
+        // A script of MobiGen has no locks: which of its files are databases it does not tell.
+        let transactions = if settings.is_recording() {
+            let found = transactions_of(&plan, &ledgers);
+            told.as_object_mut().expect("it is one").append(&mut found.counts());
+            found.rows
+        } else {
+            ledger::rows(&ledgers)
+        };
         Ok(ClosedWorkload {
-            transactions: ledger::rows(&ledgers),
+            transactions,
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
-            manifest: vec![("replay", notes.json(&plan))],
+            manifest: vec![("replay", told)],
             remains: Box::new(ReplayLeft(left)),
         })
     }
@@ -224,11 +239,15 @@ impl Task for Player {
         let lane = &shared.plan.lanes[*lane as usize];
         let step = &lane.steps[*next];
         self.due_ns = shared.schedule.due_ns(step.due_ns);
-        if let Some(due_ns) = self.due_ns
-            && let Ok(left_ns @ 1..) = u64::try_from(due_ns - now_ns())
-            && !shared.turns.sleep(Duration::from_nanos(left_ns), shall_stop)
-        {
-            return false;
+        if let Some(due_ns) = self.due_ns {
+            if let Ok(left_ns @ 1..) = u64::try_from(shared.schedule.wake_ns(due_ns) - now_ns())
+                && !shared.turns.sleep(Duration::from_nanos(left_ns), shall_stop)
+            {
+                return false;
+            }
+            while now_ns() < due_ns && !shared.turns.has_ended() {
+                std::hint::spin_loop();
+            }
         }
         shared.turns.wait(lane.waits_of(step), shall_stop)
     }

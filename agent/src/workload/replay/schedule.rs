@@ -7,11 +7,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::settings::Timing;
 use crate::tables::clock::now_ns;
 
+/// How long before a step is due its thread stops sleeping and looks at the clock, where it may. A
+/// sleeper is woken some tens of microseconds late, more if its processor slept too.
+const LOOK_OUT_NS: i64 = 100_000;
+
 /// The times of one replay.
 #[derive(Debug)]
 pub struct Schedule {
     timing: Timing,
     percent: u32,
+    look_out_ns: i64,
     /// When the first step of all was to be made.
     start_ns: OnceLock<i64>,
     /// What all pauses have taken.
@@ -22,10 +27,14 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(timing: Timing, percent: u32) -> Self {
+    /// Of so many threads on so many processors. A thread that looks at the clock keeps its
+    /// processor: where each has not one of its own, all sleep until they are due. A guest has one.
+    pub fn new(timing: Timing, percent: u32, threads: usize, processors: usize) -> Self {
+        let may_look = processors > 1 && threads <= processors;
         Self {
             timing,
             percent,
+            look_out_ns: if may_look { LOOK_OUT_NS } else { 0 },
             start_ns: OnceLock::new(),
             paused_ns: AtomicI64::new(0),
             stopped_ns: AtomicI64::new(0),
@@ -43,6 +52,11 @@ impl Schedule {
                 Some(start_ns.saturating_add(paused_ns).saturating_add(self.scaled(after_ns)))
             }
         }
+    }
+
+    /// Until when a thread sleeps whose step is due then; after that it looks at the clock.
+    pub fn wake_ns(&self, due_ns: i64) -> i64 {
+        due_ns - self.look_out_ns
     }
 
     /// A time of the recording as long as it is here.
@@ -77,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_pause_moves_what_is_due() {
-        let schedule = Schedule::new(Timing::Recorded, 200);
+        let schedule = Schedule::new(Timing::Recorded, 200, 1, 1);
         let first = schedule.due_ns(0).unwrap();
         assert_eq!(schedule.due_ns(500), Some(first + 1000));
         schedule.go_on();
@@ -88,6 +102,26 @@ mod tests {
         schedule.go_on();
         let moved = schedule.due_ns(500).unwrap() - first - 1000;
         assert!(moved >= 5_000_000, "{moved}");
-        assert_eq!(Schedule::new(Timing::None, 100).due_ns(500), None);
+        assert_eq!(Schedule::new(Timing::None, 100, 1, 1).due_ns(500), None);
+    }
+
+    #[test]
+    fn a_thread_with_a_processor_of_its_own_wakes_before_it_is_due() {
+        let wakes = |threads, processors| {
+            let due_ns = 1_000_000_000;
+            Schedule::new(Timing::Recorded, 100, threads, processors).wake_ns(due_ns) - due_ns
+        };
+        assert_eq!((wakes(1, 2), wakes(2, 2)), (-LOOK_OUT_NS, -LOOK_OUT_NS));
+        assert_eq!((wakes(1, 1), wakes(3, 2)), (0, 0));
+    }
+
+    /// However late one step was, the next is due at its own time after the first.
+    #[test]
+    fn a_late_step_does_not_move_the_next() {
+        let schedule = Schedule::new(Timing::Recorded, 100, 1, 2);
+        let first = schedule.due_ns(0).unwrap();
+        sleep(Duration::from_millis(5));
+        assert_eq!(schedule.due_ns(1_000), Some(first + 1_000));
+        assert_eq!(schedule.due_ns(50_000_000), Some(first + 50_000_000));
     }
 }

@@ -25,9 +25,14 @@ pub struct ReplaySettings {
 }
 
 impl ReplaySettings {
+    /// Whether that is a recording, and no script.
+    pub fn is_recording(&self) -> bool {
+        !self.recording.as_os_str().is_empty()
+    }
+
     /// What is replayed.
     pub fn source(&self) -> &Path {
-        if self.recording.as_os_str().is_empty() { &self.script } else { &self.recording }
+        if self.is_recording() { &self.recording } else { &self.script }
     }
 }
 
