@@ -4,8 +4,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 
 use super::error::{SqliteError, failed};
 
@@ -50,6 +50,16 @@ pub fn of_database(
         Ok(sum.wrapping_add(rows?))
     };
     tables.iter().try_fold(schema, sum)
+}
+
+/// What a file holds; nobody may be writing to it.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn of_file(path: &Path) -> Result<ContentsDigest, SqliteError> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(failed("open", path))?;
+    of_database(&connection, "main", path)
 }
 
 /// The schema of a database in which these statements were executed.

@@ -9,6 +9,7 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use serde_json::{Map, Value, json};
 
 use super::busy;
+use super::commit_time;
 use super::error::{SqliteError, failed};
 use super::files;
 use super::pragmas::{self, Pragmas};
@@ -212,6 +213,7 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
     let mut connection = Connection::open(path).map_err(failed("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
     connection.busy_handler(Some(busy::wait)).map_err(failed("busy_handler", path))?;
+    commit_time::note(&mut connection).map_err(failed("commit_hook", path))?;
     for Database { name, path, .. } in &databases[1..] {
         connection
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])

@@ -69,6 +69,12 @@ impl Ledger {
         Self { tid, entries, warmup: 0 }
     }
 
+    /// When each transaction returned, without checkpoints.
+    pub fn returns(&self) -> Vec<i64> {
+        let transactions = self.entries.iter().filter(|done| !is_deferred(done.verb));
+        transactions.map(|done| done.return_ns).collect()
+    }
+
     /// Transactions in it, warm-up and measured, without checkpoints.
     pub fn performed(&self) -> u64 {
         self.entries.iter().filter(|done| !is_deferred(done.verb)).count() as u64

@@ -2,12 +2,15 @@
 //! ones once. One script a connection, and a thread each.
 //!
 //! settings; folder; values -> stream; failures -> connection -> set_up, play -> prepared
+//! history -> remains: what a power cut left
 
 mod connection;
 mod failures;
 mod folder;
+mod history;
 mod play;
 mod prepared;
+mod remains;
 mod set_up;
 pub mod settings;
 mod stream;
@@ -18,7 +21,7 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::SqlScripts;
-use settings::{NOT_KNOWN, RecordedSqlSettings, RecordedSqlWorkload, SqlSettings, SqlWorkload};
+use settings::{RecordedSqlSettings, RecordedSqlWorkload, SqlSettings, SqlWorkload};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<SqlSettings>(SqlWorkload::WORDS);
 pub const RECORDED_KIND: WorkloadKind =
@@ -31,7 +34,7 @@ impl Asked for SqlSettings {
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some(NOT_KNOWN)
+        None
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
@@ -45,7 +48,7 @@ impl Asked for RecordedSqlSettings {
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some(NOT_KNOWN)
+        None
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {

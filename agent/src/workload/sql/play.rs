@@ -9,7 +9,7 @@ use super::settings::ThinkTime;
 use super::stream::{DrawnStatement, Reach, SqlStream};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
-use crate::sqlite::{batch_atomic_write, busy, sync_call};
+use crate::sqlite::{batch_atomic_write, busy, commit_time, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
@@ -31,6 +31,8 @@ pub struct PlayedScript {
     pub left_open: u64,
     pub batch_atomic_commits: i64,
     pub failures: Failures,
+    /// Of each transaction when it committed; None where it changed nothing.
+    pub committed_ns: Vec<Option<i64>>,
 }
 
 /// One connection's script, as far as it is played.
@@ -153,6 +155,7 @@ impl Task for ScriptPlay<'_> {
     fn perform(&mut self, _: i64) -> Result<Done, WorkloadError> {
         let (sync_calls, retries) = (sync_call::count(), busy::retries());
         let batch_atomic_commits = batch_atomic_write::commits();
+        commit_time::take();
         let begin_ns = now_ns();
         let (commit_ns, databases) = self.run()?;
         let connection = self.connection.databases.connection();
@@ -164,6 +167,7 @@ impl Task for ScriptPlay<'_> {
         self.last_ns = return_ns;
         let played = &mut *self.played;
         played.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
+        played.committed_ns.push(commit_time::take());
         played.transactions += 1;
         played.writing += u64::from(databases > 0);
         self.autocheckpoint = self.connection.databases.take_autocheckpoint();

@@ -1,6 +1,7 @@
 //! The prepared databases of a folder of scripts, a connection and a thread for each transaction
 //! script; and what closing them gives.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -9,25 +10,25 @@ use serde_json::{Value, json};
 use super::connection::{SqlConnection, confine};
 use super::failures::Failures;
 use super::folder::{self, ScriptFile};
+use super::history::{PlayAgain, PlayedThread};
 use super::play::{PlayedScript, ScriptPlay};
+use super::remains::SqlRemains;
 use super::set_up::{self, ScriptDatabases};
-use super::settings::{NOT_KNOWN, SqlFields, ThinkTime};
+use super::settings::{SqlFields, ThinkTime};
 use super::stream::{Course, SqlStream};
 use crate::sql_script::lexer::tokens;
 use crate::sql_script::script::SqlStep;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
-use crate::sqlite::sound;
-use crate::sqlite::words::LockingMode;
+use crate::sqlite::words::{JournalMode, LockingMode, Synchronous};
 use crate::workload::error::WorkloadError;
-use crate::workload::kind::{ClosedWorkload, Remains, Workload};
+use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
-use crate::workload::power_cut::{Cut, Survival};
 use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
 use crate::workload::threads::plan::{Length, Plan};
-use crate::workload::threads::task::Worker;
+use crate::workload::threads::task::{Task, Worker};
 
 /// Statements that a connection keeps prepared where a script is played once: as many as Android's
 /// SQLiteDatabase does (DEFAULT_SQL_CACHE_SIZE in its SQLiteDatabaseConfiguration).
@@ -38,8 +39,11 @@ pub struct SqlScripts {
     fields: SqlFields,
     /// None where each script is played once.
     plan: Option<Plan>,
-    workers: Vec<SqlWorker>,
+    directory: PathBuf,
+    seed: u64,
+    /// Of all databases, those of the set-up alone too.
     files: Vec<PathBuf>,
+    workers: Vec<SqlWorker>,
     ledgers: Vec<Ledger>,
 }
 
@@ -118,8 +122,34 @@ impl SqlScripts {
                 own,
             });
         }
-        let files = files.paths();
-        Ok(Self { fields: fields.clone(), plan, workers, files, ledgers: Vec::new() })
+        let (fields, directory, files) = (fields.clone(), directory.to_owned(), files.paths());
+        Ok(Self { fields, plan, directory, seed, files, workers, ledgers: Vec::new() })
+    }
+}
+
+/// Plays a folder's scripts once more, without syncs and think times.
+struct ScriptsAgain {
+    fields: SqlFields,
+    plan: Option<Plan>,
+    seed: u64,
+}
+
+impl PlayAgain for ScriptsAgain {
+    fn play(
+        &self,
+        directory: &Path,
+        order: &[usize],
+        before_and_after: &mut dyn FnMut() -> Result<(), WorkloadError>,
+    ) -> Result<(), WorkloadError> {
+        let mut scripts = SqlScripts::prepare(directory, &self.fields, self.plan, self.seed)?;
+        let workers = scripts.workers.iter_mut();
+        let mut plays = workers.map(Worker::start).collect::<Result<Vec<_>, _>>()?;
+        before_and_after()?;
+        for thread in order {
+            plays[*thread].perform(0)?;
+            before_and_after()?;
+        }
+        Ok(())
     }
 }
 
@@ -192,13 +222,17 @@ impl Workload for SqlScripts {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { workers, files, ledgers, .. } = *self;
+        let Self { mut fields, plan, directory, seed, files, workers, ledgers } = *self;
+        let mut threads = Vec::with_capacity(workers.len());
         let mut hashes = Vec::with_capacity(workers.len());
         let (mut failures, mut connections) = (Failures::default(), Vec::new());
         let (mut batch_atomic_commits, mut left_open) = (0, 0);
-        for SqlWorker { file, databases, stream, played, .. } in workers {
+        for (number, worker) in workers.into_iter().enumerate() {
+            let SqlWorker { file, databases, stream, played, .. } = worker;
             hashes.push(stream.hash()?);
-            databases.close()?;
+            let own = databases.close()?;
+            let returned = ledgers.get(number).map(Ledger::returns).unwrap_or_default();
+            threads.push(PlayedThread::new(own, &played.committed_ns, &returned));
             failures.merge(&played.failures);
             batch_atomic_commits += played.batch_atomic_commits;
             left_open += played.left_open;
@@ -217,6 +251,10 @@ impl Workload for SqlScripts {
                 "{left_open} transactions rolled back: they had no end, or COMMIT failed"
             ));
         }
+        fields.think_time = ThinkTime::None;
+        fields.options.journal_mode = JournalMode::Memory;
+        fields.options.synchronous = Synchronous::Off;
+        fields.options.locking_mode = LockingMode::Normal;
         Ok(ClosedWorkload {
             transactions: ledger::rows(&ledgers),
             operation_hash: hash_of(hashes),
@@ -226,22 +264,14 @@ impl Workload for SqlScripts {
                 ("failed_statements", failures.manifest()),
             ],
             incomplete_reasons,
-            remains: Box::new(SqlRemains(files)),
+            remains: Box::new(SqlRemains {
+                files,
+                directory,
+                threads,
+                again: Box::new(ScriptsAgain { fields, plan, seed }),
+                histories: OnceCell::new(),
+            }),
         })
-    }
-}
-
-/// The closed databases.
-struct SqlRemains(Vec<PathBuf>);
-
-impl Remains for SqlRemains {
-    /// Checks that they are sound; what they must hold, only the scripts' author knows.
-    fn check(&self) -> Result<(), WorkloadError> {
-        self.0.iter().try_for_each(|path| Ok(sound::open(path).map(drop)?))
-    }
-
-    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused(NOT_KNOWN))
     }
 }
 

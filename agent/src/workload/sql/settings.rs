@@ -8,9 +8,6 @@ use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
 use crate::workload::threads::plan::Plan;
 
-/// Why no power is cut.
-pub const NOT_KNOWN: &str = "SQL of one's own: what a power cut leaves of it is not known";
-
 /// Meaning and range of each stand in jojlab/experiment/fields/sql.py and sqlite.py.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct SqlFields {
