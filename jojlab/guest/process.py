@@ -84,7 +84,10 @@ class Guest:
                 if event.done() and event.result()["event"] == "STOP":
                     return
                 if not event.done() and not gone.done():
-                    raise self.error(f"the guest did not finish within {timeout_s:g} s", final=True)
+                    raise self.error(
+                        f"the guest did not finish within {timeout_s:g} s; --timeout gives it more",
+                        final=True,
+                    )
                 told = _tail(self._folder / CONSOLE)
                 raise panic_error(self.error(_ENDED), told)
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -107,6 +108,9 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
     for row in ask(data, "figures/first_journal_writes"):
         key = row.pop("case_id"), row.pop("seed")
         result[key] |= row
+    for key, io_time_ns in _io_times(data).items():
+        if key in result:
+            result[key]["io_time_ns"] = io_time_ns
     modelled = nand_writes(data, {key: row["transactions"] for key, row in result.items()})
     for key, found in modelled.items():
         result[key] |= found
@@ -120,6 +124,15 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
 def untraced(data: Dataset) -> set[tuple[str, int]]:
     """Return (case_id, seed) of the captures that were made without a tracer."""
     return {(row["case_id"], row["seed"]) for row in ask(data, "figures/untraced")}
+
+
+def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
+    """Return the time within the calls of every replay, by (case_id, seed)."""
+    result = {}
+    for row in ask(data, "figures/replayed"):
+        calls = json.loads(row["value"])["by_name"].values()
+        result[row["case_id"], row["seed"]] = sum(each["time_ns"] for each in calls)
+    return result
 
 
 def _counted(data: Dataset) -> dict[tuple[str, int], dict[str, int]]:

@@ -14,7 +14,7 @@ Number = int | float
 Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
 # What must be there for a figure to be counted. `transactions` are in every capture, `requests`
 # only where there was a tracer; the `flash model` counts what it does, and the `machine` (kernel,
-# process, adapter) what it can: a counter that is missing is not zero.
+# process, adapter, replay) what it can: a counter that is missing is not zero.
 Source = Literal["transactions", "requests", "flash model", "machine"]
 Better = Literal["lower", "higher", "neither"]
 
@@ -148,6 +148,9 @@ _ALL = (
         "count", "transactions", "neither",
     ),
     Figure("checkpoint_ns_max", "the longest of them; 0: none", "ns", "transactions"),
+    *_several("machine", "ns", {
+        "io_time_ns": "of a replay: time within all its calls, added up over its threads",
+    }),
 )  # fmt: skip
 
 FIGURES = MappingProxyType({figure.name: figure for figure in _ALL})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +42,8 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
         value = json.loads(row["value"])
         if row["key"] == "incomplete_reasons":
             reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
-        elif row["key"] == "untimed_requests":
-            words = f"{value} requests completed at an unknown time"
-            notes.setdefault(row["case_id"], []).extend([words] if value else [])
-        elif row["key"] == "totals":
-            notes.setdefault(row["case_id"], []).extend(_without_rows(value))
+        elif row["key"] in _NOTES:
+            notes.setdefault(row["case_id"], []).extend(_NOTES[row["key"]](value))
         else:
             count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
             count[row["key"]] += int(value)
@@ -62,6 +59,28 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
     }
 
 
+def _untimed(requests: int) -> Iterator[str]:
+    if requests:
+        yield f"{requests} requests completed at an unknown time"
+
+
+def _allowed_to_fail(by_error: Mapping[str, Any]) -> Iterator[str]:
+    """Say which statements of scripts failed that may (docs/own-sql.md)."""
+    for error, failed in by_error.items():
+        if allowed := failed["statements"] - failed["unexpected"]:
+            plural = "statement" if allowed == 1 else "statements"
+            yield f"{allowed} {plural} failed that may: {error} (first: {failed['first']})"
+
+
+def _otherwise(replay: Mapping[str, Any]) -> Iterator[str]:
+    """Say which calls of a replay ended otherwise than recorded (docs/replay.md)."""
+    for name, found in replay["otherwise"].items():
+        yield (
+            f"{found['calls']} calls of {name} ended otherwise than recorded, the first of them "
+            f"call {found['first_call']}"
+        )
+
+
 def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
     """Say what the sums of a live tracing are (docs/live-tracing.md), where rows are missing."""
     if bios := totals["bios_without_rows"]:
@@ -72,3 +91,11 @@ def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
                 f"{each['device']} {each['operation']} {each['block_type']}: {each['bytes']} "
                 f"bytes, {each['bytes_without_rows']} of them without rows"
             )
+
+
+_NOTES: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "untimed_requests": _untimed,
+    "failed_statements": _allowed_to_fail,
+    "replay": _otherwise,
+    "totals": _without_rows,
+}

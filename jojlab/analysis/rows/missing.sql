@@ -3,6 +3,7 @@ SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
 WHERE key IN (
-    'lost_events', 'unattributed_bytes', 'incomplete_reasons', 'untimed_requests', 'totals'
+    'lost_events', 'unattributed_bytes', 'incomplete_reasons', 'untimed_requests', 'totals',
+    'failed_statements', 'replay'
 )
 ORDER BY case_id, seed, key

@@ -38,7 +38,9 @@ def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     assert missing.incomplete and missing.reasons == (reason,)
 
 
-def test_what_has_no_rows_or_no_time_is_told_and_lacks_nothing(tmp_path: Path) -> None:
+def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
+    tmp_path: Path,
+) -> None:
     case = {"journal_mode": "wal"}
     run = RunFolder.create(
         tmp_path / "run", experiment={}, seeds=[1], cases=[("a", case)], fingerprint={}
@@ -47,13 +49,20 @@ def test_what_has_no_rows_or_no_time_is_told_and_lacks_nothing(tmp_path: Path) -
     total = {"device": "sda", "operation": "write", "block_type": "data"}
     sums = [{**total, "bytes": 8192, "bytes_without_rows": 4096}]
     totals = {"exact": True, "bios_without_rows": 1, "sums": sums}
-    builder.more_manifest = {"untimed_requests": 3, "totals": totals}
+    failed = {"UNIQUE": {"statements": 3, "unexpected": 1, "first": "a.sql, line 7"}}
+    replay = {"otherwise": {"read": {"calls": 2, "first_call": 17}}}
+    builder.more_manifest = {
+        "untimed_requests": 3, "totals": totals, "failed_statements": failed, "replay": replay,
+    }  # fmt: skip
     run.add_capture("a", 1, builder.write(tmp_path / "made"))
     missing = completeness(Dataset.of(run))["a"]
     assert not missing.incomplete
-    assert missing.notes[0].startswith("1 bios have no rows") and "exact" in missing.notes[0]
-    assert missing.notes[1] == "sda write data: 8192 bytes, 4096 of them without rows"
-    assert missing.notes[2].startswith("3 requests completed at an unknown time")
+    failures, otherwise, rows, of_type, untimed = missing.notes
+    assert failures == "2 statements failed that may: UNIQUE (first: a.sql, line 7)"
+    assert otherwise.startswith("2 calls of read ended otherwise") and otherwise.endswith("call 17")
+    assert rows.startswith("1 bios have no rows") and "exact" in rows
+    assert of_type == "sda write data: 8192 bytes, 4096 of them without rows"
+    assert untimed.startswith("3 requests completed at an unknown time")
 
 
 def test_a_failed_case_is_unfinished_a_skipped_one_is_not(tmp_path: Path) -> None:
