@@ -1,4 +1,5 @@
-"""What a guest is given on its way: the record of its job, and the job's input files and trees.
+"""What a guest is given on its way: the record of its job, what comes after a case, and the job's
+input files and trees.
 They are items of QEMU's fw_cfg device, which the agent reads (agent/src/lab/channel/fw_cfg.rs).
 """
 
@@ -16,6 +17,7 @@ INPUTS = "/inputs"
 MOST_INPUT_BYTES = 64 << 20
 
 _RECORD = "opt/jojlab/case"
+_AFTERWARDS = "opt/jojlab/afterwards"
 _INPUT = "opt/jojlab/input/"
 _TREE = "opt/jojlab/tree/"
 # An item's name has 55 bytes at most (FW_CFG_MAX_FILE_PATH of QEMU).
@@ -26,12 +28,15 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 class Given:
     """A record, and the contents of input files by their names in the guest.
 
-    `trees` are archives, each of which becomes a folder (jojlab/lab/tree.py).
+    `trees` are archives, each of which becomes a folder (jojlab/lab/tree.py). `afterwards` is what
+    is done when a case is over. It is always there, and not read before: so a run is the same to
+    the instruction, whatever comes after it.
     """
 
     record: bytes
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     trees: Mapping[str, bytes] = field(default_factory=dict)
+    afterwards: bytes = b"{}"
 
     def __post_init__(self) -> None:
         """Refuses names that the agent would refuse."""
@@ -47,6 +52,7 @@ class Given:
         arguments = []
         items = {
             _RECORD: self.record,
+            _AFTERWARDS: self.afterwards,
             **{_INPUT + name: content for name, content in self.inputs.items()},
             **{_TREE + name: content for name, content in self.trees.items()},
         }

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from jojlab.foundation.document import Mismatch, conform
 from jojlab.foundation.errors import MachineError
 from jojlab.lab.job import Kind
+from jojlab.trace.power_cuts import PowerCuts
 
 
-class _Cut(msgspec.Struct):
-    """One power cut, and what it left (agent/src/lab/power_cut/mod.rs)."""
+class _PowerCuts(PowerCuts, kw_only=True):
+    """One part of it, as the agent divides a job among guests (jojlab/lab/power_cuts.py)."""
 
-    after_return: bool
-    survivors: str
-    acknowledged: int
-    outcome: Literal["kept", "lost", "torn", "corrupt", "unmountable"]
-    found: list[int | None]
-    lost: int
-    message: str
-
-
-class _PowerCuts(msgspec.Struct):
-    cuts: list[_Cut]
+    part: int
+    parts: int
+    second_draws: int
+    operation_hash: str
+    transactions: int
 
 
 class _Writer(msgspec.Struct):

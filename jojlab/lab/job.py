@@ -26,10 +26,13 @@ _CONTENT = "content"
 
 
 class Kind(Enum):
-    """What a job does; the value is its word in the record (agent/src/record/job.rs)."""
+    """What a job does (agent/src/record/job.rs).
+
+    The value is its word in the record; that of power cuts is a case's (`Job.afterwards`).
+    """
 
     CASE = "case"
-    POWER_CUTS = "power-cuts"
+    POWER_CUTS = "power-cuts"  # a case, and what cuts of its run leave
     SELF_TEST = "self-test"
 
     @property
@@ -121,6 +124,8 @@ class Job:
     image: Image
     machine: Machine | WallMachine
     inputs: tuple[Input, ...] = ()
+    # What is done when a case is over: JSON.
+    afterwards: bytes = b"{}"
 
     @property
     def key(self) -> str:
@@ -128,7 +133,8 @@ class Job:
         if isinstance(self.machine, WallMachine):
             return ""
         inputs = {each.name: each.identity for each in self.inputs}
-        parts = [basis(self.image, self.machine), self.record.decode(), inputs]
+        asked = [self.record.decode(), self.afterwards.decode()]
+        parts = [basis(self.image, self.machine), *asked, inputs]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def given(self) -> Given:
@@ -137,7 +143,7 @@ class Job:
             {each.name: each.content() for each in self.inputs if each.is_tree == is_tree}
             for is_tree in (False, True)
         )
-        return Given(self.record, files, trees)
+        return Given(self.record, files, trees, self.afterwards)
 
     def contents(self) -> dict[str, Path]:
         """Return all files that the job needs, those of the image among them, by their hashes."""

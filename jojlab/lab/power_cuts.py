@@ -1,32 +1,85 @@
-"""Jobs that cut the power of a case: it runs once on a modelled device that records every write,
-and is cut at many moments of that run (agent/src/lab/power_cut).
+"""Jobs that judge what power cuts leave of a case's run, and their answers as one.
+
+Each job performs the case's own run, to the byte: its record is the case's, and what is asked about
+cuts is read when the run is over (agent/src/lab/power_cut). The states are divided among several
+guests; how many, only their number decides.
 """
 
 from __future__ import annotations
 
-import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.hashing import sha256
 from jojlab.guest.machine import Machine
-from jojlab.lab.job import Job, Kind, record_of, virtual
+from jojlab.lab.job import Job, Kind, canonical
 
-# Of so much the smallest guest holds a record of.
-_ORDINARY_BYTES = 200 << 20
+# States of one guest: it takes a few seconds to perform the run.
+_STATES_PER_GUEST = 250
+# What all parts of one job say alike.
+_COMMON = ("case", "seed", "operation_hash", "tables", "transactions", "model", "asked_states", "begin_ns")
+_OF_A_PART = ("part", "parts", "second_draws")
 
 
-def power_cuts(case: Job, cuts: int, contents_bytes: int) -> Job:
-    """Return the job that cuts the power of `case`, a job of a modelled device, so often.
-
-    `contents_bytes` is what its disks are expected to hold in the end.
-    """
+def power_cuts(case: Job, states: int) -> tuple[Job, ...]:
+    """Return the jobs, a part each, that judge so many states of `case`, of a modelled device."""
     assert isinstance(case.machine, Machine)
-    of = json.loads(case.record)
-    del of["job"]
-    # What there was before, all that was written since, and what a cut leaves.
-    held_bytes = 3 * contents_bytes if contents_bytes > _ORDINARY_BYTES else 0
-    return replace(
-        case,
-        kind=Kind.POWER_CUTS,
-        record=record_of(Kind.POWER_CUTS, {"cuts": cuts, "of": of}),
-        machine=virtual(case.machine.icount_shift, held_bytes),
+    parts = max(1, -(-states // _STATES_PER_GUEST))
+    return tuple(
+        replace(
+            case,
+            kind=Kind.POWER_CUTS,
+            afterwards=canonical(
+                {"power_cuts": {"states": states, "part": part, "parts": parts}}
+            ),
+        )
+        for part in range(parts)
     )
+
+
+def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the answers of all parts of one job as one; a state that two found counts once.
+
+    Raises MachineError when the parts are not of one and the same run.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        for key in _COMMON:
+            if part[key] != first[key]:
+                raise MachineError(
+                    f"the parts of one job of power cuts differ in {key}: their runs are not one",
+                    "joj cache --empty; if it happens again, please report it",
+                )
+    distinct: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for part in parts:
+        for state in part["states"]:
+            distinct.setdefault((state["hash"], state["acknowledged"]), state)
+    states = sorted(distinct.values(), key=lambda state: (state["cut_ns"], state["hash"]))
+    boundary = sum(str(state["kind"]).startswith("boundary-") for state in states)
+    by_kind: dict[str, Counter[str]] = {}
+    for state in states:
+        by_kind.setdefault(state["kind"], Counter())[state["outcome"]] += 1
+    # Draws among the states of the run are the same in all parts; those among recoveries add up.
+    draws = first["draws"] + sum(part["second_draws"] for part in parts[1:])
+    return {
+        **{key: value for key, value in first.items() if key not in _OF_A_PART},
+        "boundary_states": boundary,
+        "sampled_states": len(states) - boundary,
+        "draws": draws,
+        "outcomes": dict(Counter(state["outcome"] for state in states)),
+        "by_kind": {kind: dict(counts) for kind, counts in by_kind.items()},
+        "states": states,
+    }
+
+
+def refuse_other_run(answer: Mapping[str, Any], capture: Mapping[str, bytes]) -> None:
+    """Raise MachineError if the run that was cut is not that of a capture, whose files are given."""
+    for name, digest in answer["tables"].items():
+        if name in capture and sha256(capture[name]) != digest:
+            raise MachineError(
+                f"the run whose power was cut has another {name} than the one that was measured",
+                "joj cache --empty; if it happens again, please report it",
+            )

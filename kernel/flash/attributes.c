@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files of a disk in /sys/block/flashN: flash_statistics, to be read; flash_age, flash_record
- * and flash_power_cut, to be written.
+ * The files of a disk in /sys/block/flashN: flash_statistics, flash_record_requests and
+ * flash_record_pieces, to be read; flash_age, flash_record and flash_power_cut, to be written.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -12,6 +12,7 @@
 
 #include "attributes.h"
 #include "disk.h"
+#include "power_cut.h"
 
 /* Ageing holds the lock for so many slots at a time. */
 #define FLASH_AGEING_SLOTS 4096
@@ -94,68 +95,66 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 }
 static DEVICE_ATTR_WO(flash_age);
 
-/* "1" begins a record of what is written from now on, "0" ends it. Requests wait meanwhile. */
+/* A command to record or to restore; see power_cut.h. Requests wait meanwhile. */
 static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
 				  const char *buffer, size_t length)
 {
 	struct gendisk *disk = dev_to_disk(device);
-	struct flash *flash = disk->private_data;
-	bool begin;
-	int error = kstrtobool(buffer, &begin);
+	int error;
 
-	if (error)
-		return error;
 	blk_mq_freeze_queue(disk->queue);
-	if (begin)
-		error = flash_record_begin(&flash->record, &flash->store);
-	else
-		flash_record_end(&flash->record);
+	error = flash_power_cut_command(disk->private_data, buffer);
 	blk_mq_unfreeze_queue(disk->queue);
 	return error ? error : length;
 }
 static DEVICE_ATTR_WO(flash_record);
 
-/*
- * "NANOSECONDS SURVIVORS SEED" puts the disk into the state that a power cut at that moment of
- * CLOCK_MONOTONIC, after a record began and before it ended, would have left; SURVIVORS are none,
- * all or some (model/power_cut.h). Nobody may have the disk open: the kernel caches its contents.
- */
-static ssize_t flash_power_cut_store(struct device *device, struct device_attribute *attribute,
-				     const char *buffer, size_t length)
+static struct flash *flash_of(struct kobject *kobject)
 {
-	static const char * const words[] = { "none", "all", "some" };
-	struct gendisk *disk = dev_to_disk(device);
-	struct flash *flash = disk->private_data;
-	struct flash_power_cut cut = {
-		.volatile_cache = flash_config_is_volatile(&flash->config),
-		.flush_lies = flash->config.flush_lies,
-	};
-	int word, error;
-	char survivors[8];
-
-	if (sscanf(buffer, "%llu %7s %llu", &cut.cut_ns, survivors, &cut.seed) != 3)
-		return -EINVAL;
-	word = match_string(words, ARRAY_SIZE(words), survivors);
-	if (word < 0)
-		return -EINVAL;
-	cut.survivors = word;
-	if (disk_openers(disk))
-		return -EBUSY;
-	blk_mq_freeze_queue(disk->queue);
-	error = flash_record_cut(&flash->record, &flash->store, &cut);
-	blk_mq_unfreeze_queue(disk->queue);
-	return error ? error : length;
+	return dev_to_disk(kobj_to_dev(kobject))->private_data;
 }
-static DEVICE_ATTR_WO(flash_power_cut);
+
+static ssize_t flash_record_requests_read(struct file *file, struct kobject *kobject,
+					  struct bin_attribute *attribute, char *buffer,
+					  loff_t offset, size_t length)
+{
+	return flash_power_cut_requests(flash_of(kobject), buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_record_requests, 0);
+
+static ssize_t flash_record_pieces_read(struct file *file, struct kobject *kobject,
+					struct bin_attribute *attribute, char *buffer,
+					loff_t offset, size_t length)
+{
+	return flash_power_cut_pieces(flash_of(kobject), buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_record_pieces, 0);
+
+static ssize_t flash_power_cut_write(struct file *file, struct kobject *kobject,
+				     struct bin_attribute *attribute, char *buffer,
+				     loff_t offset, size_t length)
+{
+	return flash_power_cut_choose(flash_of(kobject), buffer, length);
+}
+static BIN_ATTR_WO(flash_power_cut, 0);
 
 static struct attribute *flash_attrs[] = {
 	&dev_attr_flash_statistics.attr,
 	&dev_attr_flash_age.attr,
 	&dev_attr_flash_record.attr,
-	&dev_attr_flash_power_cut.attr,
 	NULL,
 };
 
-static const struct attribute_group flash_group = { .attrs = flash_attrs };
+static struct bin_attribute *flash_bin_attrs[] = {
+	&bin_attr_flash_record_requests,
+	&bin_attr_flash_record_pieces,
+	&bin_attr_flash_power_cut,
+	NULL,
+};
+
+static const struct attribute_group flash_group = {
+	.attrs = flash_attrs,
+	.bin_attrs = flash_bin_attrs,
+};
 
 const struct attribute_group *flash_groups[] = { &flash_group, NULL };

@@ -50,6 +50,26 @@ static void __noreturn flash_store_is_full(const struct flash *flash)
 	      flash->disk->disk_name, flash->store.page_count >> (20 - PAGE_SHIFT));
 }
 
+static struct flash_record *flash_running_record(struct flash *flash)
+{
+	unsigned int i;
+
+	for (i = 0; i < FLASH_RECORDS; i++)
+		if (flash->records[i].running)
+			return &flash->records[i];
+	return NULL;
+}
+
+/* Contents go before the record of how they came about. */
+static void flash_make_room(struct flash *flash)
+{
+	struct flash_record *record = flash_running_record(flash);
+
+	if (!record)
+		flash_store_is_full(flash);
+	flash_record_overflow(record, &flash->store);
+}
+
 static blk_status_t flash_copy(struct request *rq, bool write)
 {
 	struct flash *flash = rq->q->queuedata;
@@ -58,8 +78,8 @@ static blk_status_t flash_copy(struct request *rq, bool write)
 	struct bio_vec segment;
 
 	rq_for_each_segment(segment, rq, iterator) {
-		if (flash_store_copy(&flash->store, &segment, offset_bytes, write))
-			flash_store_is_full(flash);
+		while (flash_store_copy(&flash->store, &segment, offset_bytes, write))
+			flash_make_room(flash);
 		offset_bytes += segment.bv_len;
 	}
 	return BLK_STS_OK;
@@ -75,8 +95,9 @@ static blk_status_t flash_move_data(struct request *rq, enum flash_operation ope
 		return flash_copy(rq, operation == FLASH_WRITE);
 	case FLASH_DISCARD:
 	case FLASH_ZEROES:
-		flash_store_zero(&flash->store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
-				 blk_rq_bytes(rq));
+		while (flash_store_zero(&flash->store, (loff_t)blk_rq_pos(rq) << SECTOR_SHIFT,
+					blk_rq_bytes(rq)))
+			flash_make_room(flash);
 		return BLK_STS_OK;
 	default:
 		return BLK_STS_OK;
@@ -88,6 +109,7 @@ u64 flash_begin(struct flash_command *command)
 	struct request *rq = blk_mq_rq_from_pdu(command);
 	struct flash *flash = rq->q->queuedata;
 	unsigned long flags;
+	struct flash_record *record;
 	u64 issue_ns, completion_ns;
 
 	/* The record is in the order of issue, and so are the contents. */
@@ -99,8 +121,9 @@ u64 flash_begin(struct flash_command *command)
 	spin_unlock_irqrestore(&flash->lock, flags);
 
 	command->status = flash_move_data(rq, command->request.operation);
-	if (READ_ONCE(flash->record.running))
-		flash_record_add(&flash->record, rq, command, issue_ns, completion_ns);
+	record = flash_running_record(flash);
+	if (record)
+		flash_record_add(record, &flash->store, command, issue_ns, completion_ns);
 	spin_unlock(&flash->order);
 	return completion_ns;
 }

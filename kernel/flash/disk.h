@@ -7,6 +7,7 @@
 
 #include "dispatch.h"
 #include "model/flash_model.h"
+#include "power_cut.h"
 #include "record.h"
 #include "store.h"
 
@@ -15,7 +16,7 @@ struct flash {
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *disk;
 	struct flash_store store;
-	struct flash_record record;
+	struct flash_record records[FLASH_RECORDS];
 	struct flash_dispatch dispatch;
 	spinlock_t order;		/* model, copy and record of a request; no interrupt's */
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */

@@ -7,7 +7,7 @@ use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
 use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers, trees};
 use crate::lab::{case, power_cut, self_test};
-use crate::record::Job;
+use crate::record::{Afterwards, Job};
 use crate::tracer::Tracer;
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -16,6 +16,8 @@ use std::fs;
 use std::path::Path;
 
 const CASE_FILE: &str = "opt/jojlab/case";
+/// What is done after a case.
+const AFTERWARDS_FILE: &str = "opt/jojlab/afterwards";
 /// Input files and trees of the job; its record names them by their paths in `INPUTS`.
 const INPUT_FILES: &str = "opt/jojlab/input/";
 const INPUT_TREES: &str = "opt/jojlab/tree/";
@@ -73,10 +75,23 @@ fn take_inputs() -> anyhow::Result<()> {
 fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
     match Job::parse(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
-        Job::Case(case) => case::run(&case, module, clock, tracer, results),
+        Job::Case(case) => {
+            let finished = case::run(&case, module, clock, tracer, results)?;
+            match afterwards()?.power_cuts {
+                Some(cuts) => power_cut::run(&cuts, &case, finished, results),
+                None => Ok(()),
+            }
+        }
         Job::SelfTest(test) => self_test::run(&test, module, tracer, results),
-        Job::PowerCuts(cuts) => power_cut::run(&cuts, module, results),
     }
+}
+
+/// What is asked of a run that is over. Nothing is read of it before: the run is the same whatever
+/// is asked.
+fn afterwards() -> anyhow::Result<Afterwards> {
+    let bytes = fw_cfg::read(AFTERWARDS_FILE)?;
+    let wrong = |error| WrongUse(format!("what comes afterwards: {error}"));
+    Ok(Afterwards::parse(&bytes).map_err(wrong)?)
 }
 
 /// Brings the kernel into the state that all cases shall find.

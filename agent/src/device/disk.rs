@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use super::flash_record::{self, Command, FlashRecordError};
 use super::{flash, interrupts, iostats, number};
 
 /// A driver may look for its disk in the background; devtmpfs makes the node when it is found.
@@ -31,6 +32,8 @@ pub enum DiskError {
     Statistics { node: PathBuf, source: io::Error },
     #[error(transparent)]
     Flash(#[from] flash::FlashError),
+    #[error(transparent)]
+    Record(#[from] FlashRecordError),
 }
 
 /// Who counts a disk's requests.
@@ -133,6 +136,29 @@ impl Disk {
     pub fn age(&self) -> Result<(), DiskError> {
         match self.witness {
             Witness::Model => Ok(flash::age(&self.folder)?),
+            Witness::BlockLayer(_) => Ok(()),
+        }
+    }
+
+    /// Has a modelled device record what is written to it, at the cost of a pointer a slot.
+    ///
+    /// # Errors
+    /// If it is not of this version.
+    pub fn begin_record(&self) -> Result<(), DiskError> {
+        self.tell_record(Command::Begin(0))
+    }
+
+    /// Ends that record.
+    ///
+    /// # Errors
+    /// If it is not of this version.
+    pub fn end_record(&self) -> Result<(), DiskError> {
+        self.tell_record(Command::End)
+    }
+
+    fn tell_record(&self, command: Command) -> Result<(), DiskError> {
+        match self.witness {
+            Witness::Model => Ok(flash_record::command(&self.folder, command)?),
             Witness::BlockLayer(_) => Ok(()),
         }
     }

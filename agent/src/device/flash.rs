@@ -1,45 +1,22 @@
 //! What a modelled flash disk offers by its files in /sys/block: reads its statistics; gives it a
-//! past, records what is written to it, and cuts its power.
+//! past.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use rustix::io::Errno;
 
 /// Why a modelled disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashError {
     #[error("cannot age the flash device by {path}: {source}")]
     Ageing { path: PathBuf, source: io::Error },
-    #[error("cannot let the flash device record what is written by {path}: {source}")]
-    Record { path: PathBuf, source: io::Error },
-    #[error("cannot cut the flash device's power by {path}: {source}")]
-    PowerCut { path: PathBuf, source: io::Error },
-    #[error("more was written than memory holds a record of")]
-    RecordOverflown,
     #[error("cannot read the flash statistics {path}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("flash statistics, line {line}: \"{text}\" is not \"name value\"")]
     Malformed { line: usize, text: String },
     #[error("flash statistics have no {name}: flash.ko is not of this version")]
     Missing { name: &'static str },
-}
-
-/// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
-pub const FREE_ATTEMPTS: u32 = 60_000;
-pub const FREE_PAUSE: Duration = Duration::from_millis(1);
-
-impl FlashError {
-    /// Whether it is only that the device is in use.
-    pub fn is_busy(&self) -> bool {
-        match self {
-            Self::PowerCut { source, .. } => source.kind() == io::ErrorKind::ResourceBusy,
-            _ => false,
-        }
-    }
 }
 
 /// Gives the device with this folder the past its parameters ask for: filled and overwritten,
@@ -50,31 +27,6 @@ impl FlashError {
 pub fn age(folder: &Path) -> Result<(), FlashError> {
     let path = folder.join("flash_age");
     fs::write(&path, "1").map_err(|source| FlashError::Ageing { path, source })
-}
-
-/// Begins or ends the record of what is written to the device with this folder.
-///
-/// # Errors
-/// If memory does not hold the device's contents twice.
-pub fn record(folder: &Path, on: bool) -> Result<(), FlashError> {
-    let path = folder.join("flash_record");
-    fs::write(&path, if on { "1" } else { "0" })
-        .map_err(|source| FlashError::Record { path, source })
-}
-
-/// Puts the device with this folder into the state that a power cut at `cut_ns` would have left, a
-/// moment of the record. `survivors` are none, some or all (kernel/flash/model/power_cut.h).
-///
-/// # Errors
-/// If somebody has the device open, there is no record, or it is not whole as memory ran out.
-pub fn cut_power(folder: &Path, cut_ns: i64, survivors: &str, seed: u64) -> Result<(), FlashError> {
-    let path = folder.join("flash_power_cut");
-    fs::write(&path, format!("{cut_ns} {survivors} {seed}")).map_err(|source| {
-        match Errno::from_io_error(&source) {
-            Some(Errno::OVERFLOW) => FlashError::RecordOverflown,
-            _ => FlashError::PowerCut { path, source },
-        }
-    })
 }
 
 /// What the device with this folder counted, all of one instant; the names are in

@@ -4,15 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
 use super::disk::{Disk, DiskError, Witness};
-
-const KERNEL_LOG: &str = "/dev/kmsg";
+use super::kernel_log::KernelLog;
 
 /// Why the module makes no disks.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +35,7 @@ pub fn insert(
     let file = File::open(module)
         .map_err(|source| FlashModuleError::Open { path: module.to_owned(), source })?;
     let parameters = format!("completion={completion} {}", parameter_line(models));
-    let mut log = kernel_log();
+    let log = KernelLog::from_now();
     let inserted = CString::new(parameters.as_str())
         .map_err(io::Error::from)
         .and_then(|line| Ok(rustix::system::finit_module(&file, &line, 0)?));
@@ -47,7 +43,7 @@ pub fn insert(
         path: module.to_owned(),
         parameters,
         source,
-        messages: log.as_mut().map(flash_messages).unwrap_or_default(),
+        messages: flash_messages(log),
     })?;
     let disk = |index| Disk::wait_for(format!("flash{index}"), Witness::Model);
     Ok((0..models.len()).map(disk).collect::<Result<_, _>>()?)
@@ -68,35 +64,11 @@ fn parameter_line(models: &[&BTreeMap<String, i64>]) -> String {
     words.join(" ")
 }
 
-/// The kernel's log from now on. None where it may not be read: then errors only say less.
-fn kernel_log() -> Option<File> {
-    let mut log = File::options()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(KERNEL_LOG)
-        .ok()?;
-    log.seek(SeekFrom::End(0)).ok()?;
-    Some(log)
-}
-
-/// What the module wrote to the log. A read gives one record, and an error when there is no other.
-fn flash_messages(log: &mut File) -> String {
-    let mut messages = String::new();
-    let mut record = [0; 8192];
-    while let Ok(length @ 1..) = log.read(&mut record) {
-        if let Some(message) = flash_message(&String::from_utf8_lossy(&record[..length])) {
-            messages.push_str("\n  ");
-            messages.push_str(message);
-        }
-    }
-    messages
-}
-
-/// The text of a record "priority,sequence,time,flags;text" (Documentation/ABI/testing/dev-kmsg) if
-/// the flash module wrote it.
-fn flash_message(record: &str) -> Option<&str> {
-    let (_, text) = record.split_once(';')?;
-    text.lines().next().filter(|line| line.starts_with("flash: "))
+/// What the module wrote to the log, which may not be readable: then errors only say less.
+fn flash_messages(log: io::Result<KernelLog>) -> String {
+    let lines = log.map(|mut log| log.lines()).unwrap_or_default();
+    let own = lines.iter().filter(|line| line.text.starts_with("flash: "));
+    own.map(|line| format!("\n  {}", line.text)).collect()
 }
 
 #[cfg(test)]
@@ -112,15 +84,6 @@ mod tests {
         assert_eq!(parameter_line(&[&model(1)]), "capacity_bytes=2147483648 queue_depth=1");
         let two = parameter_line(&[&model(1), &model(32)]);
         assert_eq!(two, "capacity_bytes=2147483648,2147483648 queue_depth=1,32");
-    }
-
-    #[test]
-    fn only_the_modules_messages_are_taken() {
-        let record = "3,482,711555,-;flash: parameter program_ns is 0: must be 1 to 1000000000\n";
-        let message = "flash: parameter program_ns is 0: must be 1 to 1000000000";
-        assert_eq!(flash_message(record), Some(message));
-        assert_eq!(flash_message("6,483,711600,-;EXT4-fs (flash0): mounted\n"), None);
-        assert_eq!(flash_message("no record"), None);
     }
 
     #[test]

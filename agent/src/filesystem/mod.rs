@@ -1,5 +1,7 @@
-//! Filesystems on the device: runs their own mkfs, mounts them, reads back their real settings.
+//! Filesystems on the device: runs their own mkfs and checkers, mounts them, reads back their real
+//! settings.
 
+pub mod check;
 pub mod make;
 pub mod mount;
 

@@ -10,9 +10,11 @@ use super::agreement;
 use super::observation::{Observation, SOURCES};
 use super::stand::{Prepared, Stand};
 use crate::device::disk::Disk;
+use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
 use crate::record::Case;
 use crate::tables::annotate::annotate;
+use crate::tables::clock::now_ns;
 use crate::tables::manifest::{Manifest, Origin, Traced};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::Timeline;
@@ -26,26 +28,41 @@ use crate::workload::kind::ClosedWorkload;
 ///
 /// # Errors
 /// When any step fails; nothing in `output` counts then.
-pub fn run(
-    case: &Case,
+pub fn run<'a>(
+    case: &'a Case,
     flash_module: &Path,
     clock: Clock,
     tracer: &mut Tracer,
     output: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Finished<'a>> {
     let stand = Stand::of_case(case, flash_module)?;
     let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
     configuration["clock_source"] = clock::source()?.into();
+    stand.disks.iter().try_for_each(Disk::begin_record)?;
     let mut observation = Observation::start(&stand.disks, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
     let closed = course::run(workload, background, place, &mut observation, sync)?;
     let timeline = observation.finish()?;
+    let end_ns = now_ns();
+    stand.disks.iter().try_for_each(Disk::end_record)?;
 
     closed.remains.check()?;
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    let about = About { case, clock, disks: &stand.disks, configuration };
-    write_tables(about, capture, &closed, &timeline, output)
+    let about = About { case, clock, disks: &stand.disks, configuration: configuration.clone() };
+    write_tables(about, capture, &closed, &timeline, output)?;
+    Ok(Finished { stand, mounted, closed, configuration, end_ns })
+}
+
+/// A case whose run is over, and in its tables; what was written is in the records of its modelled
+/// disks.
+pub struct Finished<'a> {
+    pub stand: Stand<'a>,
+    pub mounted: Mounted,
+    pub closed: ClosedWorkload,
+    pub configuration: Value,
+    /// When everything had been written back.
+    pub end_ns: i64,
 }
 
 /// The journal's device, as the manifest has it; null where there is none.

@@ -1,4 +1,4 @@
-//! What a guest is to do: one job, told apart by its word `job`.
+//! What a guest is to do: one job, told apart by its word `job`; and what comes after a case.
 
 use serde::Deserialize;
 
@@ -12,8 +12,6 @@ pub enum Job {
     Case(Box<Case>),
     /// Check the attribution of known bytes.
     SelfTest(SelfTest),
-    /// Find what of a workload survives when the power is cut.
-    PowerCuts(Box<PowerCuts>),
 }
 
 /// The self-test of attribution.
@@ -41,12 +39,38 @@ pub struct SelfTest {
     pub stack: Option<Stack>,
 }
 
-/// A case, and how often its run is cut.
-#[derive(Debug, PartialEq, Deserialize)]
+/// What is to be found out of a case's run once it is over: given beside its record, and not read
+/// before, so that it cannot change the run.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Afterwards {
+    pub power_cuts: Option<PowerCuts>,
+}
+
+/// How many states that power cuts leave are judged; of them, this guest has those whose number
+/// leaves the rest `part` when it is divided by `parts`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerCuts {
-    pub cuts: u64,
-    pub of: Case,
+    pub states: usize,
+    pub part: usize,
+    pub parts: usize,
+}
+
+impl Afterwards {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Naming the field, and what was expected of it.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        let read: Self = serde_json::from_slice(json)?;
+        match &read.power_cuts {
+            Some(PowerCuts { part, parts, .. }) if part >= parts => {
+                Err(serde::de::Error::custom(format!("part: {part} of {parts} parts")))
+            }
+            _ => Ok(read),
+        }
+    }
 }
 
 impl Job {
@@ -75,9 +99,6 @@ mod tests {
         let mut record = json!(small_case());
         record["job"] = "case".into();
         assert_eq!(parse(&record), Ok(Job::Case(Box::new(small_case()))));
-        let record = json!({ "job": "power-cuts", "cuts": 4, "of": small_case() });
-        let cuts = PowerCuts { cuts: 4, of: small_case() };
-        assert_eq!(parse(&record), Ok(Job::PowerCuts(Box::new(cuts))));
         let model = json!({ "capacity_bytes": 1 });
         let record = json!({ "job": "self-test", "filesystem": "xfs", "device_model": model });
         let Ok(Job::SelfTest(test)) = parse(&record) else { panic!("{record}") };
@@ -95,11 +116,27 @@ mod tests {
                 json!({ "job": "self-test", "filesystem": "xfs", "partitions": true }),
                 "unknown field `partitions`",
             ),
-            (json!({ "job": "power-cuts", "cuts": 1, "case": {} }), "unknown field `case`"),
         ] {
             let error = parse(&record).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
         assert!(Job::parse(b"{").is_err());
+    }
+    #[test]
+    fn what_comes_afterwards_is_nothing_or_a_part_of_power_cuts() {
+        let parse = |record: Value| {
+            Afterwards::parse(record.to_string().as_bytes()).map_err(|error| error.to_string())
+        };
+        assert_eq!(parse(json!({})), Ok(Afterwards::default()));
+        let cuts = PowerCuts { states: 9, part: 1, parts: 2 };
+        let record = json!({ "power_cuts": { "states": 9, "part": 1, "parts": 2 } });
+        assert_eq!(parse(record), Ok(Afterwards { power_cuts: Some(cuts) }));
+        for (record, words) in [
+            (json!({ "power_cuts": { "states": 9, "part": 2, "parts": 2 } }), "part: 2 of 2"),
+            (json!({ "power_cut": {} }), "unknown field `power_cut`"),
+        ] {
+            let error = parse(record).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

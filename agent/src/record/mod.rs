@@ -16,7 +16,7 @@ pub use background::Background;
 pub(crate) use case::tests::small_case;
 pub use case::{Case, Completion, DeviceModel};
 pub use filesystem::Filesystem;
-pub use job::{Job, PowerCuts, SelfTest};
+pub use job::{Afterwards, Job, PowerCuts, SelfTest};
 pub use live_case::LiveCase;
 pub use stack::Stack;
 pub use switch::Switch;

@@ -1,5 +1,5 @@
-"""The image that guests start from: the kernel, an initramfs with the agent, the modules and the
-mkfs tools, and a manifest that lists them. Its content hash is the fingerprint of every result.
+"""The image that guests start from: the kernel, an initramfs with the agent, the modules, the
+mkfs and fsck tools, and a manifest that lists them. Its content hash is the fingerprint of every result.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ MKFS_PACKAGES = {
     "mkfs.f2fs": "f2fs-tools",
     "mkfs.nilfs2": "nilfs-tools",
     "mkfs.xfs": "xfsprogs",
+}
+# What says whether a filesystem is sound (agent/src/filesystem/check.rs).
+_FSCK_PACKAGES = {
+    "btrfs": "btrfs-progs",
+    "e2fsck": "e2fsprogs",
+    "fsck.f2fs": "f2fs-tools",
+    "xfs_repair": "xfsprogs",
 }
 _MKE2FS_CONF = Path("/etc/mke2fs.conf")
 # What ld.so(8) finds libraries by.
@@ -184,9 +191,9 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
-    """The mkfs and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
+    """The mkfs, fsck and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
-    for name, package in (*MKFS_PACKAGES.items(), *extras):
+    for name, package in (*MKFS_PACKAGES.items(), *_FSCK_PACKAGES.items(), *extras):
         tool = need_tool(name, package)
         seen.add([tool])
         libraries = shared_libraries(tool)

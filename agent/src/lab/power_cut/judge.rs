@@ -1,36 +1,86 @@
-//! What is found after a power cut: reads a mounted filesystem, or why it could not be mounted, and
-//! has the workload look at what it left there.
+//! What is found after a power cut: mounts the filesystem, has the workload look at what is left,
+//! unmounts it, and asks the filesystem's own checker and the kernel's log.
+
+use anyhow::Context;
 
 use super::of_this_machine;
+use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
-use crate::filesystem::{FilesystemError, mount::Mounted};
+use crate::filesystem::FilesystemError;
+use crate::filesystem::check::{self, Checked};
+use crate::lab::stand::Stand;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
 
-/// Looks at what is there after a power cut, and unmounts it.
-///
-/// # Errors
-/// Where this machine failed to look: that says nothing of what is there.
-pub fn judge(
-    remains: &dyn Remains,
-    mounted: Result<Mounted, FilesystemError>,
-    cut: &Cut,
-) -> anyhow::Result<Survival> {
-    let untold = |outcome, error: anyhow::Error| Survival::untold(outcome, text(&error));
-    let mounted = match mounted {
-        Ok(mounted) => mounted,
-        Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
-        Err(error) => return Ok(untold(CutOutcome::Unmountable, error.into())),
-    };
-    let survival = match remains.survived(cut) {
-        Ok(survival) => survival,
-        Err(error) if error.is_of_this_machine() => {
-            return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
+/// What looks.
+pub struct Judge<'a> {
+    stand: &'a Stand<'a>,
+    remains: &'a dyn Remains,
+    log: KernelLog,
+}
+
+/// What was found.
+pub struct Verdict {
+    pub survival: Survival,
+    pub fsck: Checked,
+    /// Errors that the kernel told of, a line each.
+    pub kernel_log: String,
+}
+
+impl<'a> Judge<'a> {
+    /// # Errors
+    /// If the kernel's log cannot be read.
+    pub fn new(stand: &'a Stand<'a>, remains: &'a dyn Remains) -> anyhow::Result<Self> {
+        let log = KernelLog::from_now().context("the kernel's log")?;
+        Ok(Self { stand, remains, log })
+    }
+
+    /// Looks at what is there after a power cut; the disks are free afterwards.
+    ///
+    /// # Errors
+    /// Where this machine failed to look: that says nothing of what is there.
+    pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Verdict> {
+        self.log.lines();
+        let (mut survival, mut fsck) = (self.survival(cut)?, Checked::NotRun);
+        if survival.outcome != CutOutcome::Unmountable {
+            let (kind, journal) = (self.stand.filesystem, self.stand.journal.as_deref());
+            fsck = check::check(kind, &self.stand.device, journal)?;
         }
-        Err(error) => untold(CutOutcome::Corrupt, error.into()),
-    };
-    Ok(match mounted.unmount() {
-        Ok(()) => survival,
-        Err(error) => untold(CutOutcome::Corrupt, error.into()),
-    })
+        let errors = self.log.lines().into_iter().filter(|line| line.is_error());
+        let kernel_log = errors.map(|line| line.text).collect::<Vec<_>>().join("\n");
+        if matches!(survival.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
+            let complaint = match &fsck {
+                Checked::Unclean(what) => Some(format!("fsck: {what}")),
+                _ if !kernel_log.is_empty() => Some(format!("kernel: {kernel_log}")),
+                _ => None,
+            };
+            if let Some(message) = complaint {
+                (survival.outcome, survival.message) = (CutOutcome::Corrupt, message);
+            }
+        }
+        Ok(Verdict { survival, fsck, kernel_log })
+    }
+
+    fn survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
+        let untold = |outcome, error: anyhow::Error| Survival::untold(outcome, text(&error));
+        let mounted = match self.stand.mount() {
+            Ok(mounted) => mounted,
+            Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
+            Err(error @ FilesystemError::Mount { .. }) => {
+                return Ok(untold(CutOutcome::Unmountable, error.into()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let survival = match self.remains.survived(cut) {
+            Ok(survival) => survival,
+            Err(error) if error.is_of_this_machine() => {
+                return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
+            }
+            Err(error) => untold(CutOutcome::Corrupt, error.into()),
+        };
+        Ok(match mounted.unmount() {
+            Ok(()) => survival,
+            Err(error) => untold(CutOutcome::Corrupt, error.into()),
+        })
+    }
 }

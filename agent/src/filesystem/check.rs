@@ -1,0 +1,97 @@
+//! Asks a filesystem's own checker whether it is sound, and changes nothing: after an unmount, so
+//! that its journal has been replayed.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use super::FilesystemError;
+use crate::record::Filesystem;
+
+/// Characters of what a checker printed that are kept.
+const MOST_CHARACTERS: usize = 400;
+
+/// What the checker said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    NotRun,
+    /// There is no checker of this filesystem.
+    None,
+    Clean,
+    /// With the end of what it printed.
+    Unclean(String),
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NotRun => "not run",
+            Self::None => "none for this filesystem",
+            Self::Clean => "clean",
+            Self::Unclean(what) => what,
+        })
+    }
+}
+
+/// Whether states of this filesystem are checked.
+pub fn word(kind: Filesystem) -> &'static str {
+    if program(kind).is_some() { "every state" } else { "none for this filesystem" }
+}
+
+/// The checker and its arguments, the device left to append. NILFS2 has none.
+fn program(kind: Filesystem) -> Option<(&'static str, &'static [&'static str])> {
+    match kind {
+        Filesystem::Ext4 => Some(("e2fsck", &["-f", "-n"])),
+        Filesystem::Xfs => Some(("xfs_repair", &["-n"])),
+        Filesystem::Btrfs => Some(("btrfs", &["check", "--readonly"])),
+        Filesystem::F2fs => Some(("fsck.f2fs", &["--dry-run"])),
+        Filesystem::Nilfs2 => None,
+    }
+}
+
+/// Checks the filesystem on a device, whose journal may be on another.
+///
+/// # Errors
+/// If the checker is missing or dies.
+pub fn check(
+    kind: Filesystem,
+    device: &Path,
+    journal: Option<&Path>,
+) -> Result<Checked, FilesystemError> {
+    let Some((program, arguments)) = program(kind) else { return Ok(Checked::None) };
+    let mut command = Command::new(program);
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments);
+    if let Some(journal) = journal {
+        command.arg(if kind == Filesystem::Xfs { "-l" } else { "-j" }).arg(journal);
+    }
+    let output = command
+        .arg(device)
+        .output()
+        .map_err(|source| FilesystemError::Start { program: program.into(), source })?;
+    if output.status.success() {
+        return Ok(Checked::Clean);
+    }
+    let printed = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&printed);
+    let skip = text.trim().chars().count().saturating_sub(MOST_CHARACTERS);
+    let end: String = text.trim().chars().skip(skip).collect();
+    Ok(Checked::Unclean(format!("{program} ({}): {end}", output.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_filesystem_is_not_clean() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::fs::write(&device, vec![0; 1 << 20]).unwrap();
+        let found = check(Filesystem::Ext4, &device, None).unwrap();
+        assert!(
+            matches!(found, Checked::Unclean(ref text) if text.contains("e2fsck")),
+            "{found:?}"
+        );
+        assert_eq!(check(Filesystem::Nilfs2, &device, None).unwrap(), Checked::None);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a power cut leaves of what was not durable: a choice of the pieces that survive, as one
+//! draw, or as all or none of them.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::contents::WHOLE;
+use crate::device::flash_record::SECTORS;
+use crate::record::words;
+
+words! {
+    /// How a state was come by.
+    StateKind {
+        BoundaryNone = "boundary-none", BoundaryAll = "boundary-all", DropOne = "drop-one",
+        Prefix = "prefix", Subset = "subset", Torn = "torn", Second = "second",
+    }
+}
+
+impl StateKind {
+    /// Whether it is all or nothing of what was not durable.
+    pub fn is_boundary(self) -> bool {
+        matches!(self, Self::BoundaryNone | Self::BoundaryAll)
+    }
+}
+
+/// Which pieces survive; the same for the same seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    pub kind: StateKind,
+    pub seed: u64,
+}
+
+/// What is not durable at a moment: the requests, by how many pieces each has.
+#[derive(Debug, Clone, Copy)]
+pub struct Open<'a> {
+    pub piece_counts: &'a [usize],
+}
+
+impl Open<'_> {
+    fn pieces(&self) -> usize {
+        self.piece_counts.iter().sum()
+    }
+}
+
+impl Choice {
+    pub const NONE: Self = Self { kind: StateKind::BoundaryNone, seed: 0 };
+    pub const ALL: Self = Self { kind: StateKind::BoundaryAll, seed: 0 };
+
+    /// One of the drawn kinds; of torn slots only where the devices promise no more.
+    pub fn draw(random: &mut ChaCha8Rng, may_tear: bool) -> Self {
+        let kind = match random.next_u64() % 10 {
+            0..3 => StateKind::DropOne,
+            3..5 => StateKind::Prefix,
+            5 if may_tear => StateKind::Torn,
+            _ => StateKind::Subset,
+        };
+        Self { kind, seed: random.next_u64() }
+    }
+
+    /// The surviving sectors of each open piece, in order.
+    pub fn survivors(self, open: Open) -> Vec<u8> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut below = |limit: usize| {
+            usize::try_from(random.next_u64() % limit.max(1) as u64).expect("below a usize")
+        };
+        let count = open.pieces();
+        match self.kind {
+            StateKind::BoundaryNone | StateKind::Second => vec![0; count],
+            StateKind::BoundaryAll => vec![WHOLE; count],
+            StateKind::DropOne => {
+                let mut kept = vec![WHOLE; count];
+                if below(2) == 0 {
+                    let dropped = below(open.piece_counts.len());
+                    let begin: usize = open.piece_counts[..dropped].iter().sum();
+                    kept[begin..begin + open.piece_counts[dropped]].fill(0);
+                } else if count > 0 {
+                    kept[below(count)] = 0;
+                }
+                kept
+            }
+            StateKind::Prefix => {
+                let length = below(count + 1);
+                (0..count).map(|place| if place < length { WHOLE } else { 0 }).collect()
+            }
+            StateKind::Subset | StateKind::Torn => {
+                // Few, half and most survive equally often.
+                let share = 1 + below(7);
+                let mut kept: Vec<u8> =
+                    (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
+                if self.kind == StateKind::Torn && count > 0 {
+                    let torn = below(count);
+                    kept[torn] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
+                }
+                kept
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const COUNTS: [usize; 3] = [1, 4, 2];
+    const OPEN: Open = Open { piece_counts: &COUNTS };
+
+    fn kept(kind: StateKind, seed: u64) -> Vec<u8> {
+        Choice { kind, seed }.survivors(OPEN)
+    }
+
+    #[test]
+    fn all_none_and_a_fresh_draw_for_each_seed() {
+        assert_eq!(Choice::ALL.survivors(OPEN), [WHOLE; 7]);
+        assert_eq!(Choice::NONE.survivors(OPEN), [0; 7]);
+        let subsets: HashSet<_> = (0..400).map(|seed| kept(StateKind::Subset, seed)).collect();
+        assert!(subsets.len() > 100, "{}", subsets.len());
+        assert_eq!(kept(StateKind::Subset, 3), kept(StateKind::Subset, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn each_kind_is_what_its_word_says(seed in any::<u64>()) {
+            let dropped = kept(StateKind::DropOne, seed).iter().filter(|it| **it == 0).count();
+            prop_assert!([1, 2, 4].contains(&dropped));
+            let prefix = kept(StateKind::Prefix, seed);
+            prop_assert!(prefix.is_sorted_by(|one, next| one >= next));
+            let torn = kept(StateKind::Torn, seed);
+            prop_assert_eq!(torn.iter().filter(|it| ![0, WHOLE].contains(it)).count(), 1);
+            let subset = kept(StateKind::Subset, seed);
+            prop_assert!(subset.iter().all(|it| [0, WHOLE].contains(it)));
+        }
+
+        #[test]
+        fn nothing_open_leaves_nothing_to_choose(seed in any::<u64>()) {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let choice = Choice::draw(&mut random, true);
+            let open = Open { piece_counts: &[] };
+            let is_drop = choice.kind == StateKind::DropOne;
+            prop_assume!(!is_drop);
+            prop_assert!(choice.survivors(open).is_empty());
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Which states of the disks are judged: reads what a run wrote and when its transactions began and
+//! returned; produces distinct states. First those at the boundaries: at every issue, completion
+//! and return, none or all of what was not durable. Then drawn ones, each by a fresh draw.
+//!
+//! States are distinct if the disks' contents differ, or what had been acknowledged does.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::RangeInclusive;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::choice::{Choice, StateKind};
+use super::walk::Walk;
+use super::written::Written;
+use crate::tables::rows::Transaction;
+
+/// Of so many states in ten, the boundary ones are as many at most where there are more of both.
+const BOUNDARY_TENTHS: usize = 6;
+/// Of so many drawn states, one is cut again while it recovers.
+const SECOND_EVERY: usize = 8;
+/// Rounds of draws before it is held that there are no other states.
+const ROUNDS: u64 = 6;
+
+/// One state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    pub at_ns: i64,
+    pub choice: Choice,
+    pub hash: u64,
+    /// Transactions that had returned by then, and had begun.
+    pub acknowledged: u64,
+    pub begun: u64,
+    /// Whether it is the instant after one returned.
+    pub after_return: bool,
+    /// Whether its recovery is cut again.
+    pub has_second: bool,
+}
+
+/// What states there are.
+#[derive(Debug, Default)]
+pub struct States {
+    /// In the order of time.
+    pub chosen: Vec<State>,
+    pub boundary_left_out: usize,
+    /// How often was drawn, states that were known included.
+    pub draws: u64,
+}
+
+/// When transactions began and returned.
+pub struct Times {
+    begins_ns: Vec<i64>,
+    returns_ns: Vec<i64>,
+}
+
+impl Times {
+    pub fn of(transactions: &[Transaction]) -> Self {
+        let sorted = |at_ns: fn(&Transaction) -> i64| {
+            let mut all: Vec<i64> = transactions.iter().map(at_ns).collect();
+            all.sort_unstable();
+            all
+        };
+        Self { begins_ns: sorted(|it| it.begin_ns), returns_ns: sorted(|it| it.return_ns) }
+    }
+
+    /// From the first transaction's begin until everything was written back.
+    pub fn span(&self, end_ns: i64) -> RangeInclusive<i64> {
+        self.begins_ns.first().copied().unwrap_or(end_ns)..=end_ns
+    }
+
+    fn state(&self, at_ns: i64, choice: Choice, hash: u64) -> State {
+        let by = |times: &[i64]| times.partition_point(|time| *time <= at_ns) as u64;
+        let after_return = self.returns_ns.binary_search(&at_ns).is_ok();
+        let (acknowledged, begun) = (by(&self.returns_ns), by(&self.begins_ns));
+        State { at_ns, choice, hash, acknowledged, begun, after_return, has_second: false }
+    }
+}
+
+/// Chooses so many states of a run, or all that there are.
+pub struct Chooser<'a> {
+    pub written: &'a Written,
+    pub times: &'a Times,
+    pub span: RangeInclusive<i64>,
+    pub asked: usize,
+    pub seed: u64,
+    pub may_tear: bool,
+}
+
+impl Chooser<'_> {
+    /// The same for the same run and seed.
+    pub fn choose(&self) -> States {
+        let moments = self.moments();
+        let mut known = HashSet::new();
+        let mut boundary = self.boundaries(&moments, &mut known);
+        let total = boundary.len();
+        let most = (self.asked * BOUNDARY_TENTHS).div_ceil(10);
+        let rest = if total > most { thin_out(&mut boundary, most) } else { Vec::new() };
+        // What is left out is known, and not drawn.
+        let mut states = States::default();
+        let wanted = self.asked.saturating_sub(boundary.len());
+        let seconds = wanted / SECOND_EVERY;
+        let mut drawn = self.drawn(&moments, &mut known, wanted - seconds, &mut states.draws);
+        spread_marks(&mut drawn, seconds);
+        let seconds = drawn.iter().filter(|state| state.has_second).count();
+        let room = self.asked.saturating_sub(boundary.len() + drawn.len() + seconds);
+        boundary.extend(rest.into_iter().take(room));
+        states.boundary_left_out = total - boundary.len();
+        states.chosen = boundary;
+        states.chosen.extend(drawn);
+        states.chosen.sort_by_key(|state| state.at_ns);
+        states
+    }
+
+    /// Issues, completions and returns, in order.
+    fn moments(&self) -> Vec<i64> {
+        let requests = &self.written.requests;
+        let of_requests = requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
+        let returns = self.times.returns_ns.iter().copied();
+        let all = of_requests.chain(returns).chain([*self.span.start()]);
+        all.filter(|at_ns| self.span.contains(at_ns)).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn boundaries(&self, moments: &[i64], known: &mut HashSet<(u64, u64)>) -> Vec<State> {
+        let mut walk = Walk::new(self.written);
+        let mut found = Vec::new();
+        for &at_ns in moments {
+            walk.go_to(at_ns);
+            for choice in [Choice::NONE, Choice::ALL] {
+                let state = self.times.state(at_ns, choice, walk.hash(choice));
+                if known.insert((state.hash, state.acknowledged)) {
+                    found.push(state);
+                }
+            }
+        }
+        found
+    }
+
+    /// Half of the draws are made at returns, where most must be there and least may be.
+    fn drawn(
+        &self,
+        moments: &[i64],
+        known: &mut HashSet<(u64, u64)>,
+        wanted: usize,
+        draws: &mut u64,
+    ) -> Vec<State> {
+        let open = self.open_moments(moments);
+        let is_return = |at_ns: &&i64| self.times.returns_ns.binary_search(*at_ns).is_ok();
+        let returns: Vec<i64> = open.iter().filter(is_return).copied().collect();
+        let mut found = Vec::new();
+        for _ in 0..ROUNDS {
+            if found.len() >= wanted || open.is_empty() {
+                break;
+            }
+            let missing = (wanted - found.len()) as u64;
+            let one = |number| self.draw(number, &open, &returns);
+            let mut tried: Vec<_> = (*draws..*draws + missing).map(one).collect();
+            *draws += missing;
+            tried.sort_by_key(|(at_ns, _)| *at_ns);
+            let mut walk = Walk::new(self.written);
+            for (at_ns, choice) in tried {
+                walk.go_to(at_ns);
+                let state = self.times.state(at_ns, choice, walk.hash(choice));
+                if known.insert((state.hash, state.acknowledged)) {
+                    found.push(state);
+                }
+            }
+        }
+        found
+    }
+
+    fn draw(&self, number: u64, open: &[i64], returns: &[i64]) -> (i64, Choice) {
+        let seed = self.seed ^ u64::from_le_bytes(*b"powercut");
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(number);
+        let from = if returns.is_empty() || number % 2 == 0 { open } else { returns };
+        let place = usize::try_from(random.next_u64() % from.len() as u64).expect("of a slice");
+        (from[place], Choice::draw(&mut random, self.may_tear))
+    }
+
+    /// Those at which a cut could take something.
+    fn open_moments(&self, moments: &[i64]) -> Vec<i64> {
+        let mut walk = Walk::new(self.written);
+        let mut is_open = |at_ns: &i64| {
+            walk.go_to(*at_ns);
+            walk.is_open()
+        };
+        moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
+    }
+}
+
+/// Keeps so many, evenly spread, those after returns first; gives the others.
+fn thin_out(states: &mut Vec<State>, most: usize) -> Vec<State> {
+    let (after, between): (Vec<State>, Vec<State>) =
+        states.iter().partition(|state| state.after_return);
+    let of_after =
+        most.min(after.len()).min(most.div_ceil(2).max(most.saturating_sub(between.len())));
+    let (mut kept, mut rest) = spread(after, of_after);
+    let (more, others) = spread(between, most - kept.len());
+    kept.extend(more);
+    rest.extend(others);
+    *states = kept;
+    rest
+}
+
+/// Those at even distances, so many of them, and the others.
+fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
+    let total = states.len();
+    let is_kept = |place: usize| (place + 1) * count / total > place * count / total;
+    let (kept, rest): (Vec<_>, Vec<_>) =
+        states.into_iter().enumerate().partition(|(place, _)| is_kept(*place));
+    let bare = |all: Vec<(usize, State)>| all.into_iter().map(|(_, state)| state).collect();
+    (bare(kept), bare(rest))
+}
+
+fn spread_marks(states: &mut [State], count: usize) {
+    let total = states.len();
+    let count = count.min(total);
+    for (place, state) in states.iter_mut().enumerate() {
+        state.has_second = (place + 1) * count / total > place * count / total;
+    }
+}
+
+/// What a cut during a recovery leaves: one draw among its moments, boundaries included.
+pub fn draw_second(recovery: &Written, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
+    random.set_stream(number);
+    let times = recovery.requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
+    let moments: Vec<i64> = times.collect::<BTreeSet<_>>().into_iter().collect();
+    let place = usize::try_from(random.next_u64() % moments.len().max(1) as u64).expect("a usize");
+    let choice = match random.next_u64() % 4 {
+        0 => Choice::NONE,
+        1 => Choice::ALL,
+        _ => Choice::draw(&mut random, may_tear),
+    };
+    let mut walk = Walk::new(recovery);
+    let at_ns = moments.get(place).copied().unwrap_or(0);
+    walk.go_to(at_ns);
+    let is_drop = choice.kind == StateKind::DropOne;
+    (at_ns, if is_drop && !walk.is_open() { Choice::NONE } else { choice })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::written::tests::written;
+    use super::*;
+
+    /// Commits of three writes and a flush: at 100 n a write to the journal, to the database twice,
+    /// then the flush, and the return.
+    fn run(commits: i64) -> (Written, Times) {
+        let mut requests = Vec::new();
+        let mut transactions = Vec::new();
+        for number in 0..commits {
+            let (at, content) = (1000 + 100 * number, number as u64 * 3 + 1);
+            requests.push((Some(1), at, at + 10, content));
+            requests.push((Some(2), at + 5, at + 15, content + 1));
+            requests.push((Some(3 + number as u64 % 5), at + 20, at + 30, content + 2));
+            requests.push((None, at + 40, at + 50, 0));
+            let (begin_ns, return_ns) = (at - 1, at + 55);
+            transactions.push(Transaction { begin_ns, return_ns, ..Transaction::default() });
+        }
+        (written(&requests), Times::of(&transactions))
+    }
+
+    fn states(commits: i64, asked: usize, seed: u64) -> States {
+        let (written, times) = run(commits);
+        let span = times.span(1000 + 100 * commits);
+        Chooser { written: &written, times: &times, span, asked, seed, may_tear: true }.choose()
+    }
+
+    fn kinds(states: &States) -> BTreeMap<&'static str, usize> {
+        let mut kinds = BTreeMap::new();
+        states.chosen.iter().for_each(|it| *kinds.entry(it.choice.kind.word()).or_default() += 1);
+        kinds
+    }
+
+    #[test]
+    fn states_are_distinct_in_order_and_the_same_again() {
+        let found = states(40, 300, 7);
+        let keys: HashSet<_> = found.chosen.iter().map(|it| (it.hash, it.acknowledged)).collect();
+        assert_eq!(keys.len(), found.chosen.len());
+        assert!(found.chosen.is_sorted_by_key(|state| state.at_ns));
+        assert_eq!(found.chosen, states(40, 300, 7).chosen);
+        assert_ne!(found.chosen, states(40, 300, 8).chosen);
+        let seconds = found.chosen.iter().filter(|state| state.has_second).count();
+        assert!(seconds > 10 && found.chosen.len() + seconds <= 300, "{seconds}");
+    }
+
+    #[test]
+    fn all_boundaries_come_first_where_there_is_room() {
+        // One before everything; of each commit: after each issue, and after the return.
+        let found = states(4, 100, 7);
+        assert_eq!(found.boundary_left_out, 0);
+        let kinds = kinds(&found);
+        assert_eq!(kinds["boundary-all"] + kinds["boundary-none"], 1 + 4 * 4, "{kinds:?}");
+        for kind in ["drop-one", "prefix", "subset", "torn"] {
+            assert!(kinds.contains_key(kind), "{kind} {kinds:?}");
+        }
+        // There is no end of torn slots, but of the rest there is.
+        assert!(found.draws >= 30, "{}", found.draws);
+    }
+
+    #[test]
+    fn too_many_boundaries_leave_room_for_draws_and_are_counted() {
+        let found = states(100, 100, 7);
+        let kinds = kinds(&found);
+        let boundary = kinds["boundary-all"] + kinds.get("boundary-none").unwrap_or(&0);
+        assert!((60..70).contains(&boundary), "{kinds:?}");
+        assert_eq!(found.boundary_left_out, 1 + 100 * 4 - boundary);
+        let early = found.chosen.iter().filter(|state| state.at_ns < 1000 + 50 * 100).count();
+        assert!((30..70).contains(&early), "{early}");
+    }
+
+    #[test]
+    fn a_run_without_transactions_or_writes_has_one_state() {
+        let (written, times) = (Written::default(), Times::of(&[]));
+        let span = times.span(50);
+        let chooser =
+            Chooser { written: &written, times: &times, span, asked: 9, seed: 1, may_tear: true };
+        assert_eq!(chooser.choose().chosen.len(), 1);
+    }
+}

@@ -1,0 +1,204 @@
+//! What was written to the disks of a run, and from when on a power cut takes it no more: reads the
+//! records of the disks and what each promises; makes one list of requests in the order of issue.
+//!
+//! A device with a volatile cache owes the host what a flush that completed before the cut found
+//! completed, and completed FUA writes (JESD84-B51, 6.6.34; Documentation/block/
+//! writeback_cache_control.rst). One without owes every completed write. One that lies about flushes
+//! owes nothing.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::device::flash_record::{RecordedPiece, RecordedRequest, SECTORS};
+use crate::record::DeviceModel;
+
+/// Of what nothing makes durable.
+pub const NEVER_NS: i64 = i64::MAX;
+
+/// What a disk promises of what it has completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promise {
+    pub is_volatile: bool,
+    pub has_fua: bool,
+    pub lies_about_flushes: bool,
+    /// Bytes that a power cut leaves whole or not at all.
+    pub torn_bytes: i64,
+}
+
+impl Promise {
+    /// As the device's profile says (devices/README.md).
+    pub fn of(model: &DeviceModel) -> Self {
+        let value = |name| model.get(name).copied().unwrap_or(0);
+        Self {
+            is_volatile: value("cache_bytes") != 0 && value("power_loss_protection") == 0,
+            has_fua: value("fua") != 0,
+            lies_about_flushes: value("flush_lies") != 0,
+            torn_bytes: 512,
+        }
+    }
+
+    /// When each request is durable.
+    fn durable_ns(self, requests: &[RecordedRequest]) -> Vec<i64> {
+        // Of the flushes issued at a time or later, the first to complete.
+        let mut flushed_ns = BTreeMap::new();
+        let mut first_ns = NEVER_NS;
+        for flush in requests.iter().rev().filter(|request| request.is_flush) {
+            first_ns = first_ns.min(flush.completion_ns);
+            flushed_ns.insert(flush.issue_ns, first_ns);
+        }
+        let durable_ns = |request: &RecordedRequest| {
+            if !self.is_volatile || (request.is_fua && !self.lies_about_flushes) {
+                return request.completion_ns;
+            }
+            let mut later = flushed_ns.range(request.completion_ns..);
+            let flushed_ns = later.next().map_or(NEVER_NS, |(_, at_ns)| *at_ns);
+            if self.lies_about_flushes { NEVER_NS } else { flushed_ns }
+        };
+        requests.iter().map(durable_ns).collect()
+    }
+}
+
+/// A write, a discard, a write of zeroes, or a flush.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub issue_ns: i64,
+    pub completion_ns: i64,
+    pub durable_ns: i64,
+    /// Which of `Written::pieces` it made; none of a flush.
+    pub pieces: Range<usize>,
+}
+
+/// What a request made of a slot.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    /// Which of `Written::slots`.
+    pub slot: usize,
+    /// A bit for each that it wrote.
+    pub sectors: u8,
+    pub after: [u64; SECTORS],
+    /// What the disk knows it by: its number there, plus one.
+    pub number: u32,
+}
+
+/// A slot that was written to.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    pub disk: usize,
+    /// Its number on the disk.
+    pub number: u64,
+    pub before: [u64; SECTORS],
+}
+
+/// All of a run.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// In the order of issue.
+    pub requests: Vec<Request>,
+    pub pieces: Vec<Piece>,
+    pub slots: Vec<Slot>,
+}
+
+impl Written {
+    /// Of the records of the disks, each with its promise.
+    pub fn of(records: Vec<(Promise, Vec<RecordedRequest>, Vec<RecordedPiece>)>) -> Self {
+        let mut written = Self::default();
+        let mut known = BTreeMap::new();
+        for (disk, (promise, requests, pieces)) in records.into_iter().enumerate() {
+            let base = written.pieces.len();
+            for (request, durable_ns) in requests.iter().zip(promise.durable_ns(&requests)) {
+                let begin = base + request.first_piece;
+                written.requests.push(Request {
+                    issue_ns: request.issue_ns,
+                    completion_ns: request.completion_ns,
+                    durable_ns,
+                    pieces: begin..begin + request.piece_count,
+                });
+            }
+            for (piece, number) in pieces.into_iter().zip(1..) {
+                let slot = *known.entry((disk, piece.slot)).or_insert_with(|| {
+                    let RecordedPiece { slot: number, before, .. } = piece;
+                    written.slots.push(Slot { disk, number, before });
+                    written.slots.len() - 1
+                });
+                let RecordedPiece { sectors, after, .. } = piece;
+                written.pieces.push(Piece { slot, sectors, after, number });
+            }
+        }
+        written.requests.sort_by_key(|request| request.issue_ns);
+        written
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub const CACHED: Promise =
+        Promise { is_volatile: true, has_fua: true, lies_about_flushes: false, torn_bytes: 512 };
+
+    fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
+        let (is_flush, is_fua) = (word == "flush", word == "fua");
+        let (first_piece, piece_count) = (0, 0);
+        RecordedRequest { issue_ns, completion_ns, first_piece, piece_count, is_flush, is_fua }
+    }
+
+    fn durable_ns(promise: Promise, requests: &[(i64, i64, &str)]) -> Vec<i64> {
+        let requests: Vec<_> = requests.iter().map(|it| request(it.0, it.1, it.2)).collect();
+        promise.durable_ns(&requests)
+    }
+
+    /// Writes of one slot each, as (slot, issue, completion, content), and flushes, whose slot is
+    /// none; on one disk.
+    pub fn written(requests: &[(Option<u64>, i64, i64, u64)]) -> Written {
+        let mut pieces = Vec::new();
+        let mut record = |&(slot, issue_ns, completion_ns, content): &(Option<u64>, _, _, u64)| {
+            let word = if slot.is_some() { "write" } else { "flush" };
+            let mut made = request(issue_ns, completion_ns, word);
+            made.first_piece = pieces.len();
+            pieces.extend(slot.map(|slot| RecordedPiece {
+                slot,
+                sectors: 0xff,
+                after: [content; SECTORS],
+                before: [0; SECTORS],
+            }));
+            made.piece_count = pieces.len() - made.first_piece;
+            made
+        };
+        let requests = requests.iter().map(&mut record).collect();
+        Written::of(vec![(CACHED, requests, pieces)])
+    }
+
+    #[test]
+    fn a_flush_covers_what_had_completed_when_it_was_issued() {
+        let all = [(100, 200, "write"), (200, 300, "flush"), (400, 500, "flush")];
+        assert_eq!(durable_ns(CACHED, &all)[0], 300);
+        let early = [(100, 200, "write"), (199, 300, "flush"), (400, 500, "flush")];
+        assert_eq!(durable_ns(CACHED, &early)[0], 500);
+        assert_eq!(durable_ns(CACHED, &early[..2])[0], NEVER_NS);
+        // A later flush may be done first.
+        let crossed = [(100, 200, "write"), (210, 900, "flush"), (220, 300, "flush")];
+        assert_eq!(durable_ns(CACHED, &crossed)[0], 300);
+    }
+
+    #[test]
+    fn completed_is_durable_by_fua_or_without_a_cache_and_never_on_a_device_that_lies() {
+        let all = [(100, 200, "fua"), (110, 220, "write"), (250, 300, "flush")];
+        assert_eq!(durable_ns(CACHED, &all)[..2], [200, 300]);
+        let direct = Promise { is_volatile: false, ..CACHED };
+        assert_eq!(durable_ns(direct, &all)[..2], [200, 220]);
+        let liar = Promise { lies_about_flushes: true, ..CACHED };
+        assert_eq!(durable_ns(liar, &all)[..2], [NEVER_NS, NEVER_NS]);
+    }
+
+    #[test]
+    fn a_profile_says_what_is_promised() {
+        let of = |keys: &[(&str, i64)]| {
+            let model = keys.iter().map(|(name, value)| ((*name).to_owned(), *value));
+            Promise::of(&model.collect())
+        };
+        assert!(of(&[("cache_bytes", 1), ("fua", 1)]).is_volatile);
+        assert!(!of(&[("cache_bytes", 1), ("power_loss_protection", 1)]).is_volatile);
+        assert!(!of(&[("cache_bytes", 0)]).is_volatile);
+        assert!(of(&[("flush_lies", 1)]).lies_about_flushes);
+    }
+}
