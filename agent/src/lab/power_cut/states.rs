@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(found.boundary_left_out, 0);
         let kinds = kinds(&found);
         assert_eq!(kinds["boundary-all"] + kinds["boundary-none"], 1 + 4 * 4, "{kinds:?}");
-        for kind in ["drop-one", "prefix", "subset", "torn"] {
+        for kind in ["drop-one", "subset", "torn"] {
             assert!(kinds.contains_key(kind), "{kind} {kinds:?}");
         }
         // There is no end of torn slots, but of the rest there is.
