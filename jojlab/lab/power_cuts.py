@@ -20,7 +20,16 @@ from jojlab.lab.job import Job, Kind, canonical
 # States of one guest: it takes a few seconds to perform the run.
 _STATES_PER_GUEST = 250
 # What all parts of one job say alike.
-_COMMON = ("case", "seed", "operation_hash", "tables", "transactions", "model", "asked_states", "begin_ns")
+_COMMON = (
+    "case",
+    "seed",
+    "operation_hash",
+    "tables",
+    "transactions",
+    "model",
+    "asked_states",
+    "begin_ns",
+)
 _OF_A_PART = ("part", "parts", "second_draws")
 
 
@@ -32,9 +41,7 @@ def power_cuts(case: Job, states: int) -> tuple[Job, ...]:
         replace(
             case,
             kind=Kind.POWER_CUTS,
-            afterwards=canonical(
-                {"power_cuts": {"states": states, "part": part, "parts": parts}}
-            ),
+            afterwards=canonical({"power_cuts": {"states": states, "part": part, "parts": parts}}),
         )
         for part in range(parts)
     )
@@ -76,7 +83,7 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_other_run(answer: Mapping[str, Any], capture: Mapping[str, bytes]) -> None:
-    """Raise MachineError if the run that was cut is not that of a capture, whose files are given."""
+    """Raise MachineError if the run that was cut is not that of a capture with these files."""
     for name, digest in answer["tables"].items():
         if name in capture and sha256(capture[name]) != digest:
             raise MachineError(

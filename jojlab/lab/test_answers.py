@@ -11,22 +11,30 @@ from jojlab.foundation.errors import MachineError
 from jojlab.lab.answers import read_answer
 from jojlab.lab.job import Kind
 
-CUT = {
-    "cut_ns": 7, "after_return": True, "survivors": "none", "acknowledged": 3, "begun": 4,
-    "outcome": "kept", "found": [3, None], "lost": 0, "message": "",
+STATE = {
+    "cut_ns": 7, "kind": "subset", "after_return": True, "acknowledged": 3, "begun": 4,
+    "outcome": "kept", "found": [3, None], "lost": 0, "message": "", "fsck": "clean",
+    "kernel_log": "", "hash": "1f",
+}  # fmt: skip
+PART: dict[str, Any] = {
+    "seed": 1, "tables": {"files.parquet": "0a"}, "model": {}, "asked_states": 1,
+    "boundary_states": 0, "boundary_states_left_out": 0, "sampled_states": 1, "draws": 2,
+    "begin_ns": 1, "end_ns": 9, "outcomes": {"kept": 1}, "states": [STATE], "part": 0, "parts": 1,
+    "second_draws": 0, "operation_hash": "ab", "transactions": 3,
 }  # fmt: skip
 
 
 def test_a_whole_answer_is_as_it_was_written() -> None:
-    assert read_answer(Kind.POWER_CUTS, json.dumps({"cuts": [CUT]})) == {"cuts": [CUT]}
+    assert read_answer(Kind.POWER_CUTS, json.dumps(PART)) == PART
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({}, "lacks cuts"),
-        ({"cuts": [{**CUT, "lost": "0"}]}, r"cuts\[0\].lost must be a whole number"),
-        ({"cuts": [{**CUT, "outcome": "gone"}]}, r"cuts\[0\].outcome cannot be 'gone'"),
+        ({}, "lacks seed"),
+        ({**PART, "states": [{**STATE, "lost": "0"}]}, r"states\[0\].lost must be a whole number"),
+        ({**PART, "states": [{**STATE, "outcome": "gone"}]}, r"states\[0\].outcome cannot be"),
+        ({**PART, "sampled_states": 2}, "sampled_states is 2, but 1 are listed"),
         ([], "must be a table"),
     ],
 )

@@ -87,4 +87,4 @@ def test_a_tree_and_a_file_of_its_bytes_are_not_the_same(tree: Path, tmp_path: P
 
 def test_trees_come_as_items_of_their_own(tmp_path: Path) -> None:
     arguments = Given(b"{}", {"script": b"x"}, {"files": b"y"}).write(tmp_path)
-    assert arguments[-1] == "name=opt/jojlab/tree/files,file=item-2"
+    assert arguments[-1] == "name=opt/jojlab/tree/files,file=item-3"

@@ -13,15 +13,15 @@ from typing import Any
 
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.campaign.execute import Named, Step, Watcher
-from jojlab.campaign.jobs import AskedJob, held_bytes, jobs_of
+from jojlab.campaign.jobs import jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan
 from jojlab.guest.image.build import Image
-from jojlab.lab.job import Job, Kind
+from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
-from jojlab.lab.outcome import Failed
-from jojlab.lab.power_cuts import power_cuts
+from jojlab.lab.outcome import Failed, Outcome
+from jojlab.lab.power_cuts import merged, power_cuts
 
 # Outcomes of a cut (agent/src/lab/power_cut/judge.rs), the worse the later.
 OUTCOMES = ("kept", "lost", "torn", "corrupt", "unmountable")
@@ -48,7 +48,7 @@ class Durability:
     @classmethod
     def of(cls, case: Case, seed: int, found: Mapping[str, Any]) -> Durability:
         """Count what the agent found."""
-        cuts = found["cuts"]
+        cuts = found["states"]
         outcomes = {name: sum(cut["outcome"] == name for cut in cuts) for name in OUTCOMES}
         harmful = [cut for cut in cuts if cut["outcome"] != "kept"]
         worst = max(
@@ -108,21 +108,27 @@ def verify(
     Yields each as soon as it is done; a case that fails has no verdict, and its step says why.
     """
     asked = jobs_of(planned, image, lab.cache)
-    jobs = [_cut(each, planned, cuts) for each in asked]
-    with contextlib.closing(lab.run(jobs, Named(asked, watcher))) as outcomes:
-        for number, outcome in outcomes:
+    parts = [
+        (number, job) for number, each in enumerate(asked) for job in power_cuts(each.job, cuts)
+    ]
+    whose = [asked[number] for number, _ in parts]
+    done: dict[int, list[Outcome | Failed]] = {number: [] for number in range(len(asked))}
+    with contextlib.closing(lab.run([job for _, job in parts], Named(whose, watcher))) as outcomes:
+        for place, outcome in outcomes:
+            number = parts[place][0]
+            done[number].append(outcome)
+            if len(done[number]) < sum(other == number for other, _ in parts):
+                continue
+            failed = next((one for one in done[number] if isinstance(one, Failed)), None)
+            good = [one for one in done[number] if isinstance(one, Outcome)]
             for case, seed in asked[number].answers:
-                if isinstance(outcome, Failed):
-                    yield Step(case.case_id, seed, failure=outcome.why), None
+                if failed:
+                    yield Step(case.case_id, seed, failure=failed.why), None
                 else:
-                    found = outcome.answer(Kind.POWER_CUTS)
-                    step = Step(case.case_id, seed, cached=outcome.from_cache)
+                    found = merged([one.answer(Kind.POWER_CUTS) for one in good])
+                    cached = all(one.from_cache for one in good)
+                    step = Step(case.case_id, seed, cached=cached)
                     yield step, Durability.of(case, seed, found)
-
-
-def _cut(asked: AskedJob, planned: Plan, cuts: int) -> Job:
-    case, _ = asked.answers[0]
-    return power_cuts(asked.job, cuts, held_bytes(case, planned.profiles))
 
 
 def _described(cut: Mapping[str, Any]) -> str:
@@ -133,4 +139,4 @@ def _described(cut: Mapping[str, Any]) -> str:
         what = f"{cut['lost']} of {cut['acknowledged']} acknowledged commits lost"
     elif cut["outcome"] == "torn" and not what:
         what = f"the databases are as after {cut['found']} commits"
-    return f"cut {when}, of the unflushed {cut['survivors']} survived: {what}"
+    return f"cut {when} ({cut['kind']}): {what}"

@@ -12,7 +12,7 @@ def cut(outcome: str, acknowledged: int = 5, *found: int, message: str = "") -> 
     return {
         "cut_ns": 100,
         "after_return": True,
-        "survivors": "none",
+        "kind": "boundary-none",
         "acknowledged": acknowledged,
         "begun": acknowledged + 1,
         "outcome": outcome,
@@ -23,7 +23,7 @@ def cut(outcome: str, acknowledged: int = 5, *found: int, message: str = "") -> 
 
 
 def judged(*cuts: dict[str, Any], case: Case = SAFE) -> Durability:
-    return Durability.of(case, 1, {"cuts": list(cuts)})
+    return Durability.of(case, 1, {"states": list(cuts)})
 
 
 def test_a_safe_case_that_kept_everything_is_fine() -> None:

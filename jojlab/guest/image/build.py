@@ -1,5 +1,6 @@
 """The image that guests start from: the kernel, an initramfs with the agent, the modules, the
-mkfs and fsck tools, and a manifest that lists them. Its content hash is the fingerprint of every result.
+mkfs and fsck tools, and a manifest that lists them. Its content hash is the fingerprint of every
+result.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
-    """The mkfs, fsck and extra programs, their libraries and mke2fs.conf, by their path in the guest."""
+    """The mkfs, fsck and extra programs, libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
     for name, package in (*MKFS_PACKAGES.items(), *_FSCK_PACKAGES.items(), *extras):
         tool = need_tool(name, package)

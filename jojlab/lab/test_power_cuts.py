@@ -1,0 +1,56 @@
+"""Power cuts of one case: their jobs perform its own run, and their answers become one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.hashing import sha256
+from jojlab.lab.power_cuts import merged, refuse_other_run
+from jojlab.trace.power_cuts import PowerCuts
+
+
+def state(at: int, kind: str, content: str, outcome: str = "kept") -> dict[str, Any]:
+    return {
+        "cut_ns": at, "kind": kind, "after_return": False, "acknowledged": 3, "begun": 4,
+        "outcome": outcome, "found": [3], "lost": 0, "message": "", "fsck": "clean",
+        "kernel_log": "", "hash": content,
+    }  # fmt: skip
+
+
+def part(number: int, second_draws: int, *states: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "case": {}, "seed": 1, "operation_hash": "ab", "tables": {"files.parquet": sha256(b"x")},
+        "transactions": 3, "model": {}, "asked_states": 9, "boundary_states_left_out": 2,
+        "draws": 5 + second_draws, "second_draws": second_draws, "begin_ns": 1, "end_ns": 9,
+        "states": list(states), "part": number, "parts": 2,
+    }  # fmt: skip
+
+
+FIRST = part(0, 1, state(7, "boundary-all", "0a"), state(5, "second", "0b"))
+OTHER = part(1, 2, state(6, "subset", "0c", "lost"), state(8, "second", "0b"))
+
+
+def test_a_state_that_two_guests_found_counts_once() -> None:
+    found = merged([FIRST, OTHER])
+    assert [each["hash"] for each in found["states"]] == ["0b", "0c", "0a"]
+    assert (found["boundary_states"], found["sampled_states"]) == (1, 2)
+    # Each guest made the five draws of the run; one and two of recoveries.
+    assert found["draws"] == 8
+    assert found["outcomes"] == {"kept": 2, "lost": 1}
+    assert found["by_kind"]["subset"] == {"lost": 1}
+    fields = set(PowerCuts.__struct_fields__)
+    assert fields <= set(found), fields - set(found)
+
+
+def test_parts_of_two_runs_are_refused() -> None:
+    with pytest.raises(MachineError, match="differ in tables"):
+        merged([FIRST, {**OTHER, "tables": {"files.parquet": "other"}}])
+
+
+def test_another_run_than_the_measured_one_is_refused() -> None:
+    refuse_other_run(FIRST, {"files.parquet": b"x", "other": b""})
+    with pytest.raises(MachineError, match=r"another files\.parquet"):
+        refuse_other_run(FIRST, {"files.parquet": b"y"})
