@@ -190,7 +190,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = Vec::new();
         for number in 0..300_u64 {
-            [10 + number, 20 + number, 3 * number].map(|each| bytes.extend(each.to_ne_bytes()));
+            for each in [10 + number, 20 + number, 3 * number] {
+                bytes.extend(each.to_ne_bytes());
+            }
             bytes.extend(3_u32.to_ne_bytes());
             bytes.extend([0, u8::from(number == 7), 0, 0]);
         }

@@ -23,14 +23,13 @@ pub struct Progress {
 }
 
 impl Cut<'_> {
-    /// Of all threads together.
-    pub fn progress(&self) -> Progress {
-        self.progress_of(|_| true)
-    }
-
     /// Of one thread.
     pub fn progress_of_thread(&self, thread: i64) -> Progress {
-        self.progress_of(|transaction| transaction.thread == thread)
+        let counted = |at_ns: fn(&Transaction) -> i64| {
+            let own = self.transactions.iter().filter(|it| it.thread == thread);
+            own.filter(|it| at_ns(it) <= self.at_ns).count() as u64
+        };
+        Progress { returned: counted(|it| it.return_ns), begun: counted(|it| it.begin_ns) }
     }
 
     /// Of the threads that share databases, in the order in which their transactions committed: one
@@ -40,14 +39,6 @@ impl Cut<'_> {
         let returned = all.iter().rposition(|it| it.return_ns <= self.at_ns);
         let begun = all.iter().take_while(|it| it.commit_ns <= self.at_ns).count();
         Progress { returned: returned.map_or(0, |last| last as u64 + 1), begun: begun as u64 }
-    }
-
-    fn progress_of(&self, is_counted: impl Fn(&Transaction) -> bool) -> Progress {
-        let counted = |at_ns: fn(&Transaction) -> i64| {
-            let all = self.transactions.iter();
-            all.filter(|it| is_counted(it) && at_ns(it) <= self.at_ns).count() as u64
-        };
-        Progress { returned: counted(|it| it.return_ns), begun: counted(|it| it.begin_ns) }
     }
 }
 
@@ -129,16 +120,15 @@ mod tests {
             ..Transaction::default()
         };
         let transactions: Vec<Transaction> = (0..5_i64).map(one).collect();
-        let progress = |at_ns| {
-            let Progress { returned, begun } =
-                Cut { transactions: &transactions, at_ns }.progress();
+        let progress = |thread, at_ns| {
+            let cut = Cut { transactions: &transactions, at_ns };
+            let Progress { returned, begun } = cut.progress_of_thread(thread);
             (returned, begun)
         };
-        assert_eq!(progress(99), (0, 0));
-        assert_eq!(progress(110), (1, 2));
-        assert_eq!(progress(118), (2, 2));
-        let cut = Cut { transactions: &transactions, at_ns: 118 };
-        assert_eq!(cut.progress_of_thread(1), Progress { returned: 1, begun: 1 });
+        assert_eq!((progress(0, 99), progress(1, 99)), ((0, 0), (0, 0)));
+        assert_eq!((progress(0, 110), progress(1, 110)), ((1, 1), (0, 1)));
+        assert_eq!((progress(0, 118), progress(1, 118)), ((1, 1), (1, 1)));
+        assert_eq!(progress(0, 120), (1, 2));
     }
 
     #[test]

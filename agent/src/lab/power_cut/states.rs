@@ -172,7 +172,7 @@ impl Chooser<'_> {
         let seed = self.seed ^ u64::from_le_bytes(*b"powercut");
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
-        let from = if returns.is_empty() || number % 2 == 0 { open } else { returns };
+        let from = if returns.is_empty() || number.is_multiple_of(2) { open } else { returns };
         let place = usize::try_from(random.next_u64() % from.len() as u64).expect("of a slice");
         (from[place], Choice::draw(&mut random, self.may_tear))
     }
