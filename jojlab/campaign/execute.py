@@ -92,9 +92,18 @@ def options_for(planned: Plan, options: Options) -> Options:
     return replace(options, jobs=1)
 
 
-def execute(planned: Plan, image: Image, lab: Lab, out: Path, watcher: Watcher) -> RunFolder:
+def execute(
+    planned: Plan,
+    image: Image,
+    lab: Lab,
+    out: Path,
+    watcher: Watcher,
+    *,
+    power_cuts: bool = False,
+) -> RunFolder:
     """Run every case of a planned experiment into the run folder `out`: a new one, or one of the
-    very same run that was cut short, whose captures are kept.
+    very same run that was cut short, whose captures are kept; with `power_cuts` one that lacks only
+    what they leave.
 
     Failed cases do not raise: they are marked in the run folder. Raises MachineError when the run
     folder cannot be written, and KeyboardInterrupt once the guests are gone.
@@ -112,6 +121,7 @@ def execute(planned: Plan, image: Image, lab: Lab, out: Path, watcher: Watcher) 
         cases=[(case.case_id, case.settings) for case in experiment.cases],
         fingerprint=fingerprint,
         experiment_toml=experiment.text,
+        power_cuts=power_cuts,
     )
     jobs = jobs_of(planned, image, lab.cache)
     asked = [replace(each, answers=left) for each in jobs if (left := _left(run, each))]

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from jojlab.command_line.durability_options import STATES, DurabilityOption, StatesOption
 from jojlab.command_line.field_options import keyword, option, parsed, set_signature
 from jojlab.command_line.lab_options import ClusterOption, TimeoutOption
 from jojlab.experiment.fields import FIELDS, MAX_SEED
-from jojlab.foundation.errors import MACHINE_CANNOT, UseError
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
 from jojlab.foundation.printable import printable
 from jojlab.lab.options import TIMEOUT_S
 
@@ -27,8 +28,10 @@ Examples:
   joj bill --set device.mapping_program_ns=0
   joj bill --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)' --filesystem f2fs
   joj bill --cluster tcp://10.0.0.2:8786   # docs/cluster.md
+  joj bill --journal-mode wal --durability   # also cut the power: what survives?
 
-Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed.
+Exit code 3 if the case failed, 4 if events were lost or bytes are unattributed; with --durability
+1 if a power cut did harm that the manuals rule out.
 """
 
 
@@ -38,6 +41,8 @@ def bill(
     no_cache: bool,
     timeout: float,
     cluster: str,
+    durability: bool,
+    states: int,
     as_json: bool,
     settings: list[str] | None,
     argument: list[str] | None,
@@ -51,6 +56,7 @@ def bill(
     from jojlab.foundation.cache import Cache
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
+    from jojlab.verify.durability import cut_run, steps_left, take_known
 
     where = "joj bill"
     if fields.get("program") is not None and fields.get("workload") is None:
@@ -69,22 +75,34 @@ def bill(
     options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab = Lab(cache, options_for(planned, options))
     with cache.work_dir() as work:
-        run = execute(planned, image_of(planned, cache), lab, work / "bill", Unwatched())
+        image = image_of(planned, cache)
+        run = execute(planned, image, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
             typer.echo(f"joj: {printable(entry.reason)}", err=True)
             raise typer.Exit(MACHINE_CANNOT)
-        raise typer.Exit(_show(run, as_json=as_json))
+        if durability:
+            from jojlab.report.terminal.progress import shown  # the cache needs none of it
+
+            with shown(f"{states:,} states after power cuts", 1, "verdict") as watcher:
+                for step in cut_run(run, planned, image, lab, states, watcher):
+                    watcher.finished(step)
+        else:
+            take_known(run, planned, image, lab, states)
+        code = _show(run, as_json=as_json, refutable=durability)
+        if durability and code == FINE and steps_left(run, planned):
+            code = MACHINE_CANNOT
+        raise typer.Exit(code)
 
 
-def _show(run: Any, *, as_json: bool) -> int:
+def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
     import json
 
     from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise
+    from jojlab.analysis.run.survival import survival_json
     from jojlab.foundation.cache import Cache
-    from jojlab.foundation.errors import FINE, INCOMPLETE
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
     from jojlab.report.words import program
@@ -98,7 +116,9 @@ def _show(run: Any, *, as_json: bool) -> int:
         risky = [hazard_json(hazard) for hazard in case.hazards]
         billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
-        print(json.dumps({**billed, "hazards": risky}, indent=1, ensure_ascii=False))
+        survives = survival_json(case.survival, case.hazards, case.uncut)
+        document = {**billed, "hazards": risky, "survives": survives}
+        print(json.dumps(document, indent=1, ensure_ascii=False))
     else:
         print_case(terminal(), case)
         print_warnings(terminal(), summary)
@@ -106,7 +126,9 @@ def _show(run: Any, *, as_json: bool) -> int:
             print(clocks(summary.clocks))
     if lack:
         typer.echo(f"joj: {lack}", err=True)
-    return INCOMPLETE if summary.incomplete else FINE
+    if summary.incomplete:
+        return INCOMPLETE
+    return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE
 
 
 _PARAMETERS = [
@@ -139,6 +161,8 @@ _PARAMETERS = [
     ),
     keyword("timeout", TimeoutOption, TIMEOUT_S),
     keyword("cluster", ClusterOption, ""),
+    keyword("durability", DurabilityOption, False),
+    keyword("states", StatesOption, STATES),
     keyword("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
 ]
 set_signature(bill, EXAMPLES, _PARAMETERS)

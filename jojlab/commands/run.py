@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jojlab.command_line.durability_options import STATES, DurabilityOption, StatesOption
 from jojlab.command_line.lab_options import (
     JOBS,
     ClusterOption,
@@ -18,6 +19,7 @@ from jojlab.command_line.lab_options import (
     TimeoutOption,
 )
 from jojlab.foundation.errors import (
+    EXPECTATION_FAILED,
     FINE,
     INCOMPLETE,
     MACHINE_CANNOT,
@@ -79,6 +81,8 @@ def run(
     ] = None,
     timeout: TimeoutOption = TIMEOUT_S,
     cluster: ClusterOption = "",
+    durability: DurabilityOption = False,
+    states: StatesOption = STATES,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.
@@ -92,11 +96,15 @@ def run(
       joj run journal-modes --set filesystem=ext4 --set transactions=37
       joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
       joj run first-look --no-cache --jobs 1
+      joj run first-look --durability --states 200   # also cut the power of every case
       joj run atc13 --cluster tcp://10.0.0.2:8786   # docs/cluster.md
       joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
       joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
 
-    Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed.
+    What survives of a case whose power was cut before is shown in any case.
+
+    Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
+    1 if a power cut did harm that the manuals rule out.
     """
     from jojlab.campaign.estimate import guests, in_words
     from jojlab.campaign.execute import execute, options_for
@@ -107,6 +115,7 @@ def run(
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
+    from jojlab.verify.durability import cut_run, steps_left, take_known
 
     fields = {"files": files, "other_programs": other_programs}
     planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
@@ -119,14 +128,24 @@ def run(
         typer.echo(words, err=True)
     try:
         with shown(asked.question, steps) as watcher:
-            made = execute(planned, image, lab, folder, watcher)
+            made = execute(planned, image, lab, folder, watcher, power_cuts=durability)
+        if durability:
+            left = steps_left(made, planned)
+            with shown(f"{states:,} states after power cuts each", left, "verdict") as watcher:
+                for step in cut_run(made, planned, image, lab, states, watcher):
+                    watcher.finished(step)
+        else:
+            take_known(made, planned, image, lab, states)
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error),
             f"what was finished is kept: joj show {folder}",
             "the same command goes on from there",
         ) from None
-    raise typer.Exit(show_run(folder, as_json=as_json, checked=made.checked))
+    code = show_run(folder, as_json=as_json, checked=made.checked, refutable=durability)
+    if durability and code == FINE and steps_left(made, planned):
+        code = MACHINE_CANNOT
+    raise typer.Exit(code)
 
 
 def _asked(
@@ -169,10 +188,17 @@ def of_program(
     return apply(experiment, settings).expanded()
 
 
-def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | None = None) -> int:
+def show_run(
+    folder: Path,
+    *,
+    as_json: bool,
+    checked: Mapping[str, Capture] | None = None,
+    refutable: bool = False,
+) -> int:
     """Print the figures of a run, write its report, and return the exit code it deserves.
 
-    `checked` are captures of it that need no further check.
+    `checked` are captures of it that need no further check; with `refutable` harm by a power cut
+    that the manuals rule out is a failure.
     """
     import json
 
@@ -196,4 +222,6 @@ def show_run(folder: Path, *, as_json: bool, checked: Mapping[str, Capture] | No
         print(f"\nrun     {folder}\nreport  {report}")
     if any(case.status == "failed" for case in run.cases):
         return MACHINE_CANNOT
-    return INCOMPLETE if summary.incomplete else FINE
+    if summary.incomplete:
+        return INCOMPLETE
+    return EXPECTATION_FAILED if refutable and summary.is_refuted else FINE

@@ -253,6 +253,7 @@ class RunFolder:
             raise _cannot_write(folder, error) from error
         known = [each for each in entry.power_cuts if each.seed != seed]
         own = CaptureEntry(seed, (Path("power-cuts") / place).as_posix(), cached)
+        entry.uncut = ""
         entry.power_cuts = sorted([*known, own], key=lambda each: each.seed)
         self._changed()
 

@@ -1,91 +1,44 @@
-"""What power cuts left of a case's commits, beside what the manuals promise of its settings.
+"""What power cuts leave of the cases of an experiment: asked of guests, or taken from the cache.
 
-Reads the cases of an experiment; cuts the power of each in a guest (agent/src/lab/power_cut);
-produces a verdict for every case and seed.
+Reads the cases of an experiment; cuts the power of each in guests (agent/src/lab/power_cut);
+produces an answer for every case and seed, and puts them into a run folder.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
-from jojlab.campaign.execute import Named, Step, Watcher
-from jojlab.campaign.jobs import jobs_of
+from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.survival import survival
+from jojlab.campaign.execute import Named, Step, Unwatched, Watcher
+from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan
+from jojlab.foundation.document import conform
+from jojlab.foundation.errors import DataError, JojError
 from jojlab.guest.image.build import Image
-from jojlab.lab.job import Kind
+from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.trace.power_cuts import PowerCuts
+from jojlab.trace.run_folder import RunFolder
 
-# Outcomes of a cut (agent/src/lab/power_cut/judge.rs), the worse the later.
-OUTCOMES = ("kept", "lost", "torn", "corrupt", "unmountable")
+Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Durability:
-    """What the power cuts of one case and seed left.
+class _Parts:
+    """The jobs that together give one answer, and the cases and seeds that it is of."""
 
-    `outcomes` counts cuts; `most_lost_commits` is the largest number of acknowledged commits that a
-    cut took, of file workloads of records and names that are not as the last acknowledged operation
-    left them; `hazards` are what the manuals say may happen, empty where a returned commit is safe;
-    `worst` describes the worst cut, where one did harm.
-    """
-
-    case_id: str
-    seed: int
-    case: Mapping[str, Any]
-    outcomes: Mapping[str, int]
-    most_lost_commits: int
-    hazards: tuple[Hazard, ...]
-    worst: str
-
-    @classmethod
-    def of(cls, case: Case, seed: int, found: Mapping[str, Any]) -> Durability:
-        """Count what the agent found."""
-        cuts = found["states"]
-        outcomes = {name: sum(cut["outcome"] == name for cut in cuts) for name in OUTCOMES}
-        harmful = [cut for cut in cuts if cut["outcome"] != "kept"]
-        worst = max(
-            harmful, key=lambda cut: (OUTCOMES.index(cut["outcome"]), cut["lost"]), default=None
-        )
-        return cls(
-            case.case_id,
-            seed,
-            case.settings,
-            outcomes,
-            max((cut["lost"] for cut in cuts), default=0),
-            hazards(case.settings),
-            _described(worst) if worst else "",
-        )
-
-    @property
-    def cuts(self) -> int:
-        """How often the power was cut."""
-        return sum(self.outcomes.values())
-
-    @property
-    def broken(self) -> bool:
-        """Whether a cut did harm where the manuals promise that none does."""
-        return not self.hazards and self.outcomes["kept"] < self.cuts
-
-    def row(self) -> dict[str, Any]:
-        """Return it as `--json` prints it."""
-        return {
-            "case_id": self.case_id,
-            "case": dict(self.case),
-            "seed": self.seed,
-            "cuts": self.cuts,
-            **self.outcomes,
-            "most_lost_commits": self.most_lost_commits,
-            "hazards": [hazard_json(each) for each in self.hazards],
-            "worst": self.worst,
-        }
+    jobs: tuple[Job, ...]
+    answers: tuple[tuple[Case, int], ...]
 
 
 def unfit(case: Case) -> str:
@@ -100,43 +53,137 @@ def unfit(case: Case) -> str:
     return ""
 
 
-def verify(
-    planned: Plan, image: Image, lab: Lab, cuts: int, watcher: Watcher
-) -> Iterator[tuple[Step, Durability | None]]:
-    """Cut the power of every case that is not skipped, and every seed, so often.
+def cut(
+    planned: Plan, image: Image, lab: Lab, states: int, watcher: Watcher
+) -> Iterator[tuple[Step, Answer | None]]:
+    """Cut the power of every case that is not skipped and can be cut, and every seed.
 
-    Yields each as soon as it is done; a case that fails has no verdict, and its step says why.
+    Yields each as soon as its `states` distinct states are judged; a case that fails has no answer,
+    and its step says why. jojlab.analysis.run.survival makes a verdict of the answers.
     """
-    asked = jobs_of(planned, image, lab.cache)
-    parts = [
-        (number, job) for number, each in enumerate(asked) for job in power_cuts(each.job, cuts)
+    return _run(_asked(planned, image, lab, states), lab, watcher)
+
+
+def cut_run(
+    run: RunFolder, planned: Plan, image: Image, lab: Lab, states: int, watcher: Watcher
+) -> Iterator[Step]:
+    """Cut the power of every capture of a run that has no answer yet; put the answers into it.
+
+    A case whose power cannot be cut, or where that fails, is marked so.
+    """
+    for case in planned.experiment.cases:
+        if run.case(case.case_id).captures and (reason := unfit(case)):
+            run.mark_uncut(case.case_id, reason)
+    asked = [
+        _Parts(each.jobs, left)
+        for each in _asked(planned, image, lab, states)
+        if (left := _left(run, each))
     ]
-    whose = [asked[number] for number, _ in parts]
-    done: dict[int, list[Outcome | Failed]] = {number: [] for number in range(len(asked))}
-    with contextlib.closing(lab.run([job for _, job in parts], Named(whose, watcher))) as outcomes:
-        for place, outcome in outcomes:
-            number = parts[place][0]
-            done[number].append(outcome)
-            if len(done[number]) < sum(other == number for other, _ in parts):
+    with run.many_changes():
+        for step, answer in _run(asked, lab, watcher):
+            yield _put(run, step, answer)
+
+
+def steps_left(run: RunFolder, planned: Plan) -> int:
+    """Return how many captures of a run have no answer yet, of cases whose power can be cut."""
+    cases = [case for case in planned.experiment.cases if not unfit(case)]
+    return sum(len(run.case(case.case_id).without_power_cuts) for case in cases)
+
+
+def take_known(run: RunFolder, planned: Plan, image: Image, lab: Lab, states: int) -> None:
+    """Put those answers into a run folder that the cache has whole."""
+    known = [
+        _Parts(each.jobs, left)
+        for each in _asked(planned, image, lab, states)
+        if all(lab.is_cached(job) for job in each.jobs) and (left := _left(run, each))
+    ]
+    for step, answer in _run(known, lab, Unwatched()):
+        _put(run, step, answer)
+
+
+def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> list[CaseSummary]:
+    """Return what survives of the cases that have answers, by case_id; they have no figures.
+
+    An adviser may ask as joj verify durability does.
+    """
+    return [
+        CaseSummary(
+            case.case_id,
+            case.case_id,
+            case.settings,
+            "ok",
+            "",
+            hazards=hazards(case.settings),
+            survival=survival(sorted(found, key=lambda answer: answer.seed)),
+        )
+        for case in cases
+        if (found := [conform(answer, PowerCuts) for answer in answers.get(case.case_id, ())])
+    ]
+
+
+def _asked(planned: Plan, image: Image, lab: Lab, states: int) -> list[_Parts]:
+    return [
+        _Parts(power_cuts(each.job, states), answers)
+        for each in jobs_of(planned, image, lab.cache)
+        if (answers := tuple(own for own in each.answers if not unfit(own[0])))
+    ]
+
+
+def _left(run: RunFolder, asked: _Parts) -> tuple[tuple[Case, int], ...]:
+    """Return those of which the run folder has a capture, but no answer."""
+    return tuple(
+        (case, seed)
+        for case, seed in asked.answers
+        if seed in run.case(case.case_id).without_power_cuts
+    )
+
+
+def _run(
+    asked: Sequence[_Parts], lab: Lab, watcher: Watcher
+) -> Iterator[tuple[Step, Answer | None]]:
+    """Run the parts of every answer, and yield an answer with its last part."""
+    parts = [(each, job) for each in asked for job in each.jobs]
+    named = Named([AskedJob(job, each.answers) for each, job in parts], watcher)
+    outcomes: dict[int, dict[int, Outcome | Failed]] = {}
+    with contextlib.closing(lab.run([job for _, job in parts], named)) as done:
+        for number, outcome in done:
+            each = parts[number][0]
+            own = outcomes.setdefault(id(each), {})
+            own[number] = outcome
+            if len(own) < len(each.jobs):
                 continue
-            failed = next((one for one in done[number] if isinstance(one, Failed)), None)
-            good = [one for one in done[number] if isinstance(one, Outcome)]
-            for case, seed in asked[number].answers:
-                if failed:
-                    yield Step(case.case_id, seed, failure=failed.why), None
+            answer = _merged([own[place] for place in sorted(own)])
+            cached = all(isinstance(it, Outcome) and it.from_cache for it in own.values())
+            for case, seed in each.answers:
+                if isinstance(answer, str):
+                    yield Step(case.case_id, seed, failure=answer), None
                 else:
-                    found = merged([one.answer(Kind.POWER_CUTS) for one in good])
-                    cached = all(one.from_cache for one in good)
-                    step = Step(case.case_id, seed, cached=cached)
-                    yield step, Durability.of(case, seed, found)
+                    yield Step(case.case_id, seed, cached=cached), answer
+            outcomes[id(each)] = {}
 
 
-def _described(cut: Mapping[str, Any]) -> str:
-    """Return what one cut did, in a line."""
-    when = "just after a commit returned" if cut["after_return"] else "in between"
-    what = " ".join(str(cut["message"]).split())
-    if cut["outcome"] == "lost":
-        what = f"{cut['lost']} of {cut['acknowledged']} acknowledged commits lost"
-    elif cut["outcome"] == "torn" and not what:
-        what = f"the databases are as after {cut['found']} commits"
-    return f"cut {when} ({cut['kind']}): {what}"
+def _merged(parts: Sequence[Outcome | Failed]) -> Answer | str:
+    """Return the answer of its parts, or why there is none."""
+    found = []
+    try:
+        for part in parts:
+            if isinstance(part, Failed):
+                return part.why
+            found.append(part.answer(Kind.POWER_CUTS))
+        return merged(found)
+    except JojError as error:
+        return str(error)
+
+
+def _put(run: RunFolder, step: Step, answer: Answer | None) -> Step:
+    """Put an answer into the run folder, or mark there why there is none."""
+    if answer is None:
+        run.mark_uncut(step.case_id, f"seed {step.seed}: {step.failure}")
+        return step
+    try:
+        content = json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode()
+        run.add_power_cuts(step.case_id, step.seed, content, cached=step.cached)
+    except DataError as error:
+        run.mark_uncut(step.case_id, f"seed {step.seed}: {error.message}")
+        return Step(step.case_id, step.seed, failure=str(error))
+    return step

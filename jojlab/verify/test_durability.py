@@ -1,52 +1,111 @@
+"""Answers of power cuts from the cache, into run folders and verdicts; guests give them in
+tests/guest.
+"""
+
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jojlab.analysis.run.summary import summarise
+from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.cases import Case, complete
-from jojlab.verify.durability import OUTCOMES, Durability, unfit
+from jojlab.experiment.plan import Plan, plan
+from jojlab.experiment.read import Experiment
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.hashing import sha256
+from jojlab.lab.job import Kind
+from jojlab.lab.lab import Lab
+from jojlab.lab.power_cuts import power_cuts
+from jojlab.trace.run_folder import RunFolder
+from jojlab.verify.durability import cut, cut_run, steps_left, take_known, unfit, verdicts
+from tests.captures import wal_capture
+from tests.cuts import answer, states
+from tests.images import unbootable_image
 
 SAFE = Case("case", complete({"journal_mode": "truncate"}))
+STATES = 8
 
 
-def cut(outcome: str, acknowledged: int = 5, *found: int, message: str = "") -> dict[str, Any]:
-    return {
-        "cut_ns": 100,
-        "after_return": True,
-        "kind": "boundary-none",
-        "acknowledged": acknowledged,
-        "begun": acknowledged + 1,
-        "outcome": outcome,
-        "found": found,
-        "lost": acknowledged - min(found) if outcome == "lost" else 0,
-        "message": message,
-    }
+class Kitchen:
+    """An experiment of two cases, both measured, of one of which the cache has the answer."""
+
+    def __init__(self, folder: Path) -> None:
+        matrix = {"journal_mode": ("wal", "persist")}
+        experiment = Experiment("asked", "What?", (1,), {"filesystem": "ext4"}, matrix)
+        self.planned: Plan = plan(experiment.expanded())
+        self.image = unbootable_image(folder / "image", by="test")
+        self.lab = Lab(Cache(folder / "cache"))
+        made = wal_capture({"journal_mode": "wal"}, 1, 3).write(folder / "made")
+        self.tables = {path.name: path.read_bytes() for path in made.iterdir()}
+        self.jobs = [each.job for each in jobs_of(self.planned, self.image, self.lab.cache)]
+        for job in self.jobs:
+            self.lab.cache.store(job.key, self.tables)
+
+    def run(self, out: Path, **options: Any) -> RunFolder:
+        return execute(self.planned, self.image, self.lab, out, Unwatched(), **options)
+
+    def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
+        """Put the answer of a case into the cache: the first part has it, the others nothing."""
+        hashes = {name: sha256(tables[name]) for name in ("requests.parquet",)}
+        for place, part in enumerate(power_cuts(self.jobs[number], STATES)):
+            rows = states(**outcomes) if place == 0 else []
+            content = json.dumps(answer(rows, hashes, 1, asked_states=STATES)).encode()
+            self.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: content})
 
 
-def judged(*cuts: dict[str, Any], case: Case = SAFE) -> Durability:
-    return Durability.of(case, 1, {"states": list(cuts)})
+@pytest.fixture
+def kitchen(tmp_path: Path) -> Kitchen:
+    return Kitchen(tmp_path)
 
 
-def test_a_safe_case_that_kept_everything_is_fine() -> None:
-    verdict = judged(cut("kept", 5, 5), cut("kept", 5, 6))
-    assert not verdict.broken and not verdict.worst and verdict.most_lost_commits == 0
-    assert verdict.outcomes == {"kept": 2, "lost": 0, "torn": 0, "corrupt": 0, "unmountable": 0}
+def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path: Path) -> None:
+    kitchen.known(0, kitchen.tables, kept=7, lost=1)
+    run = kitchen.run(tmp_path / "run")
+    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES)
+    first, second = summarise(RunFolder.open(run.path)).cases
+    assert first.survival and first.survival.outcomes["lost"] == 1
+    assert second.survival is None and not second.uncut
+    assert steps_left(run, kitchen.planned) == 1
+    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES + 1)
+    assert steps_left(run, kitchen.planned) == 1
 
 
-def test_any_harm_breaks_the_promise_of_a_safe_case_alone() -> None:
-    unsafe = Case("case", complete({"journal_mode": "delete"}))
-    for outcome in OUTCOMES[1:]:
-        harm = cut(outcome, 5, 3, 4)
-        assert judged(cut("kept", 5, 5), harm).broken, outcome
-        assert not judged(cut("kept", 5, 5), harm, case=unsafe).broken, outcome
+def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
+    kitchen.known(0, kitchen.tables, kept=8)
+    run = kitchen.run(tmp_path / "run")
+    asked = kitchen.planned, kitchen.image, kitchen.lab, STATES, Unwatched()
+    steps = {step.case_id: step for step in cut_run(run, *asked)}
+    failed = [step for step in steps.values() if step.failure]
+    assert len(steps) == 2 and len(failed) == 1  # its guest cannot boot
+    assert failed[0].failure in RunFolder.open(run.path).case(failed[0].case_id).uncut
+    again = kitchen.run(run.path, power_cuts=True)
+    kitchen.known(1, kitchen.tables, kept=8)
+    assert [step.cached for step in cut_run(again, *asked)] == [True]
+    assert not RunFolder.open(run.path).case(failed[0].case_id).uncut
 
 
-def test_the_worst_cut_is_told() -> None:
-    damage = cut("corrupt", message="fails SQLite's\nintegrity_check")
-    verdict = judged(cut("lost", 7, 3), cut("lost", 9, 8), damage)
-    assert verdict.most_lost_commits == 4
-    assert verdict.worst.endswith("fails SQLite's integrity_check")
-    assert "4 of 7 acknowledged" in judged(cut("lost", 9, 8), cut("lost", 7, 3)).worst
-    assert verdict.row()["corrupt"] == 1
+def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path) -> None:
+    other = {**kitchen.tables, "requests.parquet": b"another"}
+    kitchen.known(0, other, kept=8)
+    run = kitchen.run(tmp_path / "run")
+    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES)
+    assert "of the run that was cut is not that of" in run.cases[0].uncut
+    assert summarise(run).cases[0].survival is None
+
+
+def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
+    for number, outcomes in enumerate(({"kept": 8}, {"kept": 7, "corrupt": 1})):
+        kitchen.known(number, kitchen.tables, **outcomes)
+    asked = kitchen.planned, kitchen.image, kitchen.lab, STATES, Unwatched()
+    answers = {step.case_id: [found] for step, found in cut(*asked) if found}
+    first, second = verdicts(kitchen.planned.experiment.cases, answers)
+    assert first.survival and first.survival.worst_outcome == "kept"
+    assert second.survival and second.survival.worst_outcome == "corrupt"
 
 
 def test_what_cannot_be_cut_says_why() -> None:

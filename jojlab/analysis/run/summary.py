@@ -13,7 +13,7 @@ from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
-from jojlab.analysis.run.survival import Survival, survival_json, survivals
+from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.parts import Part, evaluate, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.traffic.traffic import Traffic
@@ -87,6 +87,12 @@ class RunSummary:
     def incomplete(self) -> tuple[CaseSummary, ...]:
         """The cases whose captures lack something."""
         return tuple(case for case in self.cases if case.missing.incomplete)
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a power cut did harm that the manuals rule out."""
+        found = (case.survival and case.survival.contradicts(case.hazards) for case in self.cases)
+        return Contradiction.UNPROMISED in found
 
     def partial(self, case: CaseSummary) -> str:
         """Say how many of its seeds a case was measured with where it lacks some; else empty."""

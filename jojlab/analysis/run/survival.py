@@ -144,7 +144,7 @@ def is_worse(one: Survival | None, than: Survival | None) -> bool:
 def survival(answers: Sequence[PowerCuts]) -> Survival:
     """Return what the answers of one case say, of one seed each."""
     states = [state for answer in answers for state in answer.states]
-    by_kind = {kind: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
+    by_kind: dict[str, dict[str, int]] = {kind: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     for state in states:
         by_kind[state.kind][state.outcome] += 1
     harmful = [state for state in states if state.outcome != "kept"]

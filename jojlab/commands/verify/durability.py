@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jojlab.command_line.durability_options import STATES, StatesOption
 from jojlab.command_line.lab_options import (
     JOBS,
     ClusterOption,
@@ -19,15 +21,13 @@ from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
 from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
-    from jojlab.verify.durability import Durability
+    from jojlab.analysis.run.summary import CaseSummary
 
 
 def durability(
     experiment: ExperimentArgument = "power-cut",
     settings: SetOption = None,
-    cuts: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Power cuts per case and seed.")
-    ] = 24,
+    states: StatesOption = STATES,
     jobs: JobsOption = JOBS,
     no_cache: NoCacheOption = False,
     timeout: TimeoutOption = TIMEOUT_S,
@@ -36,9 +36,10 @@ def durability(
 ) -> None:
     """Cut the power of runs and check which commits survive.
 
-    Each case runs once, while the modelled device records what is written and when. Then joj cuts
-    the power at many moments of that run, half of them just after a commit returned. Flushed and
-    FUA writes survive; of the other writes, none, all or some do. After each cut joj mounts the
+    Each case runs once, as it does when it is measured. A power cut leaves a state: flushed and FUA
+    writes survive; of what was in flight or in the device's cache, any part may. joj judges every
+    state at a boundary, where a request or a flush begins or ends and all or nothing of the rest
+    survives, and then states that are drawn, until so many distinct ones are judged. It mounts the
     filesystem, lets SQLite recover, and compares every row with the committed ones. For a file
     workload it compares every sector and name; there, each operation counts as a commit.
 
@@ -46,33 +47,36 @@ def durability(
     kept         every returned commit is there, complete
     lost         the databases are sound, but the last commits are gone
     torn         the databases of one transaction disagree, or a name is half changed
-    corrupt      SQLite finds damage, or rows, bytes or names that never existed
+    corrupt      SQLite or fsck finds damage, or rows, bytes or names that never existed
     unmountable  the filesystem cannot be mounted
 
     \b
     Examples:
       joj verify durability
-      joj verify durability --set filesystem=ext4 --set journal_mode=wal --cuts 100
+      joj verify durability first-look                      # whole, 1,000 states a case
+      joj verify durability --set filesystem=ext4 --set journal_mode=wal --states 100
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
-      joj verify durability sync-modes --set filesystem=ext4,f2fs
       joj verify durability --cluster tcp://10.0.0.2:8786   # docs/cluster.md
+
+    What was judged is kept: joj run, joj bill and their reports show it from then on.
 
     Exit code 1 if a power cut did harm that the manuals rule out, 3 if a case failed.
     """
-    import json
     from dataclasses import replace
 
+    from jojlab.analysis.run.survival import Contradiction
     from jojlab.campaign.execute import options_for
     from jojlab.campaign.jobs import image_of
     from jojlab.experiment.cases import refuse_alone
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
     from jojlab.foundation.cache import Cache
+    from jojlab.foundation.errors import Signalled, signal_of
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import unfit, verify
+    from jojlab.verify.durability import cut, unfit, verdicts
 
     planned = plan(read(find(experiment), settings or ()))
     asked = planned.experiment
@@ -83,50 +87,81 @@ def durability(
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
-    verdicts: list[Durability] = []
     failures: dict[str, str] = {}
-    with shown(f"{cuts} power cuts each", steps) as watcher:
-        for step, verdict in verify(planned, image, lab, cuts, watcher):
-            watcher.finished(step)
-            if verdict:
-                verdicts.append(verdict)
-            else:
-                failures[f"{step.case_id}, seed {step.seed}"] = step.failure
-    order = {case.case_id: number for number, case in enumerate(asked.cases)}
-    verdicts.sort(key=lambda verdict: (order[verdict.case_id], verdict.seed))
+    answers: dict[str, list[Any]] = {}
+    try:
+        with shown(f"{states:,} states after power cuts each", steps, "verdict") as watcher:
+            for step, answer in cut(planned, image, lab, states, watcher):
+                watcher.finished(step)
+                if answer is None:
+                    failures[f"{step.case_id}, seed {step.seed}"] = step.failure
+                else:
+                    answers.setdefault(step.case_id, []).append(answer)
+    except KeyboardInterrupt as error:
+        what = "what was judged is kept", "the same command goes on from there"
+        raise Signalled(signal_of(error), *what) from None
     skipped = {case.case_id: case.skip for case in asked.cases if case.skip}
+    cases = verdicts(asked.cases, answers)
     if as_json:
-        rows = [verdict.row() for verdict in verdicts]
-        found = {"cases": rows, "failed": failures, "skipped": skipped}
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        _print_json(cases, failures, skipped)
     else:
-        _print(verdicts, skipped)
+        _print(cases, skipped)
     if failures:
         raise typer.Exit(MACHINE_CANNOT)
-    raise typer.Exit(EXPECTATION_FAILED if any(it.broken for it in verdicts) else FINE)
+    broken = [case for case in cases if _contradiction(case) is Contradiction.UNPROMISED]
+    raise typer.Exit(EXPECTATION_FAILED if broken else FINE)
 
 
-def _print(verdicts: list[Durability], skipped: dict[str, str]) -> None:
+def _contradiction(case: CaseSummary) -> Any:
+    return case.survival and case.survival.contradicts(case.hazards)
+
+
+def _print_json(
+    cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
+) -> None:
+    import json
+
+    from jojlab.analysis.run.risks import hazard_json
+    from jojlab.analysis.run.survival import survival_json
+    from jojlab.report.words import survival
+
+    rows = [
+        {
+            "case_id": case.case_id,
+            "case": dict(case.case),
+            "hazards": [hazard_json(each) for each in case.hazards],
+            **survival_json(case.survival, case.hazards, case.uncut),
+            "verdict": survival.sentence(case),
+            "worst_state": survival.worst(case.survival) if case.survival else "",
+        }
+        for case in cases
+    ]
+    found = {"cases": rows, "failed": failures, "skipped": skipped}
+    print(json.dumps(found, indent=1, ensure_ascii=False))
+
+
+def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
     from jojlab.report.terminal.console import print_rows, terminal
-    from jojlab.verify.durability import OUTCOMES
+    from jojlab.report.words import hazards, survival
+    from jojlab.trace.power_cuts import OUTCOMES
 
-    columns = ["case", "seed", "cuts", *OUTCOMES, "most commits lost", "by the manuals"]
+    columns = ["case", "states", *OUTCOMES, "by the manuals", "by power cuts"]
+    tested = [(case, case.survival) for case in cases if case.survival]
     rows: list[list[object]] = [
         [
-            verdict.case_id,
-            verdict.seed,
-            verdict.cuts,
-            *(verdict.outcomes[name] or None for name in OUTCOMES),
-            verdict.most_lost_commits or None,
-            "unsafe" if verdict.hazards else "safe",
+            case.case_id,
+            found.states,
+            *(found.outcomes[name] or None for name in OUTCOMES),
+            f"at risk: {hazards.short(case.hazards)}" if case.hazards else "safe",
+            survival.short(case),
         ]
-        for verdict in verdicts
+        for case, found in tested
     ]
     print_rows(terminal(), columns, rows)
-    for verdict in verdicts:
-        if verdict.worst:
-            print(f"{verdict.case_id}, seed {verdict.seed}: {verdict.worst}")
-    for name in (verdict.case_id for verdict in verdicts if verdict.broken):
-        print(f"{name}: the manuals promise that a commit survives, but some did not")
+    for case, found in tested:
+        lines = (survival.sentence(case), survival.contradiction(case), survival.worst(found))
+        print(f"{case.case_id}: {'; '.join(filter(None, lines))}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
+    for note in sorted({survival.not_in_model(found) for _, found in tested}):
+        print(note)

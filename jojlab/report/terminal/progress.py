@@ -30,9 +30,9 @@ _RUNNING = {"snapshot": "{} waits for its guest", "run": "{}"}
 class ShownProgress:
     """A watcher that counts and prints every step; see `shown`."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, unit: str) -> None:
         self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
-        self._steps = steps
+        self._steps, self._unit = steps, unit
         self._done = self._cached = self._failed = 0
         self._running: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -85,9 +85,9 @@ class ShownProgress:
             self._console.print(f"{place} {name}", markup=False)
 
     def summary(self) -> str:
-        """Return how many captures there are, how many are cached, and how many failed."""
+        """Return how many steps went well, how many are cached, and how many failed."""
         well = self._done - self._failed
-        text = f"{well} capture{'s' if well != 1 else ''} ({self._cached} from the cache)"
+        text = f"{well} {self._unit}{'s' if well != 1 else ''} ({self._cached} from the cache)"
         return f"{text}, {self._failed} failed" if self._failed else text
 
     def _describe(self) -> None:
@@ -95,11 +95,14 @@ class ShownProgress:
 
 
 @contextlib.contextmanager
-def shown(title: str, steps: int) -> Iterator[ShownProgress]:
-    """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end."""
+def shown(title: str, steps: int, unit: str = "capture") -> Iterator[ShownProgress]:
+    """Yield a watcher for a run of `steps` cases and seeds; print the time it took at the end.
+
+    A step that went well makes one `unit`.
+    """
     begin_s = time.monotonic()
     print(printable(title), file=sys.stderr)
-    watcher = ShownProgress(steps)
+    watcher = ShownProgress(steps, unit)
     with watcher.bar:
         yield watcher
     print(f"{watcher.summary()} in {time.monotonic() - begin_s:.1f} s", file=sys.stderr)
