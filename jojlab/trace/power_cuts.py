@@ -68,6 +68,8 @@ class PowerCuts(Struct, kw_only=True):
     end_ns: int
     outcomes: dict[CutOutcome, int]
     states: list[JudgedState]
+    # What nothing promises, and so was not looked at, in sentences.
+    unchecked: list[str] = []
 
     def __post_init__(self) -> None:
         """Check that the counts are those of the states, and that it says of which run it is."""

@@ -60,7 +60,8 @@ class Survival:
     `most_lost` is the largest number of acknowledged commits that a cut took; of file workloads, of
     records and names that are not as the last acknowledged operation left them. `draws` counts
     draws, those that gave a state which was known included. `after_return` and `between` are
-    (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
+    (states, harmful ones) cut in the instant after a commit returned, and at any other moment. `unchecked` are sentences on what
+    nothing promises, and so was not looked at.
     """
 
     seeds: tuple[int, ...]
@@ -77,6 +78,7 @@ class Survival:
     after_return: tuple[int, int]
     between: tuple[int, int]
     moments: tuple[Moment, ...]
+    unchecked: tuple[str, ...]
 
     @property
     def states(self) -> int:
@@ -163,6 +165,7 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
         _counted([state for state in states if state.after_return]),
         _counted([state for state in states if not state.after_return]),
         _moments(answers[0]),
+        tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
     )
 
 
@@ -188,6 +191,7 @@ def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str)
         "bound_95_percent": found.bound,
         "contradiction": contradiction.value if contradiction else None,
         "model": dict(found.model),
+        "unchecked": list(found.unchecked),
         "seeds": list(found.seeds),
     }
 

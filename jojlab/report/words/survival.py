@@ -103,13 +103,15 @@ def sentence(case: CaseSummary) -> str:
 def model(found: Survival) -> str:
     """Return in a few words what can happen in the model that the states are of."""
     known = found.model
-    caches, fua = (_each(known.get(name)) for name in ("volatile_cache", "fua"))
-    torn = known.get("torn_bytes")
+    caches, fua, lies, torn = (
+        _each(known.get(name)) for name in ("volatile_cache", "fua", "flush_lies", "torn_bytes")
+    )
     fsck = known.get("fsck")
     words = [
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
-        f"writes torn at {torn} bytes" if torn else "",
+        "flushes that do nothing" if any(lies) else "",
+        f"writes torn at {' and '.join(map(str, torn))} bytes" if all(torn) else "",
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]
@@ -119,7 +121,8 @@ def model(found: Survival) -> str:
 def not_in_model(found: Survival) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if found.model.get("second_cuts") else " No second cut comes during recovery."
-    return NOT_MODELLED + absent
+    unchecked = "".join(f" Not checked: {words}." for words in found.unchecked)
+    return NOT_MODELLED + absent + unchecked
 
 
 def moments(found: Survival) -> str:
