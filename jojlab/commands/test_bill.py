@@ -17,7 +17,8 @@ from tests.captures import CaptureBuilder, run_of
 
 
 def test_every_field_has_an_option_and_no_other_has() -> None:
-    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster"}
+    own = {"seed", "no_cache", "timeout", "as_json", "settings", "argument", "cluster",
+           "durability", "states"}  # fmt: skip
     assert inspect.signature(bill).parameters.keys() - own == {field.name for field in FIELDS}
 
 
