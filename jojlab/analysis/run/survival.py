@@ -60,8 +60,8 @@ class Survival:
     `most_lost` is the largest number of acknowledged commits that a cut took; of file workloads, of
     records and names that are not as the last acknowledged operation left them. `draws` counts
     draws, those that gave a state which was known included. `after_return` and `between` are
-    (states, harmful ones) cut in the instant after a commit returned, and at any other moment. `unchecked` are sentences on what
-    nothing promises, and so was not looked at.
+    (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
+    `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
     seeds: tuple[int, ...]
