@@ -25,7 +25,7 @@ def part(number: int, second_draws: int, *states: dict[str, Any]) -> dict[str, A
         "case": {}, "seed": 1, "operation_hash": "ab", "tables": {"files.parquet": sha256(b"x")},
         "transactions": 3, "model": {}, "asked_states": 9, "boundary_states_left_out": 2,
         "draws": 5 + second_draws, "second_draws": second_draws, "begin_ns": 1, "end_ns": 9,
-        "states": list(states), "part": number, "parts": 2,
+        "states": list(states), "part": number, "parts": 2, "unchecked": [],
     }  # fmt: skip
 
 

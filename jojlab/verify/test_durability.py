@@ -52,9 +52,12 @@ class Kitchen:
     def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
         """Put the answer of a case into the cache: the first part has it, the others nothing."""
         hashes = {name: sha256(tables[name]) for name in ("requests.parquet",)}
-        for place, part in enumerate(power_cuts(self.jobs[number], STATES)):
+        parts = power_cuts(self.jobs[number], STATES)
+        for place, part in enumerate(parts):
             rows = states(**outcomes) if place == 0 else []
-            content = json.dumps(answer(rows, hashes, 1, asked_states=STATES)).encode()
+            own = {"part": place, "parts": len(parts), "second_draws": 0}
+            run = {"case": {}, "operation_hash": "ab", "transactions": 3, "asked_states": STATES}
+            content = json.dumps(answer(rows, hashes, 1, **run, **own)).encode()
             self.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: content})
 
 
