@@ -2,7 +2,8 @@
 //! unless built with HAVE_FDATASYNC; our build has it and renames that call (see
 //! .cargo/config.toml), so that it lands here. The switch is technique 1 of "I/O Stack
 //! Optimization for Smartphones" (USENIX ATC 2013). Of the syncs, those of one kind of file can be
-//! left out, as a SQLite with a fault would: what each protects shows in power cuts then.
+//! left out, as a SQLite with a fault would: what each protects shows in power cuts then. And that
+//! of a truncated journal, as SQLite did before 2014.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -17,10 +18,12 @@ words! {
 
 words! {
     /// The syncs that are left out: those of a rollback journal and a super-journal, of a WAL, of a
-    /// database, or of a directory in which a journal was made or removed.
+    /// database, or of a directory in which a journal was made or removed; or only those that
+    /// follow the truncation of a rollback journal (src/pager.c, pager_end_transaction(), which
+    /// names the report of 2014 for which they were added).
     DroppedSync {
         None = "none", Journal = "journal", Wal = "wal", Database = "database",
-        Directory = "directory",
+        Directory = "directory", TruncatedJournal = "truncated-journal",
     }
 }
 
@@ -51,6 +54,12 @@ fn kind_of(is_directory: bool, name: &str) -> DroppedSync {
     }
 }
 
+/// A journal that is synced has at least its header, but where it has been truncated.
+fn is_left_out(dropped: u8, kind: DroppedSync, is_empty: bool) -> bool {
+    let truncated = kind == DroppedSync::Journal && is_empty;
+    kind as u8 == dropped || truncated && dropped == DroppedSync::TruncatedJournal as u8
+}
+
 /// Whether the sync of a descriptor is one of those that are left out.
 fn is_dropped(descriptor: c_int) -> bool {
     let dropped = DROPPED.load(Ordering::Relaxed);
@@ -58,10 +67,12 @@ fn is_dropped(descriptor: c_int) -> bool {
         return false;
     }
     let link = format!("/proc/self/fd/{descriptor}");
-    let is_directory = std::fs::metadata(&link).is_ok_and(|found| found.is_dir());
+    let found = std::fs::metadata(&link).ok();
+    let is_directory = found.as_ref().is_some_and(std::fs::Metadata::is_dir);
+    let is_empty = found.is_some_and(|found| found.len() == 0);
     let path = std::fs::read_link(&link).unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    kind_of(is_directory, &name) as u8 == dropped
+    is_left_out(dropped, kind_of(is_directory, &name), is_empty)
 }
 
 /// Syncs SQLite has made in this thread so far, of files and directories alike.
@@ -100,5 +111,16 @@ mod tests {
             assert_eq!(kind_of(false, name), kind, "{name}");
         }
         assert_eq!(kind_of(true, "flash"), DroppedSync::Directory);
+    }
+
+    #[test]
+    fn of_a_truncated_journal_alone_the_sync_may_be_left_out() {
+        let only = DroppedSync::TruncatedJournal as u8;
+        assert!(is_left_out(only, DroppedSync::Journal, true));
+        assert!(!is_left_out(only, DroppedSync::Journal, false));
+        assert!(!is_left_out(only, DroppedSync::Wal, true));
+        assert!(!is_left_out(only, DroppedSync::Database, true));
+        assert!(is_left_out(DroppedSync::Journal as u8, DroppedSync::Journal, true));
+        assert!(is_left_out(DroppedSync::Journal as u8, DroppedSync::Journal, false));
     }
 }

@@ -31,9 +31,10 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "dropped_sync",
         "syncs that SQLite is made to leave out, as one with a fault would: those of the rollback "
         "journal, of the WAL, of the database, or of the directory of a journal. Power cuts show "
-        "what each protects",
+        "what each protects. truncated-journal: only those after a rollback journal was truncated, "
+        "which SQLite made none of before 2014",
         "none",
-        ("none", "journal", "wal", "database", "directory"),
+        ("none", "journal", "wal", "database", "directory", "truncated-journal"),
         workloads=ALL_SQLITE,
     ),
     Field(
