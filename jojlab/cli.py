@@ -68,6 +68,7 @@ DEVICES = {
     "show": "jojlab.commands.device.show:show",
     "measure": "jojlab.commands.device.measure:measure",
     "calibrate": "jojlab.commands.device.calibrate:calibrate",
+    "sensitivity": "jojlab.commands.device.sensitivity:sensitivity",
 }
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.

@@ -141,6 +141,14 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     case: dict[str, Any]
 
 
+class Range(Struct, frozen=True, forbid_unknown_fields=True):
+    """Between which values a number may lie, and who says so."""
+
+    low: int
+    high: int
+    source: Text
+
+
 class _Document(Struct, forbid_unknown_fields=True):
     """A profile as its file has it."""
 
@@ -150,6 +158,7 @@ class _Document(Struct, forbid_unknown_fields=True):
     model: dict[str, int]
     sources: dict[str, Text]
     stated: list[Stated]
+    ranges: dict[str, Range] = {}
     calibration: Calibration | None = None
 
 
@@ -161,6 +170,7 @@ class Profile:
     `model`: the flash module's parameters by name, in the module's order.
     `sources`: where each number is from; mechanisms that the file leaves out have none.
     `stated`: figures that the device is known by.
+    `ranges`: of some numbers, between which values they may lie.
     `calibration`: what `joj device calibrate` fits; None: nothing.
     """
 
@@ -171,6 +181,7 @@ class Profile:
     model: Mapping[str, int]
     sources: Mapping[str, str]
     stated: tuple[Stated, ...]
+    ranges: Mapping[str, Range]
     calibration: Calibration | None
 
     def changed(self, values: Mapping[str, int], owner: str) -> Profile:
@@ -228,6 +239,8 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
                 f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, FIGURES)}",
                 f"known: {', '.join(FIGURES)}",
             )
+    for key, range_ in asked.ranges.items():
+        _check_range(path, key, range_)
     if asked.calibration:
         _check_calibration(path, asked.calibration)
     return Profile(
@@ -238,6 +251,7 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
         model=MappingProxyType(model),
         sources=MappingProxyType(sources),
         stated=tuple(asked.stated),
+        ranges=MappingProxyType(asked.ranges),
         calibration=asked.calibration,
     )
 
@@ -274,6 +288,16 @@ def _refuse_beyond(where: str, key: str, number: int, limits: tuple[int, int]) -
     if not least <= number <= greatest:
         why = f": {_WHY[key]}" if key in _WHY else ""
         raise UseError(f"{where}.{key} is {number}", f"give a value of {least} to {greatest}{why}")
+
+
+def _check_range(path: Path, key: str, asked: Range) -> None:
+    limits = {**CPU_LIMITS, **LIMITS}
+    if key not in limits:
+        raise UseError(f"{path}: no parameter {key!r} to range{nearest(key, limits)}", FORM)
+    for number in (asked.low, asked.high):
+        _refuse_beyond(f"{path}: ranges", key, number, limits[key])
+    if asked.low >= asked.high:
+        raise UseError(f"{path}: ranges.{key}.low is not below high", "exchange them")
 
 
 def _check_calibration(path: Path, asked: Calibration) -> None:

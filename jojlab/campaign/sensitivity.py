@@ -1,0 +1,114 @@
+"""How much the numbers of a profile that may be wrong move the figures of an experiment: makes its
+cases once more for each value to be tried, one number changed at a time, and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from jojlab.analysis.figures.case_figures import case_figures
+from jojlab.device.profile import CPU_LIMITS
+from jojlab.device.ranges import Tried
+from jojlab.experiment.cases import Case
+from jojlab.experiment.fields.device import OWNERS
+from jojlab.experiment.read import Experiment
+from jojlab.trace.dataset import Dataset
+from jojlab.trace.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one value in a number's place does to one case.
+
+    `change` is the figure over the figure with the profile as it is, less 1; None, with the reason
+    in `failure`, where the case could not be run.
+    """
+
+    case_id: str
+    key: str
+    value: int
+    change: float | None
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """All of it: `base` has the figure of each case with the profile as it is."""
+
+    device: str
+    figure: str
+    base: dict[str, float]
+    numbers: tuple[Tried, ...]
+    effects: tuple[Effect, ...]
+
+    def largest(self, key: str) -> float:
+        """Return the largest change that any value of a number makes in any case."""
+        return max((abs(row.change or 0) for row in self.effects if row.key == key), default=0.0)
+
+    def by_effect(self) -> list[Tried]:
+        """Return the numbers that were tried, the one that moves most first."""
+        tried = [number for number in self.numbers if number.values]
+        return sorted(tried, key=lambda number: -self.largest(number.key))
+
+    def record(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        return asdict(self)
+
+
+def varied(experiment: Experiment, device: str, numbers: Sequence[Tried]) -> Experiment:
+    """Return the experiment with the cases of `device`, each as it is and with every value."""
+    cases = [case for case in experiment.cases if device in _named(case)]
+    tried = [
+        _with(case, device, number.key, value)
+        for number in numbers
+        for value in number.values
+        for case in cases
+    ]
+    return replace(experiment, cases=(*cases, *tried), own=None, published=(), charts=())
+
+
+def _named(case: Case) -> list[str]:
+    return [str(case.settings[owner]) for owner in OWNERS]
+
+
+def _id(case_id: str, key: str, value: int) -> str:
+    return f"{case_id}+{key}={value}"
+
+
+def _with(case: Case, device: str, key: str, value: int) -> Case:
+    """Change the number of every disk that is such a device; the processor is one."""
+    owners = [owner for owner in OWNERS if str(case.settings[owner]) == device]
+    if key in CPU_LIMITS:
+        owners = ["device"]
+    changed = {f"{owner}.{key}": value for owner in owners}
+    settings = {**case.settings, **changed}
+    return replace(case, case_id=_id(case.case_id, key, value), settings=settings)
+
+
+def compared(
+    run: RunFolder, experiment: Experiment, device: str, numbers: Sequence[Tried], figure: str
+) -> Sensitivity:
+    """Read the figure of every case that `varied` made out of the run of them."""
+    figures = case_figures(Dataset.of(run))
+    reasons = {case.case_id: case.reason for case in run.cases}
+
+    def value_of(case_id: str) -> float | None:
+        found = figures.get(case_id)
+        return None if found is None else found.median.get(figure)
+
+    base = {
+        case.case_id: value_of(case.case_id) for case in experiment.cases if device in _named(case)
+    }
+    known = {case_id: value for case_id, value in base.items() if value}
+    effects = []
+    for number in numbers:
+        for value in number.values:
+            for case_id, usual in known.items():
+                name = _id(case_id, number.key, value)
+                got = value_of(name)
+                change = None if got is None else got / usual - 1
+                failure = "" if got is not None else reasons.get(name) or f"it has no {figure}"
+                effects.append(Effect(case_id, number.key, value, change, failure))
+    return Sensitivity(device, figure, known, tuple(numbers), tuple(effects))
