@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.build import Image
-from jojlab.lab.job import Kind
-from jojlab.lab.power_cuts import power_cuts
+from jojlab.lab.job import Kind, canonical
+from jojlab.lab.power_cuts import merged, power_cuts, refuse_other_run
 from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 
@@ -26,21 +28,31 @@ UPDATES: dict[str, Value] = {
     "transactions": 13,
     "synchronous": "full",
 }
-CUTS = 18
+STATES = 24
 
 
-def cut(cache: Cache, image: Image, *, cached: bool = True, **settings: Value) -> dict[str, Any]:
+def cut(
+    cache: Cache, image: Image, *, cached: bool = True, states: int = STATES, **settings: Value
+) -> dict[str, Any]:
     defaults = {} if "workload" in settings else UPDATES
-    job = power_cuts(case_job(image, real_case(**{**defaults, **settings})), CUTS, 0)
-    with TemporaryDirectory() as out:
-        outcome = run_job(cache, job, Path(out), use_cached=cached)
-    found = outcome.answer(Kind.POWER_CUTS)
-    assert len(found["cuts"]) == CUTS
+    case = case_job(image, real_case(**{**defaults, **settings}))
+    parts = []
+    for job in power_cuts(case, states):
+        with TemporaryDirectory() as out:
+            outcome = run_job(cache, job, Path(out), use_cached=cached)
+        parts.append(outcome.answer(Kind.POWER_CUTS))
+    found = merged(parts)
+    # A cut of a recovery may leave what is known already.
+    assert states - 3 <= len(found["states"]) <= states
+    assert found["boundary_states"] and found["sampled_states"]
     return found
 
 
 def outcomes(found: dict[str, Any]) -> set[str]:
-    return {one["outcome"] for one in found["cuts"]}
+    """The outcomes of the states; all of them are sound for the filesystem's own checker."""
+    checked = {one["fsck"] for one in found["states"] if one["outcome"] != "unmountable"}
+    assert checked in ({"clean"}, {"none for this filesystem"}), checked
+    return {one["outcome"] for one in found["states"]}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +71,7 @@ def test_a_commit_that_returned_survives_where_that_is_promised(
     found = cut(cache, image, filesystem=filesystem, journal_mode=journal_mode)
     assert outcomes(found) == {"kept"}
     # The power was cut all along, not before and after everything.
-    assert len({one["acknowledged"] for one in found["cuts"]}) > 5
+    assert len({one["acknowledged"] for one in found["states"]}) > 5
 
 
 def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Image) -> None:
@@ -68,7 +80,7 @@ def test_delete_loses_its_last_commit_and_extra_keeps_it(cache: Cache, image: Im
     again = cut(cache, image, cached=False, filesystem="ext4", journal_mode="delete")
     assert json.dumps(full) == json.dumps(again)
     assert outcomes(full) == {"kept", "lost"}
-    for one in full["cuts"]:
+    for one in full["states"]:
         assert one["acknowledged"] - min(one["found"]) <= 1
     extra = cut(cache, image, filesystem="ext4", journal_mode="delete", synchronous="extra")
     assert outcomes(extra) == {"kept"}
@@ -79,12 +91,41 @@ def test_without_a_journal_half_a_transaction_may_stay(cache: Cache, image: Imag
     assert outcomes(found) == {"kept", "corrupt"}
 
 
+def test_the_run_that_is_cut_is_the_one_that_is_measured(cache: Cache, image: Image) -> None:
+    """And its states, divided among guests, are those of one guest, each of them once."""
+    case = case_job(image, real_case(**UPDATES, filesystem="ext4", journal_mode="delete"))
+    with TemporaryDirectory() as out:
+        capture = run_job(cache, case, Path(out))
+    whole = cut(cache, image, filesystem="ext4", journal_mode="delete")
+    assert {"requests.parquet", "transactions.parquet"} <= set(whole["tables"])
+    refuse_other_run(whole, capture.files)
+    other = {**capture.files, "requests.parquet": b"another"}
+    with pytest.raises(MachineError, match=r"another requests\.parquet"):
+        refuse_other_run(whole, other)
+    halves = []
+    for part in range(2):
+        asked = {"power_cuts": {"states": STATES, "part": part, "parts": 2}}
+        job = replace(case, kind=Kind.POWER_CUTS, afterwards=canonical(asked))
+        with TemporaryDirectory() as out:
+            halves.append(run_job(cache, job, Path(out)).answer(Kind.POWER_CUTS))
+    told = [("cut_ns", "kind", "hash", "outcome"), ("second",)]
+    rows = [
+        [
+            tuple(one[key] for key in told[0])
+            for one in found["states"]
+            if one["kind"] not in told[1]
+        ]
+        for found in (whole, merged(halves))
+    ]
+    assert rows[0] == rows[1]
+
+
 def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> None:
     found = cut(cache, image, filesystem="ext4", journal_mode="truncate", mount_options="nobarrier")
-    harmful = [one for one in found["cuts"] if one["outcome"] != "kept"]
+    harmful = [one for one in found["states"] if one["outcome"] != "kept"]
     assert harmful
     # Where everything unflushed survives, nothing has been lost.
-    assert all(one["survivors"] != "all" for one in harmful)
+    assert all(one["kind"] != "boundary-all" for one in harmful)
 
 
 # Appends of three slots of the flash each.
@@ -105,7 +146,7 @@ def test_bytes_that_were_synced_are_there(cache: Cache, image: Image, filesystem
 def test_bytes_that_were_not_synced_need_not_be_there(cache: Cache, image: Image) -> None:
     lazy = cut(cache, image, filesystem="ext4", sync_mode="none", **APPENDS)
     assert "lost" in outcomes(lazy) <= {"kept", "lost"}
-    assert max(one["lost"] for one in lazy["cuts"]) > 10
+    assert max(one["lost"] for one in lazy["states"]) > 10
 
 
 def test_a_name_is_as_durable_as_its_directory(cache: Cache, image: Image) -> None:
