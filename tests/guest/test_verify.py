@@ -16,8 +16,13 @@ def right(filesystem: str, **options: str | bool) -> Verdict:
     verdict = verify_in_lab(filesystem, **options)
     assert not verdict.wrong and not verdict.incomplete, (verdict.complaints, verdict.reasons)
     assert verdict.counts["checked_bytes"] > 900_000
-    assert verdict.counts["offsetless_bytes"] == 0
+    assert (verdict.counts["offsetless_bytes"] > 0) == (options.get("mount_options") == ZEROES)
     return verdict
+
+
+# ext4 then writes zeroes into what is left of a small unwritten extent, at a place in the file that
+# nothing says; as ordinary writes where the device has no command for it, as md over two disks.
+ZEROES = "dioread_lock"
 
 
 # NILFS2's blocks have no address that stays.
@@ -70,4 +75,5 @@ PAIRS += [("xfs", "dm-stripe"), ("btrfs", "md-raid1"), ("nilfs2", "dm-crypt"), (
 def test_nor_on_a_device_made_of_others(filesystem: str, stack: str) -> None:
     if not shutil.which("dmsetup", path="/usr/sbin:/sbin"):
         pytest.skip("needs dmsetup")
-    right(filesystem, stack=stack)
+    mount_options = ZEROES if (filesystem, stack) == ("ext4", "dm-on-md") else ""
+    right(filesystem, stack=stack, mount_options=mount_options)

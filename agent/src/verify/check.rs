@@ -170,6 +170,13 @@ fn is_copy(run: &PageRun) -> bool {
     run.block_type == "fs-journal" && run.block_subtype == "copy" && run.file_id.is_some()
 }
 
+/// Zeroes of a file whose place in it the kernel does not say: ext4 writes them into the rest of a
+/// small unwritten extent (ext4_issue_zeroout), where its blocks are smaller than a page or it is
+/// mounted with dioread_lock.
+fn is_zeroes(run: &PageRun) -> bool {
+    run.block_type == "data" && run.block_subtype == "zeroes" && run.file_offset_bytes.is_none()
+}
+
 /// What is wrong with what was said of a sector; None if it is right.
 fn judge(
     run: &PageRun,
@@ -199,6 +206,12 @@ fn judge(
     let offset = run.file_offset_bytes.map(|offset| (offset + skipped) as u64);
     if offset.is_none() {
         verdict.offsetless_bytes += SECTOR as u64;
+    }
+    if is_zeroes(run) {
+        let is_stranger = matches!(owner, Owner::Stranger);
+        let is_zero = sector.iter().all(|&byte| byte == 0);
+        return (is_stranger || !is_zero)
+            .then(|| format!("not zeroes of a known file; {}", holds()));
     }
     match owner {
         Owner::Stamped(known) => wrong_stamp(known, offset, stamp, sector),
@@ -267,5 +280,35 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdi
                 verdict.complaints.push(format!("{path} at {offset}: written, and never seen"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroes_without_a_place_must_be_zeroes_of_a_known_file() {
+        let run = PageRun {
+            block_type: "data".into(),
+            block_subtype: "zeroes".into(),
+            file_id: Some(0),
+            ..PageRun::default()
+        };
+        let file = tempfile::tempfile().unwrap();
+        let log = Log { known: vec![Known::new(0, "/a", file).unwrap()], ..Log::default() };
+        let wrong = |owner: Owner, sector: &[u8]| {
+            let mut verdict = Verdict::default();
+            judge(&run, 0, sector, &[owner], &log, &mut verdict).is_some()
+        };
+        let mut stamped = [0; SECTOR];
+        super::super::stamp::fill(&mut stamped, 0, 1, 0);
+        let mut noise = [0; SECTOR];
+        noise[SECTOR - 1] = 1;
+        assert!(!wrong(Owner::Stamped(&log.known[0]), &[0; SECTOR]));
+        assert!(!wrong(Owner::Recorded("/b"), &[0; SECTOR]));
+        assert!(wrong(Owner::Stranger, &[0; SECTOR]));
+        assert!(wrong(Owner::Stamped(&log.known[0]), &stamped));
+        assert!(wrong(Owner::Recorded("/b"), &noise));
     }
 }
