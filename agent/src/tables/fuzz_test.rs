@@ -1,6 +1,6 @@
 //! Mutated Parquet through the reader of tables: bytes of a file of ours that are changed, doubled,
-//! left out or lost. What is read has as many rows as may be. A slice only: of millions of inputs
-//! some make the parquet crate panic, which ends the agent, and joj says so.
+//! left out or lost. What is read has as many rows as may be; where the parquet crate panics is an
+//! error like any other.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::super::recording::{PathState, RecordedCall};
 use super::super::write::write_file;
 use super::*;
-use crate::fuzz::Random;
+use crate::fuzz::{self, Random};
 
 const MOST_ROWS: usize = 100;
 
@@ -43,11 +43,12 @@ static STATES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     file(&(0..50).map(state).collect::<Vec<_>>())
 });
 
-fn rows<Row: Table>(bytes: Vec<u8>) -> usize {
-    let mut rows: Vec<Row> = Vec::new();
-    let read = read_file(Bytes::from(bytes), MOST_ROWS, &mut rows, &mut 0);
-    assert!(rows.len() <= MOST_ROWS);
-    if read.is_ok() { rows.len() } else { 0 }
+fn rows<Row: Table + Send + 'static>(bytes: Vec<u8>) -> usize {
+    let bytes = Bytes::from(bytes);
+    let read = as_error(move || read_file::<Row>(bytes, MOST_ROWS, (0, 0)));
+    let rows = read.map_or(0, |(rows, _)| rows.len());
+    assert!(rows <= MOST_ROWS);
+    rows
 }
 
 /// One input; how many rows were read.
@@ -78,4 +79,10 @@ fn input(number: u64) -> usize {
 fn a_slice_of_the_fuzzing() {
     // Many inputs are still tables.
     assert!((0..300).map(input).sum::<usize>() > 1000);
+}
+
+#[test]
+#[ignore = "a million inputs take some minutes: make fuzz"]
+fn fuzz_tables() {
+    fuzz::run("rows of damaged tables", 1_000_000, input);
 }

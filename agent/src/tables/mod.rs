@@ -3,6 +3,7 @@
 pub mod annotate;
 pub mod clock;
 pub mod manifest;
+mod panics;
 pub mod read;
 pub mod recording;
 pub mod rows;

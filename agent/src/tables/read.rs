@@ -9,6 +9,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
+use super::panics::as_error;
 use super::write::Table;
 
 /// Of a column of a row group: a segment of ours has 65,536 rows, of some hundred bytes each.
@@ -39,14 +40,20 @@ impl ReadError {
 ///
 /// # Errors
 /// With the file's name, when it cannot be read, is no such table, or has more rows.
-pub fn read<Row: Table>(directory: &Path, most_rows: usize) -> Result<Vec<Row>, ReadError> {
+pub fn read<Row: Table + Send + 'static>(
+    directory: &Path,
+    most_rows: usize,
+) -> Result<Vec<Row>, ReadError> {
     let whole = directory.join(format!("{}.parquet", Row::NAME));
     let files = if whole.exists() { vec![whole] } else { segments(&directory.join(Row::NAME))? };
     let (mut rows, mut decoded_bytes) = (Vec::new(), 0);
     for path in files {
         let file = InputFile::open(&path).map_err(|error| ReadError::new(&path, error))?;
-        read_file(file, most_rows, &mut rows, &mut decoded_bytes)
-            .map_err(|what| ReadError::new(&path, what))?;
+        let before = (rows.len(), decoded_bytes);
+        let read = as_error(move || read_file::<Row>(file, most_rows, before));
+        let (more, bytes) = read.map_err(|what| ReadError::new(&path, what))?;
+        decoded_bytes += bytes;
+        rows.extend(more);
     }
     Ok(rows)
 }
@@ -63,17 +70,19 @@ fn segments(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(paths)
 }
 
-/// Adds a file's rows. What the file says of its size is looked at before anything is decoded.
+/// A file's rows, and how many bytes they took as columns in memory; `before` is both of the files
+/// before it. What the file says of its size is looked at before anything is decoded.
 fn read_file<Row: Table>(
     file: impl ChunkReader + 'static,
     most_rows: usize,
-    rows: &mut Vec<Row>,
-    decoded_bytes: &mut usize,
-) -> Result<(), String> {
+    before: (usize, usize),
+) -> Result<(Vec<Row>, usize), String> {
+    let (mut rows, mut decoded_bytes) = (Vec::new(), 0);
+    let (rows_left, bytes_left) = (most_rows - before.0, MOST_DECODED_BYTES - before.1);
     let too_many = || format!("more than {most_rows} rows; use a part");
     let file_bytes = file.len();
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|it| it.to_string())?;
-    let batch_rows = check_sizes(builder.metadata(), file_bytes, most_rows - rows.len())
+    let batch_rows = check_sizes(builder.metadata(), file_bytes, rows_left)
         .map_err(|wrong| wrong.unwrap_or_else(&too_many))?;
     // Columns that no row has are not decoded.
     let known: Vec<String> = Row::columns(&[]).iter().map(|it| it.0.name().clone()).collect();
@@ -81,16 +90,16 @@ fn read_file<Row: Table>(
     let reader = builder.with_projection(mask).with_batch_size(batch_rows).build();
     for batch in reader.map_err(|error| error.to_string())? {
         let batch = batch.map_err(|error| error.to_string())?;
-        *decoded_bytes += batch.get_array_memory_size();
-        if *decoded_bytes > MOST_DECODED_BYTES {
+        decoded_bytes += batch.get_array_memory_size();
+        if decoded_bytes > bytes_left {
             return Err(format!("more than {MOST_DECODED_BYTES} bytes of values; use a part"));
         }
-        if rows.len() + batch.num_rows() > most_rows {
+        if rows.len() + batch.num_rows() > rows_left {
             return Err(too_many());
         }
         rows.extend(Row::rows(&batch)?);
     }
-    Ok(())
+    Ok((rows, decoded_bytes))
 }
 
 /// How many rows may be decoded at a time.
