@@ -13,6 +13,7 @@ use super::results;
 use super::scene::{NoStep, Scene};
 use super::special::{had_no_descriptor, special};
 use super::tables::Opened;
+use super::threads::RecordedThreads;
 use crate::script::order::{Resource, ResourceOrder};
 use crate::script::plan::{
     Action, CallEffect, Lane, PlannedStep, RecordedEnd, ReplayPlan, Slot, Wait,
@@ -38,10 +39,8 @@ struct StepUnderWay {
 pub struct Builder<'a> {
     pub scene: Scene,
     calls: &'a [RecordedCall],
-    threads: HashMap<i64, (usize, &'a RecordedThread)>,
-    children: HashMap<i64, Vec<i64>>,
+    threads: RecordedThreads<'a>,
     lanes: BTreeMap<i64, u32>,
-    umasks: HashMap<i64, i64>,
     first_waits: HashMap<i64, Wait>,
     order: ResourceOrder,
     base_ns: Option<i64>,
@@ -62,20 +61,12 @@ impl<'a> Builder<'a> {
     ) -> Option<Self> {
         calls.iter().for_each(|call| results::note_changes(call, &mut names));
         let (lanes, count) = lanes(&lives(calls), most_lanes)?;
-        let mut children: HashMap<i64, Vec<i64>> = HashMap::new();
-        for thread in threads {
-            if let Some(call) = thread.created_by_call_id {
-                children.entry(call).or_default().push(thread.thread_id);
-            }
-        }
         let plan = ReplayPlan { lanes: vec![Lane::default(); count], ..ReplayPlan::default() };
         Some(Self {
             scene: Scene::new(names),
             calls,
-            threads: threads.iter().enumerate().map(|it| (it.1.thread_id, it)).collect(),
-            children,
+            threads: RecordedThreads::new(threads),
             lanes,
-            umasks: threads.iter().map(|it| (it.thread_id, it.umask.unwrap_or(0o22))).collect(),
             first_waits: HashMap::new(),
             order: ResourceOrder::default(),
             base_ns: None,
@@ -86,7 +77,15 @@ impl<'a> Builder<'a> {
     }
 
     pub fn has_thread(&self, thread: i64) -> bool {
-        self.threads.contains_key(&thread)
+        self.threads.has(thread)
+    }
+
+    /// A thread of which no call is known to have made it begins, unless it has.
+    pub fn begin_thread(&mut self, thread: i64) {
+        if !self.scene.tables.has(thread) {
+            self.scene.tables.begin(thread);
+            self.threads.begin(thread);
+        }
     }
 
     /// Goes through all calls; false where that takes more bytes than it may.
@@ -110,18 +109,14 @@ impl<'a> Builder<'a> {
         true
     }
 
-    fn process(&self, thread: i64) -> i64 {
-        self.threads[&thread].1.pid
-    }
-
     fn begin(&mut self, row: &RecordedCall) -> StepUnderWay {
         let thread = row.thread_id;
         if !self.scene.tables.has(thread) {
             self.start(thread, row.begin_ns);
         }
-        for child in self.children.remove(&row.call_id).unwrap_or_default() {
+        for child in self.threads.take_made_by(row.call_id) {
             let is_new = child != thread && !self.scene.tables.has(child);
-            let is_own = self.threads[&child].1.creator_id == Some(thread);
+            let is_own = self.threads.creator(child) == Some(thread);
             if is_new && is_own && !self.grown.is_too_much(&self.scene) {
                 self.begin_child(child, thread, row.begin_ns);
             }
@@ -137,21 +132,19 @@ impl<'a> Builder<'a> {
 
     /// A thread's first call, of which no call is known to have made it.
     fn start(&mut self, thread: i64, now_ns: i64) {
-        match self.threads[&thread].1.creator_id {
+        match self.threads.creator(thread) {
             Some(creator) if creator != thread && self.scene.tables.has(creator) => {
                 self.begin_child(thread, creator, now_ns);
             }
-            _ => self.scene.tables.begin(thread),
+            _ => self.begin_thread(thread),
         }
     }
 
     /// A thread begins, with its creator's descriptors or copies of them. The copies are a step of
     /// the creator's: no other of its own comes between.
     fn begin_child(&mut self, child: i64, creator: i64, now_ns: i64) {
-        if let Some(umask) = self.umasks.get(&creator).copied() {
-            self.umasks.insert(child, umask);
-        }
-        if self.threads[&child].1.shares_descriptors {
+        self.threads.begin_child(child, creator);
+        if self.threads.shares_descriptors(child) {
             self.scene.tables.share(child, creator);
         } else {
             let mut pairs: Vec<(Slot, Slot)> = Vec::new();
@@ -177,8 +170,8 @@ impl<'a> Builder<'a> {
 
     fn prepare(&mut self, row: &RecordedCall) -> Result<PreparedCall, NoStep> {
         let (arguments, resources) = (Vec::new(), Vec::new());
-        let umask = self.umasks.get(&row.thread_id).copied().unwrap_or(0o22);
-        let process = self.process(row.thread_id);
+        let umask = self.threads.umask(row.thread_id);
+        let process = self.threads.process(row.thread_id);
         let mut draft = CallDraft { scene: &mut self.scene, row, umask, arguments, resources };
         let found = match special(&mut draft, process) {
             Some(found) => found,
@@ -280,7 +273,7 @@ impl<'a> Builder<'a> {
         {
             waits.push(wait);
         }
-        let step = step(now_ns.saturating_sub(base_ns), self.threads[&thread].0 as u32);
+        let step = step(now_ns.saturating_sub(base_ns), self.threads.index(thread));
         self.grown.add(&waits, resources);
         let into = &mut self.plan.lanes[lane as usize];
         into.push(step, &waits);
@@ -304,12 +297,8 @@ impl<'a> Builder<'a> {
                 self.release(thread, row.begin_ns, slots, false);
             }
             ("exit_group", _) => {
-                let process = self.process(thread);
-                let mut slots = Vec::new();
-                let mut others: Vec<i64> = self.threads.keys().copied().collect();
-                others.retain(|it| self.process(*it) == process && self.scene.tables.has(*it));
-                others.sort_unstable();
-                others.iter().for_each(|it| slots.extend(self.scene.tables.end(*it)));
+                let ended = self.threads.end_process(self.threads.process(thread));
+                let slots = ended.iter().flat_map(|it| self.scene.tables.end(*it)).collect();
                 self.release(thread, row.begin_ns, slots, true);
             }
             _ => {}
@@ -338,7 +327,7 @@ impl<'a> Builder<'a> {
     /// Files are closed that no call closes; of a process that is over, or another program, its
     /// mappings go too.
     fn release(&mut self, thread: i64, now_ns: i64, slots: Vec<Slot>, unmaps: bool) {
-        let process = self.process(thread);
+        let process = self.threads.process(thread);
         let mappings = if unmaps { self.scene.unmap_all(process) } else { Vec::new() };
         if slots.is_empty() && mappings.is_empty() {
             return;
@@ -359,7 +348,7 @@ impl<'a> Builder<'a> {
                 let slots = self.scene.tables.execute(thread);
                 self.release(thread, now_ns, slots, true);
             }
-            "umask" => drop(self.umasks.insert(thread, row.mode.unwrap_or(0o22) & 0o777)),
+            "umask" => self.threads.set_umask(thread, row.mode),
             "pipe" | "pipe2" | "socketpair" => {
                 for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
                     self.scene.tables.set(thread, number, Opened::Elsewhere, false);

@@ -1,7 +1,8 @@
 //! Recordings of joj record (docs/recording.md) as plans of a replay: reads the tables, and finds
 //! the files, descriptors and the order behind every call.
 //!
-//! names, tables, lanes, events -> scene -> before, arguments, growth -> special -> results, build
+//! names, tables, lanes, events, threads -> scene -> before, arguments, growth -> special ->
+//! results, build
 
 mod arguments;
 mod before;
@@ -18,6 +19,7 @@ mod special;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -162,10 +164,8 @@ fn open_before<'a>(
         if !builder.has_thread(row.thread_id) || row.target.len() > MOST_PATH_BYTES {
             continue;
         }
+        builder.begin_thread(row.thread_id);
         let scene = &mut builder.scene;
-        if !scene.tables.has(row.thread_id) {
-            scene.tables.begin(row.thread_id);
-        }
         let target = bytes_of(&row.target);
         let path = scene.names.below_root(&target).filter(|_| target.first() == Some(&b'/'));
         let closes = row.flags & i64::from(libc::O_CLOEXEC) != 0;

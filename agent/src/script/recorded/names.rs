@@ -38,7 +38,7 @@ pub struct ReplayNames {
     files: Vec<Option<(i64, i64)>>,
     /// How many of the paths the snapshot has; they are the first.
     looked_up: usize,
-    /// ReplayNames that calls make, take away or change.
+    /// Names that calls make, take away or change.
     changed: BTreeSet<Name>,
     /// The recorded directory that is the root of the replay, without a slash at its begin.
     root: Vec<u8>,

@@ -228,6 +228,17 @@ fn what_grows_faster_than_the_calls_is_refused() {
     assert!(refused(&calls, &threads, &[]).contains("more than 1000 threads"));
 }
 
+/// Each end of a process takes as long as the process is large, not the recording.
+#[test]
+fn as_many_processes_as_calls_are_planned_at_once() {
+    let (first, count) = (1, 100_000);
+    let calls: Vec<_> = (first..=count).map(|id| call(id, id, "exit_group", 0)).collect();
+    let threads: Vec<_> = (first..=count).map(|id| thread(id, None, false)).collect();
+    let plan = planned(&calls, &threads, &[]);
+    check(&plan, calls.len());
+    assert_eq!(plan.carried["exit_group"], count as u64);
+}
+
 fn any_call() -> impl Strategy<Value = RecordedCall> {
     let names = vec![
         "openat",
