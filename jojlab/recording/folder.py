@@ -58,8 +58,10 @@ class Recording:
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of a table, segment by segment; raises UseError for an unreadable one."""
         whole = self.folder / f"{table}.parquet"
-        files = [whole] if whole.exists() else sorted((self.folder / table).glob("*.parquet"))
-        for file in files:
+        segments = (self.folder / table).glob("*.parquet")
+        # Their numbers have six digits, or more beyond a million.
+        in_order = sorted(segments, key=lambda segment: (len(segment.name), segment.name))
+        for file in [whole] if whole.exists() else in_order:
             try:
                 yield from _rows(file)
             except (OSError, ValueError, pa.ArrowException) as error:

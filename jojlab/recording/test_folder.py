@@ -23,7 +23,7 @@ def test_rows_come_in_order_whatever_their_number(tmp_path: Path) -> None:
     for segment in range(2):
         numbers = range(segment * 20_000, (segment + 1) * 20_000)
         table = pa.table({"call_id": numbers, "name": ["read", None] * 10_000})
-        pq.write_table(table, tmp_path / "calls" / f"{segment:06}.parquet")
+        pq.write_table(table, tmp_path / "calls" / f"{999_999 + segment}.parquet")
     rows = list(opened.rows("calls"))
     assert [row["call_id"] for row in rows] == list(range(40_000))
     assert rows[-1] == {"call_id": 39_999, "name": None}

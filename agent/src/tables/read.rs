@@ -36,7 +36,7 @@ impl ReadError {
 }
 
 /// The rows of a table of `directory`, of which there are `most_rows` at most; none where the table
-/// is not there. Segments are read in the order of their names.
+/// is not there. Segments are read in the order of their numbers.
 ///
 /// # Errors
 /// With the file's name, when it cannot be read, is no such table, or has more rows.
@@ -66,7 +66,8 @@ fn segments(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let paths = entries.map(|entry| Ok(entry.map_err(|it| ReadError::new(folder, it))?.path()));
     let mut paths = paths.collect::<Result<Vec<PathBuf>, ReadError>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
-    paths.sort();
+    // Six digits, or more beyond a million.
+    paths.sort_by_cached_key(|path| (path.as_os_str().len(), path.clone()));
     Ok(paths)
 }
 
@@ -170,9 +171,15 @@ mod tests {
         segments.append(&rows[..3]).unwrap();
         segments.begin_round();
         segments.append(&rows[3..]).unwrap();
+        let named = |name: &str| directory.path().join("calls").join(name);
+        for (from, to) in
+            [("000000.parquet", "999999.parquet"), ("000001.parquet", "1000000.parquet")]
+        {
+            fs::rename(named(from), named(to)).unwrap();
+        }
         assert_eq!(read::<RecordedCall>(directory.path(), 5).unwrap(), rows);
         let error = read::<RecordedCall>(directory.path(), 4).unwrap_err().to_string();
-        assert!(error.contains("000001.parquet: more than 4 rows"), "{error}");
+        assert!(error.contains("1000000.parquet: more than 4 rows"), "{error}");
         assert!(read::<RecordedCall>(Path::new("/no/such/folder"), 5).unwrap().is_empty());
     }
 
