@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES, class_of
-from jojlab.analysis.rows.ask import ask, ask_columns
+from jojlab.analysis.rows.ask import ask, ask_columns, text_of
 from jojlab.trace.dataset import Dataset, Row
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
@@ -95,8 +95,9 @@ def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     its cells, which are few then, are joined until no more are left than the limit.
     """
     least = min((picture["points"] for picture in dense), default=0)
-    sampling = {"one_in": max(1, least // (limit * _SAMPLES_PER_CELL))}
-    data.keep("sampling", "SELECT $one_in AS one_in", sampling)
+    one_in = max(1, least // (limit * _SAMPLES_PER_CELL))
+    if dense:
+        data.keep("sampled_cells", text_of("traffic/sample"), {"one_in": one_in})
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
     data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}

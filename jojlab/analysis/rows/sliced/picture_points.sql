@@ -70,15 +70,25 @@ named AS (
         hash(block_type, owners.file_kind, coalesce(path, '')) AS kind
     FROM owners
     LEFT JOIN files ON owners.capture = files.capture AND owners.file_id = files.file_id
+),
+joined AS (
+    SELECT
+        cells.capture, device, kind, operation, across, up,
+        min(begin_us) AS begin_us,
+        max(end_us) AS end_us,
+        min(sector) AS sector,
+        max(end_sector) AS end_sector,
+        max(sync) AS sync,
+        CAST(sum(requests) AS BIGINT) AS requests
+    FROM cells
+    JOIN named ON cells.capture = named.capture AND cells.owner = named.owner
+    GROUP BY ALL
+),
+kinds AS (
+    SELECT DISTINCT capture, kind, block_type, file_kind, path FROM named
 )
 SELECT
-    cells.capture, device, kind, block_type, file_kind, operation, across, up, path,
-    min(begin_us) AS begin_us,
-    max(end_us) AS end_us,
-    min(sector) AS sector,
-    max(end_sector) AS end_sector,
-    max(sync) AS sync,
-    CAST(sum(requests) AS BIGINT) AS requests
-FROM cells
-JOIN named ON cells.capture = named.capture AND cells.owner = named.owner
-GROUP BY ALL
+    joined.capture, device, joined.kind, block_type, file_kind, operation, across, up, path,
+    begin_us, end_us, sector, end_sector, sync, requests
+FROM joined
+JOIN kinds ON joined.capture = kinds.capture AND joined.kind = kinds.kind
