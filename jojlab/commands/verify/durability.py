@@ -36,12 +36,12 @@ def durability(
 ) -> None:
     """Cut the power of runs and check which commits survive.
 
-    Each case runs once, as it does when it is measured. A power cut leaves a state: flushed and FUA
-    writes survive; of what was in flight or in the device's cache, any part may. joj judges every
-    state at a boundary, where a request or a flush begins or ends and all or nothing of the rest
-    survives, and then states that are drawn, until so many distinct ones are judged. It mounts the
-    filesystem, lets SQLite recover, and compares every row with the committed ones. For a file
-    workload it compares every sector and name; there, each operation counts as a commit.
+    Each case runs as it does when it is measured. A power cut leaves a state: what is durable
+    survives; of what was in flight or in the device's cache, any part may. joj judges states at
+    boundaries, where a request begins or ends or a commit returns and all or nothing of the rest
+    survives, and others that are drawn, until so many distinct ones are judged. It mounts the
+    filesystem, lets SQLite recover, compares every row with the committed ones, and asks fsck. For
+    a file workload it compares every sector and name; there, each operation counts as a commit.
 
     \b
     kept         every returned commit is there, complete
