@@ -1,6 +1,7 @@
 """Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
 
-Reads TABLE.parquet for every table of schema/, and what a live tracing wrote of it before as it
+Reads TABLE.parquet for every table that the capture's manifest declares (without a declaration: for
+every table of schema/), and what a live tracing wrote of it before as it
 went: the segments TABLE/000000.parquet and so on, and the parts TABLE/now-000000.parquet of files.
 Every file must be what its checksum says, and have exactly the schema's columns and types, with no
 null where the schema allows none; that is in its footer. Only where there are no checksums, as of a
@@ -50,7 +51,8 @@ class Capture:
         if not folder.is_dir():
             raise DataError(f"{folder}: no such capture", _REMEDY)
         checksums = read_checksums(folder)
-        paths = {table: _paths(folder, table) for table in TABLES}
+        present = [t for t in TABLES if t == "manifest" or _whole(folder, t).is_file()]
+        paths = {table: _paths(folder, table) for table in present}
         if hashes is None and checksums is not None:
             hashes = _hashes_of(folder)
         for path in chain.from_iterable(paths.values()):
@@ -64,14 +66,38 @@ class Capture:
             contents = inspect(Seen())
         else:
             contents = remembered(kept, _key(folder, hashes, checksums), _Contents, inspect)
-        return cls(folder, contents.row_counts, contents.manifest)
+        opened = cls(folder, contents.row_counts, contents.manifest)
+        for table in opened.tables:
+            _paths(folder, table)  # refuses one that is declared and missing
+        if undeclared := sorted(set(present) - set(opened.tables)):
+            raise DataError(
+                f"{folder}: has {undeclared}, which its manifest does not name", _REMEDY
+            )
+        return opened
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that the capture has, in the order of TABLES."""
+        declared = self.manifest.get("tables", TABLES)
+        return tuple(table for table in TABLES if table in declared)
 
     def paths(self, table: str) -> list[Path]:
-        """Return the files of `table`: its segments, oldest first, and the one of the whole."""
-        return _paths(self.folder, table)
+        """Return the files of `table`: its segments, oldest first, and the one of the whole.
+
+        None where the capture does not have the table.
+        """
+        return _paths(self.folder, table) if table in self.tables else []
 
     def read(self, table: str) -> pa.Table:
-        """Return one table's rows; raises DataError when it does not keep the contract."""
+        """Return one table's rows; raises DataError when it does not keep the contract, or when
+        the capture does not have it.
+        """
+        if table not in self.tables:
+            known = ", ".join(self.tables)
+            raise DataError(
+                f"{self.folder}: this capture has no table {table}; it has {known}",
+                "ask a capture that has it, such as one of joj run",
+            )
         return pa.concat_tables(_read(path, table) for path in self.paths(table))
 
     @property
@@ -140,8 +166,12 @@ def _check_columns(path: Path, table: str, found: pa.Schema) -> None:
             )
 
 
+def _whole(folder: Path, table: str) -> Path:
+    return folder / f"{table}.parquet"
+
+
 def _paths(folder: Path, table: str) -> list[Path]:
-    whole = folder / f"{table}.parquet"
+    whole = _whole(folder, table)
     if not whole.is_file():
         raise DataError(f"{whole}: missing table", _REMEDY)
     segments = (folder / table).glob("*.parquet")
@@ -207,6 +237,9 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
         conform(manifest, Manifest)
     except Mismatch as error:
         raise DataError(f"{path}: {error}", _REMEDY) from error
+    declared = manifest.get("tables", TABLES)
+    if unknown := [table for table in declared if table not in TABLES]:
+        raise DataError(f"{path}: tables: {unknown} are not of schema/", _REMEDY)
     manifest.setdefault("incomplete", False)
     if manifest["schema_version"] != SCHEMA_VERSION:
         raise DataError(

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jojlab.trace.capture import Capture
-from jojlab.trace.schema import TABLES
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def capture_hash(capture: Capture) -> str:
     """Return the sha256 of one capture's tables, in hexadecimal."""
     digest = hashlib.sha256()
-    for table in TABLES:
+    for table in capture.tables:
         content = capture.read(table)
         if table == "manifest":  # a set of keys: their order says nothing
             content = content.sort_by("key")

@@ -7,6 +7,16 @@ import re
 from collections.abc import Mapping
 
 from jojlab.trace.capture import Capture
+from jojlab.trace.schema import table_schema
+
+# Name of a column's type in schema/ -> in SQL.
+_SQL_TYPES = {
+    "int64": "BIGINT",
+    "string": "VARCHAR",
+    "bool": "BOOLEAN",
+    "double": "DOUBLE",
+    "binary": "BLOB",
+}
 
 
 def files_of(captures: Mapping[int, Capture], table: str) -> list[tuple[int, str]]:
@@ -19,8 +29,14 @@ def files_of(captures: Mapping[int, Capture], table: str) -> list[tuple[int, str
 
 
 def select_rows(captures: Mapping[int, Capture], table: str) -> str:
-    """Return the SELECT of the rows of one table, with a column `capture`: their numbers."""
+    """Return the SELECT of the rows of one table, with a column `capture`: their numbers.
+
+    There are no rows where no capture has the table.
+    """
     files = files_of(captures, table)
+    if not files:
+        columns = [f"NULL::{_SQL_TYPES[c.type]} AS {c.name}" for c in table_schema(table).columns]
+        return f"SELECT {', '.join(['NULL::INTEGER AS capture', *columns])} WHERE false"
     numbers = ", ".join(str(number) for number, _ in files)
     names = ", ".join(_literal(path) for _, path in files)
     # DuckDB counts the files from 0, and the elements of a list from 1. With hive_partitioning

@@ -217,9 +217,8 @@ class RunFolder:
             partial.mkdir(parents=True)
             for table in TABLES:
                 source = tables / f"{table}.parquet"
-                if not source.is_file():
-                    raise DataError(f"{source}: missing table", "run the case again")
-                shutil.copyfile(source, partial / source.name)
+                if source.is_file():  # Capture.open refuses a capture without one that it declares
+                    shutil.copyfile(source, partial / source.name)
             hashes = hashes_of(partial)
             capture = Capture.open(partial, hashes, kept)
             write_checksums(partial, hashes)

@@ -145,6 +145,7 @@ class Manifest(Struct):
     schema_version: int
     seed: int
     clock: str
+    tables: list[str] | UnsetType = UNSET
     lost_events: int | UnsetType = UNSET
     unattributed_bytes: int | UnsetType = UNSET
     incomplete: bool = False

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from jojlab.foundation.errors import DataError, UseError
+from jojlab.trace.capture import Capture
 from jojlab.trace.parquet_files import files_of, select_rows
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 from jojlab.trace.schema import TABLES, table_schema
@@ -41,7 +42,7 @@ def query(
     captures = {number: capture for number, (_, _, capture) in enumerate(found)}
     readable: list[str] = []
     with duckdb.connect() as connection:
-        for table in _tables_in(connection, sql):
+        for table in _tables_in(connection, sql, captures.values()):
             connection.register("owners", _owners(table, entries))
             connection.execute(f"CREATE TABLE owners_of_{table} AS SELECT * FROM owners")
             connection.unregister("owners")
@@ -67,8 +68,13 @@ def query(
             raise UseError(f"the query failed: {error}", _SHOW_COLUMNS) from error
 
 
-def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
-    """Return the tables that `sql` names, or all; raises UseError unless it is one SELECT."""
+def _tables_in(
+    connection: duckdb.DuckDBPyConnection, sql: str, captures: Iterable[Capture]
+) -> list[str]:
+    """Return the tables that `sql` names, or all that there are.
+
+    Raises UseError unless it is one SELECT, and where no capture has a table that it reads.
+    """
     try:
         statements = connection.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
@@ -78,7 +84,22 @@ def _tables_in(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
             )
     except duckdb.Error as error:
         raise UseError(f"not SQL: {error}", _SHOW_COLUMNS) from error
-    return [table for table in TABLES if table in _words(sql)] or list(TABLES)
+    present = {table for capture in captures for table in capture.tables}
+    named = [table for table in TABLES if table in _words(sql)]
+    if lacking := set(_read_by(connection, sql)) & set(named) - present:
+        raise UseError(
+            f"no capture of this run has the table {', '.join(sorted(lacking))}",
+            f"its tables: {', '.join(table for table in TABLES if table in present)}",
+        )
+    return [table for table in named or TABLES if table in present]
+
+
+def _read_by(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str]:
+    """Return the names of tables that `sql` reads, as DuckDB's parser finds them."""
+    try:
+        return {name.lower() for name in connection.get_table_names(sql)}
+    except duckdb.Error:  # it says why where the query runs
+        return set()
 
 
 def _words(sql: str) -> set[str]:

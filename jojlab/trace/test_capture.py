@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,4 +144,27 @@ def test_segments_of_a_live_tracing_are_one_table_in_order(folder: Path) -> None
     truncated = folder / "requests" / "999999.parquet"
     truncated.write_bytes(truncated.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"999999\.parquet: damaged or cut short"):
+        Capture.open(folder)
+
+
+def declare(folder: Path, tables: list[str]) -> None:
+    path = folder / "manifest.parquet"
+    rows = [row for row in pq.read_table(path).to_pylist() if row["key"] != "tables"]
+    rows.append({"key": "tables", "value": json.dumps(tables)})
+    pq.write_table(pa.Table.from_pylist(rows, schema=table_schema("manifest").arrow()), path)
+
+
+def test_a_capture_has_the_tables_that_it_declares(folder: Path) -> None:
+    declared = [table for table in TABLES if table not in ("transactions", "counters")]
+    declare(folder, declared)
+    with pytest.raises(DataError, match=r"has \['counters', 'transactions'\], which its manifest"):
+        Capture.open(folder)
+    for table in ("transactions", "counters"):
+        (folder / f"{table}.parquet").unlink()
+    capture = Capture.open(folder)
+    assert list(capture.tables) == declared and capture.paths("counters") == []
+    with pytest.raises(DataError, match="has no table transactions; it has requests, page_runs"):
+        capture.read("transactions")
+    declare(folder, [*declared, "flash_operations"])
+    with pytest.raises(DataError, match=r"\['flash_operations'\] are not of schema"):
         Capture.open(folder)

@@ -32,6 +32,11 @@ def test_a_trace_goes_in_is_shown_and_goes_out(tmp_path: Path) -> None:
     shown = joj(tmp_path, "show", "runs/sda")
     assert "1 write of 4 KiB" in shown.stdout and "4096 bytes have no owner" in shown.stdout
     assert shown.returncode == 4
+    assert joj(tmp_path, "report", "runs/sda").returncode == 4
+    absent = joj(tmp_path, "query", "runs/sda", "SELECT * FROM transactions")
+    assert absent.returncode == 2
+    assert "no capture of this run has the table transactions" in absent.stderr
+    assert "its tables: requests, page_runs, files, manifest" in absent.stderr
     written = joj(tmp_path, "export", "runs/sda", "--format", "iolog", "-o", "x.iolog")
     assert written.stdout == "1 requests  x.iolog\n" and written.returncode == 4
     assert "0 /dev/8-0 write 409600 4096" in (tmp_path / "x.iolog").read_text()

@@ -94,7 +94,8 @@ def write(capture: Capture, stream: BinaryIO) -> int:
 
 
 def _packets(capture: Capture) -> Iterator[TracePacket]:
-    transactions = capture.read("transactions").to_pylist()
+    has_transactions = "transactions" in capture.tables
+    transactions = capture.read("transactions").to_pylist() if has_transactions else []
     first = TracePacket(trusted_packet_sequence_id=_SEQUENCE)
     first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     yield first

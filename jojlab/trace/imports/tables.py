@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from jojlab.trace.imports.file_kind import file_kind
 from jojlab.trace.imports.requests import Request
-from jojlab.trace.schema import TABLES, table_schema
+from jojlab.trace.schema import table_schema
 
 SECTOR_BYTES = 512
 PHASE = "trace"  # the whole of an imported trace is one
@@ -97,18 +97,16 @@ class TableWriter:
                 self._flush(table)
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Write what is left, and the tables that have no rows or few."""
+        """Write what is left, and the tables of few rows. A trace of requests has no others."""
+        for table in self._rows:
+            self._flush(table)
+        declared = {**manifest, "tables": [*self._rows, "files", "manifest"]}
         small: dict[str, Iterable[dict[str, Any]]] = {
             "files": self._files.values(),
-            "transactions": [],
-            "counters": [],
-            "manifest": [{"key": k, "value": json.dumps(v)} for k, v in manifest.items()],
+            "manifest": [{"key": k, "value": json.dumps(v)} for k, v in declared.items()],
         }
-        for table in TABLES:
-            if table in self._rows:
-                self._flush(table)
-            else:
-                pq.write_table(_table(table, small[table]), self._folder / f"{table}.parquet")
+        for table, rows in small.items():
+            pq.write_table(_table(table, rows), self._folder / f"{table}.parquet")
 
     def _run_row(
         self, request: Request, sector: int, sectors: int, block_type: str, path: str
