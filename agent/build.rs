@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Folder of kernel/, and the program in it.
-const PROGRAMS: [(&str, &str); 2] = [("block", "attribution"), ("calls", "calls")];
+const PROGRAMS: [(&str, &str); 3] =
+    [("block", "attribution"), ("calls", "calls"), ("recorder", "recorder")];
 
 fn main() {
     let kernel = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../kernel");

@@ -12,6 +12,7 @@ import typer
 
 from jojlab.foundation.errors import UseError
 
+BY = ("auto", "ebpf", "ptrace")
 DATA = ("none", "hash", "keep")
 VALUES = ("keep", "shape")
 
@@ -26,6 +27,13 @@ def record(
     ] = None,
     pid: Annotated[
         int | None, typer.Option(min=1, help="Record this process until it ends, or Ctrl-C.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="auto|ebpf|ptrace", help="How calls are seen."),
+    ] = None,
+    ring_mib: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="With eBPF: size of its ring.")
     ] = None,
     data: Annotated[
         str | None,
@@ -42,11 +50,15 @@ def record(
 ) -> None:
     """Record every file system call of a program, or its SQL.
 
-    A call has its arguments, result, start and end. Threads and children are recorded too. No root
-    is needed. The folder has Parquet tables, which docs/recording.md describes: calls, threads,
-    descriptors, and what was there before. Contents are not kept unless --data says so. Ctrl-C is
-    for the command, and the recording ends when it does; a second one kills the command. A process
-    of --pid goes on without the recorder.
+    A call has its arguments, result, start and end. Threads and children are recorded too. The
+    folder has Parquet tables, which docs/recording.md describes: calls, threads, descriptors, and
+    what was there before. Ctrl-C is for the command, and the recording ends when it does; a second
+    one kills the command. A process of --pid goes on without the recorder.
+
+    By eBPF the program is never stopped, and a call costs it a microsecond or two. That needs Linux
+    5.17 and root, or CAP_BPF and CAP_PERFMON. By ptrace, which stops every call, no root is needed.
+    auto takes eBPF where it is allowed, and says so where not. Calls that find no room in the ring
+    of eBPF are counted, and the recording is incomplete. --data hash and keep are of ptrace only.
 
     --sql records the statements that a program gives SQLite: their text, bound values, times,
     results and transactions, by connection and thread. The program must be linked to
@@ -59,6 +71,7 @@ def record(
       joj record -o runs/clone -- git clone here there
       joj record --data hash -- python3 app.py
       joj record --pid 4711
+      sudo joj record --by ebpf --ring-mib 256 -- make
       joj record --sql -o runs/sql -- python3 app.py
       duckdb -c "SELECT name, count(*) FROM 'runs/recording/calls/*.parquet' GROUP BY name"
 
@@ -73,15 +86,20 @@ def record(
         raise UseError("--pid and a command exclude each other", "leave one out")
     if not command and pid is None:
         raise UseError("nothing says what to record", "name a command after --, or a --pid")
-    for option, word, words in (("--data", data, DATA), ("--values", values, VALUES)):
+    choices = (("--by", by, BY), ("--data", data, DATA), ("--values", values, VALUES))
+    for option, word, words in choices:
         if word is not None and word not in words:
             raise UseError(f"{option} {word!r} is unknown", f"one of: {', '.join(words)}")
-    if sql and (pid is not None or data is not None):
-        raise UseError("--sql records a command and no bytes", "leave out --pid and --data")
+    if sql and any(it is not None for it in (pid, data, by, ring_mib)):
+        raise UseError(
+            "--sql records a command, and no calls", "leave out --pid, --data, --by and --ring-mib"
+        )
     if values is not None and not sql:
         raise UseError("--values is about SQL", "add --sql")
     agent = agent_path()
     arguments = ["--data", data] if data is not None else []
+    arguments += ["--by", by] if by is not None else []
+    arguments += ["--ring-mib", str(ring_mib)] if ring_mib is not None else []
     arguments += ["--sql"] if sql else []
     arguments += ["--values", values] if values is not None else []
     arguments += ["--pid", str(pid)] if pid is not None else []

@@ -98,22 +98,23 @@ static __always_inline void publish(void *record, __u32 size)
 	((volatile word *)record)[-1] = size;
 }
 
-static __always_inline void send_keeping(const void *record, __u32 size, __u64 kept, __u64 *lost)
+static __always_inline bool send_keeping(const void *record, __u32 size, __u64 kept, __u64 *lost)
 {
 	word *to = reserve(size, kept, lost);
 
 	if (!to)
-		return;
+		return false;
 #pragma unroll
 	for (__u32 place = 0; place < size / sizeof(word); place++)
 		to[place] = ((const word *)record)[place];
 	publish(to, size);
+	return true;
 }
 
 /* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
-static __always_inline void send(const void *record, __u32 size, __u64 *lost)
+static __always_inline bool send(const void *record, __u32 size, __u64 *lost)
 {
-	send_keeping(record, size, settings.kept_bytes, lost);
+	return send_keeping(record, size, settings.kept_bytes, lost);
 }
 
 /* Likewise a part of what has_room_for_parts() was asked for: it may use what is kept. */

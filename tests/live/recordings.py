@@ -61,8 +61,9 @@ class Recording:
 
 
 def command_of(folder: Path, *options: str) -> list[str]:
-    """The recorder's command line, up to the program."""
-    return [str(agent_path()), "record", "--output", str(folder), *options]
+    """The recorder's command line, up to the program; by ptrace, which may be used everywhere."""
+    by = [] if {"--by", "--sql"} & {*options} else ["--by", "ptrace"]
+    return [str(agent_path()), "record", "--output", str(folder), *by, *options]
 
 
 def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] = ()) -> Recording:

@@ -1,4 +1,4 @@
-//! A hash map of a loaded BPF object: reads and removes its entries while programs add some.
+//! A hash map of a loaded BPF object: reads, adds and removes its entries while programs do.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -53,6 +53,28 @@ impl<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> Map<'a, KEY_BYTES, VA
             check("read a map of", result).map(|()| (key, value))
         };
         self.keys().into_iter().map(entry).collect()
+    }
+
+    /// Adds an entry; false where the key is there already.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn add(&self, key: &[u8; KEY_BYTES], value: &[u64; VALUE_WORDS]) -> Result<bool, BpfError> {
+        // SAFETY: key and value have the map's sizes.
+        let result = unsafe {
+            let (key, value) = ((&raw const *key).cast(), (&raw const *value).cast());
+            bpf::bpf_map_update_elem(self.descriptor, key, value, bpf::BPF_NOEXIST.into())
+        };
+        if result == -libc::EEXIST {
+            return Ok(false);
+        }
+        check("fill a map of", result).map(|()| true)
+    }
+
+    /// Removes an entry; false where there is none.
+    pub fn remove(&self, key: &[u8; KEY_BYTES]) -> bool {
+        // SAFETY: the key has the map's size.
+        unsafe { bpf::bpf_map_delete_elem(self.descriptor, (&raw const *key).cast()) == 0 }
     }
 
     /// Removes all entries.

@@ -12,7 +12,8 @@ use crate::errors::{INCOMPLETE, WrongUse, code_of};
 use crate::messages::{print, say};
 use crate::parent;
 use crate::recorder::{
-    Data, RecordedProgram, RecordingOutcome, StatementsOutcome, Values, record, record_statements,
+    By, Data, RecordedProgram, RecordingOptions, RecordingOutcome, StatementsOutcome, Values,
+    record, record_statements,
 };
 
 /// The command line of `record`.
@@ -24,11 +25,17 @@ pub struct Arguments {
     /// Record this process and its threads until they end, and the children that they make
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
+    /// How calls are seen: eBPF costs the program less, and needs root or CAP_BPF and CAP_PERFMON
+    #[arg(long, value_enum, default_value_t = By::Auto)]
+    by: By,
+    /// With eBPF: size of the ring that calls wait in, in MiB, rounded up to a power of two
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    ring_mib: u32,
     /// Of what is written: nothing, a hash of each call's bytes, or the bytes too
     #[arg(long, value_enum, default_value_t = Data::None)]
     data: Data,
     /// Record SQL statements, not system calls; the command must load SQLite dynamically
-    #[arg(long, conflicts_with_all = ["pid", "data"])]
+    #[arg(long, conflicts_with_all = ["pid", "data", "by", "ring_mib"])]
     sql: bool,
     /// Of bound values: themselves, or their kinds and lengths
     #[arg(long, value_enum, default_value_t = Values::Keep, requires = "sql")]
@@ -71,8 +78,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (None, command) => RecordedProgram::Command(command),
     };
     arguments.parent.map(parent::end_with).transpose()?;
+    let options = RecordingOptions {
+        by: arguments.by,
+        data: arguments.data,
+        ring_bytes: arguments.ring_mib.next_power_of_two() << 20,
+    };
     let RecordingOutcome { status, signal, calls, threads, reasons, notes } =
-        record(&program, &arguments.output, arguments.data)?;
+        record(&program, &arguments.output, options)?;
     let counted = json!({ "calls": calls, "threads": threads });
     tell(arguments, &format!("{calls} calls of {threads} threads"), counted, &reasons, &notes)?;
     Ok(ExitCode::from(exit_code(status, signal, &reasons)))

@@ -44,6 +44,10 @@ pub enum Role {
     CloneArguments,
     /// Address of a struct io_uring_params, of io_uring_setup(2).
     RingParameters,
+    /// Address of a struct stat that the call fills in.
+    Stat,
+    /// Address of a struct statx, likewise.
+    Statx,
 }
 
 /// One system call.
@@ -150,11 +154,11 @@ calls! {
         SYS_mknod(Path, Mode);
         SYS_mknodat(Directory, Path, Mode);
 
-        SYS_stat(Path);
-        SYS_lstat(Path);
+        SYS_stat(Path, Stat);
+        SYS_lstat(Path, Stat);
         SYS_fstat(Descriptor);
-        SYS_newfstatat(Directory, Path, Other, Flags);
-        SYS_statx(Directory, Path, Flags);
+        SYS_newfstatat(Directory, Path, Stat, Flags);
+        SYS_statx(Directory, Path, Flags, Other, Statx);
         SYS_statfs(Path);
         SYS_fstatfs(Descriptor);
         SYS_access(Path, Mode);

@@ -1,4 +1,4 @@
-//! Contents of write calls, where the user asks for them: reads them from the memory of the stopped
+//! Contents of write calls, where the user asks for them: reads them from the memory of the
 //! thread; gives their hash, and keeps each once.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::memory;
+use super::memory::ProgramMemory;
 use crate::tables::recording::Content;
 use crate::tables::segments::Segments;
 use crate::tables::write::WriteError;
@@ -70,7 +70,11 @@ impl Keeper {
 
     /// The hash of what a thread is about to write; none where contents are not asked for. What
     /// cannot be read is left out, and counted by the second number, in bytes.
-    pub fn note(&mut self, tid: i32, written: &[(u64, u64)]) -> (Option<String>, u64) {
+    pub fn note(
+        &mut self,
+        memory: &dyn ProgramMemory,
+        written: &[(u64, u64)],
+    ) -> (Option<String>, u64) {
         if self.data == Data::None || written.is_empty() {
             return (None, 0);
         }
@@ -81,7 +85,7 @@ impl Keeper {
             let mut done = 0;
             while done < *length {
                 piece.resize(PIECE_BYTES.min(length - done) as usize, 0);
-                let got = memory::read(tid, address.wrapping_add(done), &mut piece);
+                let got = memory.read(address.wrapping_add(done), &mut piece);
                 hash.update(&piece[..got]);
                 if self.data == Data::Keep {
                     self.new.bytes.extend_from_slice(&piece[..got]);
@@ -128,11 +132,13 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::ProcessMemory;
     use super::*;
 
     #[test]
     fn contents_are_kept_once_and_found_again() {
-        let (own, text) = (std::process::id() as i32, b"abcabc");
+        let own = &ProcessMemory(std::process::id() as i32);
+        let text = b"abcabc";
         let piece = |from: usize| (text[from..].as_ptr() as u64, 3);
         let mut keeper = Keeper::new(Data::Keep);
         let (first, unread) = keeper.note(own, &[piece(0)]);

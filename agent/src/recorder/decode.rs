@@ -1,8 +1,8 @@
-//! From the arguments of a call that begins to a row of `calls`: reads what they point to in the
-//! memory of the stopped thread.
+//! From the arguments of a call that begins to a row of `calls`: reads what they point to.
 
 use super::calls::{Role, SystemCall};
-use super::{memory, words};
+use super::memory::{self, ProgramMemory};
+use super::words;
 use crate::tables::recording::RecordedCall;
 
 /// A call that begins.
@@ -21,43 +21,49 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Reads the arguments of a call of a thread that stands at its begin.
-    pub fn of(tid: i32, call: &SystemCall, arguments: &[u64; 6]) -> Self {
+    /// Reads the arguments of a call from what they point to.
+    pub fn of(memory: &dyn ProgramMemory, call: &SystemCall, arguments: &[u64; 6]) -> Self {
         let mut begun = Begun::default();
         begun.row.name = call.name.into();
         for (index, role) in call.roles.iter().enumerate() {
-            begun.argument(tid, *role, index, arguments);
+            begun.argument(memory, *role, index, arguments);
         }
         begun
     }
 
-    fn argument(&mut self, tid: i32, role: Role, index: usize, arguments: &[u64; 6]) {
+    fn argument(
+        &mut self,
+        from: &dyn ProgramMemory,
+        role: Role,
+        index: usize,
+        arguments: &[u64; 6],
+    ) {
         let value = arguments[index];
         let next = arguments.get(index + 1).copied().unwrap_or(0);
         let (whole, small, bits) = (value as i64, value as i32, i64::from(value as u32));
         let row = &mut self.row;
         match role {
-            Role::Other => {}
+            Role::Other | Role::Stat | Role::Statx => {}
             Role::Descriptor => row.descriptor = Some(small.into()),
             Role::Descriptor2 => row.descriptor2 = Some(small.into()),
             Role::Pair => self.pair = Some(value),
             Role::Directory => row.directory = Some(small.into()),
             Role::Directory2 => row.directory2 = Some(small.into()),
             Role::Path => {
-                self.path = self.string(tid, value);
+                self.path = self.string(from, value);
                 self.row.path = self.path.as_deref().map(words::text);
             }
             Role::Path2 => {
-                self.path2 = self.string(tid, value);
+                self.path2 = self.string(from, value);
                 self.row.path2 = self.path2.as_deref().map(words::text);
             }
-            Role::Text => self.row.text = self.string(tid, value).as_deref().map(words::text),
+            Role::Text => self.row.text = self.string(from, value).as_deref().map(words::text),
             Role::Offset => row.offset_bytes = Some(whole),
-            Role::OffsetAt => row.offset_bytes = memory::number(tid, value),
-            Role::Offset2At => row.offset2_bytes = memory::number(tid, value),
+            Role::OffsetAt => row.offset_bytes = memory::number(from, value),
+            Role::Offset2At => row.offset2_bytes = memory::number(from, value),
             Role::Length => row.length_bytes = Some(whole),
             Role::Bytes => self.written.push((value, next)),
-            Role::Vectors | Role::VectorsOut => self.vectors(tid, role, value, next),
+            Role::Vectors | Role::VectorsOut => self.vectors(from, role, value, next),
             Role::Flags => row.flags = Some(bits),
             Role::Mode => row.mode = Some(bits),
             Role::Address => row.address = Some(whole),
@@ -66,8 +72,8 @@ impl Begun {
                 row.command = Some(words::lock_operation(small & !libc::LOCK_NB));
                 row.flags = Some(bits);
             }
-            Role::Command => self.command(tid, small, next),
-            Role::OpenHow => match memory::array::<24>(tid, value) {
+            Role::Command => self.command(from, small, next),
+            Role::OpenHow => match memory::array::<24>(from, value) {
                 // struct open_how: flags, mode, resolve.
                 Some(how) => {
                     row.flags = Some(number(&how[0..8]));
@@ -75,12 +81,12 @@ impl Begun {
                 }
                 None => self.unread += 1,
             },
-            Role::CloneArguments => match memory::number(tid, value) {
+            Role::CloneArguments => match memory::number(from, value) {
                 Some(flags) => row.flags = Some(flags),
                 None => self.unread += 1,
             },
             // struct io_uring_params: sq_entries, cq_entries, flags.
-            Role::RingParameters => match memory::array::<4>(tid, value.wrapping_add(8)) {
+            Role::RingParameters => match memory::array::<4>(from, value.wrapping_add(8)) {
                 Some(flags) => row.flags = Some(u32::from_ne_bytes(flags).into()),
                 None => self.unread += 1,
             },
@@ -88,15 +94,15 @@ impl Begun {
     }
 
     /// A null pointer is none, and no fault of ours: utimensat(2) takes one.
-    fn string(&mut self, tid: i32, address: u64) -> Option<Vec<u8>> {
-        let found = memory::string(tid, address);
+    fn string(&mut self, from: &dyn ProgramMemory, address: u64) -> Option<Vec<u8>> {
+        let found = memory::string(from, address);
         self.unread += u64::from(found.is_none() && address != 0);
         found
     }
 
-    fn vectors(&mut self, tid: i32, role: Role, address: u64, count: u64) {
+    fn vectors(&mut self, from: &dyn ProgramMemory, role: Role, address: u64, count: u64) {
         self.row.vectors = Some(count as i64);
-        match memory::vectors(tid, address, count) {
+        match memory::vectors(from, address, count) {
             Some(vectors) => {
                 let length = vectors.iter().fold(0_u64, |sum, it| sum.saturating_add(it.1));
                 self.row.length_bytes = Some(length as i64);
@@ -108,7 +114,7 @@ impl Begun {
         }
     }
 
-    fn command(&mut self, tid: i32, command: i32, argument: u64) {
+    fn command(&mut self, from: &dyn ProgramMemory, command: i32, argument: u64) {
         self.row.command = Some(words::command(command));
         let locks = [
             libc::F_GETLK,
@@ -123,7 +129,7 @@ impl Begun {
             return;
         }
         // struct flock: l_type, l_whence, four bytes between, l_start, l_len, l_pid.
-        let Some(lock) = memory::array::<32>(tid, argument) else {
+        let Some(lock) = memory::array::<32>(from, argument) else {
             self.unread += 1;
             return;
         };
@@ -140,10 +146,15 @@ fn number(bytes: &[u8]) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::ProcessMemory;
     use super::*;
 
     fn begun(name: &str, arguments: [u64; 6]) -> Begun {
-        Begun::of(std::process::id() as i32, SystemCall::named(name).unwrap(), &arguments)
+        Begun::of(
+            &ProcessMemory(std::process::id() as i32),
+            SystemCall::named(name).unwrap(),
+            &arguments,
+        )
     }
 
     #[test]

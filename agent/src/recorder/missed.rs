@@ -1,5 +1,7 @@
 //! What a recording does not have: counts it, and says which of it makes the recording incomplete.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::calls::{Does, SystemCall};
@@ -34,6 +36,11 @@ pub struct Missed {
     pub moved_roots: u64,
     /// Programs with the set-user-ID or set-group-ID bit that were run.
     pub set_id_programs: u64,
+    /// Calls, by name, of which the kernel could not tell the begin or the end, as nobody read fast
+    /// enough.
+    pub lost_calls: BTreeMap<&'static str, u64>,
+    /// Forks, execs and ends of threads, likewise.
+    pub lost_threads: u64,
     /// Whether threads were killed to end the recording.
     pub killed: bool,
 }
@@ -69,6 +76,8 @@ impl Missed {
             (self.aio_operations, "operations of io_submit, which are not recorded"),
             (self.unread_arguments, "arguments in memory that could not be read"),
             (self.unread_bytes, "bytes of contents that could not be read"),
+            (self.lost_calls.values().sum(), "calls lost: the ring was full (--ring-mib)"),
+            (self.lost_threads, "forks, execs and ends of threads lost: the ring was full"),
         ]);
         if self.killed {
             reasons.push("threads were killed to end the recording".into());
@@ -86,8 +95,8 @@ impl Missed {
             (self.moved_roots, "calls that change what paths mean (chroot, mount, unshare ...)"),
             (
                 self.set_id_programs,
-                "set-user-ID or set-group-ID programs ran, without their owner's rights unless the \
-                 recorder is root",
+                "set-user-ID or set-group-ID programs ran; by ptrace, without their owner's rights \
+                 unless the recorder is root",
             ),
             (self.unresolved_paths, "paths could not be made absolute"),
             (self.begun_before, "calls had begun before the recording did"),
@@ -109,6 +118,8 @@ impl Missed {
             "shared_writable_maps": self.shared_writable_maps,
             "moved_roots": self.moved_roots,
             "set_id_programs": self.set_id_programs,
+            "lost_calls": self.lost_calls,
+            "lost_threads": self.lost_threads,
         })
     }
 }

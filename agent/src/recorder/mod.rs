@@ -1,23 +1,27 @@
 //! Records programs that are not ours, with all their threads and children: their file system
-//! calls, followed by ptrace(2), or the SQL that they give SQLite (`statements`). Writes the tables
-//! of schema/recording/. docs/recording.md says what is recorded, and what is not.
+//! calls, seen by a program in the kernel or by ptrace(2), or the SQL that they give SQLite
+//! (`statements`). Writes the tables of schema/recording/. docs/recording.md says what is recorded,
+//! and what is not.
 //!
-//! start -> watch (ptrace, signals) -> recording (calls, decode, snapshot, contents) -> output
+//! start -> by_ebpf, by_ptrace (signals) -> recording (calls, decode, snapshot, contents) -> output
 
+mod by_ebpf;
+mod by_ptrace;
 pub mod calls;
 mod contents;
 mod decode;
-mod filter;
 mod memory;
 pub mod missed;
+mod options;
 pub mod output;
-mod ptrace;
 mod recording;
+mod sight;
 mod signals;
 mod snapshot;
 mod start;
 mod statements;
-mod watch;
+mod waiting;
+mod way;
 pub mod words;
 
 use std::path::Path;
@@ -28,20 +32,14 @@ use serde_json::{Value, json};
 use self::contents::Keeper;
 use self::output::{RecordingOutput, ending};
 use self::recording::Recording;
-use self::watch::FollowedProgram;
-use crate::errors::WrongUse;
+use self::way::RecordingWay;
 
 pub use contents::Data;
+pub use options::{By, RecordedProgram, RecordingOptions};
 pub use statements::{StatementsOutcome, Values, record_statements};
 
 /// Of the tables and the manifest; a number more when the meaning of a column changes.
 pub const VERSION: i64 = 1;
-
-/// What is recorded.
-pub enum RecordedProgram<'a> {
-    Command(&'a [String]),
-    Process(i32),
-}
 
 /// How a recording went.
 pub struct RecordingOutcome {
@@ -59,40 +57,30 @@ pub struct RecordingOutcome {
 /// Records a program to its end, or until a signal asks to stop, into a new folder.
 ///
 /// # Errors
-/// If the program cannot be run or traced, or the folder not be written.
+/// If the program cannot be run or recorded so, or the folder not be written.
 pub fn record(
     program: &RecordedProgram,
     folder: &Path,
-    data: Data,
+    options: RecordingOptions,
 ) -> anyhow::Result<RecordingOutcome> {
-    let mut facts = facts(program, data);
+    let (way, why) = RecordingWay::choose(options)?;
+    let mut facts = facts(program, way.name(), options.data);
     let output = RecordingOutput::create(folder, &facts)?;
-    let (mut waiting, threads) = match begin(program) {
-        Ok(begun) => begun,
+    let mut recording = Recording::new(output, Keeper::new(options.data));
+    let done = match way {
+        RecordingWay::Ebpf(kernel) => by_ebpf::record(program, &mut recording, *kernel),
+        RecordingWay::Ptrace => by_ptrace::record(program, &mut recording),
+    };
+    let status = match done {
+        Ok(status) => status,
         Err(error) => {
-            output.abandon();
+            recording.into_output().abandon();
             return Err(error);
         }
     };
-    signals::catch()?;
-    let command = waiting.as_ref().map(|it| it.pid);
-    let mut watch =
-        FollowedProgram::new(Recording::new(output, Keeper::new(data)), command, &threads);
-    if let Some(waiting) = &mut waiting {
-        // Until its execve it is a copy of this process.
-        let executable = words::text(waiting.program.as_os_str().as_encoded_bytes());
-        watch.recording.threads[0].executable = executable;
-        waiting.go()?;
-    }
-    let status = watch.run()?;
-    let FollowedProgram { recording, .. } = watch;
-    if let Some(error) = waiting.and_then(|mut it| it.failure()) {
-        recording.into_output().abandon();
-        let RecordedProgram::Command(command) = program else { return Err(error.into()) };
-        return Err(WrongUse(format!("cannot run {}: {error}", command[0])).into());
-    }
     let (calls, threads) = (recording.calls(), recording.threads.len() as u64);
-    let (reasons, notes) = (recording.missed.reasons(calls), recording.missed.notes());
+    let reasons = recording.missed.reasons(calls);
+    let notes: Vec<_> = why.into_iter().chain(recording.missed.notes()).collect();
     facts.extend([
         ("calls", json!(calls)),
         ("threads", json!(threads)),
@@ -104,23 +92,12 @@ pub fn record(
     Ok(RecordingOutcome { status, signal, calls, threads, reasons, notes })
 }
 
-fn begin(program: &RecordedProgram) -> anyhow::Result<(Option<start::WaitingCommand>, Vec<i32>)> {
-    match program {
-        RecordedProgram::Command(command) => {
-            let waiting = start::command(command)?;
-            let threads = vec![waiting.pid];
-            Ok((Some(waiting), threads))
-        }
-        RecordedProgram::Process(pid) => Ok((None, start::attach(*pid)?)),
-    }
-}
-
-fn facts(program: &RecordedProgram, data: Data) -> Vec<(&'static str, Value)> {
+fn facts(program: &RecordedProgram, recorder: &str, data: Data) -> Vec<(&'static str, Value)> {
     let (command, pid) = match program {
         RecordedProgram::Command(command) => (json!(command), Value::Null),
         RecordedProgram::Process(pid) => (json!([]), json!(pid)),
     };
-    let mut facts = facts_of_begin("ptrace", command);
+    let mut facts = facts_of_begin(recorder, command);
     facts.extend([("pid", pid), ("data", json!(format!("{data:?}").to_lowercase()))]);
     facts
 }

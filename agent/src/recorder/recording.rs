@@ -1,19 +1,28 @@
-//! Calls that begin and end become rows: knows nothing of how threads are stopped, only that one
-//! stands at the begin or at the end of a call.
+//! Calls that begin and end become rows: knows nothing of how they are seen.
 
 use super::calls::{Does, SystemCall};
 use super::contents::Keeper;
 use super::decode::Begun;
 use super::missed::Missed;
 use super::output::{RecordingOutput, Round};
-use super::snapshot::{self, Snapshot};
-use super::{filter, memory, start, words};
+use super::sight::{CallPath, Sight};
+use super::snapshot::{self, FoundPath, Snapshot};
+use super::{memory, start, words};
 use crate::tables::clock::now_ns;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
 
 /// Rows are written when so many wait, or so many bytes of contents.
 const ROUND_CALLS: usize = 1 << 16;
 const ROUND_BYTES: usize = 16 << 20;
+
+/// A call that begins.
+pub struct CallBegin<'a> {
+    pub thread_id: i64,
+    pub call: &'static SystemCall,
+    pub arguments: &'a [u64; 6],
+    /// Its number and when it began, where that is over; else it is about to begin.
+    pub past: Option<(i64, i64)>,
+}
 
 /// A call whose end is waited for.
 pub struct UnderWay {
@@ -63,35 +72,30 @@ impl Recording {
         }
     }
 
-    /// A thread stands at the begin of a call; none if its end is of no interest.
-    pub fn begin(
-        &mut self,
-        tid: i32,
-        thread_id: i64,
-        architecture: u32,
-        number: u64,
-        arguments: &[u64; 6],
-    ) -> Option<UnderWay> {
-        if architecture != filter::X86_64 || number & u64::from(filter::X32_BIT) != 0 {
-            self.missed.other_abi_calls += 1;
-            return None;
-        }
-        let call = SystemCall::of(number)?;
-        // Of an anonymous mapping there is no file; the filter lets it pass as well.
+    /// The call of a number, if it is recorded. Of an anonymous mapping there is no file.
+    pub fn recorded(number: u64, arguments: &[u64; 6]) -> Option<&'static SystemCall> {
         let is_anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
-        if number == libc::SYS_mmap as u64 && is_anonymous {
-            return None;
-        }
-        let mut begun = Begun::of(tid, call, arguments);
-        self.missed.unread_arguments += begun.unread;
-        begun.row.call_id = self.next_call_id;
-        begun.row.thread_id = thread_id;
+        SystemCall::of(number).filter(|call| call.number != libc::SYS_mmap || !is_anonymous)
+    }
+
+    /// The number of a call that begins now.
+    pub fn take_call_id(&mut self) -> i64 {
         self.next_call_id += 1;
-        self.look_up(tid, &mut begun);
-        let (data, unread) = self.keeper.note(tid, &begun.written);
+        self.next_call_id - 1
+    }
+
+    /// A call begins; none if it has no end.
+    pub fn begin(&mut self, beginning: &CallBegin, sight: &dyn Sight) -> Option<UnderWay> {
+        let &CallBegin { thread_id, call, arguments, past } = beginning;
+        let mut begun = Begun::of(sight.memory(), call, arguments);
+        self.missed.unread_arguments += begun.unread;
+        begun.row.call_id = past.map_or_else(|| self.take_call_id(), |(call_id, _)| call_id);
+        begun.row.thread_id = thread_id;
+        self.look_up(sight, &mut begun);
+        let (data, unread) = self.keeper.note(sight.memory(), &begun.written);
         begun.row.data = data;
         self.missed.unread_bytes += unread;
-        begun.row.begin_ns = now_ns();
+        begun.row.begin_ns = past.map_or_else(now_ns, |(_, begin_ns)| begin_ns);
         if call.does == Does::Exits {
             self.add(begun);
             return None;
@@ -99,40 +103,37 @@ impl Recording {
         Some(UnderWay { begun, call })
     }
 
-    fn look_up(&mut self, tid: i32, begun: &mut Begun) {
+    fn look_up(&mut self, sight: &dyn Sight, begun: &mut Begun) {
         let call_id = begun.row.call_id;
-        let mut id = |directory, path: &Option<Vec<u8>>| {
+        let mut id = |named, descriptor, path: &Option<Vec<u8>>| {
             let path = path.as_ref().filter(|path| !path.is_empty())?;
-            let id = self.snapshot.path_id(tid, directory, path, call_id);
+            let absolute = snapshot::absolute(path, || sight.directory(named, descriptor));
+            let id = absolute.map(|it| {
+                self.snapshot.path_id(it, call_id, |path, found| sight.before(named, path, found))
+            });
             self.missed.unresolved_paths += u64::from(id.is_none());
             id
         };
-        begun.row.path_id = id(begun.row.directory, &begun.path);
-        begun.row.path2_id = id(begun.row.directory2, &begun.path2);
+        begun.row.path_id = id(CallPath::First, begun.row.directory, &begun.path);
+        begun.row.path2_id = id(CallPath::Second, begun.row.directory2, &begun.path2);
     }
 
-    /// A thread stands at the end of a call.
-    pub fn end(&mut self, tid: i32, under_way: UnderWay, result: i64, end_ns: i64) {
+    /// A call has ended.
+    pub fn end(&mut self, under_way: UnderWay, result: i64, end_ns: i64, sight: &dyn Sight) {
         let UnderWay { mut begun, call } = under_way;
         let row = &mut begun.row;
         row.end_ns = Some(end_ns);
         row.result = Some(result);
         row.error = words::error(result);
         let succeeded = row.error.is_none();
-        match call.does {
-            Does::Opens if succeeded => {
-                (row.device, row.inode) = snapshot::identity(tid, result).unzip();
-            }
-            Does::Executes if succeeded => {
-                self.missed.set_id_programs += u64::from(start::is_set_id(tid));
-            }
-            _ => {}
+        if call.does == Does::Opens && succeeded {
+            (row.device, row.inode) = sight.opened(result).unzip();
         }
         if succeeded {
             self.missed.count(call, row);
         }
         if let Some(address) = begun.pair.filter(|_| succeeded) {
-            match memory::array::<8>(tid, address).map(u64::from_ne_bytes) {
+            match memory::array::<8>(sight.memory(), address).map(u64::from_ne_bytes) {
                 Some(pair) => {
                     row.descriptor = Some(i64::from(pair as i32));
                     row.descriptor2 = Some(i64::from((pair >> 32) as i32));
@@ -141,6 +142,11 @@ impl Recording {
             }
         }
         self.add(begun);
+    }
+
+    /// A thread runs another program.
+    pub fn count_program(&mut self, executable: &[u8]) {
+        self.missed.set_id_programs += u64::from(start::is_set_id(executable));
     }
 
     /// The thread of a call is gone, or is followed no longer.
@@ -170,6 +176,11 @@ impl Recording {
     /// Whether rows cannot be written any more.
     pub fn has_failed(&self) -> bool {
         self.failed
+    }
+
+    /// What a path leads to now.
+    pub fn find(&self, path: &[u8]) -> FoundPath {
+        self.snapshot.find(path)
     }
 
     /// Calls so far.

@@ -19,7 +19,27 @@ use crate::tables::recording::{OpenDescriptor, PathState};
 const MOST_LINKS: usize = 40;
 
 /// How what is told of a path is known.
-const LOOKED_UP: &str = "looked-up";
+pub const LOOKED_UP: &str = "looked-up";
+/// The kind of a path that leads to nothing.
+pub const ABSENT: &str = "absent";
+
+/// What a path leads to now.
+pub struct FoundPath {
+    pub row: PathState,
+    /// Neither it nor its contents have changed since the recording began.
+    pub is_as_before: bool,
+    pub has_same_contents: bool,
+}
+
+/// The word for the type in a file's mode (inode(7)).
+pub fn kind_of(mode: u32) -> &'static str {
+    match mode & libc::S_IFMT {
+        libc::S_IFREG => "file",
+        libc::S_IFDIR => "directory",
+        libc::S_IFLNK => "symlink",
+        _ => "other",
+    }
+}
 
 /// The paths so far.
 pub struct Snapshot {
@@ -44,26 +64,22 @@ impl Snapshot {
         Snapshot { ids: HashMap::new(), rows: Vec::new(), began }
     }
 
-    /// The number of a path that a call of a thread names, which has not been made yet.
+    /// The number of a path that a call names. `before` makes of what is found there now what was
+    /// there before the call.
     pub fn path_id(
         &mut self,
-        tid: i32,
-        directory: Option<i64>,
-        path: &[u8],
+        absolute: Vec<u8>,
         call_id: i64,
-    ) -> Option<i64> {
-        let absolute = absolute(tid, directory, path)?;
-        Some(self.id_of(absolute, call_id))
-    }
-
-    fn id_of(&mut self, absolute: Vec<u8>, call_id: i64) -> i64 {
+        before: impl Fn(&[u8], FoundPath) -> PathState,
+    ) -> i64 {
         let (mut absolute, mut first) = (absolute, None);
         for _ in 0..MOST_LINKS {
             if let Some(id) = self.ids.get(&absolute) {
                 return first.unwrap_or(*id);
             }
             let path_id = self.ids.len() as i64;
-            let row = PathState { path_id, first_call_id: call_id, ..self.state(&absolute) };
+            let found = before(&absolute, self.find(&absolute));
+            let row = PathState { path_id, first_call_id: call_id, ..found };
             self.ids.insert(absolute.clone(), path_id);
             first.get_or_insert(path_id);
             self.rows.push(row);
@@ -76,8 +92,9 @@ impl Snapshot {
         first.unwrap_or_default()
     }
 
-    fn state(&self, absolute: &[u8]) -> PathState {
-        let path = words::text(absolute);
+    /// What a path leads to now.
+    pub fn find(&self, absolute: &[u8]) -> FoundPath {
+        let (path, basis) = (words::text(absolute), LOOKED_UP.into());
         let found = match fs::symlink_metadata(path_of(absolute)) {
             Ok(found) => found,
             Err(error) => {
@@ -85,30 +102,33 @@ impl Snapshot {
                     error.raw_os_error(),
                     Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG)
                 );
-                let kind = if absent { "absent" } else { "unknown" };
-                let basis = LOOKED_UP.into();
-                return PathState { path, kind: kind.into(), basis, ..PathState::default() };
+                let kind = if absent { ABSENT } else { "unknown" };
+                let row = PathState { path, kind: kind.into(), basis, ..PathState::default() };
+                return FoundPath { row, is_as_before: false, has_same_contents: false };
             }
         };
-        let kind = match found.file_type() {
-            kind if kind.is_file() => "file",
-            kind if kind.is_dir() => "directory",
-            kind if kind.is_symlink() => "symlink",
-            _ => "other",
-        };
         let link = fs::read_link(path_of(absolute)).ok();
-        PathState {
+        let row = PathState {
             path,
-            kind: kind.into(),
+            kind: kind_of(found.mode()).into(),
             size_bytes: Some(found.len() as i64),
             mode: Some(i64::from(found.permissions().mode() & 0o7777)),
             links: Some(found.nlink() as i64),
             device: Some(found.dev() as i64),
             inode: Some(found.ino() as i64),
             link_target: link.map(|target| words::text(target.as_os_str().as_bytes())),
-            basis: LOOKED_UP.into(),
+            basis,
             made_by_recording: found.created().ok().map(|born| born >= self.began),
             ..PathState::default()
+        };
+        let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let is_older = |seconds: i64, nanoseconds: i64| {
+            (seconds, nanoseconds) < (began.as_secs() as i64, began.subsec_nanos().into())
+        };
+        FoundPath {
+            row,
+            is_as_before: is_older(found.ctime(), found.ctime_nsec()),
+            has_same_contents: is_older(found.mtime(), found.mtime_nsec()),
         }
     }
 
@@ -122,22 +142,35 @@ fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// A path from the root. None where it is empty (AT_EMPTY_PATH), or its directory cannot be told.
-fn absolute(tid: i32, directory: Option<i64>, path: &[u8]) -> Option<Vec<u8>> {
+/// A path from the root; a relative one begins at `directory`. None where it is empty
+/// (AT_EMPTY_PATH), or its directory cannot be told.
+pub fn absolute(path: &[u8], directory: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     if path.is_empty() {
         return None;
     }
     if path[0] == b'/' {
         return Some(plain(path));
     }
-    let base = match directory.filter(|it| *it != i64::from(libc::AT_FDCWD)) {
+    let mut joined = directory()?;
+    let mut rest = path;
+    // Above a directory that has been found there is no symbolic link: `..` is its parent's name.
+    while let Some(after) = rest.strip_prefix(b"..").filter(|it| it.is_empty() || it[0] == b'/') {
+        joined.truncate(joined.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+        let slashes = after.iter().take_while(|byte| **byte == b'/').count();
+        rest = &after[slashes..];
+    }
+    joined.push(b'/');
+    joined.extend_from_slice(rest);
+    Some(plain(&joined))
+}
+
+/// The directory of a stopped thread's descriptor, or its current one.
+pub fn directory(tid: i32, descriptor: Option<i64>) -> Option<Vec<u8>> {
+    let found = match descriptor.filter(|it| *it != i64::from(libc::AT_FDCWD)) {
         Some(descriptor) => fs::read_link(format!("/proc/{tid}/fd/{descriptor}")),
         None => fs::read_link(format!("/proc/{tid}/cwd")),
     };
-    let mut joined = base.ok()?.into_os_string().into_encoded_bytes();
-    joined.push(b'/');
-    joined.extend_from_slice(path);
-    Some(plain(&joined))
+    Some(found.ok()?.into_os_string().into_encoded_bytes())
 }
 
 /// Without `.`, and with single slashes. What `..` leads to only the filesystem knows.
@@ -214,17 +247,21 @@ mod tests {
         let file = directory.path().join("file");
         let name = file.as_os_str().as_bytes();
         let mut snapshot = Snapshot::new();
-        assert_eq!(snapshot.path_id(own(), None, name, 7), Some(0));
+        let now = |_: &[u8], found: FoundPath| found.row;
+        assert_eq!(snapshot.path_id(name.to_vec(), 7, now), 0);
         fs::write(&file, "1234").unwrap();
-        assert_eq!(snapshot.path_id(own(), None, name, 8), Some(0));
-        assert_eq!(snapshot.path_id(own(), None, b"", 9), None);
+        assert_eq!(snapshot.path_id(name.to_vec(), 8, now), 0);
         let rows = snapshot.take();
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].first_call_id, &*rows[0].kind), (7, "absent"));
         assert_eq!(rows[0].size_bytes, None);
         let mut later = Snapshot::new();
-        later.path_id(own(), None, name, 0);
+        later.path_id(name.to_vec(), 0, now);
         assert_eq!(later.take()[0].size_bytes, Some(4));
+        assert!(later.find(name).is_as_before);
+        fs::write(&file, "12345").unwrap();
+        let changed = later.find(name);
+        assert!(!changed.is_as_before && !changed.has_same_contents);
     }
 
     #[test]
@@ -236,9 +273,9 @@ mod tests {
         let mut snapshot = Snapshot::new();
         let mut id = |name: &str| {
             let path = directory.path().join(name);
-            snapshot.path_id(own(), None, path.as_os_str().as_bytes(), 0)
+            snapshot.path_id(path.into_os_string().into_encoded_bytes(), 0, |_, found| found.row)
         };
-        assert_eq!([id("link"), id("file"), id("ring")], [Some(0), Some(1), Some(2)]);
+        assert_eq!([id("link"), id("file"), id("ring")], [0, 1, 2]);
         let kinds: Vec<_> = snapshot.take().into_iter().map(|row| row.kind).collect();
         assert_eq!(kinds, ["symlink", "file", "symlink"]);
     }
@@ -249,11 +286,19 @@ mod tests {
         assert_eq!(plain(b"/"), b"/");
         assert_eq!(plain(b"/proc/../no-such-name"), b"/no-such-name");
         let here = std::env::current_dir().unwrap().join("x");
-        assert_eq!(absolute(own(), Some(-100), b"./x").unwrap(), here.as_os_str().as_bytes());
+        assert_eq!(
+            absolute(b"./x", || directory(own(), Some(-100))).unwrap(),
+            here.as_os_str().as_bytes()
+        );
         let root = fs::File::open("/").unwrap();
         let descriptor = i64::from(std::os::fd::AsRawFd::as_raw_fd(&root));
-        assert_eq!(absolute(own(), Some(descriptor), b"x").unwrap(), b"/x");
-        assert_eq!(absolute(own(), Some(9999), b"x"), None);
+        assert_eq!(absolute(b"x", || directory(own(), Some(descriptor))).unwrap(), b"/x");
+        assert_eq!(absolute(b"x", || directory(own(), Some(9999))), None);
+        let parent = |path: &[u8]| absolute(path, || Some(b"/gone/d".to_vec())).unwrap();
+        assert_eq!(parent(b".."), b"/gone");
+        assert_eq!(parent(b"..//../x"), b"/x");
+        assert_eq!(parent(b"..x"), b"/gone/d/..x");
+        assert_eq!(absolute(b"", || Some(Vec::new())), None);
         assert!(descriptors(own(), 0).iter().any(|row| row.descriptor == descriptor));
     }
 }

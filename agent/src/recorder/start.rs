@@ -1,5 +1,5 @@
-//! Starts the program that is recorded, with the filter that stops its calls; or finds the threads
-//! of a process that is there.
+//! Starts the program that is recorded, which waits to be watched first; tells of threads what
+//! /proc has.
 
 use std::ffi::{CString, OsStr};
 use std::fs;
@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{filter, ptrace};
 use crate::errors::WrongUse;
 
 /// A program that waits to be let go.
@@ -16,15 +15,23 @@ pub struct WaitingCommand {
     pub pid: i32,
     /// Its file.
     pub program: PathBuf,
+    name: String,
     go: PipeWriter,
     failed: PipeReader,
 }
 
-/// Makes a process that waits, seized; after `go` it becomes the command.
+/// How a command starts.
+pub enum Starts {
+    /// With a filter of its calls (seccomp(2)).
+    Filtered(Vec<libc::sock_filter>),
+    Plain,
+}
+
+/// Makes a process that waits; after `go` it becomes the command.
 ///
 /// # Errors
-/// If there is no such program, or the system refuses to trace.
-pub fn command(command: &[String]) -> anyhow::Result<WaitingCommand> {
+/// If there is no such program, or no process can be made.
+pub fn command(command: &[String], mut starts: Starts) -> anyhow::Result<WaitingCommand> {
     let [name, ..] = command else { return Err(WrongUse("name a command after --".into()).into()) };
     let file = find(name)?;
     let program = CString::new(file.as_os_str().as_bytes())?;
@@ -32,7 +39,6 @@ pub fn command(command: &[String]) -> anyhow::Result<WaitingCommand> {
         command.iter().map(|it| CString::new(it.as_bytes())).collect::<Result<_, _>>()?;
     let mut pointers: Vec<_> = arguments.iter().map(|it| it.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    let mut steps = filter::program();
     // Both ends are closed on exec.
     let (mut wait, go) = io::pipe()?;
     let (failed, mut fail) = io::pipe()?;
@@ -44,7 +50,7 @@ pub fn command(command: &[String]) -> anyhow::Result<WaitingCommand> {
         0 => {
             drop(go);
             drop(failed);
-            let error = become_program(&mut wait, &mut steps, &program, &pointers);
+            let error = become_program(&mut wait, &mut starts, &program, &pointers);
             let _ = fail.write_all(&error.to_ne_bytes());
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(127) }
@@ -52,23 +58,15 @@ pub fn command(command: &[String]) -> anyhow::Result<WaitingCommand> {
         pid => {
             drop(wait);
             drop(fail);
-            if let Err(error) = ptrace::seize(pid, true) {
-                // SAFETY: a process of ours that waits.
-                unsafe { libc::kill(pid, libc::SIGKILL) };
-                let _ = ptrace::wait(false);
-                return Err(anyhow::anyhow!(
-                    "this system does not let processes be traced: {error}"
-                ));
-            }
-            Ok(WaitingCommand { pid, program: file, go, failed })
+            Ok(WaitingCommand { pid, program: file, name: name.clone(), go, failed })
         }
     }
 }
 
-/// In the child: waits, takes the filter on, and becomes the program; returns the error number.
+/// In the child: waits, takes its filter on, and becomes the program; returns the error number.
 fn become_program(
     wait: &mut PipeReader,
-    steps: &mut [libc::sock_filter],
+    starts: &mut Starts,
     program: &CString,
     arguments: &[*const libc::c_char],
 ) -> i32 {
@@ -76,22 +74,22 @@ fn become_program(
     if wait.read(&mut [0]).is_err() {
         return errno();
     }
-    let program_of_filter =
-        libc::sock_fprog { len: steps.len() as libc::c_ushort, filter: steps.as_mut_ptr() };
-    // SAFETY: the filter lives until the call has copied it; `arguments` ends with a null pointer,
-    // and environ is this process's own.
-    unsafe {
-        let set = || {
-            libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const program_of_filter,
-            )
+    if let Starts::Filtered(steps) = starts {
+        let filter =
+            libc::sock_fprog { len: steps.len() as libc::c_ushort, filter: steps.as_mut_ptr() };
+        // SAFETY: the filter lives until the call has copied it.
+        let set = || unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
         };
         // Without privileges a filter needs this first (seccomp(2), EACCES).
-        if set() < 0 && (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || set() < 0) {
+        // SAFETY: prctl with numbers only.
+        let give_up = || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        if set() < 0 && (give_up() < 0 || set() < 0) {
             return errno();
         }
+    }
+    // SAFETY: `arguments` ends with a null pointer, and environ is this process's own.
+    unsafe {
         // Rust ignores it, and a program must find it as it is by default (signal(7)).
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::execv(program.as_ptr(), arguments.as_ptr());
@@ -105,11 +103,14 @@ impl WaitingCommand {
         self.go.write_all(&[1])
     }
 
-    /// Once the process has ended: why it could not become the command.
-    pub fn failure(&mut self) -> Option<io::Error> {
+    /// Once the process has ended: an error where it could not become the command.
+    pub fn check(&mut self) -> Result<(), WrongUse> {
         let mut number = [0; 4];
-        self.failed.read_exact(&mut number).ok()?;
-        Some(io::Error::from_raw_os_error(i32::from_ne_bytes(number)))
+        if self.failed.read_exact(&mut number).is_err() {
+            return Ok(());
+        }
+        let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
+        Err(WrongUse(format!("cannot run {}: {error}", self.name)))
     }
 }
 
@@ -128,53 +129,16 @@ pub fn find(name: &str) -> Result<PathBuf, WrongUse> {
         .ok_or_else(|| WrongUse(format!("cannot run {name}: no such program in PATH")))
 }
 
-/// Seizes all threads of a process, and asks each to stop; returns their numbers.
-///
-/// # Errors
-/// If there is no such process, or it may not be traced.
-pub fn attach(pid: i32) -> anyhow::Result<Vec<i32>> {
-    if pid == std::process::id() as i32 {
-        return Err(WrongUse(format!("--pid {pid}: the recorder's own process")).into());
-    }
-    let mut seized: Vec<i32> = Vec::new();
-    loop {
-        // Threads that began while others were seized show up in the next round.
-        let threads = threads(pid)
-            .map_err(|error| WrongUse(format!("--pid {pid}: no such process: {error}")))?;
-        let new: Vec<i32> = threads.into_iter().filter(|tid| !seized.contains(tid)).collect();
-        if new.is_empty() {
-            break;
-        }
-        for tid in new {
-            match ptrace::seize(tid, false) {
-                Ok(()) => seized.push(tid),
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => {
-                    let message = format!(
-                        "--pid {pid}: may not be traced: {error}; it is another user's, or \
-                         already traced, or ptrace_scope forbids it (ptrace(2))"
-                    );
-                    return Err(WrongUse(message).into());
-                }
-            }
-        }
-    }
-    for tid in &seized {
-        let _ = ptrace::interrupt(*tid);
-    }
-    Ok(seized)
-}
-
-fn threads(pid: i32) -> io::Result<Vec<i32>> {
+/// The threads of a process.
+pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     Ok(entries.flatten().filter_map(number).collect())
 }
 
 /// Whether a program's file gives its user other rights (execve(2)).
-pub fn is_set_id(tid: i32) -> bool {
-    let file = format!("/proc/{tid}/exe");
-    fs::metadata(file)
+pub fn is_set_id(executable: &[u8]) -> bool {
+    fs::metadata(OsStr::from_bytes(executable))
         .is_ok_and(|it| it.permissions().mode() & (libc::S_ISUID | libc::S_ISGID) != 0)
 }
 

@@ -100,7 +100,7 @@ impl Told {
             value
         };
         match role {
-            Role::Other | Role::Bytes => {}
+            Role::Other | Role::Bytes | Role::Stat | Role::Statx => {}
             Role::Descriptor => {
                 let found = values::descriptor(text);
                 row.descriptor = known(found.as_ref().map(|it| it.number));

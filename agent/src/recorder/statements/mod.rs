@@ -22,7 +22,7 @@ use self::preload::Preload;
 use self::rows::WrittenStatements;
 use super::missed::told;
 use super::output::{ending, entries, new_folder, unended};
-use super::ptrace::{self, Waited};
+use super::waiting::{self, Waited};
 use super::{facts_of_begin, signals, start};
 use crate::errors::WrongUse;
 use crate::tables::segments::Segments;
@@ -160,7 +160,7 @@ fn run(command: &mut Command) -> io::Result<Ended> {
                 return Ok(Ended { status: status.or(Some(signal)), is_abandoned: true });
             }
         }
-        match ptrace::wait(false)? {
+        match waiting::wait(false)? {
             Waited::Changed { tid, status: changed } if tid == pid => status = Some(changed),
             Waited::Changed { .. } | Waited::Interrupted => {}
             Waited::NobodyLeft => return Ok(Ended { status, is_abandoned: false }),

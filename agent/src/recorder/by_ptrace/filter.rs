@@ -3,12 +3,12 @@
 
 use libc::sock_filter;
 
-use super::calls::SystemCall;
+use super::super::calls::SystemCall;
 
 /// AUDIT_ARCH_X86_64 of linux/audit.h.
-pub const X86_64: u32 = 0xC000_003E;
+const X86_64: u32 = 0xC000_003E;
 /// Set in the numbers of x32 programs (asm/unistd.h).
-pub const X32_BIT: u32 = 0x4000_0000;
+const X32_BIT: u32 = 0x4000_0000;
 
 // Offsets in struct seccomp_data.
 const NUMBER: u32 = 0;
@@ -21,6 +21,11 @@ const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// Whether a call is one of a 64-bit program's, whose numbers we know.
+pub fn is_decoded(architecture: u32, number: u64) -> bool {
+    architecture == X86_64 && number & u64::from(X32_BIT) == 0
+}
 
 fn step(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }

@@ -4,10 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::ptrace::{self, Stop, Waited};
-use super::recording::{Recording, UnderWay};
-use super::signals::{self, Caught};
-use super::{snapshot, start, words};
+use super::super::recording::{CallBegin, Recording, UnderWay};
+use super::super::signals::{self, Caught};
+use super::super::waiting::{self, Waited};
+use super::super::{snapshot, start, words};
+use super::filter;
+use super::stopped::StoppedThread;
+use super::stops::{self, Stop};
 use crate::tables::clock::now_ns;
 use crate::tables::recording::RecordedThread;
 
@@ -27,8 +30,8 @@ struct Followed {
 }
 
 /// The threads of a program, and the rows made of their calls.
-pub struct FollowedProgram {
-    pub recording: Recording,
+pub struct FollowedProgram<'a> {
+    pub recording: &'a mut Recording,
     followed: HashMap<i32, Followed>,
     /// Threads that stand still because the call that made them has not been heard of.
     early: HashSet<i32>,
@@ -40,9 +43,9 @@ pub struct FollowedProgram {
     heeded: i32,
 }
 
-impl FollowedProgram {
+impl<'a> FollowedProgram<'a> {
     /// Of a command, which has a filter, or of the threads of a process, which have none.
-    pub fn new(recording: Recording, command: Option<i32>, threads: &[i32]) -> Self {
+    pub fn new(recording: &'a mut Recording, command: Option<i32>, threads: &[i32]) -> Self {
         let mut watch = FollowedProgram {
             recording,
             followed: HashMap::new(),
@@ -75,7 +78,7 @@ impl FollowedProgram {
             if self.recording.has_failed() {
                 self.end_by_force();
             }
-            match ptrace::wait(false)? {
+            match waiting::wait(false)? {
                 Waited::Changed { tid, status } => self.changed(tid, status),
                 Waited::Interrupted => {}
                 Waited::NobodyLeft => return Ok(self.status),
@@ -95,7 +98,7 @@ impl FollowedProgram {
             None => {
                 for (tid, followed) in &mut self.followed {
                     followed.detaching = true;
-                    let _ = ptrace::interrupt(*tid);
+                    let _ = stops::interrupt(*tid);
                 }
             }
             Some(pid) if is_first => {
@@ -163,7 +166,7 @@ impl FollowedProgram {
         }
         if self.followed.get(&tid).is_some_and(|it| it.detaching) {
             let passed_on = if event == 0 && !is_call { signal } else { 0 };
-            let _ = ptrace::detach(tid, passed_on);
+            let _ = stops::detach(tid, passed_on);
             self.forget(tid);
             return;
         }
@@ -171,7 +174,7 @@ impl FollowedProgram {
             _ if is_call => self.at_call(tid),
             EVENT_STOP if signal != libc::SIGTRAP => {
                 // Stopped by SIGSTOP or its like: it stays so until it is continued.
-                let _ = ptrace::listen(tid);
+                let _ = stops::listen(tid);
                 return;
             }
             0 => return self.resume(tid, signal),
@@ -183,22 +186,30 @@ impl FollowedProgram {
     /// A thread that has been killed meanwhile cannot be resumed; its end is heard of next.
     fn resume(&self, tid: i32, signal: i32) {
         let waits_for_end = self.followed.get(&tid).is_some_and(|it| it.under_way.is_some());
-        let _ = ptrace::resume(tid, waits_for_end || !self.filtered, signal);
+        let _ = stops::resume(tid, waits_for_end || !self.filtered, signal);
     }
 
     fn at_call(&mut self, tid: i32) {
         let now_ns = now_ns();
         let Some(followed) = self.followed.get_mut(&tid) else { return };
-        match ptrace::stop(tid) {
+        match stops::stop(tid) {
             Ok(Stop::Entry { architecture, number, arguments }) => {
                 let thread_id = followed.thread_id;
                 followed.has_begun = true;
-                followed.under_way =
-                    self.recording.begin(tid, thread_id, architecture, number, &arguments);
+                followed.under_way = if filter::is_decoded(architecture, number) {
+                    Recording::recorded(number, &arguments).and_then(|call| {
+                        let arguments = &arguments;
+                        let begins = CallBegin { thread_id, call, arguments, past: None };
+                        self.recording.begin(&begins, &StoppedThread::new(tid))
+                    })
+                } else {
+                    self.recording.missed.other_abi_calls += 1;
+                    None
+                };
             }
             Ok(Stop::Exit { result }) => {
                 if let Some(under_way) = followed.under_way.take() {
-                    self.recording.end(tid, under_way, result, now_ns);
+                    self.recording.end(under_way, result, now_ns, &StoppedThread::new(tid));
                 } else if !followed.has_begun {
                     self.recording.missed.begun_before += 1;
                 }
@@ -208,7 +219,7 @@ impl FollowedProgram {
     }
 
     fn made_another(&mut self, tid: i32) {
-        let Ok(new) = ptrace::event_message(tid) else { return };
+        let Ok(new) = stops::event_message(tid) else { return };
         let Some(followed) = self.followed.get(&tid) else { return };
         let creation = followed.under_way.as_ref().map(|call| Creation {
             thread_id: followed.thread_id,
@@ -219,7 +230,7 @@ impl FollowedProgram {
         self.follow(new, creation.as_ref(), pid);
         if self.early.remove(&new) {
             if self.detaches() {
-                let _ = ptrace::detach(new, 0);
+                let _ = stops::detach(new, 0);
                 self.forget(new);
             } else {
                 self.resume(new, 0);
@@ -229,7 +240,8 @@ impl FollowedProgram {
 
     /// Whichever thread runs another program gets the number of its process, and the others end.
     fn executed(&mut self, tid: i32) {
-        let Ok(former) = ptrace::event_message(tid) else { return };
+        self.recording.count_program(&start::link(tid, "exe"));
+        let Ok(former) = stops::event_message(tid) else { return };
         if former != tid
             && let Some(follower) = self.followed.remove(&former)
         {

@@ -1,0 +1,167 @@
+//! The program of kernel/recorder: says whether it may be loaded here, loads it, names the threads
+//! that it tells of, and gives what it lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::calls::SystemCall;
+use super::plan::{CALLS_LIMIT, CallPlan, plans};
+use crate::bpf::{BpfError, LoadPlan, Program, Symbols};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
+
+/// Of the ring, for each processor: for forks and ends of threads, without which nothing can be put
+/// in its place.
+const KEPT_BYTES_EACH: u64 = 64 << 10;
+
+/// Read from the ring and not yet made rows of: more waits in the ring.
+const WAITING_LIMIT_BYTES: usize = 256 << 20;
+
+/// PROC_PID_INIT_INO of include/linux/proc_ns.h: the first namespace of process numbers, whose
+/// numbers the kernel's program tells.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Bits of capability.h.
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// struct watch of recorded.h.
+#[repr(C)]
+struct RecorderMemory {
+    live_threads: AtomicU64,
+    begun_before: AtomicU64,
+    lost_threads: AtomicU64,
+    lost_calls: [AtomicU64; CALLS_LIMIT],
+}
+
+const _: () = assert!(size_of::<RecorderMemory>() == 24 + 8 * CALLS_LIMIT);
+
+/// Words of struct thread of recorded.h.
+const THREAD_WORDS: usize = 2;
+
+/// A thread that was there: its call under way is not told (`has_joined`).
+const JOINED: [u64; THREAD_WORDS] = [0, 1];
+
+/// Why the kernel's program cannot be used here; nothing if it can be tried.
+pub fn obstacle() -> Option<&'static str> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities =
+        field.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or_default();
+    let has = |bit: u32| capabilities & 1 << bit != 0;
+    if !(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)) {
+        return Some("it needs root, or CAP_BPF and CAP_PERFMON");
+    }
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if namespace.as_os_str() != FIRST_PID_NAMESPACE {
+        return Some("this container has process numbers of its own");
+    }
+    None
+}
+
+/// What could not be told, as the ring was full.
+pub struct Lost {
+    /// By name; `other` is calls of 32-bit programs.
+    pub calls: BTreeMap<&'static str, u64>,
+    /// Forks, execs and ends of threads.
+    pub threads: u64,
+}
+
+/// The program, loaded.
+pub struct KernelRecorder {
+    // Valid as long as the program, which has it mapped.
+    watch: NonNull<RecorderMemory>,
+    program: Program,
+}
+
+impl KernelRecorder {
+    /// Loads and attaches the program, and begins to read what it will tell.
+    ///
+    /// # Errors
+    /// If the kernel refuses a step.
+    pub fn load(ring_bytes: u32) -> Result<Self, BpfError> {
+        // Where addresses are hidden, it does without the cast.
+        let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST]).unwrap_or_default();
+        let plan = LoadPlan {
+            object: OBJECT,
+            ring_bytes,
+            kept_bytes_each: KEPT_BYTES_EACH,
+            optional: &[],
+        };
+        let mut program = Program::load(&plan, &symbols)?;
+        let place: NonNull<[CallPlan; CALLS_LIMIT]> = program.section(c".data.plans")?;
+        // SAFETY: mapped as long as the program lives; no thread is told of yet.
+        unsafe { place.write(plans()) };
+        let watch = program.section(c".data.watch")?;
+        program.collect_by_itself(WAITING_LIMIT_BYTES)?;
+        Ok(KernelRecorder { watch, program })
+    }
+
+    fn watch(&self) -> &RecorderMemory {
+        // SAFETY: mapped as long as the program lives; of atomic numbers only.
+        unsafe { self.watch.as_ref() }
+    }
+
+    /// Tells of a thread from now on; false if it does already. One that `is_there` no more is not
+    /// joined.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn join(&self, tid: i32, is_there: impl Fn() -> bool) -> Result<bool, BpfError> {
+        let threads = self.program.map::<4, THREAD_WORDS>(c"threads")?;
+        let key = tid.to_ne_bytes();
+        if !threads.add(&key, &JOINED)? {
+            return Ok(false);
+        }
+        self.watch().live_threads.fetch_add(1, Ordering::SeqCst);
+        if !is_there() && threads.remove(&key) {
+            self.watch().live_threads.fetch_sub(1, Ordering::SeqCst);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Tells of nobody any more.
+    ///
+    /// # Errors
+    /// If the kernel keeps one.
+    pub fn leave(&self) -> Result<(), BpfError> {
+        self.program.map::<4, THREAD_WORDS>(c"threads")?.clear()
+    }
+
+    /// Whether any thread is there of which it tells.
+    pub fn has_threads(&self) -> bool {
+        self.watch().live_threads.load(Ordering::SeqCst) > 0
+    }
+
+    /// Moves all that waits to where `take` finds it.
+    pub fn collect(&mut self) {
+        self.program.collect();
+    }
+
+    /// Records that were told, the oldest; none where nothing is left.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        self.program.take()
+    }
+
+    /// Calls that were under way when their threads were joined.
+    pub fn begun_before(&self) -> u64 {
+        self.watch().begun_before.load(Ordering::SeqCst)
+    }
+
+    /// What was lost so far.
+    pub fn lost(&self) -> Lost {
+        let mut calls = BTreeMap::new();
+        for (number, lost) in self.watch().lost_calls.iter().enumerate() {
+            let lost = lost.load(Ordering::SeqCst);
+            if lost > 0 {
+                let name = SystemCall::of(number as u64).map_or("other", |call| call.name);
+                *calls.entry(name).or_default() += lost;
+            }
+        }
+        Lost { calls, threads: self.watch().lost_threads.load(Ordering::SeqCst) }
+    }
+}

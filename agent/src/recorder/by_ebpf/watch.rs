@@ -1,0 +1,395 @@
+//! Follows the threads of a program by what the kernel tells of them: which call is under way,
+//! which thread made which, and what the recording is told of it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use super::super::calls::{Does, Role, SystemCall};
+use super::super::decode::Begun;
+use super::super::recording::{CallBegin, Recording};
+use super::super::signals::{self, Caught};
+use super::super::{snapshot, start, words};
+use super::early::EarlyNames;
+use super::program::KernelRecorder;
+use super::records::{EXECUTABLE, KernelTold, OpenedFile, WORKING_DIRECTORY, decode};
+use super::seen::{KnownFiles, SeenCall, SeenMemory};
+use crate::tables::clock::now_ns;
+use crate::tables::recording::RecordedThread;
+
+/// Between two looks at what was told, where nothing was.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A call whose end has not been told.
+struct PendingCall {
+    call: &'static SystemCall,
+    call_id: i64,
+    begin_ns: i64,
+    arguments: [u64; 6],
+}
+
+/// A thread that is followed.
+struct Watched {
+    thread_id: i64,
+    pending: Option<PendingCall>,
+}
+
+/// The threads of a program, and the rows made of their calls.
+pub struct WatchedProgram<'a> {
+    pub recording: &'a mut Recording,
+    kernel: KernelRecorder,
+    watched: HashMap<i32, Watched>,
+    /// What was read for the call of a thread, or for a new one.
+    pieces: HashMap<i32, SeenMemory>,
+    known: RefCell<KnownFiles>,
+    early: EarlyNames,
+    /// The command has not been run yet: its process still makes calls of ours.
+    is_ours: bool,
+    /// The command's process; none where a process that was there is followed.
+    command: Option<i32>,
+    status: Option<i32>,
+    heeded: i32,
+}
+
+impl<'a> WatchedProgram<'a> {
+    pub fn new(recording: &'a mut Recording, kernel: KernelRecorder, command: Option<i32>) -> Self {
+        WatchedProgram {
+            recording,
+            kernel,
+            watched: HashMap::new(),
+            pieces: HashMap::new(),
+            known: RefCell::default(),
+            early: EarlyNames::default(),
+            is_ours: command.is_some(),
+            command,
+            status: None,
+            heeded: 0,
+        }
+    }
+
+    /// Follows a thread that is there; false if it is followed already, or has gone.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    pub fn join(&mut self, tid: i32, is_there: impl Fn() -> bool) -> anyhow::Result<bool> {
+        let has_joined = self.kernel.join(tid, is_there)?;
+        if has_joined {
+            self.follow(RecordedThread {
+                tid: tid.into(),
+                pid: start::process(tid).into(),
+                executable: words::text(&start::link(tid, "exe")),
+                directory: words::text(&start::link(tid, "cwd")),
+                umask: start::umask(tid),
+                begin_ns: now_ns(),
+                ..RecordedThread::default()
+            });
+        }
+        Ok(has_joined)
+    }
+
+    /// Notes the descriptors that are open now, and the names in the current directory.
+    pub fn see_surroundings(&mut self, tid: i32) {
+        let directory = start::link(tid, "cwd");
+        self.early = EarlyNames::below(&directory, |path| self.recording.find(path).row);
+        let mut descriptors = snapshot::descriptors(tid, 0);
+        // Of a command, our own are still open: execve will close them.
+        let stays = |flags: i64| flags & i64::from(libc::O_CLOEXEC) == 0;
+        descriptors.retain(|row| self.command.is_none() || stays(row.flags));
+        self.recording.descriptors = descriptors;
+    }
+
+    /// Follows the threads until none is left; returns the command's wait status.
+    ///
+    /// # Errors
+    /// If the system does not let us wait, or what the kernel tells is damaged.
+    pub fn run(&mut self) -> anyhow::Result<Option<i32>> {
+        loop {
+            let has_left = self.heed(signals::caught())?;
+            if self.recording.has_failed() {
+                self.end_by_force();
+            }
+            self.reap()?;
+            let is_over = !self.kernel.has_threads();
+            if is_over || has_left {
+                self.kernel.collect();
+            }
+            let has_told = self.take()?;
+            if has_left || (is_over && (self.command.is_none() || self.status.is_some())) {
+                break;
+            }
+            if !has_told {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        for (_, watched) in std::mem::take(&mut self.watched) {
+            self.cut_off(watched);
+        }
+        let lost = self.kernel.lost();
+        self.recording.missed.lost_calls = lost.calls;
+        self.recording.missed.lost_threads = lost.threads;
+        // The command's own is the one by which it waited for us.
+        self.recording.missed.begun_before =
+            if self.command.is_some() { 0 } else { self.kernel.begun_before() };
+        Ok(self.status)
+    }
+
+    /// A signal is passed on to the command, which ends as it will; the second one kills it. A
+    /// process that was there goes on without us: true if it does.
+    fn heed(&mut self, caught: Caught) -> anyhow::Result<bool> {
+        if caught.count == self.heeded {
+            return Ok(false);
+        }
+        let is_first = self.heeded == 0;
+        self.heeded = caught.count;
+        match self.command {
+            None => {
+                self.kernel.leave()?;
+                return Ok(true);
+            }
+            Some(pid) if is_first => {
+                if !caught.from_terminal && self.status.is_none() {
+                    // SAFETY: a child of ours that nobody has waited for.
+                    unsafe { libc::kill(pid, caught.first) };
+                }
+            }
+            Some(_) => self.end_by_force(),
+        }
+        Ok(false)
+    }
+
+    fn end_by_force(&mut self) {
+        self.recording.missed.killed = true;
+        for tid in self.watched.keys() {
+            // SAFETY: a system call without any memory. What has ended meanwhile is not there.
+            unsafe { libc::syscall(libc::SYS_tkill, *tid, libc::SIGKILL) };
+        }
+    }
+
+    /// Learns how the command ended, if it did.
+    fn reap(&mut self) -> io::Result<()> {
+        let Some(pid) = self.command.filter(|_| self.status.is_none()) else { return Ok(()) };
+        let mut status = 0;
+        // SAFETY: the status is ours.
+        let found = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+        if found == pid {
+            self.status = Some(status);
+        } else if found < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes rows of all that was told; false if nothing was.
+    fn take(&mut self) -> anyhow::Result<bool> {
+        let mut has_told = false;
+        while let Some(bytes) = self.kernel.take() {
+            has_told = true;
+            decode(&bytes, |tid, told| self.told(tid, told))?;
+        }
+        Ok(has_told)
+    }
+
+    fn told(&mut self, tid: i32, told: KernelTold) {
+        match told {
+            KernelTold::Piece { address, bytes } => {
+                self.pieces.entry(tid).or_default().0.push((address, bytes));
+            }
+            KernelTold::Begin { is_other_abi: true, .. } => {
+                self.recording.missed.other_abi_calls += 1
+            }
+            KernelTold::Begin { begin_ns, number, arguments, .. } => {
+                self.begun(tid, begin_ns, number, arguments);
+            }
+            KernelTold::End { end_ns, result, file } => self.ended_call(tid, end_ns, result, &file),
+            KernelTold::Fork { time_ns, creator, pid, umask } => {
+                self.made(tid, time_ns, creator, pid, umask);
+            }
+            KernelTold::Exec { time_ns, former_tid } => self.executed(tid, time_ns, former_tid),
+            KernelTold::Exit { time_ns, status } => self.ended(tid, time_ns, status),
+        }
+    }
+
+    fn begun(&mut self, tid: i32, begin_ns: i64, number: u32, arguments: [u64; 6]) {
+        let Some(call) = Recording::recorded(number.into(), &arguments) else { return };
+        self.is_ours &= call.does != Does::Executes;
+        if self.is_ours {
+            self.pieces.remove(&tid);
+            return;
+        }
+        let call_id = self.recording.take_call_id();
+        let pending = PendingCall { call, call_id, begin_ns, arguments };
+        // What is still pending has lost its end.
+        self.cut(tid);
+        if call.does == Does::Exits {
+            let Some(watched) = self.watched.get(&tid) else { return };
+            let begins = CallBegin {
+                thread_id: watched.thread_id,
+                call,
+                arguments: &arguments,
+                past: Some((call_id, begin_ns)),
+            };
+            let pieces = SeenMemory::default();
+            let seen = SeenCall {
+                call,
+                arguments: &arguments,
+                result: None,
+                pieces: &pieces,
+                file: &OpenedFile::default(),
+                known: &self.known,
+                early: &self.early,
+            };
+            self.recording.begin(&begins, &seen);
+        } else if let Some(watched) = self.watched.get_mut(&tid) {
+            watched.pending = Some(pending);
+        }
+    }
+
+    fn ended_call(&mut self, tid: i32, end_ns: i64, result: i64, file: &OpenedFile) {
+        let pieces = self.pieces.remove(&tid).unwrap_or_default();
+        let Some(watched) = self.watched.get_mut(&tid) else { return };
+        let Some(PendingCall { call, call_id, begin_ns, arguments }) = watched.pending.take()
+        else {
+            return;
+        };
+        let begins = CallBegin {
+            thread_id: watched.thread_id,
+            call,
+            arguments: &arguments,
+            past: Some((call_id, begin_ns)),
+        };
+        let seen = SeenCall {
+            call,
+            arguments: &arguments,
+            result: Some(result),
+            pieces: &pieces,
+            file,
+            known: &self.known,
+            early: &self.early,
+        };
+        if let Some(under_way) = self.recording.begin(&begins, &seen) {
+            self.recording.end(under_way, result, end_ns, &seen);
+        }
+        self.known.borrow_mut().note(file);
+    }
+
+    /// The call under way of a thread has no end.
+    fn cut(&mut self, tid: i32) {
+        let Some(watched) = self.watched.get_mut(&tid) else { return };
+        let Some(pending) = watched.pending.take() else { return };
+        let gone = Watched { thread_id: watched.thread_id, pending: Some(pending) };
+        let pieces = self.pieces.remove(&tid);
+        self.cut_off_with(gone, &pieces.unwrap_or_default());
+    }
+
+    fn cut_off(&mut self, watched: Watched) {
+        let tid = self.recording.threads[watched.thread_id as usize].tid as i32;
+        let pieces = self.pieces.remove(&tid).unwrap_or_default();
+        self.cut_off_with(watched, &pieces);
+    }
+
+    fn cut_off_with(&mut self, watched: Watched, pieces: &SeenMemory) {
+        let Some(PendingCall { call, call_id, begin_ns, arguments }) = watched.pending else {
+            return;
+        };
+        let begins = CallBegin {
+            thread_id: watched.thread_id,
+            call,
+            arguments: &arguments,
+            past: Some((call_id, begin_ns)),
+        };
+        let seen = SeenCall {
+            call,
+            arguments: &arguments,
+            result: None,
+            pieces,
+            file: &OpenedFile::default(),
+            known: &self.known,
+            early: &self.early,
+        };
+        if let Some(under_way) = self.recording.begin(&begins, &seen) {
+            self.recording.cut_off(under_way);
+        }
+    }
+
+    fn made(&mut self, tid: i32, time_ns: i64, creator: i32, pid: i32, umask: u32) {
+        let pieces = self.pieces.remove(&tid).unwrap_or_default();
+        let path = |place| words::text(&pieces.path(place).unwrap_or_default());
+        let (executable, directory) = (path(EXECUTABLE), path(WORKING_DIRECTORY));
+        let creator = self.watched.get(&creator).map(|it| (it, self.pieces.get(&creator)));
+        let mut thread = RecordedThread {
+            tid: tid.into(),
+            pid: pid.into(),
+            executable,
+            directory,
+            umask: Some(umask.into()),
+            begin_ns: time_ns,
+            ..RecordedThread::default()
+        };
+        if let Some((creator, pieces)) = creator {
+            thread.creator_id = Some(creator.thread_id);
+            if let Some(pending) = &creator.pending {
+                let none = SeenMemory::default();
+                let call = Begun::of(pieces.unwrap_or(&none), pending.call, &pending.arguments);
+                let has = |flag: i32| call.row.flags.unwrap_or(0) & i64::from(flag) != 0;
+                thread.created_by_call_id = Some(pending.call_id);
+                thread.shares_descriptors = has(libc::CLONE_FILES);
+                thread.shares_directory = has(libc::CLONE_FS);
+            }
+        }
+        self.follow(thread);
+    }
+
+    fn follow(&mut self, thread: RecordedThread) {
+        let (tid, thread_id) = (thread.tid as i32, self.recording.threads.len() as i64);
+        self.recording.threads.push(RecordedThread { thread_id, ..thread });
+        self.watched.insert(tid, Watched { thread_id, pending: None });
+    }
+
+    /// Whichever thread runs another program gets the number of its process, and the others end.
+    fn executed(&mut self, tid: i32, time_ns: i64, former_tid: i32) {
+        let mut pieces = self.pieces.remove(&tid).unwrap_or_default();
+        self.recording.count_program(&pieces.path(EXECUTABLE).unwrap_or_default());
+        if tid != former_tid {
+            let mut own = self.pieces.remove(&former_tid).unwrap_or_default();
+            own.0.append(&mut pieces.0);
+            pieces = own;
+            // The thread that had the number has ended in its favour: it has no code of its own.
+            let displaced =
+                self.recording.threads.iter_mut().rev().find(|it| it.tid == i64::from(tid));
+            if let Some(displaced) = displaced {
+                displaced.end_ns = displaced.end_ns.or(Some(time_ns));
+                (displaced.exit_code, displaced.exit_signal) = (None, None);
+            }
+            if let Some(watched) = self.watched.remove(&former_tid) {
+                self.watched.insert(tid, watched);
+            }
+        }
+        // A path that was not in memory when the call began, as the kernel has it.
+        let pending = self.watched.get(&tid).and_then(|it| it.pending.as_ref());
+        let place = |pending: &PendingCall| {
+            let place = pending.call.roles.iter().position(|it| *it == Role::Path)?;
+            Some(pending.arguments[place])
+        };
+        if let Some(address) = pending.and_then(place) {
+            pieces.0.iter_mut().filter(|it| it.0 == 0).for_each(|it| it.0 = address);
+        }
+        self.pieces.insert(tid, pieces);
+    }
+
+    fn ended(&mut self, tid: i32, time_ns: i64, status: i32) {
+        self.cut(tid);
+        self.pieces.remove(&tid);
+        let Some(watched) = self.watched.remove(&tid) else { return };
+        let row = &mut self.recording.threads[watched.thread_id as usize];
+        row.end_ns = Some(time_ns);
+        if libc::WIFEXITED(status) {
+            row.exit_code = Some(libc::WEXITSTATUS(status).into());
+        } else {
+            row.exit_signal = Some(libc::WTERMSIG(status).into());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pieces of memory that belong to a call: strings and structures of the program, read where they
+ * are in memory by now, and directories as the names up to the root. Every function gives a
+ * PIECE_*; a page that is not there is read again when the call ends, which brought it in.
+ */
+#ifndef JOJ_PIECES_BPF_H
+#define JOJ_PIECES_BPF_H
+
+#define DEPTH_LIMIT 128		/* directories and mounts above a directory */
+#define NAME_BYTES 256		/* NAME_MAX and its NUL */
+#define AT_FDCWD -100
+
+enum piece_result {
+	PIECE_TOLD,
+	PIECE_ABSOLUTE,		/* a path that needs no directory */
+	PIECE_UNREAD,
+	PIECE_LOST,
+};
+
+struct piece_scratch {
+	struct piece_record head;
+	char bytes[PIECE_BYTES + NAME_BYTES];
+	__u32 zero;		/* always, which the verifier cannot know */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct piece_scratch);
+} piece_scratches SEC(".maps");
+
+/* Pieces that found no room; their calls count. */
+__u64 lost_pieces SEC(".data.pieces") = 0;
+
+static __always_inline struct piece_scratch *begin_piece(__u64 address, __u32 tid)
+{
+	__u32 zero = 0;
+	struct piece_scratch *scratch = bpf_map_lookup_elem(&piece_scratches, &zero);
+
+	if (scratch) {
+		scratch->head.kind = RECORD_PIECE;
+		scratch->head.tid = tid;
+		scratch->head.address = address;
+	}
+	return scratch;
+}
+
+static __always_inline int send_piece(struct piece_scratch *scratch, __u64 size)
+{
+	if (size > PIECE_BYTES)
+		return PIECE_UNREAD;
+	if (!send_long(scratch, sizeof(scratch->head) + size, &lost_pieces))
+		return PIECE_LOST;
+	return PIECE_TOLD;
+}
+
+/* The string at ADDRESS of the program, with its NUL. */
+__noinline int tell_string(__u64 address, __u32 tid)
+{
+	struct piece_scratch *scratch = begin_piece(address, tid);
+	long size;
+	int result;
+
+	if (!scratch)
+		return PIECE_LOST;
+	/* Longer ones than PATH_MAX the kernel refuses as well. */
+	size = bpf_probe_read_user_str(scratch->bytes, PIECE_BYTES + 8, (void *)address);
+	if (size <= 0)
+		return PIECE_UNREAD;
+	result = send_piece(scratch, size);
+	return result == PIECE_TOLD && scratch->bytes[0] == '/' ? PIECE_ABSOLUTE : result;
+}
+
+/* A string of the kernel's, in the place of one at ADDRESS. */
+__noinline int tell_kernel_string(__u64 address, __u64 string, __u32 tid)
+{
+	struct piece_scratch *scratch = begin_piece(address, tid);
+	long size;
+
+	if (!scratch)
+		return PIECE_LOST;
+	size = bpf_probe_read_kernel_str(scratch->bytes, PIECE_BYTES, (void *)string);
+	return size <= 0 ? PIECE_UNREAD : send_piece(scratch, size);
+}
+
+/* SIZE bytes at ADDRESS of the program. */
+__noinline int tell_bytes(__u64 address, __u32 size, __u32 tid)
+{
+	struct piece_scratch *scratch = begin_piece(address, tid);
+
+	if (!scratch)
+		return PIECE_LOST;
+	if (size > PIECE_BYTES)
+		return PIECE_UNREAD;
+	if (bpf_probe_read_user(scratch->bytes, size, (void *)address))
+		return PIECE_UNREAD;
+	return send_piece(scratch, size);
+}
+
+struct directory_walk {
+	__u64 dentry, mount, root_dentry, root_mount;
+	struct piece_scratch *scratch;
+	__u32 length;
+	bool at_root;
+};
+
+static long directory_step(__u32 depth, void *context)
+{
+	struct directory_walk *walk = context;
+	__u64 parent = READ(dentry, walk->dentry, d_parent), above, mount;
+	__u32 length = walk->length;
+	long size;
+
+	if (walk->dentry == walk->root_dentry && walk->mount == walk->root_mount) {
+		walk->at_root = true;
+		return 1;
+	}
+	if (walk->dentry == READ(vfsmount, walk->mount, mnt_root) || parent == walk->dentry) {
+		mount = walk->mount - bpf_core_field_offset(struct mount, mnt);
+		above = READ(mount, mount, mnt_parent);
+		if (!above || above == mount) {
+			walk->at_root = true;
+			return 1;
+		}
+		walk->dentry = READ(mount, mount, mnt_mountpoint);
+		walk->mount = above + bpf_core_field_offset(struct mount, mnt);
+		return 0;
+	}
+	if (!parent || length > PIECE_BYTES - NAME_BYTES)
+		return 1;
+	size = bpf_probe_read_kernel_str(&walk->scratch->bytes[length & (PIECE_BYTES - 1)],
+					 NAME_BYTES,
+					 (void *)READ(dentry, walk->dentry, d_name.name));
+	if (size > 0)
+		walk->length += size;
+	walk->dentry = parent;
+	return 0;
+}
+
+/* The names from a dentry up to the root of the thread. */
+__noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u64 fs = (__u64)task->fs;
+	struct piece_scratch *scratch = begin_piece(place, tid);
+
+	if (!scratch)
+		return PIECE_LOST;
+	if (!dentry || !fs)
+		return PIECE_UNREAD;
+	struct directory_walk walk = {
+		.dentry = dentry,
+		.mount = mount,
+		.root_dentry = READ(fs_struct, fs, root.dentry),
+		.root_mount = READ(fs_struct, fs, root.mnt),
+		.scratch = scratch,
+		.length = scratch->zero,
+		.at_root = scratch->zero,
+	};
+	bpf_loop(DEPTH_LIMIT, directory_step, &walk, 0);
+	/* What is deeper has no absolute path there. */
+	if (!walk.at_root)
+		return PIECE_UNREAD;
+	return send_piece(scratch, walk.length & (PIECE_BYTES - 1));
+}
+
+static __always_inline __u64 file_of(__u64 descriptor)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u64 table = READ(files_struct, task->files, fdt);
+
+	if (!table || descriptor >= READ(fdtable, table, max_fds))
+		return 0;
+	return read_memory(READ(fdtable, table, fd) + 8 * descriptor, 8);
+}
+
+/* The directory of a descriptor, or the current one. */
+__noinline int tell_directory(__u64 place, int descriptor, __u32 tid)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u64 fs = (__u64)task->fs, file;
+
+	if (descriptor == AT_FDCWD)
+		return tell_path(place, READ(fs_struct, fs, pwd.dentry),
+				 READ(fs_struct, fs, pwd.mnt), tid);
+	file = descriptor < 0 ? 0 : file_of(descriptor);
+	if (!file)
+		return PIECE_UNREAD;
+	return tell_path(place, READ(file, file, f_path.dentry), READ(file, file, f_path.mnt),
+			 tid);
+}
+
+#endif

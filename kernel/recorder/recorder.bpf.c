@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tells of every file system call of the threads that are recorded, and of the threads and programs
+ * that they make (agent/src/recorder). Which calls those are, and what their arguments point to,
+ * user space says in `plans`. Threads of others cost one look into a hash table a call.
+ */
+#include <stdbool.h>
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../bpf/ring.h"
+#include "../bpf/read.bpf.h"
+#include "../bpf/ring.bpf.h"
+#include "kernel_types.bpf.h"
+#include "recorded.h"
+#include "pieces.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct call_plan plans[CALLS_LIMIT] SEC(".data.plans") = {};
+struct watch watch SEC(".data.watch") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, THREADS_LIMIT);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+#define CALL_OPEN 2		/* arch/x86/entry/syscalls/syscall_64.tbl */
+#define CALL_MMAP 9
+#define CALL_EXECVE 59
+#define CALL_CREAT 85
+#define CALL_OPENAT 257
+#define CALL_OPENAT2 437
+#define X32_BIT 0x40000000	/* arch/x86/include/uapi/asm/unistd.h */
+#define TS_COMPAT 2		/* arch/x86/include/asm/thread_info.h */
+#define MAP_ANONYMOUS 0x20
+#define O_TRUNC 01000
+#define FMODE_CREATED 0x100000	/* include/linux/fs.h */
+#define VECTORS_LIMIT 1024	/* UIO_MAXIOV */
+#define VECTOR_BYTES 16
+
+static __always_inline struct thread *this_thread(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+/* Commands of fcntl with a struct flock: F_GETLK to F_SETLKW, F_OFD_GETLK to F_OFD_SETLKW. */
+static __always_inline bool is_lock(__u32 command)
+{
+	return (command >= 5 && command <= 7) || (command >= 36 && command <= 38);
+}
+
+static __always_inline int tell_vectors(__u64 address, __u64 count, __u32 tid)
+{
+	int result = PIECE_TOLD;
+
+	if (count > VECTORS_LIMIT)
+		return PIECE_UNREAD;
+	for (__u32 part = 0; part < VECTORS_LIMIT * VECTOR_BYTES / PIECE_BYTES; part++) {
+		__u64 from = part * PIECE_BYTES, size = count * VECTOR_BYTES;
+
+		if (from >= size)
+			break;
+		size -= from;
+		result = tell_bytes(address + from, size > PIECE_BYTES ? PIECE_BYTES : size, tid);
+		if (result != PIECE_TOLD)
+			break;
+	}
+	return result;
+}
+
+static __always_inline int tell_named(__u64 address, __u64 place, int descriptor, __u32 tid)
+{
+	int result = tell_string(address, tid);
+
+	/* A directory that cannot be told is no loss: the call fails, or its path has no number. */
+	if (result != PIECE_ABSOLUTE && address &&
+	    tell_directory(place, descriptor, tid) == PIECE_LOST)
+		return PIECE_LOST;
+	return result;
+}
+
+/* What the argument at PLACE, a constant, points to; NEXT is the one behind it. */
+static __always_inline int tell_argument(__u32 kind, __u64 value, __u64 next, __u64 *directory,
+					 __u32 tid)
+{
+	switch (kind) {
+	case ARGUMENT_TEXT:
+		return value ? tell_string(value, tid) : PIECE_TOLD;
+	case ARGUMENT_PATH:
+		return tell_named(value, PLACE_DIRECTORY, *directory, tid);
+	case ARGUMENT_PATH2:
+		return tell_named(value, PLACE_DIRECTORY2, *directory, tid);
+	case ARGUMENT_DIRECTORY:
+	case ARGUMENT_DIRECTORY2:
+		*directory = value;
+		return PIECE_TOLD;
+	case ARGUMENT_4_BYTES_AT_8:
+		return tell_bytes(value + 8, 4, tid);
+	case ARGUMENT_8_BYTES:
+		return value ? tell_bytes(value, 8, tid) : PIECE_TOLD;
+	case ARGUMENT_24_BYTES:
+		return tell_bytes(value, 24, tid);
+	case ARGUMENT_VECTORS:
+		return tell_vectors(value, next, tid);
+	case ARGUMENT_COMMAND:
+		return is_lock(value) ? tell_bytes(next, 32, tid) : PIECE_TOLD;
+	default:
+		return PIECE_TOLD;
+	}
+}
+
+static __always_inline void lose(__u32 number)
+{
+	__sync_fetch_and_add(&watch.lost_calls[number & (CALLS_LIMIT - 1)], 1);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *registers, long number)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct thread *thread = this_thread();
+	__u64 directory = AT_FDCWD, lost = 0;
+	struct begin_record record = {};
+	bool has_lost = false;
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	if (!thread)
+		return 0;
+	thread->has_joined = 0;
+	thread->is_in_call = 0;
+	thread->unread = 0;
+	record.kind = RECORD_BEGIN;
+	record.tid = tid;
+	record.number = number;
+	if (task->thread_info.status & TS_COMPAT || number & X32_BIT) {
+		record.is_other_abi = 1;
+		send(&record, sizeof(record), &watch.lost_calls[CALLS_LIMIT - 1]);
+		return 0;
+	}
+	if (number < 0 || number >= CALLS_LIMIT || !plans[number].is_recorded)
+		return 0;
+	record.arguments[0] = registers->di;
+	record.arguments[1] = registers->si;
+	record.arguments[2] = registers->dx;
+	record.arguments[3] = registers->r10;
+	record.arguments[4] = registers->r8;
+	record.arguments[5] = registers->r9;
+	/* Anonymous memory is no file's. */
+	if (number == CALL_MMAP && record.arguments[3] & MAP_ANONYMOUS)
+		return 0;
+	record.begin_ns = bpf_ktime_get_ns();
+#pragma unroll
+	for (int place = 0; place < ARGUMENTS; place++) {
+		__u32 kind = plans[number].arguments[place];
+		__u64 next = place + 1 < ARGUMENTS ? record.arguments[place + 1] : 0;
+		int result;
+
+		if (kind == ARGUMENT_NUMBER)
+			continue;
+		/* A path without a descriptor before it begins at the current directory. */
+		result = tell_argument(kind, record.arguments[place], next, &directory, tid);
+		if (result == PIECE_LOST)
+			has_lost = true;
+		else if (result == PIECE_UNREAD)
+			thread->unread |= 1U << place;
+		if (kind == ARGUMENT_PATH)
+			directory = AT_FDCWD;
+	}
+	if (has_lost || !send(&record, sizeof(record), &lost)) {
+		lose(number);
+		return 0;
+	}
+	thread->number = number;
+	thread->is_in_call = 1;
+	return 0;
+}
+
+/* What an argument points to when the call has ended. */
+static __always_inline int tell_result(__u32 kind, __u64 value, __u64 next, bool is_unread,
+				       __s64 result, __u32 tid)
+{
+	__u64 nowhere = AT_FDCWD;
+
+	switch (kind) {
+	case ARGUMENT_PAIR:
+		return result >= 0 ? tell_bytes(value, 8, tid) : PIECE_TOLD;
+	case ARGUMENT_STAT:
+		return result == 0 ? tell_bytes(value, 144, tid) : PIECE_TOLD;
+	case ARGUMENT_STATX:
+		return result == 0 ? tell_bytes(value, 152, tid) : PIECE_TOLD;
+	case ARGUMENT_PATH:
+	case ARGUMENT_PATH2:
+		/* Its directory has been told. */
+		return is_unread && value ? tell_string(value, tid) : PIECE_TOLD;
+	default:
+		return is_unread ? tell_argument(kind, value, next, &nowhere, tid) : PIECE_TOLD;
+	}
+}
+
+static __always_inline void describe_opened(struct opened_file *opened, __u64 file, bool cuts)
+{
+	__u64 inode = file ? READ(file, file, f_inode) : 0;
+
+	if (!inode)
+		return;
+	opened->inode = READ(inode, inode, i_ino);
+	opened->size_bytes = READ(inode, inode, i_size);
+	opened->filesystem = READ(super_block, READ(inode, inode, i_sb), s_dev);
+	opened->links = READ(inode, inode, i_nlink);
+	opened->mode = READ(inode, inode, i_mode);
+	if (READ(file, file, f_mode) & FMODE_CREATED)
+		opened->knowledge = FILE_WAS_MADE;
+	else
+		opened->knowledge = FILE_WAS_THERE | (cuts ? FILE_WAS_CUT : 0);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *registers, long result)
+{
+	__u64 arguments[ARGUMENTS + 1] = {};
+	struct thread *thread = this_thread();
+	__u32 tid = bpf_get_current_pid_tgid(), number;
+	struct end_record record = {};
+	bool has_lost = false, is_gone;
+	__u64 lost = 0;
+
+	if (!thread)
+		return 0;
+	if (!thread->is_in_call) {
+		if (thread->has_joined)
+			__sync_fetch_and_add(&watch.begun_before, 1);
+		thread->has_joined = 0;
+		return 0;
+	}
+	record.end_ns = bpf_ktime_get_ns();
+	record.kind = RECORD_END;
+	record.tid = tid;
+	record.result = result;
+	number = thread->number & (CALLS_LIMIT - 1);
+	thread->is_in_call = 0;
+	arguments[0] = registers->di;
+	arguments[1] = registers->si;
+	arguments[2] = registers->dx;
+	arguments[3] = registers->r10;
+	arguments[4] = registers->r8;
+	arguments[5] = registers->r9;
+	/* After an execve the memory is another program's. */
+	is_gone = number == CALL_EXECVE && !result;
+#pragma unroll
+	for (int place = 0; place < ARGUMENTS; place++) {
+		__u32 kind = plans[number].arguments[place];
+
+		if (kind == ARGUMENT_NUMBER || is_gone)
+			continue;
+		if (tell_result(kind, arguments[place], arguments[place + 1],
+				thread->unread & 1U << place, result, tid) == PIECE_LOST)
+			has_lost = true;
+	}
+	if (plans[number].opens && result >= 0) {
+		/* Of openat2 the flags are in memory: it may have been cut. */
+		bool cuts = (number == CALL_OPEN && arguments[1] & O_TRUNC) ||
+			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
+			    number == CALL_CREAT || number == CALL_OPENAT2;
+
+		describe_opened(&record.file, file_of(result), cuts);
+	}
+	if (record.file.knowledge) {
+		if (has_lost || !send(&record, sizeof(record), &lost))
+			lose(number);
+	} else if (has_lost || !send(&record, END_HEAD_BYTES, &lost)) {
+		lose(number);
+	}
+	return 0;
+}
+
+static __always_inline int tell_executable(__u64 memory, __u32 tid)
+{
+	__u64 file = READ(mm_struct, memory, exe_file);
+
+	if (!file)
+		return PIECE_UNREAD;
+	return tell_path(PLACE_EXECUTABLE, READ(file, file, f_path.dentry),
+			 READ(file, file, f_path.mnt), tid);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(thread_made, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread fresh = {};
+	__u64 fs = (__u64)child->fs;
+	struct fork_record record = {
+		.kind = RECORD_FORK,
+		.tid = child->pid,
+		.time_ns = bpf_ktime_get_ns(),
+		.creator = bpf_get_current_pid_tgid(),
+		.pid = child->tgid,
+		.umask = READ(fs_struct, fs, umask),
+	};
+
+	if (!this_thread())
+		return 0;
+	if (bpf_map_update_elem(&threads, &record.tid, &fresh, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&watch.lost_threads, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&watch.live_threads, 1);
+	if (tell_path(PLACE_WORKING_DIRECTORY, READ(fs_struct, fs, pwd.dentry),
+		      READ(fs_struct, fs, pwd.mnt), record.tid) == PIECE_LOST ||
+	    tell_executable((__u64)child->mm, record.tid) == PIECE_LOST)
+		__sync_fetch_and_add(&watch.lost_threads, 1);
+	send_part(&record, sizeof(record), &watch.lost_threads);
+	return 0;
+}
+
+/* Whichever thread runs another program gets the number of its process. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(program_run, struct task_struct *task, int former_tid, struct linux_binprm *program)
+{
+	struct exec_record record = {
+		.kind = RECORD_EXEC,
+		.tid = task->pid,
+		.time_ns = bpf_ktime_get_ns(),
+		.former_tid = former_tid,
+	};
+	struct thread *thread = bpf_map_lookup_elem(&threads, &record.former_tid);
+	struct thread moved;
+
+	if (!thread)
+		return 0;
+	moved = *thread;
+	if (record.former_tid != record.tid) {
+		bpf_map_delete_elem(&threads, &record.former_tid);
+		bpf_map_update_elem(&threads, &record.tid, &moved, BPF_ANY);
+	}
+	/* The path that could not be read, at address 0. */
+	if (moved.unread)
+		tell_kernel_string(0, READ(linux_binprm, program, filename), record.tid);
+	if (tell_executable((__u64)task->mm, record.tid) == PIECE_LOST)
+		__sync_fetch_and_add(&watch.lost_threads, 1);
+	send_part(&record, sizeof(record), &watch.lost_threads);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_ended, struct task_struct *task)
+{
+	struct exit_record record = {
+		.kind = RECORD_EXIT,
+		.tid = task->pid,
+		.time_ns = bpf_ktime_get_ns(),
+		.status = task->exit_code,
+	};
+
+	if (bpf_map_delete_elem(&threads, &record.tid))
+		return 0;
+	send_part(&record, sizeof(record), &watch.lost_threads);
+	__sync_fetch_and_add(&watch.live_threads, -1);
+	return 0;
+}

@@ -1,0 +1,226 @@
+"""joj record by eBPF: the same recording as by ptrace, and what it loses is counted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.live.recordings import (
+    ENVIRONMENT,
+    PYTHON,
+    Recording,
+    Row,
+    command_of,
+    plain,
+    recorded,
+)
+from tests.live.test_record import EXECUTING, PROGRAMS
+from tests.live.test_record_ends import LOOP
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or os.readlink("/proc/self/ns/pid") != "pid:[4026531836]",
+    reason="loading a BPF program needs root, in the first namespace of process numbers",
+)
+
+# Of every run its own: times, numbers of threads and files, places in memory.
+OWN = {"call_id", "thread_id", "begin_ns", "end_ns", "path_id", "path2_id", "device", "inode",
+       "address"}  # fmt: skip
+NUMBERED = {"clone", "clone3", "fork", "vfork", "mmap", "mremap"}
+# What memory a program gives back depends on where it was; whether a thread comes to its exit, on
+# when its process ends.
+LEFT_OUT = {"munmap", "mremap", "exit"}
+# They take no argument: what is told is what the register held.
+WITHOUT = {"F_GETFL", "F_GETFD"}
+
+FORKS = "for i in 1 2 3; do (echo x > f$i; (cat f$i > g$i; rm f$i); mv g$i h$i); done"
+
+
+def told(recording: Recording, here: Path) -> list[list[Row]]:
+    """The calls of each thread, without what is of this run alone."""
+    threads: dict[int, list[Row]] = {}
+    for call in recording.table("calls"):
+        if call["name"] in LEFT_OUT:
+            continue
+        row = {
+            key: plain(value, here) if isinstance(value, str) else value
+            for key, value in call.items()
+            if key not in OWN
+        }
+        row["opened"] = call["inode"] is not None
+        row["named"] = (call["path_id"] is not None, call["path2_id"] is not None)
+        if call["name"] in NUMBERED and not call["error"]:
+            row["result"] = None
+        if call["command"] in WITHOUT:
+            row["flags"] = None
+        threads.setdefault(call["thread_id"], []).append(row)
+    return [threads[number] for number in sorted(threads)]
+
+
+def before(recording: Recording, here: Path) -> dict[str, tuple[object, ...]]:
+    """What was under each path."""
+    return {
+        plain(row["path"], here): (
+            row["kind"],
+            # Of directories it changes with their entries.
+            row["size_bytes"] if row["kind"] == "file" else None,
+            row["mode"],
+            row["link_target"],
+        )
+        for row in recording.table("snapshot")
+        if not row["path"].startswith("/proc/")
+    }
+
+
+def threads(recording: Recording, here: Path) -> list[tuple[object, ...]]:
+    """Which thread made which, and how it ended."""
+    return [
+        (row["creator_id"], row["created_by_call_id"] is not None, row["shares_descriptors"],
+         row["shares_directory"], row["executable"], plain(row["directory"], here), row["umask"],
+         row["end_ns"] is not None, row["exit_code"], row["exit_signal"])
+        for row in recording.table("threads")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "forks"])
+def test_both_ways_make_the_same_recording(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS.get(name, ("sh", "-c", FORKS))
+    recordings, places = [], []
+    for number, by in enumerate(("warm", "ptrace", "ebpf")):
+        here = tmp_path / str(number)
+        here.mkdir(parents=True)
+        (here / "note.txt").write_text("old")
+        if by == "warm":
+            subprocess.run(program, cwd=here, env=ENVIRONMENT, check=True, capture_output=True)
+            continue
+        folder = tmp_path / f"recording-{number}"
+        recordings.append(recorded(here, folder, *program, options=("--by", by)))
+        places.append(here)
+    ptrace, ebpf = recordings
+    assert [it.manifest["recorder"] for it in recordings] == ["ptrace", "ebpf"]
+    assert (ebpf.code, ebpf.manifest["incomplete"]) == (ptrace.code, False)
+    one, other = (told(*it) for it in zip(recordings, places, strict=True))
+    assert [len(thread) for thread in one] == [len(thread) for thread in other]
+    for ours, theirs in zip(one, other, strict=True):
+        assert ours == theirs
+    one_threads, other_threads = (threads(*it) for it in zip(recordings, places, strict=True))
+    assert one_threads == other_threads
+    one_before, other_before = (before(*it) for it in zip(recordings, places, strict=True))
+    assert one_before == other_before
+    missed = [dict(it.manifest["missed"]) for it in recordings]
+    assert missed[0] == missed[1]
+    assert sum(map(len, other)) > 50
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Path) -> None:
+    recording = recorded(here, tmp_path / "r", *PYTHON, EXECUTING, options=("--by", "ebpf"))
+    assert recording.code == 6
+    first, _, third = recording.table("threads")
+    assert (first["exit_code"], third["exit_code"]) == (None, 6)
+    assert all(row["end_ns"] for row in recording.table("threads"))
+    executed = [row for row in recording.calls("execve") if row["result"] == 0]
+    assert [row["thread_id"] for row in executed] == [0, 2]
+    assert recording.calls()[-1]["thread_id"] == 2
+
+
+CHANGES = """
+import os
+os.unlink("removed"); os.rename("moved", "over"); os.truncate("cut", 1)
+os.close(os.open("emptied", os.O_WRONLY | os.O_TRUNC)); os.chmod("kept", 0o600)
+os.close(os.open("made", os.O_WRONLY | os.O_CREAT)); os.mkdir("d"); os.rmdir("d")
+"""
+
+
+def test_what_was_there_before_it_changed_is_told(here: Path, tmp_path: Path) -> None:
+    """The calls are over when the recorder looks."""
+    sizes = {"removed": 1, "moved": 2, "over": 3, "cut": 4, "emptied": 5, "kept": 6}
+    for name, size in sizes.items():
+        (here / name).write_bytes(b"x" * size)
+    recording = recorded(here, tmp_path / "r", *PYTHON, CHANGES, options=("--by", "ebpf"))
+    state = {Path(row["path"]).name: row for row in recording.table("snapshot")}
+    assert {name: state[name]["size_bytes"] for name in sizes} == sizes
+    assert {state[name]["kind"] for name in sizes} == {"file"}
+    assert {state[name]["made_by_recording"] for name in sizes} == {False}
+    assert (state["made"]["kind"], state["d"]["kind"]) == ("absent", "absent")
+
+
+BUSY = """
+import os, sys
+file = os.open("f", os.O_CREAT | os.O_RDWR)
+for record in range(int(sys.argv[1])): os.pwrite(file, b"x", record)
+"""
+
+
+def test_what_finds_no_room_is_counted(here: Path, tmp_path: Path) -> None:
+    """The recorder stands still until the program, of 100,000 calls, has ended."""
+    folder = tmp_path / "r"
+    begin = [*command_of(folder, "--by", "ebpf", "--ring-mib", "1"), "--", "sh", "-c"]
+    script = 'kill -STOP $PPID; "$@"; kill -CONT $PPID'
+    command = [*begin, script, "sh", *PYTHON, BUSY, "100000"]
+    done = subprocess.run(command, cwd=here, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 4, done.stderr
+    manifest = Recording(folder, 4).manifest
+    lost = manifest["missed"]["lost_calls"]
+    writes = Counter(row["name"] for row in Recording(folder, 4).table("calls"))["pwrite64"]
+    ends = sum(row["result"] is None for row in Recording(folder, 4).calls("pwrite64"))
+    assert lost["pwrite64"] + writes - ends == 100_000
+    assert writes > 1000 < lost["pwrite64"]
+    assert manifest["incomplete_reasons"][0].endswith("calls lost: the ring was full (--ring-mib)")
+    assert (manifest["calls"], manifest["missed"]["lost_threads"]) == (
+        len(Recording(folder, 4).table("calls")),
+        0,
+    )
+
+
+def test_a_process_is_joined_and_is_never_stopped(here: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([*PYTHON, LOOP], cwd=here, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout
+        pid = program.stdout.readline().strip()
+        folder = tmp_path / "r"
+        recorder = subprocess.Popen([*command_of(folder, "--by", "ebpf"), "--pid", pid])
+        time.sleep(1)
+        assert "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text()
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(timeout=20) == 128 + signal.SIGINT
+        assert program.poll() is None
+        (here / "end").touch()
+        assert program.wait(timeout=20) == 0
+    recording = Recording(folder, 0)
+    assert recording.manifest["incomplete"] is False
+    threads = recording.table("threads")
+    assert [row["pid"] for row in threads] == [int(pid)] * 2
+    for number in (0, 1):
+        own = [row for row in recording.calls("write") if row["thread_id"] == number]
+        assert len(own) > 5
+        assert all(row["result"] == 1 for row in own[:-1])
+    assert recording.table("descriptors")
+
+
+def test_a_user_is_told_why_it_is_not_ebpf(here: Path, tmp_path: Path) -> None:
+    for path in (here, *tmp_path.parents[:3], tmp_path):
+        path.chmod(0o777)
+    agent = here / "agent"
+    shutil.copy(command_of(here)[0], agent)
+    run = lambda *options: subprocess.run(  # noqa: E731
+        [str(agent), "record", "--output", "r", *options, "--", "true"], cwd=here, user=65534,
+        group=65534, extra_groups=[], env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
+    refused = run("--by", "ebpf")
+    assert (refused.returncode, (here / "r").exists()) == (2, False)
+    assert "needs root, or CAP_BPF and CAP_PERFMON; use --by ptrace" in refused.stderr
+    done = run()
+    assert done.returncode == 0
+    assert "note: recorded by ptrace, not eBPF: it needs root" in done.stderr
+    assert Recording(here / "r", 0).manifest["recorder"] == "ptrace"
