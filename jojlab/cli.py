@@ -105,6 +105,7 @@ DEVICE_HELP = """Show, measure or fit device profiles (devices/NAME.toml).
 Examples:
   joj device show ufs-2.1
   joj device measure /dev/mmcblk0
+  joj device sensitivity emmc-galaxy-s3
   joj device calibrate emmc-galaxy-s3
 """
 

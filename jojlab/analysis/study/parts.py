@@ -138,10 +138,12 @@ def case_labels(
     """Name every case by its variant and the fields that differ, "ext4 · wal · databases 3".
 
     Return the names by case_id, and what they are made of. `axes` are the fields that the
-    experiment varies; others may differ as a consequence. A value that says nothing by itself
-    stands with its field's name. Where names are not unique, the case_id is the name.
+    experiment varies; others may differ as a consequence, and between variants. A value that says
+    nothing by itself stands with its field's name. Where names are not unique, the case_id is the
+    name.
     """
-    fields = list(axes) or list(dict.fromkeys(name for entry in cases for name in entry.case))
+    every = () if variant_of else (name for entry in cases for name in entry.case)
+    fields = list(axes) or list(dict.fromkeys(every))
     varying = [
         name
         for name in fields

@@ -31,6 +31,7 @@ def show(
       joj device show qemu-nvme
       joj device show ./my-card.toml --json | jq .figures
     """
+    from msgspec.structs import asdict
     from rich.console import Console
 
     from jojlab.device.emulated import EMULATED, NOTE
@@ -59,6 +60,6 @@ def show(
         "model": dict(profile.model),
         "sources": dict(profile.sources),
         "figures": figures,
-        "stated": [vars(stated) for stated in profile.stated],
+        "stated": [asdict(stated) for stated in profile.stated],
     }
     print(json.dumps(document, indent=1, ensure_ascii=False))

@@ -89,7 +89,9 @@ def _effects(found: Sensitivity) -> str:
 
 
 def _change(effect: Effect) -> str:
-    return "cannot run" if effect.change is None else f"{effect.change:+.1%}"
+    if effect.change is None:
+        return "cannot run"
+    return f"{effect.change:+.1%}" if abs(effect.change) >= 0.0005 else "0"
 
 
 def _unmoved(found: Sensitivity) -> str:
