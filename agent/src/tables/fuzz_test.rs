@@ -82,7 +82,8 @@ fn a_slice_of_the_fuzzing() {
 }
 
 #[test]
-#[ignore = "a million inputs take some minutes: make fuzz"]
+#[ignore = "takes some minutes: make fuzz"]
 fn fuzz_tables() {
-    fuzz::run("rows of damaged tables", 1_000_000, input);
+    // One in some hundred makes the parquet crate panic, which leaves a thread.
+    fuzz::run("rows of damaged tables", 100_000, input);
 }

@@ -9,7 +9,6 @@ use std::sync::Once;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-type Outcome<Value> = Result<Value, String>;
 type Teller = Box<dyn FnOnce(String)>;
 
 thread_local! {
@@ -22,8 +21,8 @@ thread_local! {
 /// # Errors
 /// That of `work`; if it panics; if there is no memory for a thread.
 pub fn as_error<Value: Send + 'static>(
-    work: impl FnOnce() -> Outcome<Value> + Send + 'static,
-) -> Outcome<Value> {
+    work: impl FnOnce() -> Result<Value, String> + Send + 'static,
+) -> Result<Value, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = take_hook();
@@ -34,7 +33,7 @@ pub fn as_error<Value: Send + 'static>(
     });
     let (sender, receiver) = channel();
     let run = move || {
-        let on_panic: Sender<Outcome<Value>> = sender.clone();
+        let on_panic: Sender<Result<Value, String>> = sender.clone();
         let tell = move |words| drop(on_panic.send(Err(words)));
         TOLD.set(Some(Box::new(tell)));
         let outcome = work();
