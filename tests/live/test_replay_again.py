@@ -48,9 +48,11 @@ def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]
     command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     again = Recording(tmp_path / "second", 0)
     subprocess.run([*command_of(again.folder), "--", *command], input=text, text=True, check=True)
-    steps = pq.read_table(tables / "transactions.parquet").to_pylist()
-    first, last = steps[0]["begin_ns"], max(step["return_ns"] for step in steps)
-    tids = {step["tid"] for step in steps}
+    manifest = {row["key"]: row["value"] for row in pq.read_table(
+        tables / "manifest.parquet").to_pylist()}  # fmt: skip
+    replay = json.loads(manifest["replay"])
+    first, last = replay["replayed"]["begin_ns"], replay["replayed"]["end_ns"]
+    tids = set(replay["replayed"]["tids"])
     threads = {row["thread_id"] for row in again.table("threads") if row["tid"] in tids}
     paths = {row["path_id"]: row["path"] for row in again.table("snapshot")}
     calls = [
@@ -58,10 +60,7 @@ def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]
         for row in again.table("calls")
         if row["thread_id"] in threads and first <= row["begin_ns"] <= last
     ]
-    manifest = {row["key"]: row["value"] for row in pq.read_table(
-        tables / "manifest.parquet").to_pylist()}  # fmt: skip
-    return calls, {**json.loads(manifest["replay"]),
-                   "reasons": json.loads(manifest["incomplete_reasons"])}  # fmt: skip
+    return calls, {**replay, "reasons": json.loads(manifest["incomplete_reasons"])}
 
 
 def place(path: str | None, here: Path) -> str:

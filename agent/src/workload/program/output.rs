@@ -1,5 +1,5 @@
 //! What a program writes to its standard output and standard error: the beginning is kept, the
-//! rest is counted.
+//! rest is counted; one that writes without end is cut off.
 
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
@@ -8,6 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What is kept of it.
 const KEPT_BYTES: usize = 64 << 10;
+/// After so many bytes nobody reads any more, and who writes on gets SIGPIPE.
+const MOST_BYTES: u64 = 16 << 20;
 /// Between two looks at the tracer's memory.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
@@ -37,6 +39,11 @@ impl ProgramOutput {
         let room = KEPT_BYTES - self.kept.len();
         self.kept.extend_from_slice(&piece[..length.min(room)]);
         Ok(length > 0)
+    }
+
+    /// Whether it is cut off from here on.
+    pub fn is_too_long(&self) -> bool {
+        self.bytes > MOST_BYTES
     }
 
     /// The beginning, as text.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ use crate::workload::threads::observer::Observer;
 
 /// Room for 70,000 calls until they are read.
 const RING_BYTES: u32 = 8 << 20;
+/// Between two looks at a program whose output is not read any more.
+const LOOK: Duration = Duration::from_millis(10);
 /// Outside of the program's root.
 const STATUS: &str = "/program-status";
 
@@ -68,7 +71,7 @@ impl PreparedProgram {
     }
 
     fn run_watched(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        let (mut reader, writer) = std::io::pipe().context("pipe")?;
+        let (reader, writer) = std::io::pipe().context("pipe")?;
         let error = writer.try_clone().context("pipe")?;
         let mut child = {
             let mut command = Command::new("/proc/self/exe");
@@ -76,13 +79,27 @@ impl PreparedProgram {
             command.stdin(Stdio::null()).stdout(writer).stderr(error);
             command.spawn().context("starting the program")?
         };
-        while self.output.read(&mut reader).context("reading the program's output")? {
+        let mut reader = Some(reader);
+        loop {
+            let is_over = match &mut reader {
+                Some(pipe) => !self.output.read(pipe).context("reading the program's output")?,
+                None => {
+                    std::thread::sleep(LOOK);
+                    child.try_wait().context("waiting for the program")?.is_some()
+                }
+            };
+            if is_over {
+                break;
+            }
             // The program goes on meanwhile: what is read here takes of the processor's time.
             if observer.is_pause_due() {
                 observer.pause()?;
             }
             if let Some(witness) = &mut self.witness {
                 witness.relieve();
+            }
+            if self.output.is_too_long() {
+                reader = None;
             }
         }
         let status = child.wait().context("waiting for the program")?;
@@ -156,6 +173,12 @@ impl Workload for PreparedProgram {
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
         let mut reasons: Vec<String> = self.fault().into_iter().collect();
+        if self.output.is_too_long() {
+            let (name, bytes) = (&self.confined.command[0], self.output.bytes);
+            reasons.push(format!(
+                "{name} wrote {bytes} bytes, more than are read: its output was closed"
+            ));
+        }
         if self.lost_calls > 0 {
             let lost = self.lost_calls;
             reasons

@@ -185,6 +185,7 @@ impl Workload for Replay {
         let left = after.iter().map(|(name, bytes)| (path(*name), *bytes)).collect();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
         let mut told = notes.json(&plan);
+        told["replayed"] = span(&ledgers);
         // A script of MobiGen has no locks: which of its files are databases it does not tell.
         let transactions = if settings.is_recording() {
             let found = transactions_of(&plan, &ledgers);
@@ -201,6 +202,16 @@ impl Workload for Replay {
             remains: Box::new(ReplayLeft(left)),
         })
     }
+}
+
+/// When the first step began and the last one returned, and the kernel's numbers of the threads.
+fn span(ledgers: &[Ledger]) -> Value {
+    let entries = || ledgers.iter().flat_map(|ledger| &ledger.entries);
+    json!({
+        "begin_ns": entries().map(|done| done.begin_ns).min(),
+        "end_ns": entries().map(|done| done.return_ns).max(),
+        "tids": ledgers.iter().map(|ledger| ledger.tid).collect::<Vec<_>>(),
+    })
 }
 
 fn incomplete_reasons(plan: &ReplayPlan, not_made: u64) -> Vec<String> {
