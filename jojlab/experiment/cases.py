@@ -144,6 +144,8 @@ def impossible(settings: Mapping[str, Value]) -> str:
         return f"{settings['workload']} needs scripts = FOLDER"
     if settings["workload"] in ALL_SQLITE and (found := _impossible_options(settings)):
         return found
+    if settings["workload"] in SQL:
+        return _impossible_regime(settings, shared=False)  # which of them share, the scripts say
     if settings["workload"] in SQLITE:
         return _impossible_sqlite(settings)
     if settings["workload"] in RECORDS:
@@ -166,7 +168,7 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     shared = settings["sharing"] == "shared" and int(settings["connections"]) > 1
     if shared and settings["locking_mode"] == "exclusive":
         return "locking_mode = exclusive lets no other connection share the databases"
-    if found := _impossible_regime(settings, shared):
+    if found := _impossible_regime(settings, shared=shared):
         return found
     rows = int(settings["initial_rows"])
     if settings["workload"] == "sqlite-delete" and settings["duration_ms"] and not rows:
@@ -183,7 +185,7 @@ def _impossible_sqlite(settings: Mapping[str, Value]) -> str:
     return ""
 
 
-def _impossible_regime(settings: Mapping[str, Value], shared: bool) -> str:
+def _impossible_regime(settings: Mapping[str, Value], *, shared: bool) -> str:
     if settings["regime"] == "reopened" and shared:
         return "regime = reopened needs sharing = own: a WAL stays while another connection is open"
     if settings["regime"] != "steady":
@@ -193,10 +195,10 @@ def _impossible_regime(settings: Mapping[str, Value], shared: bool) -> str:
     wal = settings["journal_mode"] == "wal"
     if wal and settings["checkpoint_mode"] == "truncate":
         return "checkpoint_mode = truncate cuts the WAL off, so that it grows in regime = steady"
-    grows = settings["workload"] == "sqlite-insert" or (
+    grows = settings["workload"] in ("sqlite-insert", "sql") or (
         wal and not settings["wal_autocheckpoint_pages"]
     )
-    if grows and settings["duration_ms"]:
+    if grows and settings.get("duration_ms"):
         return "regime = steady needs transactions, not duration_ms, to know how much to allocate"
     return ""
 

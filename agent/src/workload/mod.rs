@@ -3,7 +3,8 @@
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
 //! database_states: what a power cut left of databases
 //! threads: runs a kind's operations in one thread or several, phase by phase
-//! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile
+//! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile;
+//! regime: how far they have grown
 //! sqlite, sql, file_write, file_read, file_metadata, replay, program: the kinds; files: what three
 //! of them share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
@@ -23,6 +24,7 @@ pub mod kind;
 mod ledger;
 pub mod power_cut;
 pub mod program;
+mod regime;
 mod replay;
 mod sql;
 mod sqlite;

@@ -51,7 +51,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         "reopened: the connection is closed and opened around each burst, which deletes a WAL",
         "fresh",
         REGIMES,
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "burst_transactions",
@@ -59,7 +59,7 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         10,
         lowest=1,
         highest=1_000_000,
-        workloads=SQLITE,
+        workloads=ALL_SQLITE,
     ),
     Field(
         "initial_rows",

@@ -26,6 +26,35 @@ const FATAL: [ErrorCode; 8] = [
     ErrorCode::FileLockingProtocolFailed,
 ];
 
+/// The statements that a connection keeps prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptStatements {
+    /// Those of the script, from the beginning.
+    All,
+    /// The last ones.
+    Last(usize),
+    /// As many as SQLite's library for Rust does, as they come.
+    Some,
+}
+
+/// Makes a connection ready for its script, when it is opened and when it is opened again.
+///
+/// # Errors
+/// Naming the file, line and column of a statement that SQLite does not understand.
+pub fn make_ready(
+    databases: &mut Databases,
+    file: &ScriptFile,
+    kept: KeptStatements,
+) -> Result<(), WorkloadError> {
+    confine(databases)?;
+    match kept {
+        KeptStatements::All => SqlConnection { databases, file }.prepare_all()?,
+        KeptStatements::Last(count) => databases.keep_statements(count),
+        KeptStatements::Some => {}
+    }
+    Ok(())
+}
+
 /// Refuses what the parser refuses, wherever SQLite finds it: a script has no other file, and sets
 /// nothing that the case sets. The checkpoints of the workload go through.
 pub fn confine(databases: &mut Databases) -> Result<(), WorkloadError> {

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use super::connection::SqlConnection;
+use super::connection::{KeptStatements, SqlConnection, make_ready};
 use super::failures::Failures;
+use super::folder::ScriptFile;
 use super::settings::ThinkTime;
 use super::stream::{DrawnStatement, Reach, SqlStream};
+use crate::sqlite::databases::Databases;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{batch_atomic_write, busy, commit_time, sync_call};
@@ -14,6 +16,7 @@ use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
 use crate::workload::ledger::Done;
+use crate::workload::regime::{RegimeFields, Reopenings};
 use crate::workload::threads::task::Task;
 use rusqlite::TransactionState;
 
@@ -33,13 +36,23 @@ pub struct PlayedScript {
     pub failures: Failures,
     /// Of each transaction when it committed; None where it changed nothing.
     pub committed_ns: Vec<Option<i64>>,
+    pub reopenings: Reopenings,
+}
+
+/// What a connection is opened with.
+#[derive(Debug, Clone)]
+pub struct ConnectionFields {
+    pub options: SqliteOptions,
+    pub think_time: ThinkTime,
+    pub regime: RegimeFields,
+    pub kept: KeptStatements,
 }
 
 /// One connection's script, as far as it is played.
 pub struct ScriptPlay<'a> {
-    pub connection: SqlConnection<'a>,
-    pub options: &'a SqliteOptions,
-    pub think_time: ThinkTime,
+    databases: &'a mut Databases,
+    file: &'a ScriptFile,
+    fields: &'a ConnectionFields,
     pub stream: &'a mut SqlStream,
     pub played: &'a mut PlayedScript,
     planned: Vec<DrawnStatement>,
@@ -49,37 +62,44 @@ pub struct ScriptPlay<'a> {
     last_ns: i64,
     /// The checkpoint inside the last COMMIT, until it is noted.
     autocheckpoint: Option<CommitCheckpoint>,
+    /// Transactions since the connection was opened.
+    in_burst: u64,
 }
 
 impl<'a> ScriptPlay<'a> {
     pub fn new(
-        connection: SqlConnection<'a>,
-        options: &'a SqliteOptions,
-        think_time: ThinkTime,
+        databases: &'a mut Databases,
+        file: &'a ScriptFile,
+        fields: &'a ConnectionFields,
         stream: &'a mut SqlStream,
         played: &'a mut PlayedScript,
     ) -> Self {
-        connection.databases.take_autocheckpoint(); // of the set-up
+        databases.take_autocheckpoint(); // of the set-up
         Self {
-            connection,
-            options,
-            think_time,
+            databases,
+            file,
+            fields,
             stream,
             played,
             planned: Vec::new(),
             reach: None,
             last_ns: now_ns(),
             autocheckpoint: None,
+            in_burst: 0,
         }
     }
 
-    fn checkpoints(&self) -> Checkpoints<'a> {
-        Checkpoints { databases: self.connection.databases, options: self.options }
+    fn checkpoints(&self) -> Checkpoints<'_> {
+        Checkpoints { databases: self.databases, options: &self.fields.options }
+    }
+
+    fn is_reopening_due(&self, at_end: bool) -> bool {
+        self.fields.regime.is_reopening_due(self.in_burst, at_end)
     }
 
     /// When a statement is due; a time that is over where no think time is kept.
     fn due_ns(&self, statement: &DrawnStatement) -> i64 {
-        let wait_ns = match self.think_time {
+        let wait_ns = match self.fields.think_time {
             ThinkTime::None => 0,
             ThinkTime::Recorded => statement.wait_us.saturating_mul(1000),
         };
@@ -88,7 +108,7 @@ impl<'a> ScriptPlay<'a> {
 
     /// Databases that the open transaction has changed.
     fn changed(&self) -> Result<usize, WorkloadError> {
-        let databases = self.connection.databases;
+        let databases = &*self.databases;
         let mut changed = 0;
         for Database { name, path, .. } in databases.all() {
             let state = databases.connection().transaction_state(Some(name.as_str()));
@@ -111,12 +131,13 @@ impl<'a> ScriptPlay<'a> {
                     let left_ns = self.due_ns(statement) - now_ns();
                     std::thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
                 }
-                let connection = self.connection.databases.connection();
+                let connection = self.databases.connection();
                 if !connection.is_autocommit() {
                     databases = self.changed()?.max(databases);
                 }
                 commit_ns = now_ns();
-                let effect = self.connection.run(statement, &mut self.played.failures)?;
+                let connection = SqlConnection { databases: self.databases, file: self.file };
+                let effect = connection.run(statement, &mut self.played.failures)?;
                 self.last_ns = now_ns();
                 self.played.statements += 1;
                 if effect.is_some_and(|effect| effect.writes) {
@@ -158,26 +179,27 @@ impl Task for ScriptPlay<'_> {
         commit_time::take();
         let begin_ns = now_ns();
         let (commit_ns, databases) = self.run()?;
-        let connection = self.connection.databases.connection();
+        let connection = self.databases.connection();
         if !connection.is_autocommit() {
             self.played.left_open += 1;
-            self.connection.databases.batch("ROLLBACK", &self.connection.databases.all()[0])?;
+            self.databases.batch("ROLLBACK", &self.databases.all()[0])?;
         }
         let return_ns = now_ns();
         self.last_ns = return_ns;
+        self.in_burst += 1;
         let played = &mut *self.played;
         played.batch_atomic_commits += batch_atomic_write::commits() - batch_atomic_commits;
         played.committed_ns.push(commit_time::take());
         played.transactions += 1;
         played.writing += u64::from(databases > 0);
-        self.autocheckpoint = self.connection.databases.take_autocheckpoint();
+        self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
         Ok(Done {
             verb: if databases > 0 { "write" } else { "read" },
             databases: count(databases),
             sync_calls: sync_call::count() - sync_calls - inside.map_or(0, |it| it.sync_calls),
             busy_retries: busy::retries() - retries,
-            wal_frames: self.connection.databases.all().iter().map(Database::wal_frames).sum(),
+            wal_frames: self.databases.all().iter().map(Database::wal_frames).sum(),
             begin_ns,
             commit_ns,
             return_ns,
@@ -189,10 +211,17 @@ impl Task for ScriptPlay<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.checkpoints().is_due(at_end)
+        self.is_reopening_due(at_end) || self.checkpoints().is_due(at_end)
     }
 
+    /// Opens the connection again where a burst ends, which makes its checkpoint too.
     fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
+        if self.is_reopening_due(at_end) {
+            self.in_burst = 0;
+            let (file, kept) = (self.file, self.fields.kept);
+            let ready = |databases: &mut Databases| make_ready(databases, file, kept);
+            return self.played.reopenings.reopen(self.databases, ready).map(Some);
+        }
         self.checkpoints().make(at_end)
     }
 }

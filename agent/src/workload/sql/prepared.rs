@@ -7,23 +7,25 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::connection::{SqlConnection, confine};
+use super::connection::{KeptStatements, make_ready};
 use super::failures::Failures;
 use super::folder::{self, ScriptFile};
 use super::history::{PlayAgain, PlayedThread};
-use super::play::{PlayedScript, ScriptPlay};
+use super::play::{ConnectionFields, PlayedScript, ScriptPlay};
 use super::remains::SqlRemains;
 use super::set_up::{self, ScriptDatabases};
 use super::settings::{SqlFields, ThinkTime};
 use super::stream::{Course, SqlStream};
 use crate::sql_script::lexer::tokens;
 use crate::sql_script::script::SqlStep;
+use crate::sqlite::allocate::allocate;
 use crate::sqlite::databases::Databases;
-use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::words::{JournalMode, LockingMode, Synchronous};
 use crate::workload::error::WorkloadError;
+use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
+use crate::workload::regime::{self, Regime, Reopenings};
 use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
@@ -33,6 +35,9 @@ use crate::workload::threads::task::{Task, Worker};
 /// Statements that a connection keeps prepared where a script is played once: as many as Android's
 /// SQLiteDatabase does (DEFAULT_SQL_CACHE_SIZE in its SQLiteDatabaseConfiguration).
 const KEPT_STATEMENTS: usize = 25;
+
+/// Pages that a transaction of a script is taken to change, in regime = steady.
+const PAGES_OF_A_TRANSACTION: u64 = 16;
 
 /// Scripts with their connections.
 pub struct SqlScripts {
@@ -45,6 +50,7 @@ pub struct SqlScripts {
     files: Vec<PathBuf>,
     workers: Vec<SqlWorker>,
     ledgers: Vec<Ledger>,
+    grown: GrownFiles,
 }
 
 /// What one connection's thread has.
@@ -52,8 +58,7 @@ struct SqlWorker {
     file: ScriptFile,
     databases: Databases,
     stream: SqlStream,
-    options: SqliteOptions,
-    think_time: ThinkTime,
+    fields: ConnectionFields,
     played: PlayedScript,
     /// Transactions that it has of its own, of a script that is played once.
     own: Option<u64>,
@@ -63,9 +68,8 @@ impl Worker for SqlWorker {
     type Task<'a> = ScriptPlay<'a>;
 
     fn start(&mut self) -> Result<ScriptPlay<'_>, WorkloadError> {
-        let Self { file, databases, stream, options, think_time, played, .. } = self;
-        let connection = SqlConnection { databases, file };
-        Ok(ScriptPlay::new(connection, options, *think_time, stream, played))
+        let Self { file, databases, stream, fields, played, .. } = self;
+        Ok(ScriptPlay::new(databases, file, fields, stream, played))
     }
 
     fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
@@ -89,42 +93,81 @@ impl SqlScripts {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         let folder = folder::read(&fields.scripts)?;
-        refuse_useless(&folder.transactions, plan, &fields.options)?;
+        refuse_useless(&folder.transactions, plan, fields)?;
         fields.options.apply(seed);
         let mut files = ScriptDatabases::new(directory);
         let keys = set_up::run(&folder, &mut files, &fields.options, seed)?;
         let course = if plan.is_some() { Course::RoundAndRound } else { Course::Once };
         let scripts = folder.transactions.len() as u64;
         let changes_schema = folder.transactions.iter().any(changes_schema);
-        let mut workers = Vec::new();
+        let kept = match plan {
+            None => KeptStatements::Last(KEPT_STATEMENTS),
+            Some(_) if changes_schema => KeptStatements::Some,
+            Some(_) => KeptStatements::All,
+        };
+        let mut workers: Vec<SqlWorker> = Vec::new();
         for (thread, file) in (0..).zip(folder.transactions) {
             let script = &file.script;
             let attached = script.attached.iter().map(|(file, name)| (file, name.as_str()));
             let all = std::iter::once((&script.database, "main")).chain(attached);
             let all = all.map(|(file, name)| files.named(file, name)).collect();
-            let mut databases = fields.options.open(all)?;
-            confine(&mut databases)?;
+            let databases = fields.options.open(all)?;
             let keys = keys.share(thread, scripts);
             let stream = SqlStream::new(script.clone(), course, seed, thread, keys);
             let own = plan.is_none().then(|| stream.transactions()).transpose()?;
-            if plan.is_none() {
-                databases.keep_statements(KEPT_STATEMENTS);
-            } else if !changes_schema {
-                SqlConnection { databases: &databases, file: &file }.prepare_all()?;
-            }
             workers.push(SqlWorker {
                 file,
                 databases,
                 stream,
-                options: fields.options.clone(),
-                think_time: fields.think_time,
+                fields: ConnectionFields {
+                    options: fields.options.clone(),
+                    think_time: fields.think_time,
+                    regime: fields.regime,
+                    kept,
+                },
                 played: PlayedScript::default(),
                 own,
             });
         }
+        if fields.regime.regime == Regime::Steady {
+            allocate_all(&workers, fields, plan)?;
+        }
+        for SqlWorker { databases, file, fields, .. } in &mut workers {
+            make_ready(databases, file, fields.kept)?;
+            if fields.regime.regime == Regime::Reopened {
+                databases.reopen()?;
+                make_ready(databases, file, fields.kept)?;
+            }
+        }
+        let databases = workers.iter().flat_map(|worker| worker.databases.all());
+        let grown = GrownFiles::new(databases.map(|database| database.path.clone()).collect());
         let (fields, directory, files) = (fields.clone(), directory.to_owned(), files.paths());
-        Ok(Self { fields, plan, directory, seed, files, workers, ledgers: Vec::new() })
+        Ok(Self { fields, plan, directory, seed, files, workers, ledgers: Vec::new(), grown })
     }
+}
+
+/// Gives each database as many free pages, and its log as many pages, as its transactions may need.
+/// What they do only the scripts say: who needs more is told so when the files have grown.
+fn allocate_all(
+    workers: &[SqlWorker],
+    fields: &SqlFields,
+    plan: Option<Plan>,
+) -> Result<(), WorkloadError> {
+    let options = &fields.options;
+    let own = workers.iter().filter_map(|worker| worker.own).sum::<u64>();
+    let transactions = plan.and_then(|plan| plan.count()).unwrap_or(own);
+    let in_log = u64::from(options.frame_limit().unwrap_or(0));
+    let pages = (transactions + 2).saturating_mul(PAGES_OF_A_TRANSACTION) + in_log;
+    let mut seen = BTreeSet::new();
+    for SqlWorker { databases, .. } in workers {
+        for database in databases.all() {
+            if seen.insert(&database.path) {
+                let (mode, bytes) = (options.journal_mode, options.page_size_bytes);
+                allocate(databases, database, mode, bytes, pages)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Plays a folder's scripts once more, without syncs and think times.
@@ -168,7 +211,7 @@ fn changes_schema(file: &ScriptFile) -> bool {
 fn refuse_useless(
     files: &[ScriptFile],
     plan: Option<Plan>,
-    options: &SqliteOptions,
+    fields: &SqlFields,
 ) -> Result<(), WorkloadError> {
     let open = files.iter().find(|file| file.script.ends_open && plan.is_some());
     if let Some(file) = open {
@@ -181,9 +224,19 @@ fn refuse_useless(
         attached.chain([file.script.database.clone()]).collect::<BTreeSet<_>>()
     };
     let shared = files.iter().flat_map(all).find(|name| !seen.insert(name.clone()));
-    if let Some(name) = shared.filter(|_| options.locking_mode == LockingMode::Exclusive) {
+    if let Some(name) = &shared
+        && fields.options.locking_mode == LockingMode::Exclusive
+    {
         return Err(WorkloadError::refused(format!(
             "locking_mode = exclusive lets no other connection use {name}, which several scripts do"
+        )));
+    }
+    if let Some(name) = &shared
+        && fields.regime.regime == Regime::Reopened
+    {
+        return Err(WorkloadError::refused(format!(
+            "regime = reopened: a WAL stays while another connection is open, and several scripts \
+             use {name}"
         )));
     }
     Ok(())
@@ -198,7 +251,8 @@ impl Workload for SqlScripts {
         let own = || self.workers.iter().filter_map(|worker| worker.own).sum();
         let once = || Plan { warmup: 0, measured: Length::Count(own()) };
         let plan = self.plan.unwrap_or_else(once);
-        self.ledgers = threads::run(&mut self.workers, plan, observer)?;
+        let mut observer = self.grown.beside(observer);
+        self.ledgers = threads::run(&mut self.workers, plan, &mut observer)?;
         Ok(())
     }
 
@@ -222,11 +276,12 @@ impl Workload for SqlScripts {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { mut fields, plan, directory, seed, files, workers, ledgers } = *self;
+        let Self { mut fields, plan, directory, seed, files, workers, ledgers, grown } = *self;
         let mut threads = Vec::with_capacity(workers.len());
         let mut hashes = Vec::with_capacity(workers.len());
         let (mut failures, mut connections) = (Failures::default(), Vec::new());
         let (mut batch_atomic_commits, mut left_open) = (0, 0);
+        let mut reopenings = Reopenings::default();
         for (number, worker) in workers.into_iter().enumerate() {
             let SqlWorker { file, databases, stream, played, .. } = worker;
             hashes.push(stream.hash()?);
@@ -236,6 +291,7 @@ impl Workload for SqlScripts {
             failures.merge(&played.failures);
             batch_atomic_commits += played.batch_atomic_commits;
             left_open += played.left_open;
+            reopenings.merge(played.reopenings);
             connections.push(json!({
                 "connection": file.script.connection,
                 "statements": played.statements,
@@ -251,7 +307,11 @@ impl Workload for SqlScripts {
                 "{left_open} transactions rolled back: they had no end, or COMMIT failed"
             ));
         }
+        let (regime, journal_mode) = (fields.regime.regime, fields.options.journal_mode);
+        let regime_found = regime::found(regime, &grown, reopenings);
+        incomplete_reasons.extend(regime::missed(regime, journal_mode, &grown, reopenings));
         fields.think_time = ThinkTime::None;
+        fields.regime.regime = Regime::Fresh;
         fields.options.journal_mode = JournalMode::Memory;
         fields.options.synchronous = Synchronous::Off;
         fields.options.locking_mode = LockingMode::Normal;
@@ -262,6 +322,7 @@ impl Workload for SqlScripts {
                 ("batch_atomic_commits", batch_atomic_commits.into()),
                 ("connections", connections.into()),
                 ("failed_statements", failures.manifest()),
+                ("regime", regime_found),
             ],
             incomplete_reasons,
             remains: Box::new(SqlRemains {

@@ -237,3 +237,47 @@ fn vacuum_and_sql_of_the_schema_go_through() {
     let (_, closed) = folders.run(&folders.drawn());
     assert_eq!(closed.incomplete_reasons, Vec::<String>::new());
 }
+
+/// The manifest's entry of a regime, and why it was not reached.
+fn of_regime(settings: &SqlSettings) -> (Value, Vec<String>) {
+    let folders = Folders::new(&[SCHEMA, SET_UP, ("transaction.sql", WRITE)]);
+    let mut settings = settings.clone();
+    settings.sql.scripts = folders.scripts();
+    let (_, closed) = folders.run(&settings);
+    let found = closed.manifest.into_iter().find(|(name, _)| *name == "regime").unwrap().1;
+    (found, closed.incomplete_reasons)
+}
+
+#[test]
+fn scripts_run_in_files_that_do_not_grow_or_in_bursts() {
+    use JournalMode::{Persist, Truncate, Wal};
+    let mut settings = sql_settings(PathBuf::new());
+    for journal_mode in [Persist, Truncate, Wal] {
+        settings.sql.options.journal_mode = journal_mode;
+        settings.sql.regime.regime = Regime::Fresh;
+        let (fresh, missed) = of_regime(&settings);
+        assert!(missed.is_empty() && fresh["reopenings"] == 0, "{fresh}");
+        settings.sql.regime.regime = Regime::Steady;
+        let (steady, missed) = of_regime(&settings);
+        assert!(missed.is_empty(), "{journal_mode} {missed:?}");
+        let main = &steady["files"]["sizes"][0]["size_bytes"];
+        assert!(main[0] == main[1] && main[0].as_u64() > fresh["files"]["sizes"][0].as_u64());
+        settings.sql.regime.regime = Regime::Reopened;
+        settings.sql.regime.burst_transactions = std::num::NonZeroU64::new(5).unwrap();
+        let (reopened, missed) = of_regime(&settings);
+        // 2 of the warm-up and 20.
+        assert!(missed.is_empty() && reopened["reopenings"] == 5, "{reopened} {missed:?}");
+    }
+}
+
+#[test]
+fn a_shared_database_is_not_opened_again() {
+    let folders = Folders::new(&[
+        SCHEMA,
+        ("transaction-a.sql", "SELECT 1;"),
+        ("transaction-b.sql", "SELECT 1;"),
+    ]);
+    let mut settings = folders.drawn();
+    settings.sql.regime.regime = Regime::Reopened;
+    assert!(folders.refusal(&settings).contains("several scripts use main.db"));
+}

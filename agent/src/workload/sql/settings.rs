@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
+use crate::workload::regime::RegimeFields;
 use crate::workload::threads::plan::Plan;
 
 /// Meaning and range of each stand in jojlab/experiment/fields/sql.py and sqlite.py.
@@ -14,6 +15,8 @@ pub struct SqlFields {
     /// A folder of the machine that the agent runs on; a guest has it as an input.
     pub scripts: PathBuf,
     pub think_time: ThinkTime,
+    #[serde(flatten)]
+    pub regime: RegimeFields,
     #[serde(flatten)]
     pub options: SqliteOptions,
 }
@@ -57,12 +60,16 @@ impl SqlSettings {
 
 #[cfg(test)]
 pub mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
     use crate::sqlite::options::tests::options;
+    use crate::workload::regime::Regime;
 
     /// Of a folder, for tests.
     pub fn sql_fields(scripts: PathBuf) -> SqlFields {
-        SqlFields { scripts, think_time: ThinkTime::None, options: options() }
+        let regime = RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN };
+        SqlFields { scripts, think_time: ThinkTime::None, regime, options: options() }
     }
 
     /// Some transactions of a folder, for tests.

@@ -1,13 +1,14 @@
 //! SQLite transactions: inserts, updates or deletes rows over one or several connections, a thread
 //! each.
 //!
-//! settings -> operations -> populate, history -> transactions -> regime; remains; prepared
+//! settings -> operations -> populate, history -> transactions; remains; prepared
 
 mod history;
 mod operations;
 mod populate;
 mod prepared;
-mod regime;
+#[cfg(test)]
+mod regime_test;
 mod remains;
 pub mod settings;
 mod transactions;

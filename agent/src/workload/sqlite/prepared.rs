@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::operations::{Operations, final_rows};
 use super::populate::populate;
-use super::regime;
 use super::remains::{DatabasesLeft, SqliteRemains};
-use super::settings::{Regime, Sharing, SqliteSettings};
-use super::transactions::{Reopenings, Runner};
+use super::settings::{Sharing, SqliteSettings};
+use super::transactions::Runner;
 use crate::sqlite::allocate::allocate;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::wal::Database;
@@ -21,6 +20,7 @@ use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::{self, Ledger};
 use crate::workload::power_cut::in_commit_order;
+use crate::workload::regime::{self, Regime, Reopenings};
 use crate::workload::stream_hash::hash_of;
 use crate::workload::threads;
 use crate::workload::threads::observer::Observer;
@@ -89,7 +89,7 @@ impl Sqlite {
                     let mut databases = case.options.open(databases(directory, case, thread))?;
                     for database in databases.all() {
                         populate(&databases, database, case, seed, thread)?;
-                        if case.regime == Regime::Steady {
+                        if case.regime.regime == Regime::Steady {
                             let (mode, pages) =
                                 (case.options.journal_mode, case.pages_to_allocate());
                             allocate(
@@ -101,7 +101,7 @@ impl Sqlite {
                             )?;
                         }
                     }
-                    if case.regime == Regime::Reopened {
+                    if case.regime.regime == Regime::Reopened {
                         databases.reopen()?;
                     }
                     databases
@@ -154,8 +154,7 @@ impl Workload for Sqlite {
         for (thread, worker) in workers.into_iter().enumerate() {
             hashes.push(worker.operations.hash(performed[thread])?);
             batch_atomic_commits += worker.batch_atomic_commits;
-            reopenings.count += worker.reopenings.count;
-            reopenings.wals_deleted += worker.reopenings.wals_deleted;
+            reopenings.merge(worker.reopenings);
             let paths = worker.databases.close()?;
             let sharers = match settings.sharing {
                 Sharing::Own => thread..thread + 1,
@@ -169,8 +168,9 @@ impl Workload for Sqlite {
             let (first, states) = (thread as u64, OnceCell::new());
             left.push(DatabasesLeft { paths, rows, first, order, states });
         }
-        let regime_found = regime::found(&settings, &grown, reopenings);
-        let incomplete_reasons = regime::missed(&settings, &grown, reopenings);
+        let (regime, journal_mode) = (settings.regime.regime, settings.options.journal_mode);
+        let regime_found = regime::found(regime, &grown, reopenings);
+        let incomplete_reasons = regime::missed(regime, journal_mode, &grown, reopenings);
         Ok(ClosedWorkload {
             transactions,
             operation_hash: hash_of(hashes),

@@ -2,13 +2,16 @@
 
 use std::num::NonZeroU64;
 
-use super::*;
+use serde_json::Value;
+
+use super::settings::tests::settings;
+use super::settings::{KeyOrder, Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
-use crate::sqlite::words::{SecureDelete, Synchronous};
+use crate::sqlite::words::{JournalMode, SecureDelete, Synchronous};
+use crate::workload::grown_files::GrownFiles;
 use crate::workload::kind::{Asked, ClosedWorkload};
-use crate::workload::sqlite::settings::tests::settings;
-use crate::workload::sqlite::settings::{KeyOrder, Sharing, SqliteWorkload};
+use crate::workload::regime::{Regime, RegimeFields, Reopenings, missed};
 
 fn run(settings: &SqliteSettings) -> ClosedWorkload {
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +37,7 @@ fn sizes(closed: &ClosedWorkload, end: &str) -> Option<(u64, u64)> {
 
 fn many(journal_mode: JournalMode, regime: Regime) -> SqliteSettings {
     SqliteSettings {
-        regime,
+        regime: RegimeFields { regime, burst_transactions: NonZeroU64::MIN },
         transactions: 211,
         value_bytes: 700,
         options: SqliteOptions {
@@ -110,7 +113,7 @@ fn what_grew_was_not_steady() {
     let mut grown = GrownFiles::new([directory.path().join("main.db")].into());
     let mut workload = fresh.prepare(directory.path(), 5).unwrap();
     workload.run(&mut grown.beside(&mut ())).unwrap();
-    let reasons = missed(&many(JournalMode::Wal, Regime::Steady), &grown, Reopenings::default());
+    let reasons = missed(Regime::Steady, JournalMode::Wal, &grown, Reopenings::default());
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[0].starts_with("not steady: main.db grew in the measured part, from "));
     assert!(reasons[1].starts_with("not steady: main.db-wal grew"));
@@ -119,8 +122,8 @@ fn what_grew_was_not_steady() {
 #[test]
 fn a_connection_is_opened_again_around_each_burst_and_its_wal_deleted() {
     let burst_transactions = NonZeroU64::new(10).unwrap();
-    let settings =
-        SqliteSettings { burst_transactions, ..many(JournalMode::Wal, Regime::Reopened) };
+    let mut settings = many(JournalMode::Wal, Regime::Reopened);
+    settings.regime.burst_transactions = burst_transactions;
     let closed = run(&settings);
     assert!(closed.incomplete_reasons.is_empty(), "{}", found(&closed));
     // 2 of the warm-up and 211: 21 whole bursts, and the rest of one.
@@ -130,8 +133,9 @@ fn a_connection_is_opened_again_around_each_burst_and_its_wal_deleted() {
     assert_eq!(rows.iter().filter(|row| row.kind == "reopening").count(), 22);
     assert!(rows.iter().all(|row| (row.kind == "reopening") == (row.phase == "checkpoint")));
     assert!(rows.iter().filter(|row| row.kind == "reopening").all(|row| row.wal_frames > 0));
-    let kept =
-        missed(&settings, &GrownFiles::new([].into()), Reopenings { count: 22, wals_deleted: 21 });
+    let reopenings = Reopenings { count: 22, wals_deleted: 21, wals_due: 22 };
+    let grown = GrownFiles::new([].into());
+    let kept = missed(Regime::Reopened, JournalMode::Wal, &grown, reopenings);
     assert_eq!(kept, ["not reopened: 21 WALs were deleted where 22 were due"]);
 
     let settings = many(JournalMode::Truncate, Regime::Reopened);

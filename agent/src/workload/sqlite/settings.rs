@@ -8,6 +8,7 @@ use crate::record::words;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::words::{JournalMode, Synchronous};
 use crate::workload::kind::Space;
+use crate::workload::regime::RegimeFields;
 use crate::workload::threads::plan::Plan;
 
 /// Meaning and range of each stand in jojlab/experiment/fields/sqlite.py.
@@ -17,8 +18,8 @@ pub struct SqliteSettings {
     pub transactions: u64,
     pub duration_ms: u64,
     pub warmup_transactions: u64,
-    pub regime: Regime,
-    pub burst_transactions: NonZeroU64,
+    #[serde(flatten)]
+    pub regime: RegimeFields,
     pub connections: NonZeroU64,
     pub sharing: Sharing,
     pub initial_rows: u64,
@@ -38,10 +39,6 @@ words! {
     SqliteWorkload {
         Insert = "sqlite-insert", Update = "sqlite-update", Delete = "sqlite-delete",
     }
-}
-words! {
-    /// How far files have grown when transactions are measured (GLOSSARY.md, "regime").
-    Regime { Fresh = "fresh", Steady = "steady", Reopened = "reopened" }
 }
 words! {
     /// Whether each connection has databases of its own, or all have the same.
@@ -140,6 +137,7 @@ impl SqliteSettings {
 pub mod tests {
     use super::*;
     use crate::sqlite::options::tests::options;
+    use crate::workload::regime::Regime;
 
     /// A small insert case for tests.
     pub fn settings() -> SqliteSettings {
@@ -148,8 +146,7 @@ pub mod tests {
             transactions: 7,
             duration_ms: 0,
             warmup_transactions: 2,
-            regime: Regime::Fresh,
-            burst_transactions: NonZeroU64::MIN,
+            regime: RegimeFields { regime: Regime::Fresh, burst_transactions: NonZeroU64::MIN },
             connections: NonZeroU64::MIN,
             sharing: Sharing::Own,
             initial_rows: 0,

@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use super::operations::{Operations, PlannedTransaction, RowOperation};
 use super::populate::table_name;
-use super::settings::{Regime, Sharing, SqliteSettings, SqliteWorkload};
+use super::settings::{Sharing, SqliteSettings, SqliteWorkload};
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::{SqliteError, failed};
 use crate::sqlite::wal::{CommitCheckpoint, Database};
@@ -15,7 +15,8 @@ use crate::sqlite::{batch_atomic_write, busy, sync_call};
 use crate::tables::clock::now_ns;
 use crate::workload::checkpoints::{Checkpoints, count, noted};
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::{Done, REOPENING};
+use crate::workload::ledger::Done;
+use crate::workload::regime::Reopenings;
 use crate::workload::threads::task::Task;
 
 /// The statements of a transaction.
@@ -86,14 +87,6 @@ pub fn verb(workload: SqliteWorkload) -> &'static str {
     }
 }
 
-/// What opening a connection again and again did.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Reopenings {
-    pub count: u64,
-    /// WALs that SQLite deleted when it closed their last connection.
-    pub wals_deleted: u64,
-}
-
 /// One connection's transactions.
 pub struct Runner<'a> {
     databases: &'a mut Databases,
@@ -141,30 +134,11 @@ impl<'a> Runner<'a> {
         Checkpoints { databases: self.databases, options: &self.case.options }
     }
 
-    /// Whether the connection is to be closed and opened again: after each burst, and at the end
-    /// for what is left of one, so that every transaction has its share of the cost.
-    fn is_reopening_due(&self, at_end: bool) -> bool {
-        let burst = if at_end { 1 } else { self.case.burst_transactions.get() };
-        self.case.regime == Regime::Reopened && self.in_burst >= burst
-    }
-
-    /// Closes and opens the connection, as a row of its own, with the frames that closing copies.
+    /// Closes and opens the connection.
     fn reopen(&mut self) -> Result<Done, WorkloadError> {
-        let (sync_calls, retries) = (sync_call::count(), busy::retries());
-        let wal_frames = self.databases.all().iter().map(Database::frames_to_copy).sum();
-        let begin_ns = now_ns();
-        self.reopenings.wals_deleted += u64::from(self.databases.reopen()?);
-        self.statements.prepare(self.databases)?;
-        self.reopenings.count += 1;
+        let statements = &self.statements;
         self.in_burst = 0;
-        Ok(Done {
-            databases: count(self.databases.all().len()),
-            sync_calls: sync_call::count() - sync_calls,
-            busy_retries: busy::retries() - retries,
-            wal_frames,
-            return_ns: now_ns(),
-            ..Done::begun(REOPENING, begin_ns)
-        })
+        self.reopenings.reopen(self.databases, |databases| Ok(statements.prepare(databases)?))
     }
 }
 
@@ -221,12 +195,13 @@ impl Task for Runner<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.is_reopening_due(at_end) || self.checkpoints().is_due(at_end)
+        self.case.regime.is_reopening_due(self.in_burst, at_end)
+            || self.checkpoints().is_due(at_end)
     }
 
     /// Opens the connection again where a burst ends, which makes its checkpoint too.
     fn checkpoint(&mut self, at_end: bool) -> Result<Option<Done>, WorkloadError> {
-        if self.is_reopening_due(at_end) {
+        if self.case.regime.is_reopening_due(self.in_burst, at_end) {
             return self.reopen().map(Some);
         }
         self.checkpoints().make(at_end)
