@@ -26,16 +26,16 @@ struct flash_told_piece {
 	u64 before[FLASH_SLOT_SECTORS];
 };
 
-/* What a slot shall hold: of each sector the number of a piece plus one, or 0 for what was before. */
+/* What a slot shall hold: of each sector the number of a piece plus one; 0: what was before. */
 struct flash_chosen_slot {
 	u64 slot;
 	u32 pieces[FLASH_SLOT_SECTORS];
 };
 
 /*
- * "begin N": record N begins, 0 of a run or 1 of a recovery, and what is above it is dropped; "end":
- * it ends. "clear N": the disk is as before record N began; "restore N": as it was chosen last,
- * without what was written since.
+ * "begin N": record N begins, 0 of a run or 1 of a recovery, and what is above it is dropped;
+ * "end": it ends. "clear N": the disk is as before record N began; "restore N": as it was chosen
+ * last, without what was written since.
  */
 int flash_power_cut_command(struct flash *flash, const char *text);
 

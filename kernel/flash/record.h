@@ -51,7 +51,7 @@ void flash_record_begin(struct flash_record *record, struct flash_store *store);
 void flash_record_add(struct flash_record *record, struct flash_store *store,
 		      const struct flash_command *command, u64 issue_ns, u64 completion_ns);
 
-/* Gives up a record that is running, and with it the layers: the run goes on as if there were none. */
+/* Gives up a running record, and with it the layers: the run goes on as if there were none. */
 void flash_record_overflow(struct flash_record *record, struct flash_store *store);
 
 #endif

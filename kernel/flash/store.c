@@ -175,7 +175,7 @@ static bool segment_is_zero(const struct bio_vec *segment, unsigned int done, un
 	return zero;
 }
 
-/* The page to write to: that of the top layer which nobody else holds, or a new one in its place. */
+/* The page to write to: that of the top layer which nobody else holds, or a new one for it. */
 static struct page *own_page(struct flash_store *store, unsigned long index, struct page *there)
 {
 	struct page *page;

@@ -18,7 +18,7 @@
 #define FLASH_LAYERS 4
 
 struct flash_store {
-	struct xarray layers[FLASH_LAYERS];	/* by offset in pages: a page or FLASH_ZEROES_THERE */
+	struct xarray layers[FLASH_LAYERS];	/* by offset in pages: pages, or zeroes there */
 	unsigned int top;
 	unsigned long page_count;
 	unsigned long page_count_max;	/* leaves memory to the rest of the machine */

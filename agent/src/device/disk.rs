@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::flash_record::{self, Command, FlashRecordError};
+use super::flash_record::{self, FlashRecordError, RecordCommand};
 use super::{flash, interrupts, iostats, number};
 
 /// A driver may look for its disk in the background; devtmpfs makes the node when it is found.
@@ -145,7 +145,7 @@ impl Disk {
     /// # Errors
     /// If it is not of this version.
     pub fn begin_record(&self) -> Result<(), DiskError> {
-        self.tell_record(Command::Begin(0))
+        self.tell_record(RecordCommand::Begin(0))
     }
 
     /// Ends that record.
@@ -153,10 +153,10 @@ impl Disk {
     /// # Errors
     /// If it is not of this version.
     pub fn end_record(&self) -> Result<(), DiskError> {
-        self.tell_record(Command::End)
+        self.tell_record(RecordCommand::End)
     }
 
-    fn tell_record(&self, command: Command) -> Result<(), DiskError> {
+    fn tell_record(&self, command: RecordCommand) -> Result<(), DiskError> {
         match self.witness {
             Witness::Model => Ok(flash_record::command(&self.folder, command)?),
             Witness::BlockLayer(_) => Ok(()),

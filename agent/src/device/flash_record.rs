@@ -40,7 +40,7 @@ impl FlashRecordError {
 
 /// What the device is told of its records: that of a run is 0, that of a recovery is 1.
 #[derive(Debug, Clone, Copy)]
-pub enum Command {
+pub enum RecordCommand {
     Begin(u8),
     End,
     /// The disk is as before the record began.
@@ -81,13 +81,13 @@ pub struct ChosenSlot {
 ///
 /// # Errors
 /// If somebody has it open, or it has no such record.
-pub fn command(folder: &Path, command: Command) -> Result<(), FlashRecordError> {
+pub fn command(folder: &Path, command: RecordCommand) -> Result<(), FlashRecordError> {
     let path = folder.join("flash_record");
     let what = match command {
-        Command::Begin(number) => format!("begin {number}"),
-        Command::End => "end".to_owned(),
-        Command::Clear(number) => format!("clear {number}"),
-        Command::Restore(number) => format!("restore {number}"),
+        RecordCommand::Begin(number) => format!("begin {number}"),
+        RecordCommand::End => "end".to_owned(),
+        RecordCommand::Clear(number) => format!("clear {number}"),
+        RecordCommand::Restore(number) => format!("restore {number}"),
     };
     fs::write(&path, &what).map_err(|source| FlashRecordError::Refused { what, path, source })
 }

@@ -17,7 +17,7 @@ pub struct KernelLog(File);
 
 /// A line of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     priority: u8,
     pub text: String,
 }
@@ -36,17 +36,17 @@ impl KernelLog {
 
     /// What was written since the last call. A read gives one record, and an error when there is no
     /// other.
-    pub fn lines(&mut self) -> Vec<Line> {
+    pub fn lines(&mut self) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
         while let Ok(length @ 1..) = self.0.read(&mut record) {
-            lines.extend(Line::of(&String::from_utf8_lossy(&record[..length])));
+            lines.extend(LogLine::of(&String::from_utf8_lossy(&record[..length])));
         }
         lines
     }
 }
 
-impl Line {
+impl LogLine {
     /// Of a record "priority,sequence,time,flags;text"; the priority has the facility above it.
     fn of(record: &str) -> Option<Self> {
         let (prefix, text) = record.split_once(';')?;
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn a_record_has_a_priority_and_a_line() {
-        let line = Line::of("11,339,5140900,-;flash: no timers\n SUBSYSTEM=acpi\n").unwrap();
-        assert_eq!(line, Line { priority: 3, text: "flash: no timers".into() });
+        let line = LogLine::of("11,339,5140900,-;flash: no timers\n SUBSYSTEM=acpi\n").unwrap();
+        assert_eq!(line, LogLine { priority: 3, text: "flash: no timers".into() });
         assert!(line.is_error());
-        assert!(!Line::of("6,1,2,-;EXT4-fs (flash0): recovery complete\n").unwrap().is_error());
-        assert_eq!(Line::of("no record"), None);
+        assert!(!LogLine::of("6,1,2,-;EXT4-fs (flash0): recovery complete\n").unwrap().is_error());
+        assert_eq!(LogLine::of("no record"), None);
     }
 }

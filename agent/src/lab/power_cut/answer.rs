@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::choice::StateKind;
-use super::judge::Verdict;
+use super::judge::Judgement;
 use super::states::{State, States};
 use super::written::Promise;
 use crate::record::{Case, PowerCuts};
@@ -37,7 +37,7 @@ pub struct Judged {
 
 impl Judged {
     /// `kind` and `hash` are the state's own, or those of a cut while it recovered.
-    pub fn new(state: &State, kind: StateKind, hash: u64, verdict: Verdict) -> Self {
+    pub fn new(state: &State, kind: StateKind, hash: u64, verdict: Judgement) -> Self {
         Self {
             cut_ns: state.at_ns,
             kind,

@@ -1,6 +1,8 @@
 //! What a power cut leaves of what was not durable: a choice of the pieces that survive, as one
 //! draw, or as all or none of them.
 
+use std::ops::Range;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -30,15 +32,33 @@ pub struct Choice {
     pub seed: u64,
 }
 
-/// What is not durable at a moment: the requests, by how many pieces each has.
+/// A request that is not durable at a moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Open<'a> {
-    pub piece_counts: &'a [usize],
+pub struct OpenRequest {
+    pub piece_count: usize,
+    /// Whether it has not completed: its data are on their way, and may be cut off.
+    pub is_under_way: bool,
 }
 
-impl Open<'_> {
+/// What is not durable at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenPieces<'a>(pub &'a [OpenRequest]);
+
+impl OpenPieces<'_> {
     fn pieces(&self) -> usize {
-        self.piece_counts.iter().sum()
+        self.0.iter().map(|request| request.piece_count).sum()
+    }
+
+    /// The places of the pieces of one request.
+    fn of_request(&self, number: usize) -> Range<usize> {
+        let begin = OpenPieces(&self.0[..number]).pieces();
+        begin..begin + self.0[number].piece_count
+    }
+
+    /// The places of those that may be torn.
+    fn under_way(&self) -> Vec<usize> {
+        let requests = (0..self.0.len()).filter(|number| self.0[*number].is_under_way);
+        requests.flat_map(|number| self.of_request(number)).collect()
     }
 }
 
@@ -58,7 +78,7 @@ impl Choice {
     }
 
     /// The surviving sectors of each open piece, in order.
-    pub fn survivors(self, open: Open) -> Vec<u8> {
+    pub fn survivors(self, open: OpenPieces) -> Vec<u8> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         let mut below = |limit: usize| {
             usize::try_from(random.next_u64() % limit.max(1) as u64).expect("below a usize")
@@ -69,10 +89,8 @@ impl Choice {
             StateKind::BoundaryAll => vec![WHOLE; count],
             StateKind::DropOne => {
                 let mut kept = vec![WHOLE; count];
-                if below(2) == 0 {
-                    let dropped = below(open.piece_counts.len());
-                    let begin: usize = open.piece_counts[..dropped].iter().sum();
-                    kept[begin..begin + open.piece_counts[dropped]].fill(0);
+                if below(2) == 0 && !open.0.is_empty() {
+                    kept[open.of_request(below(open.0.len()))].fill(0);
                 } else if count > 0 {
                     kept[below(count)] = 0;
                 }
@@ -87,9 +105,10 @@ impl Choice {
                 let share = 1 + below(7);
                 let mut kept: Vec<u8> =
                     (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
-                if self.kind == StateKind::Torn && count > 0 {
-                    let torn = below(count);
-                    kept[torn] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
+                let torn = if self.kind == StateKind::Torn { open.under_way() } else { Vec::new() };
+                if !torn.is_empty() {
+                    let place = torn[below(torn.len())];
+                    kept[place] = u8::try_from(1 + below((1 << SECTORS) - 2)).expect("a byte");
                 }
                 kept
             }
@@ -105,8 +124,12 @@ mod tests {
 
     use super::*;
 
-    const COUNTS: [usize; 3] = [1, 4, 2];
-    const OPEN: Open = Open { piece_counts: &COUNTS };
+    const REQUESTS: [OpenRequest; 3] = [
+        OpenRequest { piece_count: 1, is_under_way: false },
+        OpenRequest { piece_count: 4, is_under_way: false },
+        OpenRequest { piece_count: 2, is_under_way: true },
+    ];
+    const OPEN: OpenPieces = OpenPieces(&REQUESTS);
 
     fn kept(kind: StateKind, seed: u64) -> Vec<u8> {
         Choice { kind, seed }.survivors(OPEN)
@@ -129,7 +152,9 @@ mod tests {
             let prefix = kept(StateKind::Prefix, seed);
             prop_assert!(prefix.is_sorted_by(|one, next| one >= next));
             let torn = kept(StateKind::Torn, seed);
-            prop_assert_eq!(torn.iter().filter(|it| ![0, WHOLE].contains(it)).count(), 1);
+            let is_torn = |sectors: &u8| ![0, WHOLE].contains(sectors);
+            prop_assert_eq!(torn.iter().filter(|it| is_torn(it)).count(), 1);
+            prop_assert!(torn[5..].iter().any(is_torn), "only what is under way");
             let subset = kept(StateKind::Subset, seed);
             prop_assert!(subset.iter().all(|it| [0, WHOLE].contains(it)));
         }
@@ -138,10 +163,7 @@ mod tests {
         fn nothing_open_leaves_nothing_to_choose(seed in any::<u64>()) {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let choice = Choice::draw(&mut random, true);
-            let open = Open { piece_counts: &[] };
-            let is_drop = choice.kind == StateKind::DropOne;
-            prop_assume!(!is_drop);
-            prop_assert!(choice.survivors(open).is_empty());
+            prop_assert!(choice.survivors(OpenPieces(&[])).is_empty());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The contents of the disks in one state, as numbers of pieces, and a hash of them: equal contents
 //! have equal hashes, whatever wrote them. Changes can be taken back.
 
-use super::written::{Slot, Written};
+use super::written::{Slot, WrittenRun};
 use crate::device::flash_record::SECTORS;
 
 /// Which piece each sector of a slot is of: its place plus one, 0 for what was before the run.
@@ -12,7 +12,7 @@ pub const WHOLE: u8 = 0xff;
 
 /// Slots of the disks.
 #[derive(Debug, Clone)]
-pub struct Contents {
+pub struct DiskContents {
     pub slots: Vec<Sectors>,
     /// 0 for what was before the run: of each other sector something is mixed in.
     pub hash: u64,
@@ -25,14 +25,14 @@ pub struct Replaced {
     hash: u64,
 }
 
-impl Contents {
+impl DiskContents {
     /// What was before the run.
-    pub fn before(written: &Written) -> Self {
+    pub fn before(written: &WrittenRun) -> Self {
         Self { slots: vec![[0; SECTORS]; written.slots.len()], hash: 0 }
     }
 
     /// Puts sectors of a piece there, of those that it wrote.
-    pub fn put(&mut self, written: &Written, place: usize, sectors: u8) -> Replaced {
+    pub fn put(&mut self, written: &WrittenRun, place: usize, sectors: u8) -> Replaced {
         let piece = &written.pieces[place];
         let slot = &written.slots[piece.slot];
         let there = &mut self.slots[piece.slot];
@@ -84,7 +84,7 @@ mod tests {
             (Some(8), 9, 10, 5),
         ]);
         let after = |places: &[usize]| {
-            let mut contents = Contents::before(&all);
+            let mut contents = DiskContents::before(&all);
             for &place in places {
                 contents.put(&all, place, WHOLE);
             }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_change_is_taken_back_and_a_torn_slot_is_of_two_pieces() {
         let all = written(&[(Some(7), 1, 2, 5), (Some(7), 3, 4, 6)]);
-        let mut contents = Contents::before(&all);
+        let mut contents = DiskContents::before(&all);
         contents.put(&all, 0, WHOLE);
         let hash = contents.hash;
         let replaced = contents.put(&all, 1, 0x0f);

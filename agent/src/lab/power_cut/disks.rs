@@ -4,10 +4,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::contents::Contents;
-use super::written::{Promise, Written};
+use super::contents::DiskContents;
+use super::written::{Promise, WrittenRun};
 use crate::device::disk::Disk;
-use crate::device::flash_record::{self, ChosenSlot, Command, FlashRecordError, SECTORS};
+use crate::device::flash_record::{self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS};
 use crate::errors::WrongUse;
 
 /// Attempts at what can only be done with a device that nobody uses, and pauses between: 60 s.
@@ -19,14 +19,14 @@ const RUN: u8 = 0;
 const RECOVERY: u8 = 1;
 
 /// The disks, whose filesystem is not mounted.
-pub struct Disks<'a> {
+pub struct CutDisks<'a> {
     disks: &'a [Disk],
     promises: &'a [Promise],
     /// What they were last put into; none at first.
-    there: Option<Contents>,
+    there: Option<DiskContents>,
 }
 
-impl<'a> Disks<'a> {
+impl<'a> CutDisks<'a> {
     pub fn new(disks: &'a [Disk], promises: &'a [Promise]) -> Self {
         Self { disks, promises, there: None }
     }
@@ -35,27 +35,27 @@ impl<'a> Disks<'a> {
     ///
     /// # Errors
     /// If the record is not whole.
-    pub fn record(&self) -> anyhow::Result<Written> {
+    pub fn record(&self) -> anyhow::Result<WrittenRun> {
         let mut records = Vec::new();
         for (disk, promise) in self.disks.iter().zip(self.promises) {
             let requests = flash_record::requests(disk.folder()).map_err(told)?;
             let pieces = flash_record::pieces(disk.folder()).map_err(told)?;
             records.push((*promise, requests, pieces));
         }
-        Ok(Written::of(records))
+        Ok(WrittenRun::of(records))
     }
 
     /// Puts the disks into a state of the run.
     ///
     /// # Errors
     /// If they cannot be.
-    pub fn put(&mut self, written: &Written, contents: Contents) -> anyhow::Result<()> {
+    pub fn put(&mut self, written: &WrittenRun, contents: DiskContents) -> anyhow::Result<()> {
         let command = match self.there {
-            Some(_) => Command::Restore(RUN),
-            None => Command::Clear(RUN),
+            Some(_) => RecordCommand::Restore(RUN),
+            None => RecordCommand::Clear(RUN),
         };
         self.tell(command)?;
-        let there = self.there.take().unwrap_or_else(|| Contents::before(written));
+        let there = self.there.take().unwrap_or_else(|| DiskContents::before(written));
         self.choose(written, &there, &contents)?;
         self.there = Some(contents);
         Ok(())
@@ -66,15 +66,15 @@ impl<'a> Disks<'a> {
     /// # Errors
     /// If the disks cannot.
     pub fn record_recovery(&self) -> anyhow::Result<()> {
-        self.tell(Command::Begin(RECOVERY))
+        self.tell(RecordCommand::Begin(RECOVERY))
     }
 
     /// Ends that record, and gives it.
     ///
     /// # Errors
     /// If it is not whole.
-    pub fn recovery(&self) -> anyhow::Result<Written> {
-        self.tell(Command::End)?;
+    pub fn recovery(&self) -> anyhow::Result<WrittenRun> {
+        self.tell(RecordCommand::End)?;
         self.record()
     }
 
@@ -82,13 +82,18 @@ impl<'a> Disks<'a> {
     ///
     /// # Errors
     /// If they cannot be.
-    pub fn put_second(&self, recovery: &Written, contents: &Contents) -> anyhow::Result<()> {
-        self.tell(Command::Clear(RECOVERY))?;
-        self.choose(recovery, &Contents::before(recovery), contents)
+    pub fn put_second(&self, recovery: &WrittenRun, contents: &DiskContents) -> anyhow::Result<()> {
+        self.tell(RecordCommand::Clear(RECOVERY))?;
+        self.choose(recovery, &DiskContents::before(recovery), contents)
     }
 
     /// Changes the slots that differ.
-    fn choose(&self, written: &Written, from: &Contents, to: &Contents) -> anyhow::Result<()> {
+    fn choose(
+        &self,
+        written: &WrittenRun,
+        from: &DiskContents,
+        to: &DiskContents,
+    ) -> anyhow::Result<()> {
         let number = |piece: u32| match piece {
             0 => 0,
             place => written.pieces[place as usize - 1].number,
@@ -105,7 +110,7 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    fn tell(&self, command: Command) -> anyhow::Result<()> {
+    fn tell(&self, command: RecordCommand) -> anyhow::Result<()> {
         let tell = |folder: &Path| until_free(|| flash_record::command(folder, command));
         self.disks.iter().try_for_each(|disk| tell(disk.folder()))
     }

@@ -20,7 +20,7 @@ pub struct Judge<'a> {
 }
 
 /// What was found.
-pub struct Verdict {
+pub struct Judgement {
     pub survival: Survival,
     pub fsck: Checked,
     /// Errors that the kernel told of, a line each.
@@ -39,7 +39,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// Where this machine failed to look: that says nothing of what is there.
-    pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Verdict> {
+    pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
         self.log.lines();
         let (mut survival, mut fsck) = (self.survival(cut)?, Checked::NotRun);
         if survival.outcome != CutOutcome::Unmountable {
@@ -58,7 +58,7 @@ impl<'a> Judge<'a> {
                 (survival.outcome, survival.message) = (CutOutcome::Corrupt, message);
             }
         }
-        Ok(Verdict { survival, fsck, kernel_log })
+        Ok(Judgement { survival, fsck, kernel_log })
     }
 
     fn survival(&self, cut: &Cut) -> anyhow::Result<Survival> {

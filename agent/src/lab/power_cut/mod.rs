@@ -27,9 +27,9 @@ use crate::workload;
 use crate::workload::power_cut::Cut;
 use answer::{Answer, Judged};
 use choice::StateKind;
-use disks::Disks;
+use disks::CutDisks;
 use judge::Judge;
-use states::{Chooser, State, Times, draw_second};
+use states::{Chooser, State, TransactionTimes, draw_second};
 use walk::Walk;
 use written::Promise;
 
@@ -45,9 +45,9 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     closed.transactions.retain(|transaction| transaction.phase != "checkpoint");
     closed.remains.check_oracle()?;
     mounted.unmount()?;
-    let mut disks = Disks::new(&stand.disks, &promises);
+    let mut disks = CutDisks::new(&stand.disks, &promises);
     let written = disks.record()?;
-    let times = Times::of(&closed.transactions);
+    let times = TransactionTimes::of(&closed.transactions);
     let chooser = Chooser {
         written: &written,
         times: &times,

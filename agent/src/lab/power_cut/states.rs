@@ -10,9 +10,9 @@ use std::ops::RangeInclusive;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use super::choice::{Choice, StateKind};
+use super::choice::Choice;
 use super::walk::Walk;
-use super::written::Written;
+use super::written::WrittenRun;
 use crate::tables::rows::Transaction;
 
 /// Of so many states in ten, the boundary ones are as many at most where there are more of both.
@@ -48,12 +48,12 @@ pub struct States {
 }
 
 /// When transactions began and returned.
-pub struct Times {
+pub struct TransactionTimes {
     begins_ns: Vec<i64>,
     returns_ns: Vec<i64>,
 }
 
-impl Times {
+impl TransactionTimes {
     pub fn of(transactions: &[Transaction]) -> Self {
         let sorted = |at_ns: fn(&Transaction) -> i64| {
             let mut all: Vec<i64> = transactions.iter().map(at_ns).collect();
@@ -78,8 +78,8 @@ impl Times {
 
 /// Chooses so many states of a run, or all that there are.
 pub struct Chooser<'a> {
-    pub written: &'a Written,
-    pub times: &'a Times,
+    pub written: &'a WrittenRun,
+    pub times: &'a TransactionTimes,
     pub span: RangeInclusive<i64>,
     pub asked: usize,
     pub seed: u64,
@@ -159,6 +159,7 @@ impl Chooser<'_> {
             let mut walk = Walk::new(self.written);
             for (at_ns, choice) in tried {
                 walk.go_to(at_ns);
+                let choice = walk.fitted(choice);
                 let state = self.times.state(at_ns, choice, walk.hash(choice));
                 if known.insert((state.hash, state.acknowledged)) {
                     found.push(state);
@@ -221,7 +222,7 @@ fn spread_marks(states: &mut [State], count: usize) {
 }
 
 /// What a cut during a recovery leaves: one draw among its moments, boundaries included.
-pub fn draw_second(recovery: &Written, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
+pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
     random.set_stream(number);
     let times = recovery.requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
@@ -232,11 +233,7 @@ pub fn draw_second(recovery: &Written, seed: u64, number: u64, may_tear: bool) -
         1 => Choice::ALL,
         _ => Choice::draw(&mut random, may_tear),
     };
-    let mut walk = Walk::new(recovery);
-    let at_ns = moments.get(place).copied().unwrap_or(0);
-    walk.go_to(at_ns);
-    let is_drop = choice.kind == StateKind::DropOne;
-    (at_ns, if is_drop && !walk.is_open() { Choice::NONE } else { choice })
+    (moments.get(place).copied().unwrap_or(0), choice)
 }
 
 #[cfg(test)]
@@ -248,7 +245,7 @@ mod tests {
 
     /// Commits of three writes and a flush: at 100 n a write to the journal, to the database twice,
     /// then the flush, and the return.
-    fn run(commits: i64) -> (Written, Times) {
+    fn run(commits: i64) -> (WrittenRun, TransactionTimes) {
         let mut requests = Vec::new();
         let mut transactions = Vec::new();
         for number in 0..commits {
@@ -260,7 +257,7 @@ mod tests {
             let (begin_ns, return_ns) = (at - 1, at + 55);
             transactions.push(Transaction { begin_ns, return_ns, ..Transaction::default() });
         }
-        (written(&requests), Times::of(&transactions))
+        (written(&requests), TransactionTimes::of(&transactions))
     }
 
     fn states(commits: i64, asked: usize, seed: u64) -> States {
@@ -314,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_run_without_transactions_or_writes_has_one_state() {
-        let (written, times) = (Written::default(), Times::of(&[]));
+        let (written, times) = (WrittenRun::default(), TransactionTimes::of(&[]));
         let span = times.span(50);
         let chooser =
             Chooser { written: &written, times: &times, span, asked: 9, seed: 1, may_tear: true };

@@ -1,26 +1,26 @@
 //! Goes through the moments of a run in order, and says what the disks hold if the power is cut
 //! there: reads what was written, keeps what is durable by then.
 
-use super::choice::{Choice, Open};
-use super::contents::{Contents, Replaced, WHOLE};
-use super::written::Written;
+use super::choice::{Choice, OpenPieces, OpenRequest, StateKind};
+use super::contents::{DiskContents, Replaced, WHOLE};
+use super::written::{WrittenRequest, WrittenRun};
 
 /// Where it is.
 pub struct Walk<'a> {
-    written: &'a Written,
+    written: &'a WrittenRun,
     at_ns: i64,
     /// Requests that were issued by now: the first ones.
     issued: usize,
     /// Of them, the first that is not durable.
     solid: usize,
     /// What is there of the requests before that one.
-    contents: Contents,
+    contents: DiskContents,
 }
 
 impl<'a> Walk<'a> {
     /// Before everything.
-    pub fn new(written: &'a Written) -> Self {
-        let contents = Contents::before(written);
+    pub fn new(written: &'a WrittenRun) -> Self {
+        let contents = DiskContents::before(written);
         Self { written, at_ns: i64::MIN, issued: 0, solid: 0, contents }
     }
 
@@ -40,16 +40,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How many pieces each request has that changed something and is not durable.
-    fn open(&self) -> Vec<usize> {
+    /// The requests that changed something and are not durable.
+    fn open(&self) -> Vec<OpenRequest> {
         let some = &self.written.requests[self.solid..self.issued];
         let open = some.iter().filter(|it| it.durable_ns > self.at_ns && !it.pieces.is_empty());
-        open.map(|request| request.pieces.len()).collect()
+        let described = |request: &WrittenRequest| OpenRequest {
+            piece_count: request.pieces.len(),
+            is_under_way: request.completion_ns > self.at_ns,
+        };
+        open.map(described).collect()
     }
 
     /// Whether a cut could take anything.
     pub fn is_open(&self) -> bool {
         !self.open().is_empty()
+    }
+
+    /// The choice, as a subset where nothing is under way that could be torn.
+    pub fn fitted(&self, choice: Choice) -> Choice {
+        let may_tear = self.open().iter().any(|request| request.is_under_way);
+        match choice.kind {
+            StateKind::Torn if !may_tear => Choice { kind: StateKind::Subset, ..choice },
+            _ => choice,
+        }
     }
 
     /// The hash of what a cut leaves now.
@@ -61,7 +74,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a cut leaves now.
-    pub fn contents(&mut self, choice: Choice) -> Contents {
+    pub fn contents(&mut self, choice: Choice) -> DiskContents {
         let replaced = self.apply(choice);
         let contents = self.contents.clone();
         replaced.iter().rev().for_each(|one| self.contents.take_back(one));
@@ -70,7 +83,7 @@ impl<'a> Walk<'a> {
 
     fn apply(&mut self, choice: Choice) -> Vec<Replaced> {
         let open = self.open();
-        let mut survivors = choice.survivors(Open { piece_counts: &open }).into_iter();
+        let mut survivors = choice.survivors(OpenPieces(&open)).into_iter();
         let mut replaced = Vec::new();
         for request in &self.written.requests[self.solid..self.issued] {
             let is_open = request.durable_ns > self.at_ns;
@@ -89,12 +102,11 @@ impl<'a> Walk<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::choice::StateKind;
     use super::super::written::tests::written;
     use super::*;
 
     /// Slot 1 is written, flushed, written again and again; slot 2 once.
-    fn run() -> Written {
+    fn run() -> WrittenRun {
         written(&[
             (Some(1), 10, 20, 5),
             (None, 30, 40, 0),

@@ -3,8 +3,8 @@
 //!
 //! A device with a volatile cache owes the host what a flush that completed before the cut found
 //! completed, and completed FUA writes (JESD84-B51, 6.6.34; Documentation/block/
-//! writeback_cache_control.rst). One without owes every completed write. One that lies about flushes
-//! owes nothing.
+//! writeback_cache_control.rst). One without owes every completed write. One that lies about
+//! flushes owes nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Promise {
     pub is_volatile: bool,
     pub has_fua: bool,
     pub lies_about_flushes: bool,
-    /// Bytes that a power cut leaves whole or not at all.
+    /// Bytes that a power cut leaves whole or not at all, of a write that is under way.
     pub torn_bytes: i64,
 }
 
@@ -33,7 +33,7 @@ impl Promise {
             is_volatile: value("cache_bytes") != 0 && value("power_loss_protection") == 0,
             has_fua: value("fua") != 0,
             lies_about_flushes: value("flush_lies") != 0,
-            torn_bytes: 512,
+            torn_bytes: if value("atomic_slots") == 0 { 512 } else { 4096 },
         }
     }
 
@@ -60,18 +60,18 @@ impl Promise {
 
 /// A write, a discard, a write of zeroes, or a flush.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct WrittenRequest {
     pub issue_ns: i64,
     pub completion_ns: i64,
     pub durable_ns: i64,
-    /// Which of `Written::pieces` it made; none of a flush.
+    /// Which of `WrittenRun::pieces` it made; none of a flush.
     pub pieces: Range<usize>,
 }
 
 /// What a request made of a slot.
 #[derive(Debug, Clone)]
-pub struct Piece {
-    /// Which of `Written::slots`.
+pub struct WrittenPiece {
+    /// Which of `WrittenRun::slots`.
     pub slot: usize,
     /// A bit for each that it wrote.
     pub sectors: u8,
@@ -91,14 +91,14 @@ pub struct Slot {
 
 /// All of a run.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct WrittenRun {
     /// In the order of issue.
-    pub requests: Vec<Request>,
-    pub pieces: Vec<Piece>,
+    pub requests: Vec<WrittenRequest>,
+    pub pieces: Vec<WrittenPiece>,
     pub slots: Vec<Slot>,
 }
 
-impl Written {
+impl WrittenRun {
     /// Of the records of the disks, each with its promise.
     pub fn of(records: Vec<(Promise, Vec<RecordedRequest>, Vec<RecordedPiece>)>) -> Self {
         let mut written = Self::default();
@@ -107,7 +107,7 @@ impl Written {
             let base = written.pieces.len();
             for (request, durable_ns) in requests.iter().zip(promise.durable_ns(&requests)) {
                 let begin = base + request.first_piece;
-                written.requests.push(Request {
+                written.requests.push(WrittenRequest {
                     issue_ns: request.issue_ns,
                     completion_ns: request.completion_ns,
                     durable_ns,
@@ -121,7 +121,7 @@ impl Written {
                     written.slots.len() - 1
                 });
                 let RecordedPiece { sectors, after, .. } = piece;
-                written.pieces.push(Piece { slot, sectors, after, number });
+                written.pieces.push(WrittenPiece { slot, sectors, after, number });
             }
         }
         written.requests.sort_by_key(|request| request.issue_ns);
@@ -149,7 +149,7 @@ pub(super) mod tests {
 
     /// Writes of one slot each, as (slot, issue, completion, content), and flushes, whose slot is
     /// none; on one disk.
-    pub fn written(requests: &[(Option<u64>, i64, i64, u64)]) -> Written {
+    pub fn written(requests: &[(Option<u64>, i64, i64, u64)]) -> WrittenRun {
         let mut pieces = Vec::new();
         let mut record = |&(slot, issue_ns, completion_ns, content): &(Option<u64>, _, _, u64)| {
             let word = if slot.is_some() { "write" } else { "flush" };
@@ -165,7 +165,7 @@ pub(super) mod tests {
             made
         };
         let requests = requests.iter().map(&mut record).collect();
-        Written::of(vec![(CACHED, requests, pieces)])
+        WrittenRun::of(vec![(CACHED, requests, pieces)])
     }
 
     #[test]
@@ -200,5 +200,7 @@ pub(super) mod tests {
         assert!(!of(&[("cache_bytes", 1), ("power_loss_protection", 1)]).is_volatile);
         assert!(!of(&[("cache_bytes", 0)]).is_volatile);
         assert!(of(&[("flush_lies", 1)]).lies_about_flushes);
+        let torn = [0, 1].map(|whole| of(&[("atomic_slots", whole)]).torn_bytes);
+        assert_eq!(torn, [512, 4096]);
     }
 }
