@@ -34,7 +34,7 @@ pub struct Choice {
 
 /// A request that is not durable at a moment.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenRequest {
+pub struct UncertainRequest {
     pub piece_count: usize,
     /// Whether it has not completed: its data are on their way, and may be cut off.
     pub is_under_way: bool,
@@ -42,7 +42,7 @@ pub struct OpenRequest {
 
 /// What is not durable at a moment.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenPieces<'a>(pub &'a [OpenRequest]);
+pub struct OpenPieces<'a>(pub &'a [UncertainRequest]);
 
 impl OpenPieces<'_> {
     fn pieces(&self) -> usize {
@@ -124,10 +124,10 @@ mod tests {
 
     use super::*;
 
-    const REQUESTS: [OpenRequest; 3] = [
-        OpenRequest { piece_count: 1, is_under_way: false },
-        OpenRequest { piece_count: 4, is_under_way: false },
-        OpenRequest { piece_count: 2, is_under_way: true },
+    const REQUESTS: [UncertainRequest; 3] = [
+        UncertainRequest { piece_count: 1, is_under_way: false },
+        UncertainRequest { piece_count: 4, is_under_way: false },
+        UncertainRequest { piece_count: 2, is_under_way: true },
     ];
     const OPEN: OpenPieces = OpenPieces(&REQUESTS);
 

@@ -1,7 +1,7 @@
 //! Goes through the moments of a run in order, and says what the disks hold if the power is cut
 //! there: reads what was written, keeps what is durable by then.
 
-use super::choice::{Choice, OpenPieces, OpenRequest, StateKind};
+use super::choice::{Choice, OpenPieces, StateKind, UncertainRequest};
 use super::contents::{DiskContents, Replaced, WHOLE};
 use super::written::{WrittenRequest, WrittenRun};
 
@@ -41,10 +41,10 @@ impl<'a> Walk<'a> {
     }
 
     /// The requests that changed something and are not durable.
-    fn open(&self) -> Vec<OpenRequest> {
+    fn open(&self) -> Vec<UncertainRequest> {
         let some = &self.written.requests[self.solid..self.issued];
         let open = some.iter().filter(|it| it.durable_ns > self.at_ns && !it.pieces.is_empty());
-        let described = |request: &WrittenRequest| OpenRequest {
+        let described = |request: &WrittenRequest| UncertainRequest {
             piece_count: request.pieces.len(),
             is_under_way: request.completion_ns > self.at_ns,
         };
