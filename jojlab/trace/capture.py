@@ -24,9 +24,9 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.lazy import pa
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.trace.checksums import check, hashes_of, read_checksums
+from jojlab.trace.manifest import Manifest
 from jojlab.trace.program import program
 from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
-from jojlab.trace.shapes import Manifest
 
 _REMEDY = "run the case again: joj run EXPERIMENT --no-cache"
 

@@ -1,4 +1,4 @@
-"""The types of run.json's experiment and of a manifest; they are checked before anything uses them.
+"""The types of run.json's experiment; they are checked before anything uses them.
 
 Keys that are not listed are let be, except in entries that an author writes: Published and Chart
 are also what jojlab/experiment reads in [[published]] and [[chart]].
@@ -111,52 +111,3 @@ class StoredExperiment(Struct):
     variants: list[StoredVariant] = []
     settings: Settings = field(default_factory=Settings)
     parts: list[StoredExperiment] = []
-
-
-class Sum(Struct):
-    """Bytes of one operation and block type on one device."""
-
-    device: str
-    operation: str
-    block_type: str
-    bytes: int
-    bytes_without_rows: int
-
-
-class Totals(Struct):
-    """Sums over everything that a live tracing saw."""
-
-    exact: bool
-    bios_without_rows: int
-    sums: list[Sum]
-
-
-class Phase(Struct):
-    """A phase of a run, in ns of the capture's clock."""
-
-    name: str
-    begin_ns: int
-    end_ns: int
-
-
-class Manifest(Struct):
-    """What joj reads of a manifest. Only a tracer counts lost events and unattributed bytes."""
-
-    schema_version: int
-    seed: int
-    clock: str
-    tables: list[str] | UnsetType = UNSET
-    lost_events: int | UnsetType = UNSET
-    unattributed_bytes: int | UnsetType = UNSET
-    incomplete: bool = False
-    traced: bool = True
-    incomplete_reasons: list[str] = []
-    untimed_requests: int = 0
-    totals: Totals | UnsetType = UNSET
-    phases: list[Phase] = []
-
-    def __post_init__(self) -> None:
-        """Check that a tracer said what it lost."""
-        for key in ("lost_events", "unattributed_bytes") if self.traced else ():
-            if getattr(self, key) is UNSET:
-                raise Mismatch(f"lacks {key}", "")

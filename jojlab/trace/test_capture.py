@@ -168,3 +168,22 @@ def test_a_capture_has_the_tables_that_it_declares(folder: Path) -> None:
     declare(folder, [*declared, "flash_operations"])
     with pytest.raises(DataError, match=r"\['flash_operations'\] are not of schema"):
         Capture.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("program", {"command": []}, "program"),
+        ("replay", {"by_name": 3}, "replay"),
+        ("failed_statements", {"UNIQUE": {"statements": "3"}}, "failed_statements.UNIQUE"),
+        ("tables", "requests", "tables must be a list"),
+    ],
+)
+def test_an_entry_of_the_manifest_has_its_type(
+    folder: Path, key: str, value: object, said: str
+) -> None:
+    path = folder / "manifest.parquet"
+    rows = [*pq.read_table(path).to_pylist(), {"key": key, "value": json.dumps(value)}]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table_schema("manifest").arrow()), path)
+    with pytest.raises(DataError, match=said):
+        Capture.open(folder)

@@ -1,0 +1,135 @@
+"""The types of what joj reads of a capture's manifest; they are checked before anything uses them.
+
+Keys that are not listed are let be.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jojlab.foundation.document import Mismatch
+
+
+class Sum(Struct):
+    """Bytes of one operation and block type on one device."""
+
+    device: str
+    operation: str
+    block_type: str
+    bytes: int
+    bytes_without_rows: int
+
+
+class Totals(Struct):
+    """Sums over everything that a live tracing saw."""
+
+    exact: bool
+    bios_without_rows: int
+    sums: list[Sum]
+
+
+class Phase(Struct):
+    """A phase of a run, in ns of the capture's clock."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+class FailedStatements(Struct):
+    """Statements of scripts that ended with one error; some of them may (docs/own-sql.md)."""
+
+    statements: int
+    unexpected: int
+    first: str
+
+
+class CallTimes(Struct):
+    """Replayed calls of one name, and their time in the kernel."""
+
+    calls: int
+    time_ns: int
+
+
+class ThreadCalls(CallTimes):
+    """The same of one thread, and how many of them ended otherwise than recorded."""
+
+    otherwise: int
+
+
+class OtherwiseEnded(Struct):
+    """Replayed calls of one name that ended otherwise than recorded."""
+
+    calls: int
+    first_call: int
+
+
+class LeftOutCalls(Struct):
+    """Recorded calls of one name that were not made again, and why."""
+
+    name: str
+    why: str
+    calls: int
+
+
+class ReplayedCalls(Struct):
+    """What a replay did (docs/replay.md)."""
+
+    recorded_calls: int
+    calls: int
+    comparable_calls: int
+    as_recorded_calls: int
+    by_name: dict[str, CallTimes]
+    by_thread: dict[str, ThreadCalls]
+    otherwise: dict[str, OtherwiseEnded]
+    left_out: list[LeftOutCalls]
+    elsewhere: dict[str, int]
+    carried: dict[str, int]
+    read_bytes: int
+    written_bytes: int
+    copied_bytes: int
+    start_error_ns: dict[str, int | None]
+
+
+class ProgramRun(Struct):
+    """How a program that is not ours ended, and what was found of it (docs/own-program.md)."""
+
+    command: Annotated[list[str], Meta(min_length=1)]
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    output: str
+    output_bytes: int
+    commits: int
+    checkpoints: int
+    rollbacks: int
+    syncs: int
+    bytes_after_last: int
+
+
+class Manifest(Struct):
+    """What joj reads of a manifest. Only a tracer counts lost events and unattributed bytes."""
+
+    schema_version: int
+    seed: int
+    clock: str
+    tables: list[str] | UnsetType = UNSET
+    lost_events: int | UnsetType = UNSET
+    unattributed_bytes: int | UnsetType = UNSET
+    incomplete: bool = False
+    traced: bool = True
+    incomplete_reasons: list[str] = []
+    untimed_requests: int = 0
+    totals: Totals | UnsetType = UNSET
+    phases: list[Phase] = []
+    failed_statements: dict[str, FailedStatements] = {}
+    replay: ReplayedCalls | UnsetType = UNSET
+    program: ProgramRun | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Check that a tracer said what it lost."""
+        for key in ("lost_events", "unattributed_bytes") if self.traced else ():
+            if getattr(self, key) is UNSET:
+                raise Mismatch(f"lacks {key}", "")
