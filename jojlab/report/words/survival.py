@@ -111,7 +111,7 @@ def model(found: Survival) -> str:
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
         "flushes that do nothing" if any(lies) else "",
-        f"writes torn at {' and '.join(map(str, torn))} bytes" if all(torn) else "",
+        *(_torn(each) for each in torn),
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]
@@ -193,6 +193,13 @@ def _bound(found: Survival) -> str:
         return ""
     share = f"{found.bound * 100:.2g} %"
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
+
+
+def _torn(torn_bytes: object) -> str:
+    """Return what a power cut leaves of a write that is under way, as a disk's profile says."""
+    return (
+        "slots of 4 KiB kept whole" if torn_bytes == 4096 else f"writes torn at {torn_bytes} bytes"
+    )
 
 
 def _each(value: object) -> list[object]:
