@@ -111,7 +111,7 @@ def model(found: Survival) -> str:
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
         "flushes that do nothing" if any(lies) else "",
-        *(_torn(each) for each in torn),
+        *dict.fromkeys(_torn(each) for each in torn),
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]

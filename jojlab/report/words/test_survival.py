@@ -35,6 +35,14 @@ def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
     assert risk(case(None)) == mark(case(None)) == contradiction(case(None)) == ""
 
 
+def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
+    told = {"volatile_cache": [True, False], "fua": [True, False], "torn_bytes": [4096, 512]}
+    assert (
+        "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
+        "no second cuts, no fsck]"
+    ) in sentence(case(states(kept=4), model=told))
+
+
 def test_a_case_that_lost_nothing_is_not_refuted() -> None:
     found = case(states(kept=1000))
     assert short(found) == "nothing lost in 1,000 states"
