@@ -33,8 +33,13 @@ def profile_text(
         f"icount_shift = {_quoted(f'not measured: as {base.name}')}",
     ]
     for key in keys:
-        said = f"fitted to {fitted[key]} of {device}" if key in fitted else f"as {base.name}"
-        lines.append(f"{key} = {_quoted(said if key in fitted else f'not measured: {said}')}")
+        if key in fitted:
+            said = f"fitted to {fitted[key]} of {device}"
+        elif key in MECHANISMS and model[key] != base.model[key]:
+            said = f"measured: distributions of {device}, by fio"
+        else:
+            said = f"not measured: as {base.name}"
+        lines.append(f"{key} = {_quoted(said)}")
     for figure, value in measured.items():
         source = _quoted(f"measured of {device}")
         lines += ["", "[[stated]]", f"figure = {_quoted(figure)}", f"value = {value}"]

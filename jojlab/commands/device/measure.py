@@ -26,6 +26,13 @@ def measure(
             "--destroy-data", help="Also measure writes and flushes: OVERWRITES the device."
         ),
     ] = False,
+    by_fio: Annotated[
+        bool,
+        typer.Option(
+            "--distributions",
+            help="Also measure, with fio, how times are distributed: needs --destroy-data.",
+        ),
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0.05, max=600, help="Real time per figure.")] = 2.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -39,22 +46,42 @@ def measure(
     Examples:
       joj device measure /dev/mmcblk0
       joj device measure /dev/sdb --destroy-data --like sd-card --out my-card.toml
+      joj device measure /dev/sdb --destroy-data --distributions --json
       joj run first-look --set device=./my-card.toml
+
+    --distributions measures writes of three sizes, plain, with a flush and with FUA, after three
+    idle times, for --seconds each (a second at least). A tail of flushes and a sleep become keys of
+    the profile.
 
     Exit code 4 if the model cannot reproduce a measured figure.
     """
+    from dataclasses import asdict, replace
+
+    from rich.console import Console
+
+    from jojlab.device.distributions import PERCENTILES, measure_distributions, mechanisms
     from jojlab.device.fit import KNOBS, fit
     from jojlab.device.probe import Effort, Probe
     from jojlab.device.profile import read_profile
     from jojlab.device.write_profile import profile_text
 
+    if by_fio and not write:
+        raise UseError("--distributions writes", "add --destroy-data, on a device you can lose")
     base = read_profile(like)
     if out is not None and (out.suffix != ".toml" or out.exists()):
         raise UseError(f"{out} exists, or is no .toml file", "name a new file that ends in .toml")
     with Probe(device, write=write, effort=Effort(seconds)) as probe:
         measured = probe.reads() | (probe.writes() if write else {})
         size_bytes = probe.size_bytes
+    rows = []
+    if by_fio:
+        with Console(stderr=True).status("") as status:
+            rows = measure_distributions(
+                device, seconds, lambda what: status.update(f"fio: {what}")
+            )
     fitted = fit(base.model, measured)
+    if rows:
+        fitted = replace(fitted, model={**fitted.model, **mechanisms(rows)})
     missing = [name for name in KNOBS if name not in measured]
     if out is not None:
         text = profile_text(out.stem, base, fitted.model, measured, str(device))
@@ -68,12 +95,21 @@ def measure(
             "like": base.name,
             "model": fitted.model,
             "off": fitted.off,
+            "percentiles": PERCENTILES,
+            "distributions": [asdict(row) for row in rows],
         }
         print(json.dumps(document, indent=1))
     else:
         print(f"{device}: {size_bytes:,} bytes")
         for name, value in measured.items():
             print(f"  {name:<30} {value:>15,}  model {fitted.figures[name]:>15,}")
+        for row in rows:
+            times = "  ".join(f"{ns / 1000:>9,.0f}" for ns in (*row.percentiles_ns, row.longest_ns))
+            what = f"{row.kind} {row.size_bytes >> 10} KiB, {row.gap_us / 1000:g} ms idle"
+            print(f"  {what:<30} {times} us  ({row.operations} operations)")
+        if rows:
+            told = ", ".join(f"p{percentile:g}" for percentile in PERCENTILES)
+            print(f"  the columns are {told} and the longest")
         for name in missing:
             print(f"  {name:<30} {'not measured':>15}  as {base.name}; use --destroy-data")
         print(f"  cannot be measured, as {base.name}: NAND times, caches, garbage collection")

@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from jojlab.device.distributions import (
+    GAPS_US,
+    KINDS,
+    PERCENTILES,
+    SIZES_BYTES,
+    Distribution,
+    mechanisms,
+    read_answer,
+)
+from jojlab.foundation.errors import MachineError
+
+
+def answer() -> dict[str, object]:
+    def times(scale: int) -> dict[str, object]:
+        percentile = {f"{value:.6f}": int(value * scale) for value in PERCENTILES}
+        return {"N": 7, "mean": 5.5, "max": 1000, "percentile": percentile}
+
+    return {"jobs": [{"write": {"clat_ns": times(10)}, "sync": {"lat_ns": times(20)}}]}
+
+
+def test_of_a_flush_the_flush_is_read_and_not_its_write() -> None:
+    text = "note: of fio's\n" + json.dumps(answer())
+    flush, plain = (read_answer(text, 4096, kind, 0) for kind in ("flush", "plain"))
+    assert (flush.median_ns, plain.median_ns) == (1000, 500)
+    assert plain.percentiles_ns == (500, 900, 950, 990, 999)
+    assert (plain.operations, plain.mean_ns, plain.longest_ns) == (7, 5.5, 1000)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"jobs": []}', '{"jobs": [{"write": {}}]}'])
+def test_what_fio_does_not_print_is_refused(text: str) -> None:
+    with pytest.raises(MachineError, match="fio's answer"):
+        read_answer(text, 4096, "plain", 0)
+
+
+def made(sleepy_gap_us: int) -> list[Distribution]:
+    return [
+        Distribution(
+            size, kind, gap, 9, 1.0, (100 + 900 * (gap >= sleepy_gap_us), 110, 400, 500, 600), 700
+        )
+        for kind in KINDS
+        for size in SIZES_BYTES
+        for gap in GAPS_US
+    ]
+
+
+def test_a_tail_and_a_sleep_become_keys_of_a_profile() -> None:
+    tail = {"flush_tail_permille": 100, "flush_tail_ns": 300}
+    assert mechanisms(made(10**9)) == tail
+    slept = {"sleep_after_ns": 5_000_000, "wake_up_ns": 900}
+    assert mechanisms(made(100_000)) == {**tail, **slept}
