@@ -12,7 +12,7 @@ use super::busy;
 use super::commit_time;
 use super::error::{SqliteError, failed};
 use super::files;
-use super::pragmas::{self, Pragmas};
+use super::pragmas::{self, AttachedSettings, Pragmas};
 use super::wal::{self, CommitCheckpoint, Database, FollowedWals};
 use super::words::CheckpointMode;
 
@@ -219,7 +219,9 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
             .map_err(failed("ATTACH", path))?;
     }
-    for database in databases {
+    let all = databases.iter().enumerate();
+    let has_settings = |number| number == 0 || pragmas.attached == AttachedSettings::Set;
+    for (_, database) in all.filter(|(number, _)| has_settings(*number)) {
         pragmas.set(&connection, database)?;
     }
     Ok(connection)

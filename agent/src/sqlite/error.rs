@@ -47,6 +47,21 @@ impl SqliteError {
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull))
     }
 
+    /// What a failure to read a database back is, in a word or two.
+    pub fn named(&self) -> &'static str {
+        let Self::Step { path, source, .. } = self else { return "corruption" };
+        match source.sqlite_error().map(|found| found.extended_code & 0xff) {
+            Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) => "corruption",
+            // The filesystem answers so; of checksums of Btrfs that do not fit, too.
+            Some(ffi::SQLITE_IOERR) => "input or output error",
+            Some(ffi::SQLITE_CANTOPEN) if !path.exists() => "missing file",
+            Some(ffi::SQLITE_READONLY) => "read-only filesystem",
+            // What was there before the first transaction is gone, such as a table.
+            Some(ffi::SQLITE_ERROR) => "missing table or column",
+            _ => "unexpected failure",
+        }
+    }
+
     /// Whether the failure is this machine's, as memory ran out, and says nothing of what the file
     /// holds.
     pub fn is_of_this_machine(&self) -> bool {
@@ -85,6 +100,21 @@ mod tests {
         }
         assert!(error(ffi::SQLITE_CANTOPEN, "/").is_of_this_machine());
         assert!(!error(ffi::SQLITE_CANTOPEN, "/no such file").is_of_this_machine());
+    }
+
+    #[test]
+    fn what_is_no_corruption_is_not_called_so() {
+        for (code, name) in [
+            (ffi::SQLITE_CORRUPT_INDEX, "corruption"),
+            (ffi::SQLITE_NOTADB, "corruption"),
+            (ffi::SQLITE_IOERR_READ, "input or output error"),
+            (ffi::SQLITE_READONLY_ROLLBACK, "read-only filesystem"),
+            (ffi::SQLITE_ERROR, "missing table or column"),
+            (ffi::SQLITE_MISMATCH, "unexpected failure"),
+        ] {
+            assert_eq!(error(code, "/").named(), name, "{code}");
+        }
+        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/no such file").named(), "missing file");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::databases::Databases;
 use super::error::SqliteError;
-use super::pragmas::Pragmas;
+use super::pragmas::{AttachedSettings, Pragmas};
 use super::sync_call::{self, DroppedSync, SyncChoice};
 use super::wal::Database;
 use super::words::{
@@ -31,6 +31,7 @@ pub struct SqliteOptions {
     pub secure_delete: SecureDelete,
     pub auto_vacuum: AutoVacuum,
     pub temp_store: TempStore,
+    pub attached_settings: AttachedSettings,
 }
 
 words! {
@@ -70,6 +71,7 @@ impl SqliteOptions {
             synchronous: self.synchronous,
             secure_delete: self.secure_delete,
             temp_store: self.temp_store,
+            attached: self.attached_settings,
         }
     }
 
@@ -113,6 +115,7 @@ pub mod tests {
             secure_delete: SecureDelete::Off,
             auto_vacuum: AutoVacuum::None,
             temp_store: TempStore::Default,
+            attached_settings: AttachedSettings::Set,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::error::{SqliteError, failed};
 use super::wal::Database;
 use super::words::{AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore};
 use crate::errors::WrongUse;
+use crate::record::words;
 
 /// PRAGMAs read back into the configuration, whether set or left at SQLite's default.
 const READ_BACK: [&str; 9] = [
@@ -32,6 +33,14 @@ pub struct Pragmas {
     pub synchronous: Synchronous,
     pub secure_delete: SecureDelete,
     pub temp_store: TempStore,
+    pub attached: AttachedSettings,
+}
+
+words! {
+    /// Whether attached databases get the settings too, or keep SQLite's own: a PRAGMA without a
+    /// schema's name is of the main one alone, or of those attached by then
+    /// (sqlite.org/pragma.html).
+    AttachedSettings { Set = "set", Sqlite = "sqlite" }
 }
 
 impl Pragmas {
@@ -45,6 +54,7 @@ impl Pragmas {
             synchronous: Synchronous::Full,
             secure_delete: SecureDelete::Off,
             temp_store: TempStore::Default,
+            attached: AttachedSettings::Set,
         }
     }
 

@@ -37,6 +37,20 @@ impl WorkloadError {
         }
     }
 
+    /// What a failure to read back what was left is, in a word or two.
+    pub fn named(&self) -> &'static str {
+        match self {
+            Self::Sqlite(error) => error.named(),
+            Self::File { source, .. } => match source.kind() {
+                ErrorKind::NotFound => "missing file",
+                ErrorKind::ReadOnlyFilesystem => "read-only filesystem",
+                _ => "input or output error",
+            },
+            Self::Contents { .. } => "wrong contents",
+            Self::WrongUse(_) => "unexpected failure",
+        }
+    }
+
     /// Whether the failure is this machine's, and says nothing of what the files hold.
     pub fn is_of_this_machine(&self) -> bool {
         match self {

@@ -37,6 +37,7 @@ class Cause(StrEnum):
     DROPPED_SYNC = "dropped-sync"
     SEVERAL_WALS = "several-wals"
     NO_SUPER_JOURNAL = "no-super-journal"
+    UNSET_ATTACHED = "unset-attached"
     LAZY_SYNC_MODE = "lazy-sync-mode"
     SYNC_EVERY = "sync-every"
     NO_DIRECTORY_SYNC = "no-directory-sync"
@@ -137,7 +138,12 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if int(case.get("databases") or 1) > 1:
         # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
         # vdbeCommit() in vdbeaux.c).
-        if journal == "wal":
+        if case.get("attached_settings") == "sqlite":
+            # They are in DELETE mode, which a main database in another may not share a
+            # super-journal with.
+            yield Hazard(Harm.COMMITS, Cause.UNSET_ATTACHED)
+            yield Hazard(Harm.TRANSACTION, Cause.UNSET_ATTACHED)
+        elif journal == "wal":
             yield Hazard(Harm.TRANSACTION, Cause.SEVERAL_WALS)
         elif journal in ("off", "memory") or synchronous == "off":
             yield Hazard(Harm.TRANSACTION, Cause.NO_SUPER_JOURNAL)

@@ -31,6 +31,10 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
         ({"journal_mode": "truncate", "databases": 3}, set()),
         ({"journal_mode": "memory", "databases": 3}, CRASH | {TRANSACTION}),
         ({"synchronous": "off", "databases": 3}, {COMMITS, DATABASE, TRANSACTION}),
+        (
+            {"journal_mode": "wal", "databases": 3, "attached_settings": "sqlite"},
+            {COMMITS, TRANSACTION},
+        ),
         ({"journal_mode": "wal", "dropped_sync": "wal"}, {COMMITS, DATABASE}),
         ({"workload": "file-write"}, set()),
         ({"workload": "file-write", "sync_mode": "o_direct"}, {COMMITS}),

@@ -207,6 +207,14 @@ SQLITE_FIELDS: tuple[Field, ...] = (
         workloads=ALL_SQLITE,
     ),
     Field(
+        "attached_settings",
+        "sqlite: attached databases keep SQLite's own settings, as where an app gives its PRAGMAs "
+        "before it attaches them",
+        "set",
+        ("set", "sqlite"),
+        workloads=ALL_SQLITE,
+    ),
+    Field(
         "scripts",
         "folder of SQL scripts: schema.sql, setup.sql, and transaction.sql, or for several "
         "connections transaction-NAME.sql (docs/own-sql.md); beneath the folder of the experiment "

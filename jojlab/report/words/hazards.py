@@ -38,6 +38,8 @@ _SENTENCES = {
     "some of them",
     Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "
     "transaction in only some of them",
+    Cause.UNSET_ATTACHED: "attached databases without the settings of the main one: a power cut "
+    "may undo a commit in them, and leave a transaction in only some databases",
     Cause.LAZY_SYNC_MODE: "sync mode {}: written data may still be in a cache",
     Cause.SYNC_EVERY: "one sync for {} operations: a power cut may lose the last ones",
     Cause.NO_DIRECTORY_SYNC: "no sync of the directory: a power cut may undo the operation",

@@ -9,6 +9,7 @@ use crate::errors::text;
 use crate::filesystem::FilesystemError;
 use crate::filesystem::check::{self, Checked};
 use crate::lab::stand::Stand;
+use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
 
@@ -76,7 +77,11 @@ impl<'a> Judge<'a> {
             Err(error) if error.is_of_this_machine() => {
                 return Err(anyhow::Error::from(error).context("looking at what a power cut left"));
             }
-            Err(error) => untold(CutOutcome::Corrupt, error.into()),
+            Err(error @ WorkloadError::WrongUse(_)) => return Err(error.into()),
+            Err(error) => {
+                let named = error.named();
+                untold(CutOutcome::Corrupt, anyhow::Error::from(error).context(named))
+            }
         };
         Ok(match mounted.unmount() {
             Ok(()) => survival,

@@ -8,6 +8,7 @@ use rustix::fs::inotify;
 use super::*;
 use crate::sqlite::options::tests::options;
 use crate::sqlite::options::{Autocheckpoint, SqliteOptions};
+use crate::sqlite::pragmas::AttachedSettings;
 use crate::sqlite::words::{
     AutoVacuum, JournalMode, LockingMode, SecureDelete, Synchronous, TempStore,
 };
@@ -337,4 +338,21 @@ fn more_databases_than_sqlite_attaches_are_refused_by_name() {
     let settings = SqliteSettings { databases: number(102), ..settings() };
     let error = Sqlite::prepare(directory.path(), &settings, 5).err().unwrap().to_string();
     assert!(error.contains("ATTACH") && error.contains("too many attached databases"), "{error}");
+}
+
+#[test]
+fn attached_databases_keep_the_settings_of_sqlite_where_that_is_asked_for() {
+    let two = NonZeroU64::new(2).unwrap();
+    for (attached, mode) in [(AttachedSettings::Set, "wal"), (AttachedSettings::Sqlite, "delete")] {
+        let mut case = SqliteSettings { databases: two, ..settings() };
+        case.options.journal_mode = JournalMode::Wal;
+        case.options.attached_settings = attached;
+        let directory = tempfile::tempdir().unwrap();
+        let mut sqlite = Sqlite::prepare(directory.path(), &case, 5).unwrap();
+        let found = sqlite.configuration().unwrap();
+        assert_eq!(found["databases"]["main"]["journal_mode"], "wal");
+        assert_eq!(found["databases"]["db2"]["journal_mode"], mode);
+        sqlite.run(&mut NotedPhases::default()).unwrap();
+        Box::new(sqlite).close().unwrap().remains.check_oracle().unwrap();
+    }
 }
