@@ -25,7 +25,7 @@ script   = "recorded/script"
 """
 THREADS = 3
 # Each read is a bio of 280 bytes in the ring; a pause is due when 16 MiB of it are full.
-ROUNDS = 21_000
+ROUNDS = 24_000
 
 
 def written(folder: Path, script: str) -> str:
