@@ -214,9 +214,14 @@ def test_a_user_is_told_why_it_is_not_ebpf(here: Path, tmp_path: Path) -> None:
         path.chmod(0o777)
     agent = here / "agent"
     shutil.copy(command_of(here)[0], agent)
-    run = lambda *options: subprocess.run(  # noqa: E731
-        [str(agent), "record", "--output", "r", *options, "--", "true"], cwd=here, user=65534,
-        group=65534, extra_groups=[], env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [str(agent), "record", "--output", "r", *options, "--", "true"]
+        return subprocess.run(
+            command, cwd=here, user=65534, group=65534, extra_groups=[], env=ENVIRONMENT,
+            capture_output=True, text=True,
+        )  # fmt: skip
+
     refused = run("--by", "ebpf")
     assert (refused.returncode, (here / "r").exists()) == (2, False)
     assert "needs root, or CAP_BPF and CAP_PERFMON; use --by ptrace" in refused.stderr
