@@ -36,7 +36,7 @@ HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
 def judged(cache: Cache, image: Image, **settings: Value) -> dict[str, Any]:
     """What power cuts leave of a case."""
     defaults = {} if "workload" in settings else UPDATES
-    job = case_job(image, real_case(**{**defaults, **settings}))
+    job = case_job(image, real_case(1, **{**defaults, **settings}))
     parts = []
     for part in power_cuts(job, STATES):
         with TemporaryDirectory() as out:
