@@ -1,5 +1,6 @@
-"""Defects that power cuts must find: a transaction over several databases without a super-journal,
-and a SQLite that is made to leave a sync out. Each is one boot.
+"""Defects that power cuts must find: settings that lose or tear what had returned, by the manuals
+or by what was found before, and faults that are planted: a SQLite that leaves a sync out, a
+device that lies about flushes. Each is one boot.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ UPDATES: dict[str, Value] = {
     "filesystem": "ext4",
 }
 STATES = 40
+LOSES = {"kept", "lost"}
 TEARS = {"kept", "lost", "torn"}
 # Whatever it leaves: one page of the database is as good as another.
 HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
@@ -53,6 +55,7 @@ def assert_found(answer: dict[str, Any], allowed: set[str], needed: set[str]) ->
 @pytest.mark.parametrize(
     ("settings", "allowed", "needed"),
     [
+        ({"journal_mode": "wal", "synchronous": "normal"}, LOSES, {"lost"}),
         ({"journal_mode": "wal", "databases": 3}, TEARS, {"torn"}),
         (
             {"journal_mode": "wal", "databases": 3, "attached_settings": "sqlite"},
@@ -82,3 +85,33 @@ def test_a_sync_that_sqlite_leaves_out_is_found(
 ) -> None:
     answer = judged(cache, image, dropped_sync=dropped, **settings)
     assert_found(answer, HARMS, HARMS - {"kept"})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"journal_mode": "truncate"},
+        {"journal_mode": "wal"},
+    ],
+    ids=lambda settings: settings["journal_mode"],
+)
+def test_a_device_that_lies_about_flushes_is_found(
+    cache: Cache, image: Image, settings: dict[str, Value]
+) -> None:
+    lying = {**settings, "device.flush_lies": 1}
+    assert_found(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"connections": 3, "sharing": "shared", "journal_mode": "wal"},
+        {"connections": 3, "journal_mode": "truncate", "background": "sqlite"},
+    ],
+    ids=["shared", "own-beside-a-load"],
+)
+def test_what_returned_is_kept_beside_others(
+    cache: Cache, image: Image, settings: dict[str, Value]
+) -> None:
+    answer = judged(cache, image, **settings)
+    assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
