@@ -1,15 +1,13 @@
 //! Asks a filesystem's own checker whether it is sound, and changes nothing: after an unmount, so
 //! that its journal has been replayed.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
-use std::process::Command;
 
 use super::FilesystemError;
+use super::tool::{self, ToolEnd};
 use crate::record::Filesystem;
-
-/// Characters of what a checker printed that are kept.
-const MOST_CHARACTERS: usize = 400;
 
 /// What the checker said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,34 +50,39 @@ fn program(kind: Filesystem) -> Option<(&'static str, &'static [&'static str])> 
 /// Checks the filesystem on a device, whose journal may be on another.
 ///
 /// # Errors
-/// If the checker is missing or dies.
+/// If the checker is missing, or was killed, as where memory ran out: that says nothing of the
+/// filesystem.
 pub fn check(
     kind: Filesystem,
     device: &Path,
     journal: Option<&Path>,
 ) -> Result<Checked, FilesystemError> {
     let Some((program, arguments)) = program(kind) else { return Ok(Checked::None) };
-    let mut command = Command::new(program);
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments);
+    let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
     if let Some(journal) = journal {
-        command.arg(if kind == Filesystem::Xfs { "-l" } else { "-j" }).arg(journal);
+        let option = if kind == Filesystem::Xfs { "-l" } else { "-j" };
+        arguments.extend([OsStr::new(option), journal.as_os_str()]);
     }
-    let output = command
-        .arg(device)
-        .output()
-        .map_err(|source| FilesystemError::Start { program: program.into(), source })?;
-    if output.status.success() {
-        return Ok(Checked::Clean);
+    arguments.push(device.as_os_str());
+    verdict(program, tool::run(program, &arguments)?)
+}
+
+fn verdict(
+    program: &str,
+    ToolEnd { status, printed }: ToolEnd,
+) -> Result<Checked, FilesystemError> {
+    match status.code() {
+        Some(0) => Ok(Checked::Clean),
+        Some(_) => Ok(Checked::Unclean(format!("{program} ({status}): {printed}"))),
+        None => Err(FilesystemError::Killed { program: program.into(), status, output: printed }),
     }
-    let printed = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&printed);
-    let skip = text.trim().chars().count().saturating_sub(MOST_CHARACTERS);
-    let end: String = text.trim().chars().skip(skip).collect();
-    Ok(Checked::Unclean(format!("{program} ({}): {end}", output.status)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
     use super::*;
 
     #[test]
@@ -93,5 +96,15 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(check(Filesystem::Nilfs2, &device, None).unwrap(), Checked::None);
+    }
+
+    #[test]
+    fn a_checker_that_is_killed_says_nothing_of_the_filesystem() {
+        let end = |raw| ToolEnd { status: ExitStatus::from_raw(raw), printed: "words".into() };
+        assert_eq!(verdict("xfs_repair", end(0)).unwrap(), Checked::Clean);
+        let unclean = "xfs_repair (exit status: 1): words".to_owned();
+        assert_eq!(verdict("xfs_repair", end(1 << 8)).unwrap(), Checked::Unclean(unclean));
+        let error = verdict("xfs_repair", end(9)).unwrap_err().to_string();
+        assert!(error.starts_with("xfs_repair was killed (signal: 9"), "{error}");
     }
 }

@@ -1,9 +1,9 @@
 //! Makes a filesystem on a block device by running its own mkfs.
 
 use std::path::Path;
-use std::process::Command;
 
 use super::FilesystemError;
+use super::tool::{self, ToolEnd};
 use crate::record::Filesystem;
 
 /// Bytes of a journal on a device of its own: what mkfs.ext4 gives the filesystem of 2 GiB that has
@@ -67,39 +67,17 @@ fn journal_arguments(kind: Filesystem, journal: &Path) -> Result<Vec<String>, Fi
 }
 
 fn run(program: &str, arguments: &[String]) -> Result<(), FilesystemError> {
-    let output = Command::new(program)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .args(arguments)
-        .output()
-        .map_err(|source| FilesystemError::Start { program: program.into(), source })?;
-    if output.status.success() {
+    let ToolEnd { status, printed } = tool::run(program, arguments)?;
+    if status.success() {
         return Ok(());
     }
-    let printed = [output.stdout, output.stderr].concat();
-    Err(FilesystemError::Make {
-        program: program.into(),
-        arguments: arguments.join(" "),
-        status: output.status,
-        output: tail(&String::from_utf8_lossy(&printed), 400),
-    })
-}
-
-/// The last `limit` characters, trimmed.
-fn tail(text: &str, limit: usize) -> String {
-    let text = text.trim();
-    let skip = text.chars().count().saturating_sub(limit);
-    text.chars().skip(skip).collect()
+    let (program, arguments) = (program.into(), arguments.join(" "));
+    Err(FilesystemError::Make { program, arguments, status, output: printed })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_end_of_a_long_message_is_kept() {
-        assert_eq!(tail("  abcdef \n", 3), "def");
-        assert_eq!(tail("ab", 3), "ab");
-    }
 
     #[test]
     fn a_device_too_small_is_an_error_with_the_programs_words() {
