@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 const PATH: &str = "/dev/kmsg";
 
@@ -35,14 +36,19 @@ impl KernelLog {
     }
 
     /// What was written since the last call. A read gives one record, and an error when there is no
-    /// other.
+    /// other; EPIPE says that the next ones were written over, and those after them can be read.
     pub fn lines(&mut self) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
-        while let Ok(length @ 1..) = self.0.read(&mut record) {
-            lines.extend(LogLine::of(&String::from_utf8_lossy(&record[..length])));
+        loop {
+            match self.0.read(&mut record) {
+                Ok(length @ 1..) => {
+                    lines.extend(LogLine::of(&String::from_utf8_lossy(&record[..length])));
+                }
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {}
+                _ => return lines,
+            }
         }
-        lines
     }
 }
 
