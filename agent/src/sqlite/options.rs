@@ -41,8 +41,8 @@ words! {
 }
 
 impl SqliteOptions {
-    /// Chooses for this process the sync call, and F2FS's atomic writes, and seeds SQLite's random
-    /// numbers.
+    /// Chooses for this process the sync call, the syncs that are left out, and F2FS's atomic
+    /// writes; seeds SQLite's random numbers.
     pub fn apply(&self, seed: u64) {
         sync_call::choose(self.sync_call, self.dropped_sync);
         batch_atomic_write::choose(self.batch_atomic_write == Switch::On);

@@ -32,13 +32,29 @@ impl Cut<'_> {
         Progress { returned: counted(|it| it.return_ns), begun: counted(|it| it.begin_ns) }
     }
 
-    /// Of the threads that share databases, in the order in which their transactions committed: one
-    /// that has returned has those before it in the same file, and none is there before its COMMIT.
+    /// Of the threads that share databases.
     pub fn progress_of_sharers(&self, shares: impl Fn(u64) -> bool) -> Progress {
         let all = in_commit_order(self.transactions, shares);
-        let returned = all.iter().rposition(|it| it.return_ns <= self.at_ns);
-        let begun = all.iter().take_while(|it| it.commit_ns <= self.at_ns).count();
-        Progress { returned: returned.map_or(0, |last| last as u64 + 1), begun: begun as u64 }
+        let times = all.iter().map(|it| (it.commit_ns, it.return_ns));
+        Progress::of_sharers(times, self.at_ns)
+    }
+}
+
+impl Progress {
+    /// Of transactions on the same databases in the order in which they committed, by when each did
+    /// and when it returned: one that has returned has those before it in the same file, and none
+    /// is there before its COMMIT.
+    pub fn of_sharers(times: impl IntoIterator<Item = (i64, i64)>, at_ns: i64) -> Self {
+        let mut progress = Self { returned: 0, begun: 0 };
+        for ((commit_ns, return_ns), number) in times.into_iter().zip(1..) {
+            if commit_ns <= at_ns {
+                progress.begun = number;
+            }
+            if return_ns <= at_ns {
+                progress.returned = number;
+            }
+        }
+        progress
     }
 }
 

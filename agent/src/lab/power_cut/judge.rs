@@ -6,7 +6,6 @@ use anyhow::Context;
 use super::of_this_machine;
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
-use crate::filesystem::FilesystemError;
 use crate::filesystem::check::{self, Checked};
 use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
@@ -67,10 +66,7 @@ impl<'a> Judge<'a> {
         let mounted = match self.stand.mount() {
             Ok(mounted) => mounted,
             Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
-            Err(error @ FilesystemError::Mount { .. }) => {
-                return Ok(untold(CutOutcome::Unmountable, error.into()));
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Ok(untold(CutOutcome::Unmountable, error.into())),
         };
         let survival = match self.remains.survived(cut) {
             Ok(survival) => survival,

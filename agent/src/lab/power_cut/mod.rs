@@ -1,11 +1,11 @@
 //! What survives of a run when the power is cut. Reads the record that the modelled disks made of
 //! the run that was measured; chooses states that cuts leave of it, puts the disks into each,
-//! mounts the filesystem, lets SQLite recover, and compares what is there with what had been
+//! mounts the filesystem, and has the workload compare what is there with what had been
 //! acknowledged. Produces power_cuts.json in the output directory.
 //!
 //! written -> contents, choice -> walk -> states: which states there are, without a disk;
-//! disks -> puts the disks into them; judge, kernel_log -> what is found there;
-//! of_this_machine -> tells failures of this machine from damage by the cut
+//! disks: puts the disks into them; of_this_machine -> judge: what is found there, and whether it
+//! is damage by the cut or a failure of this machine; answer: writes it down
 
 mod answer;
 mod choice;

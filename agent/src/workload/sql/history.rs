@@ -68,12 +68,9 @@ pub struct Sharers {
 }
 
 impl Sharers {
-    /// How far their commits had come. One that had returned has those before it in the same file.
+    /// How far their commits had come.
     pub fn progress(&self, at_ns: i64) -> Progress {
-        let returned = self.commits.iter().rposition(|(_, return_ns)| *return_ns <= at_ns);
-        let begun = self.commits.iter().take_while(|(committed_ns, _)| *committed_ns <= at_ns);
-        let returned = returned.map_or(0, |last| last as u64 + 1);
-        Progress { returned, begun: begun.count() as u64 }
+        Progress::of_sharers(self.commits.iter().copied(), at_ns)
     }
 }
 
