@@ -60,7 +60,7 @@ static struct flash_record *flash_running_record(struct flash *flash)
 	return NULL;
 }
 
-/* Contents go before the record of how they came about. */
+/* No page is left: gives up the running record; without one, the disk cannot go on. */
 static void flash_make_room(struct flash *flash)
 {
 	struct flash_record *record = flash_running_record(flash);

@@ -5,8 +5,9 @@
  * that the next write to the slot goes to another page. Of a discard or a write of zeroes it notes
  * the slots in which something ever was: the others read as zeroes in any case.
  *
- * It runs in every measured run, so it may take a page of memory and a few hundred instructions a
- * slot, but no copy and no hash. Where it would take more than a quarter of the memory, it ends.
+ * It runs in every measured run, so it hashes nothing then. What it costs is the store's: a page
+ * for each slot of a write, which begins as a copy of the one that is held. Where it would take
+ * more than a quarter of the memory, it ends.
  */
 #include <linux/mm.h>
 

@@ -4,8 +4,8 @@
  *
  * It has layers. What is written goes to the top one, and hides what the layers below hold, which
  * stays as it is. Pages are counted by reference: the record of a run (record.c) and a layer hold
- * one and the same page, and a write to a page that somebody else holds goes to a new one. So a
- * version of a slot costs a pointer.
+ * one and the same page, and a write to a page that somebody else holds goes to a copy of it. So to
+ * keep a version of a slot, or to show it again, takes a pointer.
  */
 #ifndef FLASH_STORE_H
 #define FLASH_STORE_H

@@ -140,7 +140,8 @@ impl Disk {
         }
     }
 
-    /// Has a modelled device record what is written to it, at the cost of a pointer a slot.
+    /// Has a modelled device record what is written to it, at the cost of a page, and of the copy
+    /// of one, for each slot of a write.
     ///
     /// # Errors
     /// If it is not of this version.
