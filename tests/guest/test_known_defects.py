@@ -31,7 +31,7 @@ UPDATES: dict[str, Value] = {
 STATES = 40
 LOSES = {"kept", "lost"}
 TEARS = {"kept", "lost", "torn"}
-# Whatever it leaves: one page of the database is as good as another.
+# Any harm: which one it is depends on the pages that were not durable.
 HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
 
 
