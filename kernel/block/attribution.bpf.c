@@ -24,6 +24,7 @@
 #include "../bpf/ring.bpf.h"
 #include "event.h"
 #include "kernel_types.bpf.h"
+#include "../bpf/files.bpf.h"
 #include "compat.bpf.h"
 #include "control.bpf.h"
 #include "file_state.bpf.h"

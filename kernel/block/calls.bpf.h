@@ -149,15 +149,6 @@ static __always_inline void copy_comm(char *comm, const struct task_struct *task
 		((__u32 *)comm)[word] = ((const __u32 *)task->comm)[word];
 }
 
-static __always_inline __u64 file_of_descriptor(__u64 descriptor)
-{
-	__u64 table = READ(files_struct, current_task()->files, fdt);
-
-	if (!table || descriptor >= READ(fdtable, table, max_fds))
-		return 0;
-	return read_memory(READ(fdtable, table, fd) + 8 * descriptor, 8);
-}
-
 /* How a call on FILE treats the device: enum call_flag. */
 static __always_inline __u32 call_flags(struct call call, const struct pt_regs *registers,
 					__u64 file)

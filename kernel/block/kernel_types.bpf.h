@@ -90,15 +90,6 @@ struct file {
 	unsigned int f_mode;
 };
 
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-
-struct files_struct {
-	struct fdtable *fdt;
-};
-
 struct vfsmount {
 	struct dentry *mnt_root;
 };

@@ -42,19 +42,12 @@ struct file {
 	long long f_pos;
 };
 
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-
-struct files_struct {
-	struct fdtable *fdt;
-};
-
 struct task_struct {
 	struct files_struct *files;
 };
 #pragma clang attribute pop
+
+#include "../bpf/files.bpf.h"
 
 struct watch watch SEC(".data.watch") = {};
 
@@ -154,16 +147,6 @@ static __always_inline bool is_on_disk(__u64 magic)
 	       magic == 0xf2f52010;
 }
 
-static __always_inline __u64 file_of(__u64 descriptor)
-{
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 table = READ(files_struct, task->files, fdt);
-
-	if (!table || descriptor >= READ(fdtable, table, max_fds))
-		return 0;
-	return read_memory(READ(fdtable, table, fd) + 8 * descriptor, 8);
-}
-
 /* False where the file lies on no disk. */
 static __always_inline bool describe_file(struct call_record *record, __u64 file)
 {
@@ -229,15 +212,15 @@ static __always_inline bool describe(struct call_record *record, const struct pt
 	case CALL_OPEN:
 	case CALL_CREAT:
 		read_path(record, registers->di);
-		return result >= 0 && describe_file(record, file_of(result));
+		return result >= 0 && describe_file(record, file_of_descriptor(result));
 	case CALL_OPENAT:
 	case CALL_OPENAT2:
 		read_path(record, registers->si);
-		return result >= 0 && describe_file(record, file_of(result));
+		return result >= 0 && describe_file(record, file_of_descriptor(result));
 	default:
 		break;
 	}
-	file = file_of(registers->di);
+	file = file_of_descriptor(registers->di);
 	if (!describe_file(record, file))
 		return false;
 	switch (number) {

@@ -47,15 +47,6 @@ struct file {
 	unsigned int f_mode;
 };
 
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-
-struct files_struct {
-	struct fdtable *fdt;
-};
-
 struct fs_struct {
 	int umask;
 	struct path root, pwd;

@@ -166,16 +166,6 @@ __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 	return send_piece(scratch, walk.length & (PIECE_BYTES - 1));
 }
 
-static __always_inline __u64 file_of(__u64 descriptor)
-{
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 table = READ(files_struct, task->files, fdt);
-
-	if (!table || descriptor >= READ(fdtable, table, max_fds))
-		return 0;
-	return read_memory(READ(fdtable, table, fd) + 8 * descriptor, 8);
-}
-
 /* The directory of a descriptor, or the current one. */
 __noinline int tell_directory(__u64 place, int descriptor, __u32 tid)
 {
@@ -185,7 +175,7 @@ __noinline int tell_directory(__u64 place, int descriptor, __u32 tid)
 	if (descriptor == AT_FDCWD)
 		return tell_path(place, READ(fs_struct, fs, pwd.dentry),
 				 READ(fs_struct, fs, pwd.mnt), tid);
-	file = descriptor < 0 ? 0 : file_of(descriptor);
+	file = descriptor < 0 ? 0 : file_of_descriptor(descriptor);
 	if (!file)
 		return PIECE_UNREAD;
 	return tell_path(place, READ(file, file, f_path.dentry), READ(file, file, f_path.mnt),

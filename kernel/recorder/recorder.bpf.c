@@ -15,6 +15,7 @@
 #include "../bpf/read.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "kernel_types.bpf.h"
+#include "../bpf/files.bpf.h"
 #include "recorded.h"
 #include "pieces.bpf.h"
 
@@ -270,7 +271,7 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
 			    number == CALL_CREAT || number == CALL_OPENAT2;
 
-		describe_opened(&record.file, file_of(result), cuts);
+		describe_opened(&record.file, file_of_descriptor(result), cuts);
 	}
 	if (record.file.knowledge) {
 		if (has_lost || !send(&record, sizeof(record), &lost))
