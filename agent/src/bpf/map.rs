@@ -86,12 +86,16 @@ impl<'a, const KEY_BYTES: usize, const VALUE_WORDS: usize> Map<'a, KEY_BYTES, VA
             // SAFETY: the key has the map's size.
             let result =
                 unsafe { bpf::bpf_map_delete_elem(self.descriptor, (&raw const key).cast()) };
-            check("empty a map of", result)?;
+            // A program may have removed it since.
+            if result != -libc::ENOENT {
+                check("empty a map of", result)?;
+            }
         }
         Ok(())
     }
 
-    fn keys(&self) -> Vec<[u8; KEY_BYTES]> {
+    /// All keys, as of now; some twice, where programs remove others meanwhile.
+    pub fn keys(&self) -> Vec<[u8; KEY_BYTES]> {
         let mut keys = Vec::<[u8; KEY_BYTES]>::new();
         loop {
             let mut next = [0; KEY_BYTES];
