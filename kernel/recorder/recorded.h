@@ -65,7 +65,8 @@ struct begin_record {
 	__u32 tid;
 	__u64 begin_ns;
 	__u32 number;
-	__u32 is_other_abi;		/* of a 32-bit program: nothing else is told of it */
+	__u16 is_other_abi;		/* of a 32-bit program: nothing else is told of it */
+	__u16 pieces;			/* its own, the last before it: others' record was lost */
 	__u64 arguments[ARGUMENTS];
 };
 

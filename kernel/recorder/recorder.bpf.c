@@ -41,6 +41,7 @@ struct {
 #define TS_COMPAT 2		/* arch/x86/include/asm/thread_info.h */
 #define MAP_ANONYMOUS 0x20
 #define O_TRUNC 01000
+#define EEXIST 17
 #define FMODE_CREATED 0x100000	/* include/linux/fs.h */
 #define VECTORS_LIMIT 1024	/* UIO_MAXIOV */
 #define VECTOR_BYTES 16
@@ -131,10 +132,14 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	__u64 directory = AT_FDCWD, lost = 0;
 	struct begin_record record = {};
 	bool has_lost = false;
-	__u32 tid = bpf_get_current_pid_tgid();
+	__u32 tid = bpf_get_current_pid_tgid(), *pieces;
 
 	if (!thread)
 		return 0;
+	pieces = count_pieces();
+	if (!pieces)
+		return 0;
+	*pieces = 0;
 	thread->has_joined = 0;
 	thread->is_in_call = 0;
 	thread->unread = 0;
@@ -175,6 +180,7 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 		if (kind == ARGUMENT_PATH)
 			directory = AT_FDCWD;
 	}
+	record.pieces = *pieces;
 	if (has_lost || !send(&record, sizeof(record), &lost)) {
 		lose(number);
 		return 0;
@@ -305,11 +311,15 @@ int BPF_PROG(thread_made, struct task_struct *parent, struct task_struct *child)
 		.pid = child->tgid,
 		.umask = READ(fs_struct, fs, umask),
 	};
+	long refused;
 
 	if (!this_thread())
 		return 0;
-	if (bpf_map_update_elem(&threads, &record.tid, &fresh, BPF_NOEXIST)) {
-		__sync_fetch_and_add(&watch.lost_threads, 1);
+	refused = bpf_map_update_elem(&threads, &record.tid, &fresh, BPF_NOEXIST);
+	if (refused) {
+		/* User space found it in /proc first, and joined it. */
+		if (refused != -EEXIST)
+			__sync_fetch_and_add(&watch.lost_threads, 1);
 		return 0;
 	}
 	__sync_fetch_and_add(&watch.live_threads, 1);
@@ -339,7 +349,11 @@ int BPF_PROG(program_run, struct task_struct *task, int former_tid, struct linux
 	moved = *thread;
 	if (record.former_tid != record.tid) {
 		bpf_map_delete_elem(&threads, &record.former_tid);
-		bpf_map_update_elem(&threads, &record.tid, &moved, BPF_ANY);
+		if (bpf_map_update_elem(&threads, &record.tid, &moved, BPF_ANY)) {
+			__sync_fetch_and_add(&watch.lost_threads, 1);
+			__sync_fetch_and_add(&watch.live_threads, -1);
+			return 0;
+		}
 	}
 	/* The path that could not be read, at address 0. */
 	if (moved.unread)

@@ -71,8 +71,11 @@ fn become_program(
     arguments: &[*const libc::c_char],
 ) -> i32 {
     let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    if wait.read(&mut [0]).is_err() {
-        return errno();
+    match wait.read(&mut [0]) {
+        // Nobody is there to watch.
+        Ok(0) => return libc::ECANCELED,
+        Ok(_) => {}
+        Err(_) => return errno(),
     }
     if let Starts::Filtered(steps) = starts {
         let filter =
@@ -136,6 +139,18 @@ pub fn threads(pid: i32) -> io::Result<Vec<i32>> {
     Ok(entries.flatten().filter_map(number).collect())
 }
 
+/// Whether a thread is there and has not begun to end: field 9 of proc_pid_stat(5).
+pub fn is_alive(tid: i32) -> bool {
+    /// Of include/linux/sched.h.
+    const PF_EXITING: u32 = 4;
+    let stat = fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    // Its name, field 2, may have blanks and parentheses.
+    let behind_name = stat.rsplit_once(") ").map(|it| it.1);
+    let flags = behind_name.and_then(|it| it.split(' ').nth(6)?.parse::<u32>().ok());
+    flags.is_some_and(|it| it & PF_EXITING == 0)
+}
+
 /// Whether a program's file gives its user other rights (execve(2)).
 pub fn is_set_id(executable: &[u8]) -> bool {
     fs::metadata(OsStr::from_bytes(executable))
@@ -161,4 +176,27 @@ pub fn process(tid: i32) -> i32 {
 fn status(tid: i32, name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_is_not_alive() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let tid = child.id() as i32;
+        assert!(is_alive(tid) && is_alive(std::process::id() as i32));
+        drop(child.stdin.take());
+        // SAFETY: a structure of numbers, for which zeroes are values.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: the structure is ours.
+        let done = unsafe { libc::waitid(libc::P_PID, tid as u32, &raw mut found, options) };
+        assert_eq!(done, 0);
+        assert!(!is_alive(tid));
+        child.wait().unwrap();
+        assert!(!is_alive(tid));
+    }
 }

@@ -36,11 +36,13 @@ pub fn record(
     let mut watch = WatchedProgram::new(recording, kernel, waiting.as_ref().map(|it| it.pid));
     match (&mut waiting, program) {
         (Some(waiting), _) => {
-            watch.join(waiting.pid, || true)?;
+            watch.join(waiting.pid)?;
             watch.see_surroundings(waiting.pid);
             // Until its execve it is a copy of this process.
             let executable = words::text(waiting.program.as_os_str().as_encoded_bytes());
-            watch.recording.threads[0].executable = executable;
+            if let Some(first) = watch.recording.threads.first_mut() {
+                first.executable = executable;
+            }
             waiting.go()?;
         }
         (None, RecordedProgram::Process(pid)) => join_process(&mut watch, *pid)?,
@@ -62,8 +64,7 @@ fn join_process(watch: &mut WatchedProgram, pid: i32) -> anyhow::Result<()> {
             .map_err(|error| WrongUse(format!("--pid {pid}: no such process: {error}")))?;
         let mut has_new = false;
         for tid in threads {
-            let task = format!("/proc/{pid}/task/{tid}");
-            has_new |= watch.join(tid, || std::fs::exists(&task).unwrap_or(false))?;
+            has_new |= watch.join(tid)?;
         }
         if !has_new {
             break;

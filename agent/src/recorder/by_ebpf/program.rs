@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::calls::SystemCall;
+use super::super::start::is_alive;
 use super::plan::{CALLS_LIMIT, CallPlan, plans};
 use crate::bpf::{BpfError, LoadPlan, Program, Symbols};
 
@@ -105,19 +106,19 @@ impl KernelRecorder {
         unsafe { self.watch.as_ref() }
     }
 
-    /// Tells of a thread from now on; false if it does already. One that `is_there` no more is not
-    /// joined.
+    /// Tells of a thread from now on; false if it does already, or the thread has ended.
     ///
     /// # Errors
     /// If the kernel does not take it.
-    pub fn join(&self, tid: i32, is_there: impl Fn() -> bool) -> Result<bool, BpfError> {
+    pub fn join(&self, tid: i32) -> Result<bool, BpfError> {
         let threads = self.program.map::<4, THREAD_WORDS>(c"threads")?;
         let key = tid.to_ne_bytes();
         if !threads.add(&key, &JOINED)? {
             return Ok(false);
         }
         self.watch().live_threads.fetch_add(1, Ordering::SeqCst);
-        if !is_there() && threads.remove(&key) {
+        // Of one that had ended before, the kernel would tell no end.
+        if !is_alive(tid) && threads.remove(&key) {
             self.watch().live_threads.fetch_sub(1, Ordering::SeqCst);
             return Ok(false);
         }
@@ -130,6 +131,15 @@ impl KernelRecorder {
     /// If the kernel keeps one.
     pub fn leave(&self) -> Result<(), BpfError> {
         self.program.map::<4, THREAD_WORDS>(c"threads")?.clear()
+    }
+
+    /// The threads that are there of which it tells.
+    ///
+    /// # Errors
+    /// If the program has no such map.
+    pub fn threads(&self) -> Result<Vec<i32>, BpfError> {
+        let keys = self.program.map::<4, THREAD_WORDS>(c"threads")?.keys();
+        Ok(keys.into_iter().map(i32::from_ne_bytes).collect())
     }
 
     /// Whether any thread is there of which it tells.

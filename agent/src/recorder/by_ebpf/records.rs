@@ -53,6 +53,8 @@ pub enum KernelTold {
         begin_ns: i64,
         number: u32,
         is_other_abi: bool,
+        /// How many pieces are its own, the last ones of its thread.
+        pieces: u16,
         arguments: [u64; 6],
     },
     End {
@@ -100,6 +102,7 @@ fn record_of(record: &[u8]) -> Result<(i32, KernelTold), UnknownRecord> {
     if length < PIECE_HEAD_BYTES {
         return Err(UnknownRecord { kind: 0, length });
     }
+    let u16_at = |at: usize| u16::from_le_bytes(record[at..at + 2].try_into().expect("2 bytes"));
     let u32_at = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("8 bytes"));
     let i64_at = |at: usize| u64_at(at).cast_signed();
@@ -119,7 +122,8 @@ fn record_of(record: &[u8]) -> Result<(i32, KernelTold), UnknownRecord> {
         (2, BEGIN_BYTES) => KernelTold::Begin {
             begin_ns: i64_at(8),
             number: u32_at(16),
-            is_other_abi: u32_at(20) != 0,
+            is_other_abi: u16_at(20) != 0,
+            pieces: u16_at(22),
             arguments: std::array::from_fn(|place| u64_at(24 + 8 * place)),
         },
         (3, END_HEAD_BYTES) => {
@@ -164,11 +168,26 @@ mod tests {
     fn records_are_told_with_their_threads() {
         let exec = framed(&[5, 77, 9, 0, 78, 0]);
         let piece = framed(&[1, 77, 3, 0, 0x0061_0062]);
+        let mut begin = [0; 18];
+        (begin[0], begin[1], begin[2], begin[4], begin[6]) = (2, 77, 8, 0, 5);
+        begin[5] = 2 << 16;
+        let arguments = [5, 0, 0, 0, 0, 0];
+        let begin = framed(&begin);
         let wanted = [
+            (
+                77,
+                KernelTold::Begin {
+                    begin_ns: 8,
+                    number: 0,
+                    is_other_abi: false,
+                    pieces: 2,
+                    arguments,
+                },
+            ),
             (77, KernelTold::Exec { former_tid: 78, time_ns: 9 }),
             (77, KernelTold::Piece { address: 3, bytes: vec![b'b', 0, b'a', 0] }),
         ];
-        assert_eq!(told(&[exec, piece].concat()).unwrap(), wanted);
+        assert_eq!(told(&[begin, exec, piece].concat()).unwrap(), wanted);
     }
 
     #[test]

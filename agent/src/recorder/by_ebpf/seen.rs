@@ -44,6 +44,11 @@ impl ProgramMemory for SeenMemory {
 }
 
 impl SeenMemory {
+    /// Leaves only the last pieces: those before belong to a call whose begin or end was lost.
+    pub fn keep_last(&mut self, count: usize) {
+        self.0.drain(..self.0.len().saturating_sub(count));
+    }
+
     /// The path of a directory or file, at a place that is no address.
     pub fn path(&self, place: u64) -> Option<Vec<u8>> {
         let (_, names) = self.0.iter().find(|(at, _)| *at == place)?;
@@ -287,5 +292,10 @@ mod tests {
         assert_eq!(pieces.path(3).unwrap(), b"/d/e");
         assert_eq!(pieces.path(1), None);
         assert_eq!(SeenMemory(vec![piece(1, b"")]).path(1).unwrap(), b"/");
+        let mut own = SeenMemory(vec![piece(5000, b"lost\0"), piece(5000, b"own\0")]);
+        own.keep_last(1);
+        assert_eq!(memory::string(&own, 5000).unwrap(), b"own");
+        own.keep_last(0);
+        assert_eq!(memory::string(&own, 5000), None);
     }
 }

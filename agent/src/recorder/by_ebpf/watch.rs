@@ -27,6 +27,14 @@ struct PendingCall {
     call_id: i64,
     begin_ns: i64,
     arguments: [u64; 6],
+    pieces: SeenMemory,
+}
+
+/// The end of a call.
+struct CallEnd {
+    end_ns: i64,
+    result: i64,
+    file: OpenedFile,
 }
 
 /// A thread that is followed.
@@ -40,7 +48,7 @@ pub struct WatchedProgram<'a> {
     pub recording: &'a mut Recording,
     kernel: KernelRecorder,
     watched: HashMap<i32, Watched>,
-    /// What was read for the call of a thread, or for a new one.
+    /// What was read for a thread, of which no record has come yet that it belongs to.
     pieces: HashMap<i32, SeenMemory>,
     known: RefCell<KnownFiles>,
     early: EarlyNames,
@@ -72,8 +80,8 @@ impl<'a> WatchedProgram<'a> {
     ///
     /// # Errors
     /// If the kernel does not take it.
-    pub fn join(&mut self, tid: i32, is_there: impl Fn() -> bool) -> anyhow::Result<bool> {
-        let has_joined = self.kernel.join(tid, is_there)?;
+    pub fn join(&mut self, tid: i32) -> anyhow::Result<bool> {
+        let has_joined = self.kernel.join(tid)?;
         if has_joined {
             self.follow(RecordedThread {
                 tid: tid.into(),
@@ -107,7 +115,7 @@ impl<'a> WatchedProgram<'a> {
         loop {
             let has_left = self.heed(signals::caught())?;
             if self.recording.has_failed() {
-                self.end_by_force();
+                self.end_by_force()?;
             }
             self.reap()?;
             let is_over = !self.kernel.has_threads();
@@ -122,8 +130,8 @@ impl<'a> WatchedProgram<'a> {
                 std::thread::sleep(PAUSE);
             }
         }
-        for (_, watched) in std::mem::take(&mut self.watched) {
-            self.cut_off(watched);
+        for tid in self.watched.keys().copied().collect::<Vec<_>>() {
+            self.cut(tid);
         }
         let lost = self.kernel.lost();
         self.recording.missed.lost_calls = lost.calls;
@@ -153,17 +161,20 @@ impl<'a> WatchedProgram<'a> {
                     unsafe { libc::kill(pid, caught.first) };
                 }
             }
-            Some(_) => self.end_by_force(),
+            Some(_) => self.end_by_force()?,
         }
         Ok(false)
     }
 
-    fn end_by_force(&mut self) {
+    /// Kills the threads that are there now: of one that has ended since it was told of, the number
+    /// may be another's.
+    fn end_by_force(&mut self) -> anyhow::Result<()> {
         self.recording.missed.killed = true;
-        for tid in self.watched.keys() {
-            // SAFETY: a system call without any memory. What has ended meanwhile is not there.
-            unsafe { libc::syscall(libc::SYS_tkill, *tid, libc::SIGKILL) };
+        for tid in self.kernel.threads()? {
+            // SAFETY: a system call without any memory.
+            unsafe { libc::syscall(libc::SYS_tkill, tid, libc::SIGKILL) };
         }
+        Ok(())
     }
 
     /// Learns how the command ended, if it did.
@@ -199,12 +210,16 @@ impl<'a> WatchedProgram<'a> {
                 self.pieces.entry(tid).or_default().0.push((address, bytes));
             }
             KernelTold::Begin { is_other_abi: true, .. } => {
-                self.recording.missed.other_abi_calls += 1
+                self.recording.missed.other_abi_calls += 1;
             }
-            KernelTold::Begin { begin_ns, number, arguments, .. } => {
-                self.begun(tid, begin_ns, number, arguments);
+            KernelTold::Begin { begin_ns, number, pieces, arguments, .. } => {
+                let mut own = self.pieces.remove(&tid).unwrap_or_default();
+                own.keep_last(pieces.into());
+                self.begun(tid, own, (begin_ns, number, arguments));
             }
-            KernelTold::End { end_ns, result, file } => self.ended_call(tid, end_ns, result, &file),
+            KernelTold::End { end_ns, result, file } => {
+                self.ended_call(tid, &CallEnd { end_ns, result, file });
+            }
             KernelTold::Fork { time_ns, creator, pid, umask } => {
                 self.made(tid, time_ns, creator, pid, umask);
             }
@@ -213,105 +228,63 @@ impl<'a> WatchedProgram<'a> {
         }
     }
 
-    fn begun(&mut self, tid: i32, begin_ns: i64, number: u32, arguments: [u64; 6]) {
+    fn begun(&mut self, tid: i32, pieces: SeenMemory, begin: (i64, u32, [u64; 6])) {
+        let (begin_ns, number, arguments) = begin;
         let Some(call) = Recording::recorded(number.into(), &arguments) else { return };
         self.is_ours &= call.does != Does::Executes;
         if self.is_ours {
-            self.pieces.remove(&tid);
             return;
         }
         let call_id = self.recording.take_call_id();
-        let pending = PendingCall { call, call_id, begin_ns, arguments };
         // What is still pending has lost its end.
         self.cut(tid);
+        let pending = PendingCall { call, call_id, begin_ns, arguments, pieces };
+        let Some(watched) = self.watched.get_mut(&tid) else { return };
+        let thread_id = watched.thread_id;
         if call.does == Does::Exits {
-            let Some(watched) = self.watched.get(&tid) else { return };
-            let begins = CallBegin {
-                thread_id: watched.thread_id,
-                call,
-                arguments: &arguments,
-                past: Some((call_id, begin_ns)),
-            };
-            let pieces = SeenMemory::default();
-            let seen = SeenCall {
-                call,
-                arguments: &arguments,
-                result: None,
-                pieces: &pieces,
-                file: &OpenedFile::default(),
-                known: &self.known,
-                early: &self.early,
-            };
-            self.recording.begin(&begins, &seen);
-        } else if let Some(watched) = self.watched.get_mut(&tid) {
+            self.add(thread_id, &pending, None);
+        } else {
             watched.pending = Some(pending);
         }
     }
 
-    fn ended_call(&mut self, tid: i32, end_ns: i64, result: i64, file: &OpenedFile) {
-        let pieces = self.pieces.remove(&tid).unwrap_or_default();
+    fn ended_call(&mut self, tid: i32, end: &CallEnd) {
+        let mut pieces = self.pieces.remove(&tid).unwrap_or_default();
         let Some(watched) = self.watched.get_mut(&tid) else { return };
-        let Some(PendingCall { call, call_id, begin_ns, arguments }) = watched.pending.take()
-        else {
-            return;
-        };
-        let begins = CallBegin {
-            thread_id: watched.thread_id,
-            call,
-            arguments: &arguments,
-            past: Some((call_id, begin_ns)),
-        };
-        let seen = SeenCall {
-            call,
-            arguments: &arguments,
-            result: Some(result),
-            pieces: &pieces,
-            file,
-            known: &self.known,
-            early: &self.early,
-        };
-        if let Some(under_way) = self.recording.begin(&begins, &seen) {
-            self.recording.end(under_way, result, end_ns, &seen);
-        }
-        self.known.borrow_mut().note(file);
+        let thread_id = watched.thread_id;
+        let Some(mut pending) = watched.pending.take() else { return };
+        pending.pieces.0.append(&mut pieces.0);
+        self.add(thread_id, &pending, Some(end));
+        self.known.borrow_mut().note(&end.file);
     }
 
     /// The call under way of a thread has no end.
     fn cut(&mut self, tid: i32) {
         let Some(watched) = self.watched.get_mut(&tid) else { return };
+        let thread_id = watched.thread_id;
         let Some(pending) = watched.pending.take() else { return };
-        let gone = Watched { thread_id: watched.thread_id, pending: Some(pending) };
-        let pieces = self.pieces.remove(&tid);
-        self.cut_off_with(gone, &pieces.unwrap_or_default());
+        self.add(thread_id, &pending, None);
     }
 
-    fn cut_off(&mut self, watched: Watched) {
-        let tid = self.recording.threads[watched.thread_id as usize].tid as i32;
-        let pieces = self.pieces.remove(&tid).unwrap_or_default();
-        self.cut_off_with(watched, &pieces);
-    }
-
-    fn cut_off_with(&mut self, watched: Watched, pieces: &SeenMemory) {
-        let Some(PendingCall { call, call_id, begin_ns, arguments }) = watched.pending else {
-            return;
-        };
-        let begins = CallBegin {
-            thread_id: watched.thread_id,
-            call,
-            arguments: &arguments,
-            past: Some((call_id, begin_ns)),
-        };
+    /// Makes the row of a call.
+    fn add(&mut self, thread_id: i64, pending: &PendingCall, end: Option<&CallEnd>) {
+        let PendingCall { call, call_id, begin_ns, arguments, pieces } = pending;
+        let past = Some((*call_id, *begin_ns));
+        let begins = CallBegin { thread_id, call, arguments, past };
+        let nothing_opened = OpenedFile::default();
         let seen = SeenCall {
             call,
-            arguments: &arguments,
-            result: None,
+            arguments,
+            result: end.map(|it| it.result),
             pieces,
-            file: &OpenedFile::default(),
+            file: end.map_or(&nothing_opened, |it| &it.file),
             known: &self.known,
             early: &self.early,
         };
-        if let Some(under_way) = self.recording.begin(&begins, &seen) {
-            self.recording.cut_off(under_way);
+        let Some(under_way) = self.recording.begin(&begins, &seen) else { return };
+        match end {
+            Some(end) => self.recording.end(under_way, end.result, end.end_ns, &seen),
+            None => self.recording.cut_off(under_way),
         }
     }
 
@@ -319,7 +292,6 @@ impl<'a> WatchedProgram<'a> {
         let pieces = self.pieces.remove(&tid).unwrap_or_default();
         let path = |place| words::text(&pieces.path(place).unwrap_or_default());
         let (executable, directory) = (path(EXECUTABLE), path(WORKING_DIRECTORY));
-        let creator = self.watched.get(&creator).map(|it| (it, self.pieces.get(&creator)));
         let mut thread = RecordedThread {
             tid: tid.into(),
             pid: pid.into(),
@@ -329,11 +301,10 @@ impl<'a> WatchedProgram<'a> {
             begin_ns: time_ns,
             ..RecordedThread::default()
         };
-        if let Some((creator, pieces)) = creator {
+        if let Some(creator) = self.watched.get(&creator) {
             thread.creator_id = Some(creator.thread_id);
             if let Some(pending) = &creator.pending {
-                let none = SeenMemory::default();
-                let call = Begun::of(pieces.unwrap_or(&none), pending.call, &pending.arguments);
+                let call = Begun::of(&pending.pieces, pending.call, &pending.arguments);
                 let has = |flag: i32| call.row.flags.unwrap_or(0) & i64::from(flag) != 0;
                 thread.created_by_call_id = Some(pending.call_id);
                 thread.shares_descriptors = has(libc::CLONE_FILES);
@@ -354,9 +325,6 @@ impl<'a> WatchedProgram<'a> {
         let mut pieces = self.pieces.remove(&tid).unwrap_or_default();
         self.recording.count_program(&pieces.path(EXECUTABLE).unwrap_or_default());
         if tid != former_tid {
-            let mut own = self.pieces.remove(&former_tid).unwrap_or_default();
-            own.0.append(&mut pieces.0);
-            pieces = own;
             // The thread that had the number has ended in its favour: it has no code of its own.
             let displaced =
                 self.recording.threads.iter_mut().rev().find(|it| it.tid == i64::from(tid));
@@ -369,15 +337,14 @@ impl<'a> WatchedProgram<'a> {
             }
         }
         // A path that was not in memory when the call began, as the kernel has it.
-        let pending = self.watched.get(&tid).and_then(|it| it.pending.as_ref());
-        let place = |pending: &PendingCall| {
-            let place = pending.call.roles.iter().position(|it| *it == Role::Path)?;
-            Some(pending.arguments[place])
-        };
-        if let Some(address) = pending.and_then(place) {
+        let pending = self.watched.get_mut(&tid).and_then(|it| it.pending.as_mut());
+        if let Some(pending) = pending
+            && let Some(place) = pending.call.roles.iter().position(|it| *it == Role::Path)
+        {
+            let address = pending.arguments[place];
             pieces.0.iter_mut().filter(|it| it.0 == 0).for_each(|it| it.0 = address);
+            pending.pieces.0.append(&mut pieces.0);
         }
-        self.pieces.insert(tid, pieces);
     }
 
     fn ended(&mut self, tid: i32, time_ns: i64, status: i32) {
