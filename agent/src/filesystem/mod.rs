@@ -19,8 +19,6 @@ pub enum FilesystemError {
     Start { program: String, source: std::io::Error },
     #[error("{program} {arguments} failed ({status}): {output}")]
     Make { program: String, arguments: String, status: std::process::ExitStatus, output: String },
-    #[error("{program} was killed ({status}): {output}")]
-    Killed { program: String, status: std::process::ExitStatus, output: String },
     #[error("{kind} has no journal that could be on another device")]
     NoJournalDevice { kind: Filesystem },
     #[error("cannot mount {device} on {directory} as {kind} with options '{options}': {source}")]
