@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from jojlab.foundation.errors import MachineError
-from jojlab.foundation.hashing import sha256
 from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind, canonical
 
@@ -80,13 +79,3 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "by_kind": {kind: dict(counts) for kind, counts in by_kind.items()},
         "states": states,
     }
-
-
-def refuse_other_run(answer: Mapping[str, Any], capture: Mapping[str, bytes]) -> None:
-    """Raise MachineError if the run that was cut is not that of a capture with these files."""
-    for name, digest in answer["tables"].items():
-        if name in capture and sha256(capture[name]) != digest:
-            raise MachineError(
-                f"the run whose power was cut has another {name} than the one that was measured",
-                "joj cache --empty; if it happens again, please report it",
-            )

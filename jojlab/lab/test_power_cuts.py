@@ -8,7 +8,7 @@ import pytest
 
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256
-from jojlab.lab.power_cuts import merged, refuse_other_run
+from jojlab.lab.power_cuts import merged
 from jojlab.trace.power_cuts import PowerCuts
 
 
@@ -48,9 +48,3 @@ def test_a_state_that_two_guests_found_counts_once() -> None:
 def test_parts_of_two_runs_are_refused() -> None:
     with pytest.raises(MachineError, match="differ in tables"):
         merged([FIRST, {**OTHER, "tables": {"files.parquet": "other"}}])
-
-
-def test_another_run_than_the_measured_one_is_refused() -> None:
-    refuse_other_run(FIRST, {"files.parquet": b"x", "other": b""})
-    with pytest.raises(MachineError, match=r"another files\.parquet"):
-        refuse_other_run(FIRST, {"files.parquet": b"y"})
