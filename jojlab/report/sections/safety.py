@@ -67,7 +67,7 @@ def _risky(found: Answer, told: dict[str, list[str]]) -> dict[str, Any]:
             (sentence, hazards.named(labels, len(cases)) if several else "")
             for sentence, labels in told.items()
         ],
-        "line": "The other cases have safe settings." if several and risky < len(cases) else "",
+        "line": "The manuals warn of no other." if several and risky < len(cases) else "",
     }
 
 
