@@ -55,10 +55,13 @@ impl WorkloadError {
     pub fn is_of_this_machine(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.is_of_this_machine(),
-            Self::File { source, .. } => matches!(
-                source.kind(),
-                ErrorKind::OutOfMemory | ErrorKind::Interrupted | ErrorKind::PermissionDenied
-            ),
+            Self::File { source, .. } => {
+                let no_descriptor =
+                    matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+                let kinds =
+                    [ErrorKind::OutOfMemory, ErrorKind::Interrupted, ErrorKind::PermissionDenied];
+                no_descriptor || kinds.contains(&source.kind())
+            }
             _ => false,
         }
     }
@@ -93,9 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_from_want_of_memory() {
+    fn damage_is_told_from_want_of_memory_or_descriptors() {
         assert!(error(ErrorKind::OutOfMemory).is_of_this_machine());
         assert!(!error(ErrorKind::NotFound).is_of_this_machine());
+        let of = |code| error(std::io::Error::from_raw_os_error(code));
+        assert!(of(libc::EMFILE).is_of_this_machine() && of(libc::ENFILE).is_of_this_machine());
+        assert!(!of(libc::EIO).is_of_this_machine());
     }
 
     #[test]
