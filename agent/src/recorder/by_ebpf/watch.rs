@@ -113,16 +113,17 @@ impl<'a> WatchedProgram<'a> {
     /// If the system does not let us wait, or what the kernel tells is damaged.
     pub fn run(&mut self) -> anyhow::Result<Option<i32>> {
         loop {
-            let has_left = self.heed(signals::caught())?;
+            let mut has_left = self.heed(signals::caught())?;
             if self.recording.has_failed() {
-                self.end_by_force()?;
+                has_left |= self.give_up()?;
             }
             self.reap()?;
             let is_over = !self.kernel.has_threads();
-            if is_over || has_left {
+            let takes_all = is_over || has_left;
+            if takes_all {
                 self.kernel.collect();
             }
-            let has_told = self.take()?;
+            let has_told = self.take(takes_all)?;
             if has_left || (is_over && (self.command.is_none() || self.status.is_some())) {
                 break;
             }
@@ -166,6 +167,17 @@ impl<'a> WatchedProgram<'a> {
         Ok(false)
     }
 
+    /// Nothing can be written any more: kills the command. A process that was there goes on without
+    /// us: true if it does.
+    fn give_up(&mut self) -> anyhow::Result<bool> {
+        if self.command.is_some() {
+            self.end_by_force()?;
+        } else {
+            self.kernel.leave()?;
+        }
+        Ok(self.command.is_none())
+    }
+
     /// Kills the threads that are there now: of one that has ended since it was told of, the number
     /// may be another's.
     fn end_by_force(&mut self) -> anyhow::Result<()> {
@@ -194,12 +206,16 @@ impl<'a> WatchedProgram<'a> {
         Ok(())
     }
 
-    /// Makes rows of all that was told; false if nothing was.
-    fn take(&mut self) -> anyhow::Result<bool> {
+    /// Makes rows of what was told, or of its oldest part: a program that calls faster than rows
+    /// are made never stops to tell. False if nothing was told.
+    fn take(&mut self, all: bool) -> anyhow::Result<bool> {
         let mut has_told = false;
         while let Some(bytes) = self.kernel.take() {
             has_told = true;
             decode(&bytes, |tid, told| self.told(tid, told))?;
+            if !all {
+                break;
+            }
         }
         Ok(has_told)
     }

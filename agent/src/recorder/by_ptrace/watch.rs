@@ -76,7 +76,10 @@ impl<'a> FollowedProgram<'a> {
         loop {
             self.heed(signals::caught());
             if self.recording.has_failed() {
-                self.end_by_force();
+                match self.command {
+                    Some(_) => self.end_by_force(),
+                    None => self.let_go(),
+                }
             }
             match waiting::wait(false)? {
                 Waited::Changed { tid, status } => self.changed(tid, status),
@@ -95,12 +98,7 @@ impl<'a> FollowedProgram<'a> {
         let is_first = self.heeded == 0;
         self.heeded = caught.count;
         match self.command {
-            None => {
-                for (tid, followed) in &mut self.followed {
-                    followed.detaching = true;
-                    let _ = stops::interrupt(*tid);
-                }
-            }
+            None => self.let_go(),
             Some(pid) if is_first => {
                 if !caught.from_terminal {
                     // SAFETY: a child of ours that nobody has waited for, or an error.
@@ -113,7 +111,17 @@ impl<'a> FollowedProgram<'a> {
 
     /// Whether threads are let go: a process that was there outlives the recording.
     fn detaches(&self) -> bool {
-        self.command.is_none() && self.heeded > 0
+        self.command.is_none() && (self.heeded > 0 || self.recording.has_failed())
+    }
+
+    /// Asks each thread to stop once more, and then to go on without us.
+    fn let_go(&mut self) {
+        for (tid, followed) in &mut self.followed {
+            if !followed.detaching {
+                followed.detaching = true;
+                let _ = stops::interrupt(*tid);
+            }
+        }
     }
 
     fn end_by_force(&mut self) {
