@@ -38,7 +38,6 @@ pub fn run<'a>(
     let stand = Stand::of_case(case, flash_module)?;
     let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
     configuration["clock_source"] = clock::source()?.into();
-    stand.disks.iter().try_for_each(Disk::begin_record)?;
     let mut observation = Observation::start(&stand.disks, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);

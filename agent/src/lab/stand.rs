@@ -91,8 +91,8 @@ impl<'a> Stand<'a> {
     }
 
     /// Makes the filesystem and in it what the workload of `case` starts from. Everything is on the
-    /// disks then, these have their past, the caches are as the workload needs them, and the seed's
-    /// delay is over.
+    /// disks then, these have their past and record what is written, the caches are as the workload
+    /// needs them, and the seed's delay is over.
     ///
     /// # Errors
     /// If a step fails, or a setting is refused.
@@ -112,6 +112,9 @@ impl<'a> Stand<'a> {
         if workload.needs_cold_cache() {
             drop_caches()?;
         }
+        // Before the delay: it waits for the queue to be free, which ends with a tick of the kernel,
+        // so that after it every seed would begin in the same phase of the tick.
+        self.disks.iter().try_for_each(Disk::begin_record)?;
         let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
         std::thread::sleep(Duration::from_nanos(delay_ns));
         Ok(Prepared { mounted, workload, configuration })
