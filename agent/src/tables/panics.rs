@@ -1,7 +1,9 @@
 //! Makes an error of a panic in code that is not ours: the parquet crate panics on some damaged
 //! files. The release profile aborts at a panic, which nothing catches; but the panic's hook comes
 //! before (std::panic::set_hook). So the work runs in a thread of its own: its hook hands the
-//! panic's words over, and never returns. The thread sleeps on, with what it holds.
+//! panic's words over, and never returns where that would abort. The thread sleeps on, with what it
+//! holds. Builds that unwind, as tests do, end the thread: one that sleeps in a hook keeps the lock
+//! of hooks, which the test runner takes when it ends.
 
 use std::cell::RefCell;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -27,8 +29,9 @@ pub fn as_error<Value: Send + 'static>(
     HOOK.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |panic| {
-            tell(panic);
-            before(panic);
+            if !tell(panic) {
+                before(panic);
+            }
         }));
     });
     let (sender, receiver) = channel();
@@ -44,17 +47,18 @@ pub fn as_error<Value: Send + 'static>(
     receiver.recv().expect("the thread sends what came out, or its panic")
 }
 
-/// In a thread of `as_error`: tells, and sleeps for ever. In others: nothing.
-fn tell(panic: &PanicHookInfo) {
-    let Ok(Some(tell)) = TOLD.try_with(RefCell::take) else { return };
+/// In a thread of `as_error`: tells, and sleeps for ever where a panic aborts. In others: false.
+fn tell(panic: &PanicHookInfo) -> bool {
+    let Ok(Some(tell)) = TOLD.try_with(RefCell::take) else { return false };
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let words = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let words = words.unwrap_or("no words");
     tell(format!("damaged: its values cannot be decoded ({words}); make it again"));
-    loop {
+    while cfg!(panic = "abort") {
         thread::park();
     }
+    true
 }
 
 #[cfg(test)]
