@@ -112,8 +112,8 @@ impl<'a> Stand<'a> {
         if workload.needs_cold_cache() {
             drop_caches()?;
         }
-        // Before the delay: it waits for the queue to be free, which ends with a tick of the kernel,
-        // so that after it every seed would begin in the same phase of the tick.
+        // Before the delay: it waits for the queue to be free, which ends with a tick of the
+        // kernel, so that after it every seed would begin in the same phase of the tick.
         self.disks.iter().try_for_each(Disk::begin_record)?;
         let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
         std::thread::sleep(Duration::from_nanos(delay_ns));
