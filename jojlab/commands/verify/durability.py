@@ -53,7 +53,7 @@ def durability(
     \b
     Examples:
       joj verify durability
-      joj verify durability first-look                      # whole, 1,000 states a case
+      joj verify durability first-look --states 100         # all its cases and seeds
       joj verify durability --set filesystem=ext4 --set journal_mode=wal --states 100
       joj verify durability multi-file --set filesystem=f2fs --set databases=3
       joj verify durability first-look --set mount_options=nobarrier --json
