@@ -36,7 +36,7 @@ def test_every_way_to_wait_is_a_cause(lab: Lab, tmp_path: Path) -> None:
     for entry in run.cases:
         rows = bills[entry.case_id].part("commit")
         calls = {row.cause.split(" of ")[0] for row in rows if row.block_type == "data"}
-        assert calls == {WAYS[entry.case["sync_mode"]]}, entry.case_id
+        assert calls == {WAYS[str(entry.case["sync_mode"])]}, entry.case_id
 
 
 def test_compressed_extents_of_btrfs_have_their_file(lab: Lab, tmp_path: Path) -> None:

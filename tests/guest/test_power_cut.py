@@ -20,7 +20,7 @@ from tests.guest.conftest import real_case
 from tests.guest.jobs import case_job, run_job
 
 # Each transaction changes several pages far apart, so that half of one shows.
-UPDATES: dict[str, Value] = {
+UPDATES: dict[str, Any] = {
     "workload": "sqlite-update",
     "key_order": "random",
     "initial_rows": 1000,
@@ -126,7 +126,7 @@ def test_without_flushes_what_returned_is_lost(cache: Cache, image: Image) -> No
 
 
 # Appends of three slots of the flash each.
-APPENDS: dict[str, Value] = {
+APPENDS: dict[str, Any] = {
     "workload": "file-write",
     "access": "append",
     "record_bytes": 12288,
@@ -148,7 +148,7 @@ def test_bytes_that_were_not_synced_need_not_be_there(cache: Cache, image: Image
 
 def test_a_name_is_as_durable_as_its_directory(cache: Cache, image: Image) -> None:
     """fsync(2): that a file is synced does not mean that its entry in the directory is."""
-    unlink: dict[str, Value] = {
+    unlink: dict[str, Any] = {
         "workload": "file-metadata",
         "filesystem": "btrfs",
         "metadata_operation": "unlink",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from tests.guest.test_run_case import fresh
     ids=["files", "databases", "one database"],
 )
 def test_four_threads_repeat_to_the_byte(
-    cache: Cache, image: Image, tmp_path: Path, settings: dict[str, str | int]
+    cache: Cache, image: Image, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     case = real_case(**{"transactions": 23, **settings})
     assert fresh(cache, image, tmp_path / "first", case) == fresh(
@@ -83,7 +84,7 @@ def loaded(lab: Lab, out: Path) -> RunFolder:
 def test_a_background_is_attributed_and_billed_apart(lab: Lab, tmp_path: Path) -> None:
     run = loaded(lab, tmp_path)
     assert_complete(run)
-    did = {
+    did: dict[str, Any] = {
         entry.case_id: capture.manifest.get("background") for entry, _, capture in run.captures()
     }
     assert did["none"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from jojlab.verify.lab import verify_in_lab
 from jojlab.verify.verdict import Verdict
 
 
-def right(filesystem: str, **options: str | bool) -> Verdict:
+def right(filesystem: str, **options: Any) -> Verdict:
     """Run the self-test; whatever is wrong or unknown fails the test."""
     verdict = verify_in_lab(filesystem, **options)
     assert not verdict.wrong and not verdict.incomplete, (verdict.complaints, verdict.reasons)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_every_engine_makes_one_request_an_operation(
 def test_a_device_without_queues_for_polling_is_refused(
     cache: Cache, image: Image, tmp_path: Path
 ) -> None:
-    polled: dict[str, Value] = {**FILE, "engine": "io_uring_polled"}
+    polled: dict[str, Any] = {**FILE, "engine": "io_uring_polled"}
     with pytest.raises(UseError, match=r"no queue for polling.*nvme\.poll_queues=1"):
         run_case(cache, image, real_case(**polled), 0, tmp_path / "flash")
 
@@ -137,7 +138,7 @@ def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) ->
     [("qemu-nvme", False), ("qemu-nvme", True), ("qemu-scsi", True), ("qemu-sd", False)],
 )
 def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
-    options = {"partition": True} if partition else {}
+    options: dict[str, Any] = {"partition": True} if partition else {}
     verdict = verify_in_lab("ext4", device=device, **options)
     assert not verdict.wrong, verdict.complaints
     assert verdict.reasons == ()

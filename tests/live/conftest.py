@@ -1,4 +1,4 @@
-"""A directory to bench in, and joj bench as a process."""
+"""A directory to bench in, joj bench as a process, and a directory for recorded programs."""
 
 from __future__ import annotations
 
@@ -54,6 +54,14 @@ class Bench:
     def left(self) -> list[str]:
         """The names that are in the directory."""
         return sorted(path.name for path in self.directory.iterdir())
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """An empty directory, where a program is recorded."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture

@@ -33,6 +33,18 @@ ENVIRONMENT = {
 # Without what depends on the user's Python.
 PYTHON = ("python3", "-I", "-S", "-B", "-c")
 
+# A process to join: it says its number, then two threads write until there is a file "end".
+JOINED = """
+import os, sys, time, threading
+print(os.getpid(), flush=True)
+def work():
+    while not os.path.exists("end"):
+        file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"x"); os.close(file)
+        time.sleep(0.01)
+threading.Thread(target=work).start()
+work()
+"""
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -73,6 +85,17 @@ def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] =
         command, cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True
     )
     return Recording(folder, done.returncode)
+
+
+def check_joined(recording: Recording, pid: int) -> None:
+    """Check a recording that joined JOINED while it ran: both threads, and what they had open."""
+    assert recording.manifest["incomplete"] is False
+    assert [row["pid"] for row in recording.table("threads")] == [pid] * 2
+    for number in (0, 1):
+        own = [row for row in recording.calls("write") if row["thread_id"] == number]
+        assert len(own) > 5
+        assert all(row["result"] == 1 for row in own[:-1])
+    assert recording.table("descriptors")
 
 
 def recorded_names() -> list[str]:
@@ -183,7 +206,10 @@ def _paths(name: str, arguments: str, here: Path) -> tuple[str, ...]:
 
 def _strace_numbers(name: str, arguments: str) -> tuple[object, ...]:
     fields = _STRING.sub("S", arguments).split(", ")
-    descriptor = lambda: int(fields[0])  # noqa: E731
+
+    def descriptor() -> int:
+        return int(fields[0])
+
     match name:
         case "read" | "write" | "getdents64" | "ftruncate":
             return (descriptor(), int(fields[-1]))

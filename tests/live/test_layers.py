@@ -84,7 +84,7 @@ def test_a_disk_without_requests_that_goes_away_is_told_and_what_was_seen_is_kep
         f"dd if=/dev/zero of={zram.disk} bs=4096 count=7 oflag=direct status=none; "
         f"echo 1 > /sys/block/{Path(zram.disk).name}/reset"
     )
-    command = [zram.agent, "trace", "--device", zram.disk, "--output", tables]
+    command = [str(zram.agent), "trace", "--device", zram.disk, "--output", str(tables)]
     answer = subprocess.run(
         [*command, "--", "sh", "-c", work], capture_output=True, text=True, check=False
     )
@@ -94,7 +94,7 @@ def test_a_disk_without_requests_that_goes_away_is_told_and_what_was_seen_is_kep
 
 
 def test_a_disk_without_requests_says_so(zram: Bench) -> None:
-    command = [zram.agent, "trace", "--device", zram.disk, "--duration", "0.1"]
+    command = [str(zram.agent), "trace", "--device", zram.disk, "--duration", "0.1"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     assert "a driver without requests" in answer.stderr

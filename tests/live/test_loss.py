@@ -41,7 +41,15 @@ def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -
     run("mount", "-t", "squashfs", disk, bench.directory)
     bench.mounted = True
     tables = bench.folder / "tables"
-    command = [bench.agent, "trace", "--directory", bench.directory, "--output", tables, "--json"]
+    command = [
+        str(bench.agent),
+        "trace",
+        "--directory",
+        str(bench.directory),
+        "--output",
+        str(tables),
+        "--json",
+    ]
     reader = [sys.executable, "-c", f"open({str(bench.directory / 'file')!r}, 'rb').read()"]
     answer = subprocess.run([*command, "--", *reader], capture_output=True, text=True, check=False)
     assert answer.returncode == 4, answer.stderr
@@ -58,7 +66,7 @@ def test_a_device_written_past_filesystems_is_raw(bench: Bench, how: str) -> Non
     disk = bench.loop(64)
     tables = bench.folder / "tables"
     work = ("dd", "if=/dev/zero", f"of={disk}", "bs=64k", "count=9", how, "status=none")
-    command = [bench.agent, "trace", "--device", disk, "--output", tables, "--", *work]
+    command = [str(bench.agent), "trace", "--device", disk, "--output", str(tables), "--", *work]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     traced = read(tables)
@@ -69,14 +77,14 @@ def test_a_device_written_past_filesystems_is_raw(bench: Bench, how: str) -> Non
 def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Bench) -> None:
     disk = bench.loop(64)
     tables = bench.folder / "tables"
-    command = [bench.agent, "trace", "--device", disk, "--ring-mib", "1", "--json"]
+    command = [str(bench.agent), "trace", "--device", disk, "--ring-mib", "1", "--json"]
     # The tracer's parent is us: it cannot read while it is stopped, and 1 MiB holds some
     # 3000 requests.
     work = (
         f"kill -STOP $PPID; dd if=/dev/zero of={disk} bs=4k count=8000 oflag=direct status=none; "
         "kill -CONT $PPID"
     )
-    whole = [*command, "--output", tables, "--", "sh", "-c", work]
+    whole = [*command, "--output", str(tables), "--", "sh", "-c", work]
     answer = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=120)
     assert answer.returncode == 4, answer.stderr
     found = json.loads(answer.stdout)
@@ -119,8 +127,15 @@ for name in ("rows.db", "rows.db-journal", "note"):
 """
 
     def traced(name: str, *options: str) -> dict[str, Any]:
-        command = [bench.agent, "trace", "--directory", bench.directory, "--json", *options]
-        output = ("--output", bench.folder / name)
+        command = [
+            str(bench.agent),
+            "trace",
+            "--directory",
+            str(bench.directory),
+            "--json",
+            *options,
+        ]
+        output = ("--output", str(bench.folder / name))
         program = ("--", sys.executable, "-c", work)
         answer = subprocess.run(
             [*command, *output, *program],

@@ -15,6 +15,7 @@ from tests.live.recordings import (
     ENVIRONMENT,
     PYTHON,
     Recording,
+    Row,
     by_recording,
     by_strace,
     command_of,
@@ -99,19 +100,15 @@ def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -
     assert sum(map(len, said)) > 50
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    return folder
-
-
 def test_what_was_there_before_is_told(here: Path, tmp_path: Path) -> None:
     (here / "old").write_text("12345")
     script = "mv old new; mkdir d; echo x > d/f; mv d e; cat e/f new none"
     recording = recorded(here, tmp_path / "r", "sh", "-c", script)
     state = {row["path"]: row for row in recording.table("snapshot")}
-    of = lambda name: state[str(here / name)]  # noqa: E731
+
+    def of(name: str) -> Row:
+        return state[str(here / name)]
+
     assert (of("old")["kind"], of("old")["size_bytes"]) == ("file", 5)
     assert of("old")["made_by_recording"] is False
     for name in ("new", "d", "d/f", "e", "none"):
@@ -169,7 +166,10 @@ def test_nothing_of_many_processes_at_once_is_missed(here: Path, tmp_path: Path)
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     told, _ = by_strace(here, tmp_path / "log", "bash", "-c", MANY)
     names = ("openat", "read", "write", "close", "unlinkat", "execve", "exit_group", "dup2")
-    count = lambda found: {name: found.count(name) for name in names}  # noqa: E731
+
+    def count(found: list[str]) -> dict[str, int]:
+        return {name: found.count(name) for name in names}
+
     assert count([row["name"] for row in recording.table("calls")]) == count(
         [said[0] for thread in told for said in thread]
     )

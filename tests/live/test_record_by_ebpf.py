@@ -14,15 +14,16 @@ import pytest
 
 from tests.live.recordings import (
     ENVIRONMENT,
+    JOINED,
     PYTHON,
     Recording,
     Row,
+    check_joined,
     command_of,
     plain,
     recorded,
 )
 from tests.live.test_record import EXECUTING, PROGRAMS
-from tests.live.test_record_ends import LOOP
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or os.readlink("/proc/self/ns/pid") != "pid:[4026531836]",
@@ -118,13 +119,6 @@ def test_both_ways_make_the_same_recording(name: str, tmp_path: Path) -> None:
     assert sum(map(len, other)) > 50
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    return folder
-
-
 def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Path) -> None:
     recording = recorded(here, tmp_path / "r", *PYTHON, EXECUTING, options=("--by", "ebpf"))
     assert recording.code == 6
@@ -186,7 +180,9 @@ def test_what_finds_no_room_is_counted(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_process_is_joined_and_is_never_stopped(here: Path, tmp_path: Path) -> None:
-    with subprocess.Popen([*PYTHON, LOOP], cwd=here, stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen(
+        [*PYTHON, JOINED], cwd=here, stdout=subprocess.PIPE, text=True
+    ) as program:
         assert program.stdout
         pid = program.stdout.readline().strip()
         folder = tmp_path / "r"
@@ -198,15 +194,7 @@ def test_a_process_is_joined_and_is_never_stopped(here: Path, tmp_path: Path) ->
         assert program.poll() is None
         (here / "end").touch()
         assert program.wait(timeout=20) == 0
-    recording = Recording(folder, 0)
-    assert recording.manifest["incomplete"] is False
-    threads = recording.table("threads")
-    assert [row["pid"] for row in threads] == [int(pid)] * 2
-    for number in (0, 1):
-        own = [row for row in recording.calls("write") if row["thread_id"] == number]
-        assert len(own) > 5
-        assert all(row["result"] == 1 for row in own[:-1])
-    assert recording.table("descriptors")
+    check_joined(Recording(folder, 0), int(pid))
 
 
 def test_a_user_is_told_why_it_is_not_ebpf(here: Path, tmp_path: Path) -> None:

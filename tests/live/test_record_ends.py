@@ -9,30 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.recordings import PYTHON, Recording, command_of
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    return folder
-
-
-LOOP = """
-import os, sys, time, threading
-print(os.getpid(), flush=True)
-def work():
-    while not os.path.exists("end"):
-        file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"x"); os.close(file)
-        time.sleep(0.01)
-threading.Thread(target=work).start()
-work()
-"""
+from tests.live.recordings import JOINED, PYTHON, Recording, check_joined, command_of
 
 
 def test_a_process_is_joined_and_left_while_it_runs(here: Path, tmp_path: Path) -> None:
-    with subprocess.Popen([*PYTHON, LOOP], cwd=here, stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen(
+        [*PYTHON, JOINED], cwd=here, stdout=subprocess.PIPE, text=True
+    ) as program:
         assert program.stdout
         pid = program.stdout.readline().strip()
         folder = tmp_path / "r"
@@ -46,15 +29,7 @@ def test_a_process_is_joined_and_left_while_it_runs(here: Path, tmp_path: Path) 
         assert "TracerPid:\t0" in state
         (here / "end").touch()
         assert program.wait(timeout=20) == 0
-    recording = Recording(folder, 0)
-    assert recording.manifest["incomplete"] is False
-    threads = recording.table("threads")
-    assert [row["pid"] for row in threads] == [int(pid)] * 2
-    for number in (0, 1):
-        own = [row for row in recording.calls("write") if row["thread_id"] == number]
-        assert len(own) > 5
-        assert all(row["result"] == 1 for row in own[:-1])
-    assert recording.table("descriptors")
+    check_joined(Recording(folder, 0), int(pid))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

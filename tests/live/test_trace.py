@@ -198,8 +198,8 @@ def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(16 << 20)
-    command = ["losetup", "--find", "--show", str(image)]
-    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    attach = ["losetup", "--find", "--show", str(image)]
+    device = subprocess.run(attach, capture_output=True, text=True, check=True).stdout.strip()
     command = (
         f"dd if=/dev/zero of={device} bs=4096 count=3 oflag=direct status=none; losetup -d {device}"
     )

@@ -105,7 +105,7 @@ class Bench:
         disks = [
             word for disk in filter(None, (self.disk, self.log)) for word in ("--device", disk)
         ]
-        command = [self.agent, "trace", *disks, "--output", tables, "--"]
+        command = [str(self.agent), "trace", *disks, "--output", str(tables), "--"]
         # The program alone is in the directory, so that it can unmount it.
         start = f"import os; os.chdir({str(self.directory)!r})\n"
         program = [sys.executable, "-c", start + textwrap.dedent(work)]
