@@ -92,7 +92,7 @@ static struct flash_record *top_record(struct flash *flash)
 	return top && top <= FLASH_RECORDS ? &flash->records[top - 1] : NULL;
 }
 
-static int check_readable(struct flash *flash)
+static int check_readable(struct flash *flash, loff_t offset, size_t row_bytes)
 {
 	struct flash_record *record = top_record(flash);
 	unsigned int i;
@@ -100,21 +100,21 @@ static int check_readable(struct flash *flash)
 	for (i = 0; i < FLASH_RECORDS; i++)
 		if (flash->records[i].overflown)
 			return -EOVERFLOW;
-	return !record || record->running ? -ENODATA : 0;
+	if (!record || record->running)
+		return -ENODATA;
+	return offset % row_bytes ? -EINVAL : 0;
 }
 
 ssize_t flash_power_cut_requests(struct flash *flash, char *buffer, loff_t offset, size_t length)
 {
 	struct flash_recorded_request *told = (struct flash_recorded_request *)buffer;
-	int error = check_readable(flash);
+	int error = check_readable(flash, offset, sizeof(*told));
 	struct flash_record *record;
 	unsigned long number = offset / sizeof(*told);
 	size_t done = 0;
 
 	if (error)
 		return error;
-	if (offset % sizeof(*told))
-		return -EINVAL;
 	record = top_record(flash);
 	for (; number < record->requests.count && done + sizeof(*told) <= length; number++) {
 		*told++ = *(struct flash_recorded_request *)
@@ -127,15 +127,13 @@ ssize_t flash_power_cut_requests(struct flash *flash, char *buffer, loff_t offse
 ssize_t flash_power_cut_pieces(struct flash *flash, char *buffer, loff_t offset, size_t length)
 {
 	struct flash_told_piece *told = (struct flash_told_piece *)buffer;
-	int error = check_readable(flash);
+	int error = check_readable(flash, offset, sizeof(*told));
 	struct flash_record *record;
 	unsigned long number = offset / sizeof(*told);
 	size_t done = 0;
 
 	if (error)
 		return error;
-	if (offset % sizeof(*told))
-		return -EINVAL;
 	record = top_record(flash);
 	for (; number < record->pieces.count && done + sizeof(*told) <= length; number++, told++) {
 		const struct flash_piece *piece = flash_paged_list_at(&record->pieces, number);
