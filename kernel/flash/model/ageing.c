@@ -97,10 +97,7 @@ void flash_ageing_end(struct flash_model *model, flash_u64 now_ns)
 	model->statistics = model->before_ageing;
 	flash_slc_forget(model);
 	model->mapping.changed = 0;
-	for (i = 0; i < model->geometry.dies; i++)
-		flash_die_rest(&model->dies[i], now_ns);
-	for (i = 0; i < model->config.channels; i++)
-		model->channel_used_ns[i] = now_ns;
+	flash_nand_rest(&model->nand, now_ns);
 	for (i = 0; i < model->geometry.rows; i++)
 		model->row[i].safe_ns = 0;
 }

@@ -25,8 +25,8 @@ static void release(struct flash_model *model, flash_u64 now_ns)
 
 	if (!model->cache.leaving_slots)
 		return;
-	for (i = 0; i < model->geometry.dies; i++) {
-		struct flash_die *die = &model->dies[i];
+	for (i = 0; i < model->nand.dies; i++) {
+		struct flash_die *die = &model->nand.die[i];
 
 		if (!die->program_slots || die->program_end_ns > now_ns)
 			continue;
@@ -41,7 +41,7 @@ static struct flash_die *next_die(struct flash_model *model)
 	flash_u32 row = model->rows.open[FLASH_STREAM_HOST];
 	flash_u32 unit = row == FLASH_NONE ? 0 : model->row[row].written_units;
 
-	return &model->dies[unit % model->geometry.dies];
+	return &model->nand.die[unit % model->nand.dies];
 }
 
 static void take_out(struct flash_model *model, flash_u32 place)
@@ -145,9 +145,9 @@ static flash_u64 first_end_ns(const struct flash_model *model)
 	flash_u64 end_ns = ~0ULL;
 	flash_u32 i;
 
-	for (i = 0; i < model->geometry.dies; i++)
-		if (model->dies[i].program_slots)
-			end_ns = flash_min(end_ns, model->dies[i].program_end_ns);
+	for (i = 0; i < model->nand.dies; i++)
+		if (model->nand.die[i].program_slots)
+			end_ns = flash_min(end_ns, model->nand.die[i].program_end_ns);
 	return end_ns;
 }
 
@@ -226,9 +226,9 @@ flash_u64 flash_cache_flush(struct flash_model *model, flash_u64 now_ns)
 	release(model, now_ns);
 	while (model->cache.waiting_slots)
 		program_oldest(model, now_ns);
-	for (i = 0; i < model->geometry.dies; i++)
-		if (model->dies[i].program_slots)
-			now_ns = flash_max(now_ns, model->dies[i].program_end_ns);
+	for (i = 0; i < model->nand.dies; i++)
+		if (model->nand.die[i].program_slots)
+			now_ns = flash_max(now_ns, model->nand.die[i].program_end_ns);
 	release(model, now_ns);
 	return now_ns;
 }

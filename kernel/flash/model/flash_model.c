@@ -11,13 +11,24 @@ struct flash_command_state {
 	flash_u64 link_ns;	/* when its last transfer over the link ends */
 };
 
+/* The NAND of a device, without its tables. */
+static struct flash_nand array(const struct flash_config *config,
+			       const struct flash_geometry *geometry)
+{
+	return (struct flash_nand) {
+		.channels = config->channels,
+		.dies = geometry->dies,
+		.channel_bandwidth_bytes_per_s = config->channel_bandwidth_bytes_per_s,
+		.suspend_ns = config->suspend_ns,
+	};
+}
+
 void flash_model_place(struct flash_model *model, void *memory)
 {
 	const struct flash_geometry *geometry = &model->geometry;
 
-	model->channel_used_ns = memory;
-	model->dies = (void *)(model->channel_used_ns + model->config.channels);
-	model->row = (void *)(model->dies + geometry->dies);
+	flash_nand_place(&model->nand, memory);
+	model->row = (void *)((char *)memory + flash_nand_memory_bytes(&model->nand));
 	model->cached = (void *)(model->row + geometry->rows);
 	model->parts = (void *)(model->cached + geometry->cache_slots);
 	model->slc_units = (void *)(model->parts + geometry->mapping_slots);
@@ -28,10 +39,11 @@ void flash_model_place(struct flash_model *model, void *memory)
 flash_u64 flash_model_memory_bytes(const struct flash_config *config)
 {
 	struct flash_geometry geometry;
+	struct flash_nand nand;
 
 	flash_geometry_derive(config, &geometry);
-	return config->channels * sizeof(flash_u64) +
-	       geometry.dies * sizeof(struct flash_die) +
+	nand = array(config, &geometry);
+	return flash_nand_memory_bytes(&nand) +
 	       geometry.rows * sizeof(struct flash_row) +
 	       geometry.cache_slots * sizeof(struct flash_cached) +
 	       geometry.mapping_slots * sizeof(struct flash_part) +
@@ -43,17 +55,13 @@ flash_u64 flash_model_memory_bytes(const struct flash_config *config)
 void flash_model_init(struct flash_model *model, const struct flash_config *config, void *memory)
 {
 	static const struct flash_model idle;
-	static const struct flash_die rested;
-	flash_u32 i;
 
 	*model = idle;
 	model->config = *config;
 	flash_geometry_derive(config, &model->geometry);
+	model->nand = array(config, &model->geometry);
 	flash_model_place(model, memory);
-	for (i = 0; i < config->channels; i++)
-		model->channel_used_ns[i] = 0;
-	for (i = 0; i < model->geometry.dies; i++)
-		model->dies[i] = rested;
+	flash_nand_init(&model->nand);
 	flash_rows_init(model);
 	flash_mapping_init(model);
 	flash_cache_init(model);
@@ -119,7 +127,7 @@ static flash_u64 read(struct flash_model *model, const struct flash_request *req
 			    flash_unit_of(&model->geometry, physical) != unit) {
 				unit = flash_unit_of(&model->geometry, physical);
 				ready_ns = flash_max(ready_ns,
-					flash_nand_read(model, FLASH_FOR_HOST, physical,
+					flash_read_slot(model, FLASH_FOR_HOST, physical,
 							length_bytes, mapped_ns));
 			}
 		}
@@ -138,7 +146,7 @@ static flash_u64 fetch_rest(struct flash_model *model, flash_u32 logical, flash_
 	if (length_bytes == FLASH_SLOT_BYTES || physical == FLASH_NONE || physical & FLASH_IN_CACHE)
 		return now_ns;
 	now_ns = flash_mapping_use(model, logical, 0, now_ns);
-	return flash_nand_read(model, FLASH_FOR_HOST, physical, FLASH_SLOT_BYTES, now_ns);
+	return flash_read_slot(model, FLASH_FOR_HOST, physical, FLASH_SLOT_BYTES, now_ns);
 }
 
 static flash_u64 write_cached(struct flash_model *model, const struct flash_request *request,

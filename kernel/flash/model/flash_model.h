@@ -8,7 +8,8 @@
  *   mapping.c              the FTL's mapping table, of which a part is in memory
  *   garbage_collection.c   freeing rows of erase blocks, and wear levelling
  *   rows.c                 the rows: free, open, full; how worn
- *   nand.c                 dies and channels
+ *   operations.c           what all of these have the NAND do, by cause
+ *   nand.c                 dies and channels; raw NAND (kernel/nand) works on the same
  *   die.c                  what one die does and is to do
  *   geometry.c             how many of each there are
  *   slc_buffer.c           the buffer of single-level cells
@@ -33,6 +34,7 @@
 #include "idle.h"
 #include "mapping.h"
 #include "nand.h"
+#include "operations.h"
 #include "rows.h"
 #include "slc_buffer.h"
 #include "statistics.h"
@@ -82,10 +84,9 @@ struct flash_model {
 	struct flash_gc gc;
 	struct flash_ageing ageing;
 	struct flash_slc_buffer slc_buffer;
+	struct flash_nand nand;
 
 	/* Tables, in the memory handed in. */
-	flash_u64 *channel_used_ns;
-	struct flash_die *dies;
 	struct flash_row *row;
 	struct flash_cached *cached;
 	struct flash_part *parts;

@@ -105,7 +105,7 @@ static flash_u32 gather(struct flash_model *model, flash_u32 *logical, flash_u64
 			continue;
 		unit = flash_unit_of(geometry, slot);
 		*ready_ns = flash_max(*ready_ns,
-				      flash_nand_read(model, model->gc.cause, slot,
+				      flash_read_slot(model, model->gc.cause, slot,
 						      model->config.program_unit_bytes, now_ns));
 	}
 	return count;

@@ -11,8 +11,8 @@ static flash_u64 next_begin_ns(const struct flash_model *model)
 	flash_u64 begin_ns = model->busy_until_ns + model->config.idle_work_delay_ns;
 	flash_u32 die;
 
-	for (die = 0; die < model->geometry.dies; die++)
-		begin_ns = flash_max(begin_ns, model->dies[die].free_ns);
+	for (die = 0; die < model->nand.dies; die++)
+		begin_ns = flash_max(begin_ns, model->nand.die[die].free_ns);
 	return begin_ns;
 }
 
@@ -24,7 +24,7 @@ void flash_idle_work(struct flash_model *model, flash_u64 now_ns)
 	if (model->cache.waiting_slots)
 		return;
 	for (begin_ns = next_begin_ns(model); begin_ns < now_ns; begin_ns = next_begin_ns(model)) {
-		for (done = 0; done < model->geometry.dies; done++)
+		for (done = 0; done < model->nand.dies; done++)
 			if (!flash_slc_move(model, begin_ns) && !flash_gc_at_rest(model, begin_ns))
 				break;
 		if (!done)

@@ -112,7 +112,7 @@ flash_u64 flash_mapping_use(struct flash_model *model, flash_u32 logical, int ch
 		model->statistics.mapping_misses++;
 		physical = model->map[model->geometry.disk_slots + number];
 		if (physical != FLASH_NONE)
-			now_ns = flash_nand_read(model, FLASH_FOR_MAPPING, physical,
+			now_ns = flash_read_slot(model, FLASH_FOR_MAPPING, physical,
 						 FLASH_SLOT_BYTES, now_ns);
 		if (model->mapping.cached_parts >= model->geometry.mapping_cache_slots) {
 			if (model->parts[model->mapping.oldest].changed)
@@ -128,7 +128,7 @@ flash_u64 flash_mapping_use(struct flash_model *model, flash_u32 logical, int ch
 /* Where mapping is programmed for which there is no row: it takes time, and no room. */
 static flash_u32 die_without_row(const struct flash_model *model)
 {
-	return model->statistics.programs[FLASH_FOR_MAPPING] % model->geometry.dies;
+	return model->statistics.programs[FLASH_FOR_MAPPING] % model->nand.dies;
 }
 
 flash_u64 flash_mapping_program(struct flash_model *model, enum flash_stream stream,
@@ -142,7 +142,7 @@ flash_u64 flash_mapping_program(struct flash_model *model, enum flash_stream str
 	if (stream == FLASH_STREAM_HOST && model->geometry.slc_units)
 		duration_ns = flash_slc_program_ns(model, first);
 	die = first == FLASH_NONE ? die_without_row(model) : flash_die_of(&model->geometry, first);
-	end_ns = flash_nand_program(model, cause, die, duration_ns, now_ns);
+	end_ns = flash_program_unit(model, cause, die, duration_ns, now_ns);
 	for (i = 0; i < count && first != FLASH_NONE; i++) {
 		flash_u32 old = model->map[logical[i]];
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Dies and channels: when a page read, a program or an erase can begin, and when it ends.
+ * An array of NAND: dies on channels, and when a page read, a program or an erase can begin and
+ * ends. It knows no mapping and no cause: the FTL of this model works on one (operations.h), and so
+ * does raw NAND (kernel/nand).
  *
  * A die does one thing at a time. Reads for the host go before programs and erases that have not
  * begun, and interrupt them where the device can (die.h). A channel carries one transfer at a time;
@@ -11,21 +13,48 @@
 #define FLASH_NAND_H
 
 #include "die.h"
-#include "geometry.h"
-#include "statistics.h"
 
-struct flash_model;
+struct flash_nand {
+	flash_u32 channels;
+	flash_u32 dies;			/* of all channels; die n is on channel n % channels */
+	flash_u64 channel_bandwidth_bytes_per_s;
+	flash_u64 suspend_ns;		/* 0: a read waits for the operation that is under way */
 
-/* Reads the part of a unit that holds `length_bytes`; answers when they are in the controller. */
-flash_u64 flash_nand_read(struct flash_model *model, enum flash_cause cause, flash_u32 slot,
-			  flash_u32 length_bytes, flash_u64 now_ns);
+	/* Tables, in the memory handed in. */
+	flash_u64 *channel_used_ns;
+	struct flash_die *die;
+};
 
-/* Programs the unit that begins with `slot` for `duration_ns`; answers when it is done. */
-flash_u64 flash_nand_program(struct flash_model *model, enum flash_cause cause, flash_u32 die,
-			     flash_u64 duration_ns, flash_u64 now_ns);
+/* What the tables take. */
+flash_u64 flash_nand_memory_bytes(const struct flash_nand *nand);
 
-/* Erases a block of every die, at now_ns at the earliest; answers when the first erase begins. */
-flash_u64 flash_nand_erase_row(struct flash_model *model, enum flash_cause cause,
-			       flash_u64 now_ns);
+/* Points the tables at the memory, which is aligned to 8 bytes. */
+void flash_nand_place(struct flash_nand *nand, void *memory);
+
+/* Every die rests and every channel is free, from 0 ns on. */
+void flash_nand_init(struct flash_nand *nand);
+
+/* Forgets what was done and to be done: all rest from now_ns on. */
+void flash_nand_rest(struct flash_nand *nand, flash_u64 now_ns);
+
+/* Reads of the host: a page, of which `length_bytes` are moved; answers when they are moved. */
+flash_u64 flash_nand_host_read(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
+			       flash_u32 length_bytes, flash_u64 now_ns);
+
+/* The same for the device's own sake, in the order given; nothing begins before past_ns any more. */
+flash_u64 flash_nand_own_read(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
+			      flash_u32 length_bytes, flash_u64 past_ns, flash_u64 now_ns);
+
+/*
+ * Moves `length_bytes`, whose transfer is asked for at asked_ns, and programs them; answers when
+ * that is done.
+ */
+flash_u64 flash_nand_program(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
+			     flash_u32 length_bytes, flash_u64 asked_ns, flash_u64 past_ns,
+			     flash_u64 now_ns);
+
+/* Erases a block of a die, at now_ns at the earliest; answers when that begins. */
+flash_u64 flash_nand_erase(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
+			   flash_u64 past_ns, flash_u64 now_ns);
 
 #endif

@@ -74,7 +74,7 @@ void flash_rows_erase(struct flash_model *model, flash_u32 row, enum flash_cause
 {
 	flash_u64 begin_ns;
 
-	begin_ns = flash_nand_erase_row(model, cause,
+	begin_ns = flash_erase_row(model, cause,
 					flash_max(now_ns, model->row[row].safe_ns));
 	if (model->observer)
 		model->observer->erased(model->observer, row, begin_ns);

@@ -46,9 +46,9 @@ int flash_slc_move(struct flash_model *model, flash_u64 now_ns)
 		buffer->used_units--;
 		if (!has_valid(model, &unit))
 			continue;
-		now_ns = flash_nand_read(model, FLASH_FOR_SLC, unit.first_slot,
+		now_ns = flash_read_slot(model, FLASH_FOR_SLC, unit.first_slot,
 					 model->config.program_unit_bytes, now_ns);
-		flash_nand_program(model, FLASH_FOR_SLC,
+		flash_program_unit(model, FLASH_FOR_SLC,
 				   flash_die_of(&model->geometry, unit.first_slot),
 				   model->config.program_ns, now_ns);
 		return 1;

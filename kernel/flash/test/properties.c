@@ -187,8 +187,8 @@ void check_flush_is_whole(struct sequence *sequence, const struct flash_request 
 		return;
 	CHECK(copy.cache.waiting_slots, ==, 0);
 	for (die = 0; die < copy.geometry.dies; die++)
-		if (copy.dies[die].program_slots)
-			CHECK(copy.dies[die].program_end_ns, <=, flushed_ns);
+		if (copy.nand.die[die].program_slots)
+			CHECK(copy.nand.die[die].program_end_ns, <=, flushed_ns);
 	CHECK(flash_model_submit(&copy, &flush, flushed_ns), ==,
 	      flushed_ns + copy.config.flush_overhead_ns);
 }

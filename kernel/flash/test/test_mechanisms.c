@@ -117,8 +117,8 @@ static void a_read_suspends_the_program_that_runs(void)
 	/* What is left of it goes on, and is suspended again: it still has 495 us to go. */
 	CHECK(submit(FLASH_READ, 0, 0, 4096, read_ns + 25000 + 490000 - 1100), ==,
 	      read_ns + 25000 + 495000 + 20000 + 8 + 4096);
-	CHECK(model.dies[0].free_ns, <=, flushed_ns + 40000);
-	CHECK(model.dies[0].free_ns, >=, begin_ns + 4000000 + 40000);
+	CHECK(model.nand.die[0].free_ns, <=, flushed_ns + 40000);
+	CHECK(model.nand.die[0].free_ns, >=, begin_ns + 4000000 + 40000);
 }
 
 /* The suspended one against the other, over what dies are given in a random order. */
