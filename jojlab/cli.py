@@ -35,6 +35,7 @@ COMMANDS = {
     "show": "jojlab.commands.show:show",
     "report": "jojlab.commands.report:report",
     "diff": "jojlab.commands.diff:diff",
+    "gate": "jojlab.commands.gate:gate",
     "query": "jojlab.commands.query:query",
     "export": "jojlab.commands.export:export",
     "doctor": "jojlab.commands.doctor:doctor",

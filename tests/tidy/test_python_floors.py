@@ -27,6 +27,7 @@ FLOORS = (
     "experiment",
     "campaign",
     "verify",
+    "gate",
     "live",
     "report",
     "command_line",
@@ -37,7 +38,7 @@ FLOORS = (
 # Rooms within a room, likewise.
 INNER_FLOORS = {
     "analysis": ("rows", "figures", "commit", "traffic", "study", "run"),
-    "report": ("words", "terminal", "mobibench", "charts", "sections", "page"),
+    "report": ("words", "terminal", "mobibench", "gate", "charts", "sections", "page"),
 }
 
 

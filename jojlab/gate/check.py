@@ -1,0 +1,150 @@
+"""Does a run keep its budgets, and if not, which lines of the bill grew?
+
+Reads the summary of a run, budgets and the accepted bill; gives a verdict for each limit and case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from jojlab.analysis.figures.figure import Number
+from jojlab.analysis.run.guarantee import broken_states
+from jojlab.analysis.run.summary import CaseSummary, RunSummary
+from jojlab.analysis.run.survival import Survival
+from jojlab.gate.accepted import Accepted, AcceptedCase
+from jojlab.gate.budgets import Budget, refuse_idle_budgets
+from jojlab.gate.limit import ROW_FIGURES, Limit
+from jojlab.gate.lines import GrownLine, grown, lines_of, per_row
+
+
+class Held(StrEnum):
+    """What became of a limit."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class LimitVerdict:
+    """One limit of one case. `value` and `before` are of its figure, now and accepted; `survival`
+    is of a guarantee. `why` says why nothing was measured. `changed` are the fields that differ
+    from those of the accepted case, with both values.
+    """
+
+    case_id: str
+    label: str
+    limit: Limit
+    kept: Held
+    value: Number | None = None
+    before: Number | None = None
+    survival: Survival | None = None
+    why: str = ""
+    lines: tuple[GrownLine, ...] = ()
+    changed: tuple[tuple[str, object, object], ...] = ()
+
+
+def check(
+    summary: RunSummary, budgets: Sequence[Budget], accepted: Accepted | None
+) -> tuple[LimitVerdict, ...]:
+    """Return the verdicts, in the order of budgets, cases and limits.
+
+    Raises UseError for a budget that chooses no case of the run.
+    """
+    cases = [case for case in summary.cases if case.status != "skipped"]
+    refuse_idle_budgets(budgets, [case.case for case in cases])
+    known: Mapping[str, AcceptedCase] = accepted.cases if accepted else {}
+    return tuple(
+        _verdict(case, limit, known.get(case.case_id))
+        for budget in budgets
+        for case in cases
+        if budget.chooses(case.case)
+        for limit in budget.limits
+    )
+
+
+def guarded(budgets: Iterable[Budget], settings: Mapping[str, Any]) -> bool:
+    """Whether a guarantee is asked of a case, so that its power must be cut."""
+    return any(
+        limit.guarantee for each in budgets if each.chooses(settings) for limit in each.limits
+    )
+
+
+def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> LimitVerdict:
+    if limit.guarantee:
+        return _of_guarantee(case, limit)
+    value, why = _value(case, limit, case.figures.median)
+    if value is None:
+        return LimitVerdict(case.case_id, case.label, limit, Held.NOT_MEASURED, why=why)
+    old = None
+    if before:
+        old, _ = _value_of(limit, before.figures, before.settings)
+    if limit.holds(value):
+        kept = Held.NOT_MEASURED if case.missing.incomplete else Held.KEPT
+        why = "the capture is incomplete" if case.missing.incomplete else ""
+        return LimitVerdict(case.case_id, case.label, limit, kept, value, old, why=why)
+    return LimitVerdict(
+        case.case_id, case.label, limit, Held.BROKEN, value, old,
+        lines=_lines(case, limit, before),
+        changed=_changed(case, before),
+    )  # fmt: skip
+
+
+def _of_guarantee(case: CaseSummary, limit: Limit) -> LimitVerdict:
+    assert limit.guarantee
+    found = case.survival
+    if found is None:
+        why = case.uncut or "the power was not cut"
+        return LimitVerdict(case.case_id, case.label, limit, Held.NOT_MEASURED, why=why)
+    kept = Held.BROKEN if broken_states(found, limit.guarantee) else Held.KEPT
+    return LimitVerdict(case.case_id, case.label, limit, kept, survival=found)
+
+
+def _value(
+    case: CaseSummary, limit: Limit, figures: Mapping[str, Number]
+) -> tuple[Number | None, str]:
+    """Return the value that a limit is about, or why there is none."""
+    if not figures:
+        return None, case.reason or case.status
+    return _value_of(limit, figures, case.case)
+
+
+def _value_of(
+    limit: Limit, figures: Mapping[str, Number], settings: Mapping[str, Any]
+) -> tuple[Number | None, str]:
+    if limit.figure not in figures:
+        return None, f"the capture has no {limit.figure}"
+    value = figures[limit.figure]
+    if limit.name not in ROW_FIGURES:
+        return value, ""
+    rows = rows_of(settings)
+    return (value / rows, "") if rows else (None, "how many rows a commit changes is not known")
+
+
+def rows_of(settings: Mapping[str, Any]) -> int:
+    """Return how many rows a commit of a case changes; 0 where its fields do not say."""
+    return int(settings.get("statements", 0)) * int(settings.get("databases", 0))
+
+
+def _lines(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> tuple[GrownLine, ...]:
+    if case.bill is None:
+        return ()
+    now = lines_of(case.bill)
+    old = tuple(before.lines) if before else None
+    if limit.name in ROW_FIGURES:
+        now = per_row(now, rows_of(case.case))
+        old = per_row(old, rows_of(before.settings) or 1) if old and before else None
+    return grown(limit.figure, now, old)
+
+
+def _changed(
+    case: CaseSummary, before: AcceptedCase | None
+) -> tuple[tuple[str, object, object], ...]:
+    if before is None:
+        return ()
+    names = dict.fromkeys([*before.settings, *case.case])
+    pairs = ((name, before.settings.get(name), case.case.get(name)) for name in names)
+    return tuple((name, old, new) for name, old, new in pairs if old != new)

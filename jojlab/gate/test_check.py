@@ -1,0 +1,169 @@
+"""Budgets against captures whose sums are known (tests/captures.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.foundation.errors import UseError
+from jojlab.gate.accepted import accept, read_accepted, write_accepted
+from jojlab.gate.budgets import read_budgets
+from jojlab.gate.check import Held, LimitVerdict, check
+from jojlab.report.gate.junit import junit
+from jojlab.report.gate.markdown import markdown
+from jojlab.report.words import gate
+from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
+from tests.cuts import cut, states
+
+WAL = "filesystem=ext4,journal_mode=wal"
+EXT4_WAL = {"filesystem": "ext4", "journal_mode": "wal"}
+
+
+def budgets_of(folder: Path, *entries: str) -> Path:
+    path = folder / "budgets.toml"
+    path.write_text("\n".join(f"[[budget]]\n{entry}" for entry in entries))
+    return path
+
+
+def checked(folder: Path, summary: RunSummary, *entries: str) -> tuple[LimitVerdict, ...]:
+    asked = read_budgets(budgets_of(folder, *entries))
+    return check(summary, asked.budgets, read_accepted(asked.accepted_path))
+
+
+def of_one(folder: Path, builder: CaptureBuilder) -> RunSummary:
+    return summarise(run_of(folder, builder))
+
+
+def test_a_budget_chooses_cases_by_their_fields(tmp_path: Path) -> None:
+    summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=10))
+    verdicts = checked(
+        tmp_path,
+        summary,
+        'case = { journal_mode = "wal" }\nlimits = ["bytes_per_commit <= 28 KiB"]',
+        'limits = ["flushes_per_commit <= 1", "latency_ns_p99 <= 1 s"]',
+    )
+    assert [(each.label, each.kept) for each in verdicts] == [
+        ("wal", Held.KEPT),
+        ("truncate", Held.BROKEN),
+        ("truncate", Held.KEPT),
+        ("wal", Held.KEPT),
+        ("wal", Held.KEPT),
+    ]
+    with pytest.raises(UseError, match=r"number 1: case = .*is no case of this run"):
+        checked(
+            tmp_path,
+            summary,
+            'case = { filesystem = "xfs" }\nlimits = ["requests_per_commit <= 1"]',
+        )
+
+
+def test_the_lines_that_grew_are_told_against_the_accepted_bill(tmp_path: Path) -> None:
+    budget = 'limits = ["bytes_per_commit <= 30 KiB", "requests_per_commit <= 9"]'
+    before = of_one(tmp_path / "before", wal_capture(EXT4_WAL, 1, 10))
+    assert {each.kept for each in checked(tmp_path, before, budget)} == {Held.KEPT}
+    write_accepted(tmp_path / "budgets.accepted.json", accept(before))
+    case = {"filesystem": "ext4", "journal_mode": "truncate"}
+    size, requests = checked(
+        tmp_path, of_one(tmp_path / "after", truncate_capture(case, 1, 10)), budget
+    )
+    assert requests.kept is Held.KEPT and (requests.before, requests.value) == (3, 9)
+    assert size.kept is Held.BROKEN and (size.before, size.value) == (28 * 1024, 68 * 1024)
+    assert gate.details(size) == [
+        "changed: journal_mode: wal → truncate",
+        "new line: fs-journal, fdatasync of test.db-journal: 4 requests, 44 KiB",
+        "new line: data, /test.db-journal, fdatasync of test.db-journal: 2 requests, 16 KiB",
+        "new line: data, /test.db, fdatasync of test.db: 1 request, 8 KiB",
+    ]
+
+
+def test_without_an_accepted_bill_the_dearest_lines_are_told(tmp_path: Path) -> None:
+    summary = of_one(tmp_path, wal_capture(EXT4_WAL, 1, 10))
+    (verdict,) = checked(tmp_path, summary, 'limits = ["bytes_per_commit <= 1 KiB"]')
+    assert gate.details(verdict)[0] == (
+        "dear line: fs-journal, fdatasync of test.db-wal: 2 requests, 20 KiB"
+    )
+
+
+def test_a_halved_batch_shows_by_the_row(tmp_path: Path) -> None:
+    budget = 'limits = ["bytes_per_row <= 3 KiB", "bytes_per_commit <= 28 KiB"]'
+    rows = {"statements": 10, "databases": 1}
+    before = of_one(tmp_path / "before", wal_capture({**EXT4_WAL, **rows}, 1, 10))
+    write_accepted(tmp_path / "budgets.accepted.json", accept(before))
+    halved = wal_capture({**EXT4_WAL, **rows, "statements": 5}, 1, 10)
+    row, commit = checked(tmp_path, of_one(tmp_path / "after", halved), budget)
+    assert commit.kept is Held.KEPT
+    assert row.kept is Held.BROKEN and row.value == 2 * (row.before or 0)
+    told = gate.details(row)
+    assert told[0] == "changed: statements: 10 → 5"
+    assert told[1].startswith("grown line: fs-journal, fdatasync of test.db-wal: 0.2 requests, 2 ")
+
+
+def test_what_was_not_measured_is_not_kept(tmp_path: Path) -> None:
+    builder = wal_capture(EXT4_WAL, 1, 10)
+    builder.lost_events = 3
+    entry = 'limits = ["bytes_per_commit <= 30 KiB", "bytes_per_row <= 1 B", "survives = durable"]'
+    verdicts = checked(tmp_path, of_one(tmp_path, builder), entry)
+    assert [each.kept for each in verdicts] == [Held.NOT_MEASURED] * 3
+    assert [each.why for each in verdicts] == [
+        "the capture is incomplete",
+        "how many rows a commit changes is not known",
+        "the power was not cut",
+    ]
+
+
+def test_guarantees_are_held_against_power_cuts(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=10)
+    cut(run, WAL, states(kept=40, lost=2))
+    durable, consistent = checked(
+        tmp_path,
+        summarise(run),
+        'case = { journal_mode = "wal" }\nlimits = ["survives = durable", "survives = consistent"]',
+    )
+    assert (durable.kept, consistent.kept) == (Held.BROKEN, Held.KEPT)
+    assert gate.value(durable) == "40 kept, 2 lost of 42 states"
+    assert "1 of 41 acknowledged commits lost" in gate.details(durable)[-1]
+
+
+def test_the_forms_for_others_say_the_same(tmp_path: Path) -> None:
+    summary = summarise(make_run(tmp_path / "run", seeds=[1], transactions=10))
+    verdicts = checked(
+        tmp_path, summary, 'limits = ["flushes_per_commit <= 1", "survives = durable"]'
+    )
+    suites = fromstring(junit(verdicts, "budgets.toml"))
+    assert suites.attrib == {"name": "budgets.toml", "tests": "4", "failures": "1", "errors": "2"}
+    failure = suites.find(".//failure")
+    assert failure is not None and "flushes_per_commit <= 1: broken, 2" in failure.attrib["message"]
+    assert failure.text and "dear line: flush" in failure.text
+    text = markdown(verdicts, "budgets.toml")
+    assert "| truncate | flushes\\_per\\_commit \\<= 1 | **broken** | 2 |  |" in text
+    assert "- dear line: flush, fdatasync of test.db" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "lacks budget"),
+        ("budget = []", "no budget"),
+        ("[[budget]]\nlimits = []", "has no limits"),
+        ('[[budget]]\nlimit = ["flushes_per_commit <= 1"]', "lacks limits|has no key 'limit'"),
+        ('[[budget]]\ncase = { x = 1 }\nlimits = ["flushes_per_commit <= 1"]', "x"),
+        ('states = 0\n[[budget]]\nlimits = ["flushes_per_commit <= 1"]', "states cannot be 0"),
+    ],
+)
+def test_slips_in_a_file_are_named(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "budgets.toml"
+    path.write_text(text)
+    with pytest.raises(UseError, match=told) as raised:
+        read_budgets(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_damaged_accepted_bill_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "b.accepted.json"
+    for content in ("{", '{"image": 3, "cases": {}}', '{"cases": {"a": {"lines": [{}]}}}'):
+        path.write_text(content)
+        with pytest.raises(UseError, match=r"b\.accepted\.json"):
+            read_accepted(path)

@@ -1,0 +1,60 @@
+"""Limits as users write them, and as they slip."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.foundation.errors import UseError
+from jojlab.gate.limit import parse_limit
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "bound", "is_least"),
+    [
+        ("bytes_per_commit <= 30 KiB", "bytes_per_commit", 30 * 1024, False),
+        ("bytes_per_commit<=30KiB", "bytes_per_commit", 30 * 1024, False),
+        ("flushes_per_commit <= 1", "flushes_per_commit", 1, False),
+        ("latency_ns_p99 <= 8.5 ms", "latency_ns_p99", 8_500_000, False),
+        ("throughput_tps >= 1_000", "throughput_tps", 1000, True),
+        ("dispatch_cpu_percent <= 5 %", "dispatch_cpu_percent", 5, False),
+        ("bytes_per_row <= 512 B", "bytes_per_row", 512, False),
+    ],
+)
+def test_figures(text: str, name: str, bound: float, is_least: bool) -> None:
+    limit = parse_limit(text, "here")
+    assert (limit.name, limit.bound, limit.is_least) == (name, bound, is_least)
+    assert limit.holds(bound)
+    assert limit.holds(bound + 1) is is_least and limit.holds(bound - 1) is not is_least
+
+
+def test_a_figure_of_a_row_is_that_of_a_commit() -> None:
+    assert parse_limit("bytes_per_row <= 1 B", "here").figure == "bytes_per_commit"
+
+
+def test_guarantees() -> None:
+    assert parse_limit("survives = durable", "here").guarantee is Guarantee.DURABLE
+    assert parse_limit("survives=consistent", "here").guarantee is Guarantee.CONSISTENT
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is no limit"),
+        ("bytes_per_commit", "is no limit"),
+        ("bytes_per_commit <=", "is no limit"),
+        ("bytes_per_comit <= 3 KiB", "did you mean"),
+        ("bytes_per_commit <= 30", "no value in B or KiB"),
+        ("bytes_per_commit <= 30 ms", "no value in B or KiB"),
+        ("flushes_per_commit <= 1 ms", "no value in plain digits"),
+        ("bytes_per_commit = 30 KiB", "compares by ="),
+        ("survives = none", "durable or consistent"),
+        ("survives <= durable", "durable or consistent"),
+        ("survives = 3", "durable or consistent"),
+    ],
+)
+def test_slips_are_named(text: str, told: str) -> None:
+    with pytest.raises(UseError, match=r"file, budget 1") as raised:
+        parse_limit(text, "file, budget 1")
+    assert told in str(raised.value)
+    assert raised.value.remedy
