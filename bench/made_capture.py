@@ -162,6 +162,7 @@ def make_run(folder: Path, requests: int, seed: int = 1) -> Path:
         "schema_version": SCHEMA_VERSION,
         "seed": seed,
         "clock": "virtual",
+        "tables": list(TABLES),
         "lost_events": 0,
         "unattributed_bytes": 0,
         "incomplete": False,

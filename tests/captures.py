@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jojlab.trace.run_folder import RunFolder
-from jojlab.trace.schema import TABLES, table_schema
+from jojlab.trace.schema import SCHEMA_VERSION, TABLES, table_schema
 
 Row = dict[str, Any]
 KIB = 1024
@@ -200,7 +200,8 @@ class CaptureBuilder:
                 {"phase": "all", "source": "device", "name": name, "value": value}
             )
         manifest = {
-            "schema_version": 1,
+            "schema_version": SCHEMA_VERSION,
+            "tables": list(TABLES),
             "case": self.case,
             "seed": self.seed,
             "clock": "virtual",
@@ -230,9 +231,10 @@ class CaptureBuilder:
 
 
 def write_tables(folder: Path, tables: dict[str, list[Row]]) -> None:
-    """Write rows as Parquet files of the schema; a missing nullable value becomes null."""
+    """Write the tables that the manifest declares; a nullable value that a row lacks is null."""
     folder.mkdir(parents=True, exist_ok=True)
-    for table in TABLES:
+    declared = next(r["value"] for r in tables["manifest"] if r["key"] == "tables")
+    for table in json.loads(declared):
         schema = table_schema(table).arrow()
         rows = [{name: row.get(name) for name in schema.names} for row in tables[table]]
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / f"{table}.parquet")

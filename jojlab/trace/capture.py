@@ -1,8 +1,8 @@
 """Opens one capture (a folder of Parquet files), and refuses it unless it keeps the contract.
 
-Reads TABLE.parquet for every table that the capture's manifest declares (without a declaration: for
-every table of schema/), and what a live tracing wrote of it before as it
-went: the segments TABLE/000000.parquet and so on, and the parts TABLE/now-000000.parquet of files.
+Reads TABLE.parquet for every table that the capture's manifest declares, and what a live tracing
+wrote of it before as it went: the segments TABLE/000000.parquet and so on, and the parts
+TABLE/now-000000.parquet of files.
 Every file must be what its checksum says, and have exactly the schema's columns and types, with no
 null where the schema allows none; that is in its footer. Only where there are no checksums, as of a
 tracing cut short, are the rows decoded to be checked, some at a time.
@@ -78,8 +78,7 @@ class Capture:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables that the capture has, in the order of TABLES."""
-        declared = self.manifest.get("tables", TABLES)
-        return tuple(table for table in TABLES if table in declared)
+        return tuple(table for table in TABLES if table in self.manifest["tables"])
 
     def paths(self, table: str) -> list[Path]:
         """Return the files of `table`: its segments, oldest first, and the one of the whole.
@@ -233,17 +232,16 @@ def _manifest(path: Path, content: pa.Table) -> dict[str, Any]:
             manifest[row["key"]] = json.loads(row["value"])
         except (json.JSONDecodeError, RecursionError) as error:
             raise DataError(f"{path}: key {row['key']}: not JSON: {error}", _REMEDY) from error
+    if (version := manifest.get("schema_version", SCHEMA_VERSION)) != SCHEMA_VERSION:
+        raise DataError(
+            f"{path}: schema_version {version}, this joj reads {SCHEMA_VERSION}",
+            "use the joj that wrote the run, or run the experiment again",
+        )
     try:
         conform(manifest, Manifest)
     except Mismatch as error:
         raise DataError(f"{path}: {error}", _REMEDY) from error
-    declared = manifest.get("tables", TABLES)
-    if unknown := [table for table in declared if table not in TABLES]:
+    if unknown := [table for table in manifest["tables"] if table not in TABLES]:
         raise DataError(f"{path}: tables: {unknown} are not of schema/", _REMEDY)
     manifest.setdefault("incomplete", False)
-    if manifest["schema_version"] != SCHEMA_VERSION:
-        raise DataError(
-            f"{path}: schema_version {manifest['schema_version']}, this joj reads {SCHEMA_VERSION}",
-            "use the joj that wrote the run, or run the experiment again",
-        )
     return manifest

@@ -2,7 +2,8 @@
 
 Every table of schema/ is there with the rows of all captures and a column `capture`, a number; the
 table `captures` has what that number stands for: run, case_id and seed. A case_id names one case of
-the dataset: where that has several runs, it is RUN/CASE_ID.
+the dataset: where that has several runs, it is RUN/CASE_ID. The table `capture_tables` names the
+tables that each capture has.
 
 Nothing is read when a dataset is made but which captures there are. They are checked when the first
 question is asked. DuckDB runs the SQL: it reads the columns that a question asks for, as a stream.

@@ -1,7 +1,8 @@
 """Runs SQL over the Parquet files of captures, by DuckDB.
 
 A view for each table of schema/ reads the files of all captures, with a column `capture`: the
-number of the capture in the table `captures`.
+number of the capture in the table `captures`. The table `capture_tables` (capture, table_name) says
+which tables each capture has; of the others it has no rows, which says nothing of what happened.
 """
 
 from __future__ import annotations
@@ -62,6 +63,18 @@ class Engine:
                 [each.case_id for each in captured],
                 [each.seed for each in captured],
             ],
+        )
+        declared = [
+            (number, table)
+            for number, capture in enumerate(self._captured)
+            for table in capture.tables
+        ]
+        self._connection.execute(
+            "CREATE TABLE capture_tables (capture INTEGER, table_name VARCHAR)"
+        )
+        self._connection.execute(
+            "INSERT INTO capture_tables SELECT unnest(?), unnest(?)",
+            [[number for number, _ in declared], [table for _, table in declared]],
         )
         for table in TABLES:
             self._make_view(table, _Slice(range(len(captured))))

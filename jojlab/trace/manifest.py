@@ -110,16 +110,15 @@ class ProgramRun(Struct):
 
 
 class Manifest(Struct):
-    """What joj reads of a manifest. Only a tracer counts lost events and unattributed bytes."""
+    """What joj reads of a manifest. Only what was traced has lost events and unattributed bytes."""
 
     schema_version: int
     seed: int
     clock: str
-    tables: list[str] | UnsetType = UNSET
+    tables: list[str]
     lost_events: int | UnsetType = UNSET
     unattributed_bytes: int | UnsetType = UNSET
     incomplete: bool = False
-    traced: bool = True
     incomplete_reasons: list[str] = []
     untimed_requests: int = 0
     totals: Totals | UnsetType = UNSET
@@ -130,6 +129,6 @@ class Manifest(Struct):
 
     def __post_init__(self) -> None:
         """Check that a tracer said what it lost."""
-        for key in ("lost_events", "unattributed_bytes") if self.traced else ():
+        for key in ("lost_events", "unattributed_bytes") if "requests" in self.tables else ():
             if getattr(self, key) is UNSET:
                 raise Mismatch(f"lacks {key}", "")

@@ -16,7 +16,7 @@ from jojlab.foundation.places import SCHEMA
 # The tables of one capture, in the order in which they are read, checked and hashed.
 TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifest")
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _FORM = "restore the schema folder from the repository"
 

@@ -90,9 +90,9 @@ def test_another_schema_version_is_refused(folder: Path) -> None:
     rows = pq.read_table(path).to_pylist()
     for row in rows:
         if row["key"] == "schema_version":
-            row["value"] = "2"
+            row["value"] = "1"
     pq.write_table(pa.Table.from_pylist(rows, schema=table_schema("manifest").arrow()), path)
-    with pytest.raises(DataError, match="schema_version 2, this joj reads 1"):
+    with pytest.raises(DataError, match="schema_version 1, this joj reads 2"):
         Capture.open(folder)
 
 

@@ -12,7 +12,7 @@ from jojlab.foundation.errors import DataError, JojError
 from jojlab.trace.run_folder import RunFolder
 
 DOCUMENT: dict[str, Any] = {
-    "schema_version": 1,
+    "schema_version": 2,
     "experiment": {
         "name": "e", "question": "Q?", "notes": ["n"],
         "published": [

@@ -14,11 +14,11 @@ use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
 use crate::record::Case;
 use crate::tables::annotate::annotate;
+use crate::tables::capture::Tables;
 use crate::tables::clock::now_ns;
-use crate::tables::manifest::{Manifest, Origin, Traced};
+use crate::tables::manifest::{Manifest, Origin, TraceLoss};
 use crate::tables::rows::Counter;
 use crate::tables::timeline::Timeline;
-use crate::tables::write::{ManifestRow, Tables};
 use crate::tracer::{Capture, Tracer};
 use crate::workload::course;
 use crate::workload::kind::ClosedWorkload;
@@ -88,16 +88,20 @@ fn write_tables(
     annotate(&mut capture.requests, timeline, &closed.transactions);
     let counters = timeline.counters();
     let reasons = incomplete_reasons(about.disks, &capture, &counters, closed);
-    let manifest = manifest(about, &capture, closed, timeline, &reasons);
     let tables = Tables {
-        requests: &capture.requests,
-        page_runs: &capture.page_runs,
-        files: &capture.files,
-        transactions: &closed.transactions,
-        counters: &counters,
-        manifest: &manifest,
+        requests: Some(&capture.requests),
+        page_runs: Some(&capture.page_runs),
+        files: Some(&capture.files),
+        transactions: Some(&closed.transactions),
+        counters: Some(&counters),
     };
-    Ok(tables.write(output)?)
+    let loss = TraceLoss {
+        lost_events: capture.lost_events,
+        unattributed_bytes: capture.gaps.unattributed_bytes,
+    };
+    let manifest = manifest(about, closed, timeline);
+    let manifest = manifest.rows(&tables.names(), Some(loss), &reasons);
+    Ok(tables.write(output, &manifest)?)
 }
 
 /// Why the capture is incomplete: what trace and disks disagree on, what the tracer missed, and
@@ -117,13 +121,7 @@ fn incomplete_reasons(
     reasons
 }
 
-fn manifest(
-    about: About,
-    capture: &Capture,
-    closed: &ClosedWorkload,
-    timeline: &Timeline,
-    reasons: &[String],
-) -> Vec<ManifestRow> {
+fn manifest(about: About, closed: &ClosedWorkload, timeline: &Timeline) -> Manifest {
     let About { case, clock, configuration, .. } = about;
     let device = json!({ "name": case.case.device, "model": case.device_model });
     let (settings, seed, clock) = (json!(case.case), case.seed, clock.word());
@@ -132,14 +130,15 @@ fn manifest(
     manifest.note("phases", timeline.phases());
     manifest.note("operation_hash", &closed.operation_hash);
     closed.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
-    let (lost_events, unattributed_bytes) = (capture.lost_events, capture.gaps.unattributed_bytes);
-    manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, reasons)
+    manifest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::small_case;
+    use crate::tables::read::read;
+    use crate::tables::write::ManifestRow;
     use crate::workload;
 
     /// Of a script that reads nothing, and in which a call cannot be replayed.
@@ -167,7 +166,9 @@ mod tests {
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
         let about =
             About { case: &case, clock: Clock::Virtual, disks: &[], configuration: json!({}) };
-        let rows = manifest(about, &capture, &closed, &Timeline::default(), &reasons);
+        let folder = tempfile::tempdir().unwrap();
+        write_tables(about, capture, &closed, &Timeline::default(), folder.path()).unwrap();
+        let rows = read::<ManifestRow>(folder.path(), 100).unwrap();
         let value = |key| &rows.iter().find(|row| row.key == key).unwrap().value;
         assert_eq!(value("incomplete"), "true");
         assert_eq!(value("incomplete_reasons"), &json!(reasons).to_string());

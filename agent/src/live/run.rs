@@ -12,9 +12,9 @@ use super::location::Location;
 use super::progress::{LiveProgress, tell};
 use super::space::{explain, refuse_unless_free};
 use crate::record::LiveCase;
-use crate::tables::manifest::{Manifest, Origin, Traced};
+use crate::tables::capture::Tables;
+use crate::tables::manifest::{Manifest, Origin};
 use crate::tables::timeline::Timeline;
-use crate::tables::write::Tables;
 use crate::workload;
 use crate::workload::course;
 use crate::workload::kind::ClosedWorkload;
@@ -84,11 +84,12 @@ fn write_tables(
     manifest.note("phases", timeline.phases());
     manifest.note("operation_hash", &closed.operation_hash);
     closed.manifest.iter().for_each(|(key, value)| manifest.note(key, value));
+    let counters = timeline.counters();
     let tables = Tables {
-        transactions: &closed.transactions,
-        counters: &timeline.counters(),
-        manifest: &manifest.rows(Traced::No, &closed.incomplete_reasons),
+        transactions: Some(&closed.transactions),
+        counters: Some(&counters),
         ..Tables::default()
     };
-    Ok(tables.write(output)?)
+    let manifest = manifest.rows(&tables.names(), None, &closed.incomplete_reasons);
+    Ok(tables.write(output, &manifest)?)
 }

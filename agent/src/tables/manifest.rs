@@ -4,10 +4,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::write::ManifestRow;
+use super::write::{ManifestRow, Table};
 
 /// The version of the tables in schema/.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// What was done, and where.
 pub struct Origin {
@@ -21,15 +21,11 @@ pub struct Origin {
     pub configuration: Value,
 }
 
-/// Whether there was a tracer, and what it missed.
+/// What a tracer lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traced {
-    /// There was none: there are no requests, page runs and files.
-    No,
-    Yes {
-        lost_events: u64,
-        unattributed_bytes: u64,
-    },
+pub struct TraceLoss {
+    pub lost_events: u64,
+    pub unattributed_bytes: u64,
 }
 
 /// Keys and values, in the order in which they were noted.
@@ -68,15 +64,20 @@ impl Manifest {
         self.facts.push((key, json!(value)));
     }
 
-    /// Its rows, with how the capture ended: without `incomplete_reasons` it is complete.
-    pub fn rows(&self, traced: Traced, incomplete_reasons: &[String]) -> Vec<ManifestRow> {
+    /// Its rows, with the `tables` that stand beside it, what the tracer lost (nothing is said of that
+    /// where there was no tracer), and how the capture ended: without `incomplete_reasons` it is
+    /// complete.
+    pub fn rows(
+        &self,
+        tables: &[&str],
+        loss: Option<TraceLoss>,
+        incomplete_reasons: &[String],
+    ) -> Vec<ManifestRow> {
         let mut all = self.clone();
-        match traced {
-            Traced::No => all.note("traced", false),
-            Traced::Yes { lost_events, unattributed_bytes } => {
-                all.note("lost_events", lost_events);
-                all.note("unattributed_bytes", unattributed_bytes);
-            }
+        all.note("tables", [tables, &[ManifestRow::NAME]].concat());
+        if let Some(TraceLoss { lost_events, unattributed_bytes }) = loss {
+            all.note("lost_events", lost_events);
+            all.note("unattributed_bytes", unattributed_bytes);
         }
         all.note("incomplete", !incomplete_reasons.is_empty());
         all.note("incomplete_reasons", incomplete_reasons);
@@ -100,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_traced_says_so_and_counts_nothing() {
-        let rows = manifest().rows(Traced::No, &[]);
-        assert_eq!(value(&rows, "traced"), Some("false"));
+    fn what_was_not_traced_is_not_declared_and_counts_nothing() {
+        let rows = manifest().rows(&["transactions"], None, &[]);
+        assert_eq!(value(&rows, "tables"), Some("[\"transactions\",\"manifest\"]"));
         assert_eq!(value(&rows, "lost_events"), None);
         assert_eq!(value(&rows, "unattributed_bytes"), None);
         assert_eq!(value(&rows, "incomplete"), Some("false"));
@@ -113,9 +114,8 @@ mod tests {
     fn a_reason_makes_a_capture_incomplete() {
         let mut manifest = manifest();
         manifest.note("totals", [1, 2]);
-        let traced = Traced::Yes { lost_events: 3, unattributed_bytes: 0 };
-        let rows = manifest.rows(traced, &["3 events were lost".to_owned()]);
-        assert_eq!(value(&rows, "traced"), None);
+        let loss = TraceLoss { lost_events: 3, unattributed_bytes: 0 };
+        let rows = manifest.rows(&["requests"], Some(loss), &["3 events were lost".to_owned()]);
         assert_eq!(value(&rows, "lost_events"), Some("3"));
         assert_eq!(value(&rows, "incomplete"), Some("true"));
         assert_eq!(value(&rows, "incomplete_reasons"), Some("[\"3 events were lost\"]"));

@@ -1,6 +1,7 @@
 //! The tables of schema/: their rows, and the writers that make Parquet of them.
 
 pub mod annotate;
+pub mod capture;
 pub mod clock;
 pub mod manifest;
 mod panics;

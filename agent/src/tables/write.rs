@@ -232,37 +232,11 @@ pub struct ManifestRow {
 }
 table!("manifest", ManifestRow { key, value });
 
-/// All tables of a capture; those of which nothing was seen are empty.
-#[derive(Default)]
-pub struct Tables<'a> {
-    pub requests: &'a [Request],
-    pub page_runs: &'a [PageRun],
-    pub files: &'a [File],
-    pub transactions: &'a [Transaction],
-    pub counters: &'a [Counter],
-    pub manifest: &'a [ManifestRow],
-}
-
-impl Tables<'_> {
-    /// Writes them to a directory that is there.
-    ///
-    /// # Errors
-    /// With the file's name, when one cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<(), WriteError> {
-        write(directory, self.requests)?;
-        write(directory, self.page_runs)?;
-        write(directory, self.files)?;
-        write(directory, self.transactions)?;
-        write(directory, self.counters)?;
-        write(directory, self.manifest)
-    }
-}
-
 /// Writes `rows` to DIRECTORY/TABLE.parquet.
 ///
 /// # Errors
 /// With the file's name, when it cannot be created or written.
-fn write<Row: Table>(directory: &Path, rows: &[Row]) -> Result<(), WriteError> {
+pub(super) fn write<Row: Table>(directory: &Path, rows: &[Row]) -> Result<(), WriteError> {
     write_file(&directory.join(format!("{}.parquet", Row::NAME)), rows)
 }
 

@@ -11,6 +11,7 @@ from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.figures.nand_writes import nand_writes
 from jojlab.analysis.figures.throughput import throughput
 from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
 
 # Figure of the bytes of a block type.
@@ -77,11 +78,11 @@ def case_figures(data: Dataset) -> dict[str, CaseFigures]:
 
 def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
     """Return the figures of every capture, by (case_id, seed)."""
-    without_tracer = untraced(data)
+    untraced = lacking(data, "requests")
     result: dict[tuple[str, int], dict[str, Number]] = {}
     for row in throughput(data):
         key = row["case_id"], row["seed"]
-        sources = {"transactions"} if key in without_tracer else {"transactions", "requests"}
+        sources = {"transactions"} if key in untraced else {"transactions", "requests"}
         # Whatever there is none of is zero; what cannot be counted is absent.
         figures: dict[str, Number] = {
             name: row.get(name, 0) for name, each in FIGURES.items() if each.source in sources
@@ -114,16 +115,11 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
     modelled = nand_writes(data, {key: row["transactions"] for key, row in result.items()})
     for key, found in modelled.items():
         result[key] |= found
-    for key in without_tracer & result.keys():
+    for key in untraced & result.keys():
         result[key] = {
             name: value for name, value in result[key].items() if FIGURES[name].source != "requests"
         }
     return result
-
-
-def untraced(data: Dataset) -> set[tuple[str, int]]:
-    """Return (case_id, seed) of the captures that were made without a tracer."""
-    return {(row["case_id"], row["seed"]) for row in ask(data, "figures/untraced")}
 
 
 def _io_times(data: Dataset) -> dict[tuple[str, int], int]:

@@ -12,9 +12,9 @@ from typing import Literal
 Number = int | float
 
 Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
-# What must be there for a figure to be counted. `transactions` are in every capture, `requests`
-# only where there was a tracer; the `flash model` counts what it does, and the `machine` (kernel,
-# process, adapter, replay) what it can: a counter that is missing is not zero.
+# What must be there for a figure to be counted: the tables `transactions` and `requests`, which
+# not every capture has (rows/declared.py); the `flash model` counts what it does, and the `machine`
+# (kernel, process, adapter, replay) what it can: a counter that is missing is not zero.
 Source = Literal["transactions", "requests", "flash model", "machine"]
 Better = Literal["lower", "higher", "neither"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.rows.ask import ask
+from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
 
 
@@ -47,6 +48,9 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
         else:
             count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
             count[row["key"]] += int(value)
+    for table, words in _ABSENT.items():
+        for case_id in sorted({case_id for case_id, _ in lacking(data, table)}):
+            notes.setdefault(case_id, []).append(words)
     shown = {row["case_id"]: row["bytes"] for row in ask(data, "rows/unknown_bytes")}
     return {
         case_id: Completeness(
@@ -93,6 +97,11 @@ def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+# What cannot be answered where a capture does not have a table.
+_ABSENT = {
+    "requests": "no table of requests: nothing is known of its block I/O, and there is no bill",
+    "transactions": "no table of transactions: nothing is counted or timed per commit",
+}
 _NOTES: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "untimed_requests": _untimed,
     "failed_statements": _allowed_to_fail,

@@ -13,10 +13,11 @@ from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
 from jojlab.analysis.commit.trace import CommitTrace, commit_traces
-from jojlab.analysis.figures.case_figures import CaseFigures, case_figures, untraced
+from jojlab.analysis.figures.case_figures import CaseFigures, case_figures
 from jojlab.analysis.figures.histogram import COARSE_NS, FINE_NS, Bin, histograms
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
+from jojlab.analysis.rows.declared import lacking
 from jojlab.analysis.traffic.traffic import Traffic, traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
@@ -66,7 +67,7 @@ def _compute(data: Dataset, depth: Depth) -> Findings:
     if depth == Depth.FIGURES:
         return Findings(figures, missing, manifests=manifests)
     bills, traces = commit_bills(data, missing), commit_traces(data)
-    for case_id, _ in untraced(data):
+    for case_id, _ in lacking(data, "requests"):
         bills.pop(case_id, None)
         traces.pop(case_id, None)
     deep = depth == Depth.TRAFFIC

@@ -38,11 +38,11 @@ def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -
 def export(capture: Capture, path: Path, format_name: str) -> int:
     """Write `capture` to `path`, whole or not at all; return its number of requests.
 
-    Raises UseError for a capture that was made without a tracer: it has no request to write.
+    Raises UseError for a capture that has no table of requests: there is nothing to write.
     """
-    if not capture.manifest.get("traced", True):
+    if "requests" not in capture.tables:
         raise UseError(
-            f"{capture.folder}: made without a tracer, as joj bench does: it has no request",
+            f"{capture.folder}: no table of requests: it was made without a tracer (joj bench)",
             "trace the workload (joj trace -- COMMAND), or run it in the lab (joj run, joj bill)",
         )
     temporary = path.with_name(f".{path.name}.partial")

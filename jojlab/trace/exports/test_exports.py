@@ -211,8 +211,8 @@ def test_fio_reads_its_log(tmp_path: Path) -> None:
 
 def test_without_a_tracer_there_is_nothing_to_write(tmp_path: Path) -> None:
     capture = truncated(tmp_path)
-    bare = replace(capture, manifest={**capture.manifest, "traced": False})
-    with pytest.raises(UseError, match="without a tracer") as caught:
+    bare = replace(capture, manifest={**capture.manifest, "tables": ["manifest"]})
+    with pytest.raises(UseError, match="no table of requests") as caught:
         export(bare, tmp_path / "x", "perfetto")
     assert "joj trace" in caught.value.remedy
     assert not list(tmp_path.glob("*x"))

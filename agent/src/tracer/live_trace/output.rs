@@ -8,14 +8,18 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::errors::WrongUse;
-use crate::tables::manifest::{Manifest, Traced};
-use crate::tables::rows::{Counter, File, PageRun, Request, Transaction};
+use crate::tables::manifest::{Manifest, TraceLoss};
+use crate::tables::rows::{Counter, File, PageRun, Request};
 use crate::tables::segments::Segments;
+use crate::tables::write::Table;
 use crate::tracer::assembly::FinishedRows;
 use crate::tracer::requests::gaps::Gaps;
 
 /// In `requests`, for all of a live tracing: it has no parts.
 pub const PHASE: &str = "trace";
+
+/// It has no transactions: nobody said where one begins.
+const TABLES: [&str; 4] = [Request::NAME, PageRun::NAME, File::NAME, Counter::NAME];
 
 /// The folder, and what the manifest says of the tracing whatever becomes of it.
 pub struct TraceOutput {
@@ -40,7 +44,6 @@ impl TraceOutput {
         segments.replace::<Request>(&[])?;
         segments.replace::<PageRun>(&[])?;
         segments.replace::<File>(&[])?;
-        segments.replace::<Transaction>(&[])?;
         segments.replace::<Counter>(&[])?;
         let output = TraceOutput { segments, directory: directory.to_owned(), manifest };
         output.end(0, &Gaps::default(), &["the tracing was not ended properly".to_owned()])?;
@@ -98,8 +101,8 @@ impl TraceOutput {
         manifest.note("unmatched_names", gaps.unmatched_names);
         manifest.note("dropped_changes", gaps.dropped_changes);
         manifest.note("forgotten_files", gaps.forgotten_files);
-        let unattributed_bytes = gaps.unattributed_bytes;
-        let rows = manifest.rows(Traced::Yes { lost_events, unattributed_bytes }, reasons);
+        let loss = TraceLoss { lost_events, unattributed_bytes: gaps.unattributed_bytes };
+        let rows = manifest.rows(&TABLES, Some(loss), reasons);
         Ok(self.segments.replace(&rows)?)
     }
 
