@@ -64,8 +64,8 @@ impl Manifest {
         self.facts.push((key, json!(value)));
     }
 
-    /// Its rows, with the `tables` that stand beside it, what the tracer lost (nothing is said of that
-    /// where there was no tracer), and how the capture ended: without `incomplete_reasons` it is
+    /// Its rows, with the `tables` that stand beside it, what the tracer lost (nothing is said of
+    /// that where there was none), and how the capture ended: without `incomplete_reasons` it is
     /// complete.
     pub fn rows(
         &self,
