@@ -11,6 +11,7 @@
 #include <linux/sysfs.h>
 
 #include "attributes.h"
+#include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
 
@@ -76,9 +77,10 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 	struct gendisk *disk = dev_to_disk(device);
 	struct flash *flash = disk->private_data;
 	unsigned long flags;
+	unsigned int frozen;
 	int more = 1;
 
-	blk_mq_freeze_queue(disk->queue);
+	frozen = flash_freeze(disk->queue);
 	spin_lock_irqsave(&flash->lock, flags);
 	flash_ageing_begin(&flash->model);
 	spin_unlock_irqrestore(&flash->lock, flags);
@@ -90,7 +92,7 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 		spin_unlock_irqrestore(&flash->lock, flags);
 		cond_resched();
 	}
-	blk_mq_unfreeze_queue(disk->queue);
+	flash_unfreeze(disk->queue, frozen);
 	return length;
 }
 static DEVICE_ATTR_WO(flash_age);
@@ -100,11 +102,12 @@ static ssize_t flash_record_store(struct device *device, struct device_attribute
 				  const char *buffer, size_t length)
 {
 	struct gendisk *disk = dev_to_disk(device);
+	unsigned int frozen;
 	int error;
 
-	blk_mq_freeze_queue(disk->queue);
+	frozen = flash_freeze(disk->queue);
 	error = flash_power_cut_command(disk->private_data, buffer);
-	blk_mq_unfreeze_queue(disk->queue);
+	flash_unfreeze(disk->queue, frozen);
 	return error ? error : length;
 }
 static DEVICE_ATTR_WO(flash_record);
@@ -115,7 +118,7 @@ static struct flash *flash_of(struct kobject *kobject)
 }
 
 static ssize_t flash_record_requests_read(struct file *file, struct kobject *kobject,
-					  struct bin_attribute *attribute, char *buffer,
+					  flash_bin_attribute *attribute, char *buffer,
 					  loff_t offset, size_t length)
 {
 	return flash_power_cut_requests(flash_of(kobject), buffer, offset, length);
@@ -123,7 +126,7 @@ static ssize_t flash_record_requests_read(struct file *file, struct kobject *kob
 static BIN_ATTR_RO(flash_record_requests, 0);
 
 static ssize_t flash_record_pieces_read(struct file *file, struct kobject *kobject,
-					struct bin_attribute *attribute, char *buffer,
+					flash_bin_attribute *attribute, char *buffer,
 					loff_t offset, size_t length)
 {
 	return flash_power_cut_pieces(flash_of(kobject), buffer, offset, length);
@@ -131,7 +134,7 @@ static ssize_t flash_record_pieces_read(struct file *file, struct kobject *kobje
 static BIN_ATTR_RO(flash_record_pieces, 0);
 
 static ssize_t flash_power_cut_write(struct file *file, struct kobject *kobject,
-				     struct bin_attribute *attribute, char *buffer,
+				     flash_bin_attribute *attribute, char *buffer,
 				     loff_t offset, size_t length)
 {
 	return flash_power_cut_choose(flash_of(kobject), buffer, length);
@@ -145,7 +148,7 @@ static struct attribute *flash_attrs[] = {
 	NULL,
 };
 
-static struct bin_attribute *flash_bin_attrs[] = {
+static flash_bin_attribute *flash_bin_attrs[] = {
 	&bin_attr_flash_record_requests,
 	&bin_attr_flash_record_pieces,
 	&bin_attr_flash_power_cut,

@@ -7,8 +7,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blk-mq.h>
+#include <linux/kernel.h>
 #include <linux/ktime.h>
-#include <linux/panic.h>
 
 #include "command.h"
 #include "disk.h"

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 
 #include "command.h"
+#include "compat.h"
 #include "disk.h"
 #include "dispatch.h"
 
@@ -138,8 +139,7 @@ int flash_dispatch_start(struct flash *flash, unsigned int index)
 	init_waitqueue_head(&dispatch->wakeup);
 	spin_lock_init(&dispatch->lock);
 	INIT_LIST_HEAD(&dispatch->waiting);
-	hrtimer_init(&dispatch->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	dispatch->timer.function = flash_interrupt;
+	flash_timer_init(&dispatch->timer, flash_interrupt);
 	thread = kthread_run(flash_dispatch_thread, flash, "mmcqd/%u", index);
 	if (IS_ERR(thread))
 		return PTR_ERR(thread);

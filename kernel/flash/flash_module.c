@@ -19,6 +19,7 @@
 
 #include "attributes.h"
 #include "command.h"
+#include "compat.h"
 #include "disk.h"
 #include "dispatch.h"
 #include "parameters.h"
@@ -71,12 +72,11 @@ static void flash_complete_rq(struct request *rq)
 }
 
 static int flash_init_request(struct blk_mq_tag_set *set, struct request *rq,
-			      unsigned int hctx_index, unsigned int numa_node)
+			      unsigned int hctx_index, flash_memory_node numa_node)
 {
 	struct flash_command *command = blk_mq_rq_to_pdu(rq);
 
-	hrtimer_init(&command->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	command->timer.function = flash_timer_fired;
+	flash_timer_init(&command->timer, flash_timer_fired);
 	return 0;
 }
 
@@ -108,21 +108,17 @@ static int flash_wait_for_timers(void)
 	return -EOPNOTSUPP;
 }
 
-static void flash_set_limits(struct request_queue *queue, const struct flash_config *config)
+static int flash_tell_limits(struct request_queue *queue, const struct flash_config *config)
 {
-	blk_queue_logical_block_size(queue, SECTOR_SIZE);
-	blk_queue_physical_block_size(queue, FLASH_SLOT_BYTES);
-	blk_queue_max_hw_sectors(queue, FLASH_REQUEST_BYTES_MAX >> SECTOR_SHIFT);
-	blk_queue_max_discard_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
-	blk_queue_max_write_zeroes_sectors(queue, UINT_MAX >> SECTOR_SHIFT);
-	queue->limits.discard_granularity = FLASH_SLOT_BYTES;
-	/* Every write is durable when it completes: nothing to flush or force. */
-	if (!flash_config_is_volatile(config))
-		blk_queue_write_cache(queue, false, false);
-	else
-		blk_queue_write_cache(queue, true, config->fua);
-	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
-	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
+	const struct flash_limits limits = {
+		.physical_block_bytes = FLASH_SLOT_BYTES,
+		.request_bytes_max = FLASH_REQUEST_BYTES_MAX,
+		/* Else every write is durable when it completes: nothing to flush or force. */
+		.is_volatile = flash_config_is_volatile(config),
+		.has_fua = flash_config_is_volatile(config) && config->fua,
+	};
+
+	return flash_set_limits(queue, &limits);
 }
 
 /* Memory for the model's tables: what most limits the capacity. */
@@ -167,7 +163,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 	error = blk_mq_alloc_tag_set(tag_set);
 	if (error)
 		goto free_tables;
-	disk = blk_mq_alloc_disk(tag_set, flash);
+	disk = flash_alloc_disk(tag_set, flash);
 	if (IS_ERR(disk)) {
 		error = PTR_ERR(disk);
 		goto free_tag_set;
@@ -179,9 +175,11 @@ static int flash_add(struct flash *flash, unsigned int index)
 	disk->private_data = flash;
 	disk->fops = &flash_disk_ops;
 	snprintf(disk->disk_name, DISK_NAME_LEN, "flash%u", index);
-	flash_set_limits(disk->queue, &flash->config);
+	error = flash_tell_limits(disk->queue, &flash->config);
+	if (error)
+		goto stop_dispatch;
 	set_capacity(disk, flash->config.capacity_bytes >> SECTOR_SHIFT);
-	error = device_add_disk(NULL, disk, flash_groups);
+	error = flash_add_disk(disk, flash_groups);
 	if (error)
 		goto stop_dispatch;
 	return 0;
@@ -189,7 +187,7 @@ static int flash_add(struct flash *flash, unsigned int index)
 stop_dispatch:
 	flash_dispatch_stop(flash);
 put_disk:
-	put_disk(disk);
+	flash_put_disk(disk);
 free_tag_set:
 	blk_mq_free_tag_set(tag_set);
 free_tables:
@@ -203,7 +201,7 @@ static void flash_remove(struct flash *flash)
 
 	del_gendisk(flash->disk);
 	flash_dispatch_stop(flash);
-	put_disk(flash->disk);
+	flash_put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);
 	for (i = 0; i < FLASH_RECORDS; i++)
 		flash_record_free(&flash->records[i], &flash->store);

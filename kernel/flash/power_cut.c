@@ -4,9 +4,9 @@
  * record N is of, or a state chosen of it; what is written then goes to the layer above. Sectors of
  * several pieces in one slot are the only thing that is copied.
  */
-#include <linux/highmem.h>
 #include <linux/string.h>
 
+#include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
 

@@ -8,10 +8,10 @@
  * Called in process context only, so the lock leaves interrupts on. It is held for a page at a
  * time. Whoever calls for single layers (power_cut.c) does so while no request is under way.
  */
-#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/string.h>
 
+#include "compat.h"
 #include "store.h"
 
 /* Where a layer says that there are zeroes, whatever is below. */
