@@ -33,6 +33,7 @@ COMMANDS = {
     "replay": "jojlab.commands.replay:replay",
     "list": "jojlab.commands.list_:list_",
     "show": "jojlab.commands.show:show",
+    "explain": "jojlab.commands.explain:explain",
     "report": "jojlab.commands.report:report",
     "diff": "jojlab.commands.diff:diff",
     "gate": "jojlab.commands.gate:gate",

@@ -14,7 +14,12 @@ from jojlab.trace.dataset import Dataset
 
 @dataclass(frozen=True)
 class TracedRun:
-    """One page run, or one flush (sector None, 0 bytes); times count from the BEGIN."""
+    """One page run, or one flush (sector None, 0 bytes); times count from the BEGIN.
+
+    `call_begin_ns` is when the call began that waits for it; None where nobody waits. `calls` may
+    wait for it at once. `reason` is why the filesystem committed (requests.reason), `home` what a
+    copy in the journal is of (page_runs.home); both are empty where there is none.
+    """
 
     request_id: int
     queue_ns: int
@@ -30,6 +35,11 @@ class TracedRun:
     file_kind: str
     file: str
     cause: str
+    call_begin_ns: int | None
+    calls: int
+    submitter: str
+    reason: str
+    home: str
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ WITH pieces AS (
         queue_ns - begin_ns AS queue_ns,
         issue_ns - begin_ns AS issue_ns,
         complete_ns - begin_ns AS complete_ns,
-        submitter_comm, submitter_call, asker_call, asker_file_id,
+        asker_begin_ns - begin_ns AS call_begin_ns,
+        submitter_comm, submitter_call, asker_call, asker_file_id, asker_count, reason,
+        page_runs.home,
         coalesce(page_runs.sector, traced.sector) AS sector,
         coalesce(page_runs.length_bytes, traced.length_bytes) AS length_bytes,
         coalesce(page_runs.block_type, traced.block_type) AS block_type,
@@ -23,7 +25,12 @@ SELECT
     case_id, request_id, queue_ns, issue_ns, complete_ns, sector, length_bytes, pieces.operation,
     fua, preflush, block_type, block_subtype, file_kind,
     coalesce(owner.file, '') AS file,
-    cause
+    cause,
+    call_begin_ns,
+    asker_count AS calls,
+    pieces.submitter_comm AS submitter,
+    coalesce(reason, '') AS reason,
+    coalesce(home, '') AS home
 FROM pieces
 JOIN causes
     ON pieces.capture = causes.capture

@@ -12,7 +12,7 @@ from tests.captures import make_run
 
 
 def run_at(issue_ns: int, complete_ns: int | None, operation: str = "write") -> TracedRun:
-    data = ("data", "", "db", "/main.db", "fsync of main.db")
+    data = ("data", "", "db", "/main.db", "fsync of main.db", None, 0, "joj-agent", "", "")
     return TracedRun(1, issue_ns, issue_ns, complete_ns, 8, 4096, operation, False, False, *data)
 
 

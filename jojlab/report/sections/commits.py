@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from jojlab.analysis.commit.story import story
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.charts import chart_rows, commit_chart
 from jojlab.report.sections.commit_table import COLUMNS, commit_rows
 from jojlab.report.sections.template import Section, Specs, render
 from jojlab.report.words import text
+from jojlab.report.words.story import told
 
 
 def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
@@ -30,6 +32,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
                 "soft": f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,
                 "rows": commit_rows(case.trace),
+                "story": tuple(told(story(case.trace), str(case.case.get("filesystem", "")))),
                 "command": f'joj query {run} "SELECT * FROM requests JOIN page_runs USING '
                 f'(case_id, seed, request_id) WHERE {which} ORDER BY issue_ns"',
                 "is_open": place < 2,
