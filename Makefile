@@ -5,8 +5,11 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages test-packages agent image wheel check lint test-agent test-flash \
-	fuzz test-python format requirements clean
+.PHONY: help run test setup packages test-packages agent image wheel check lint lint-agent \
+	lint-python test-agent test-flash fuzz test-python format requirements clean
+
+# joj and Python are started some hundred times: what they compile of jojlab is kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -46,16 +49,24 @@ ifeq ($(shell id -u),0)
 test test-agent test-python: export JOJ_SKIPS = listed
 endif
 
-test: test-packages setup lint test-flash test-agent test-python ## every check and test
+# Two at a time before the tests of Python, which take both processors themselves. The lints and
+# tests of the agent wait for one another by cargo's lock.
+test: packages test-packages ## every check and test
+	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
+	$(MAKE) test-python
 
 # Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/tests.
 check: lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
 	cargo test --quiet --bins
 	.venv/bin/pytest -q -n 2 jojlab tests/tidy
 
-lint: packages test-packages ## formatting, lints and types of the three zones and setup/
+lint: lint-agent lint-python ## formatting, lints and types of the three zones and setup/
+
+lint-agent: packages
 	cargo fmt --check
 	cargo clippy --quiet --all-targets -- -D warnings
+
+lint-python: packages test-packages
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
 	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup
 	.venv/bin/mypy

@@ -30,12 +30,17 @@ class Machine:
             raise ValueError(f"memory_mib {self.memory_mib} is not in 128..{SIZES_MIB[-1]}")
 
     @property
+    def whole_memory_mib(self) -> int:
+        """Its memory, with that for results."""
+        return self.memory_mib + HANDOUT_BYTES // MIB
+
+    @property
     def handout_address(self) -> int:
         """Where the memory for results begins: right above the guest's own.
 
         The machine has memory up to 3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).
         """
-        hole_mib = 0 if self.memory_mib + HANDOUT_BYTES // MIB <= 3072 else 1024
+        hole_mib = 0 if self.whole_memory_mib <= 3072 else 1024
         return (self.memory_mib + hole_mib) * MIB
 
 

@@ -94,14 +94,22 @@ class Guest:
                 event.cancel()
                 gone.cancel()
 
-    async def restored(self) -> None:
-        """Waits until the snapshot is loaded; a QEMU that cannot load it ends."""
+    async def restore(self, state: Path) -> None:
+        """Loads what `save` wrote, beside the memory that it was saved with; a QEMU that cannot
+        load it ends.
+        """
+        await self._leave_memory_out()
+        await self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         async with self._patience("loading the snapshot"):
             while (await self._status("query-status")) == "inmigrate":
                 await asyncio.sleep(_POLL_S)
 
     async def save(self, state: Path) -> None:
-        """Writes the stopped guest's whole state to a file; GuestError when the disk is full."""
+        """Writes the stopped guest's state to a file, without the memory that is kept in another.
+
+        Raises GuestError when the disk is full.
+        """
+        await self._leave_memory_out()
         # The default limit is the speed of a network.
         await self.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
         # QEMU ends when its pipe has taken the last byte, cat only when the disk has.
@@ -113,6 +121,12 @@ class Guest:
                 if await self._status("query-migrate") in ("failed", "cancelled"):
                     raise self.error("QEMU could not save the guest: is the disk full?")
                 await asyncio.sleep(_POLL_S)
+
+    async def _leave_memory_out(self) -> None:
+        # The sender leaves out what is mapped shared; the receiver has to be told of the format
+        # (migration/ram.c: ramblock_is_ignored, ram_load_precopy).
+        ignoring = {"capability": "x-ignore-shared", "state": True}
+        await self.execute("migrate-set-capabilities", capabilities=[ignoring])
 
     async def memory(self, address: int, length_bytes: int) -> bytes:
         """A copy of the stopped guest's physical memory."""

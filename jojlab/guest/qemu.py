@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
-from pathlib import Path
 
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
-from jojlab.guest.memory import MIB
+from jojlab.guest.memory_file import Memory
 
 # Of both machines.
 COMMON_COMMAND_LINE = (
@@ -48,12 +46,12 @@ ONE_THREAD_AT_A_TIME = ("-icount", "rr=record,rrfile=/dev/null")
 _COUNT = "instructions counted from the snapshot"
 
 
-def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
+def arguments(machine: Machine, memory: str, kernel: str, initramfs: str) -> list[str]:
     """All that decides what the guest computes; the same for its snapshot and for every case."""
     append = f"{KERNEL_COMMAND_LINE} {handout_words(machine.handout_address)}"
     return [
         # No timer may run but the local APIC's, see agent/src/lab/channel/timers.rs.
-        *("-machine", "microvm,pit=off"),
+        *("-machine", "microvm,pit=off,memory-backend=ram"),
         *("-accel", "tcg,thread=single"),
         # The oldest x86-64 model, like a phone's core without instructions for checksums. ARAT says
         # that its timer runs on in idle: without, and without a PIT, there is no one-shot timer.
@@ -61,7 +59,7 @@ def arguments(machine: Machine, kernel: str, initramfs: str) -> list[str]:
         *("-smp", "1"),
         *("-icount", f"shift={machine.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm"),
-        *("-m", f"{machine.memory_mib + HANDOUT_BYTES // MIB}M"),
+        *("-m", f"{machine.whole_memory_mib}M", "-object", memory),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         # The guest stops itself through pvpanic; QEMU then waits for us.
         *("-device", "pvpanic", "-action", "panic=pause"),
@@ -75,9 +73,12 @@ def handout_words(address: int) -> str:
     return f"memmap={length}${place} joj.handout={place}:{length}"
 
 
-def command(image: Image, machine: Machine, console: str, qmp_descriptor: int) -> list[str]:
+def command(
+    image: Image, machine: Machine, memory: Memory, console: str, qmp_descriptor: int
+) -> list[str]:
     """The whole command: paused at first, with a console file and a QMP connection."""
-    given = arguments(machine, str(image.kernel), str(image.initramfs))
+    backend = memory.backend(machine.whole_memory_mib)
+    given = arguments(machine, backend, str(image.kernel), str(image.initramfs))
     return watched(given, console, qmp_descriptor)
 
 
@@ -92,14 +93,14 @@ def watched(given: list[str], console: str, qmp_descriptor: int) -> list[str]:
     ]
 
 
-def incoming(snapshot: Path) -> list[str]:
-    """What a run adds: one thread at a time, and the snapshot to start from."""
-    return [*ONE_THREAD_AT_A_TIME, "-incoming", f"exec:cat {shlex.quote(str(snapshot))}"]
+def incoming() -> list[str]:
+    """What a run adds: one thread at a time, and that its state will be given (process.Guest)."""
+    return [*ONE_THREAD_AT_A_TIME, "-incoming", "defer"]
 
 
 def machine_key(image: Image, machine: Machine) -> str:
     """The hash of all that a snapshot depends on: equal keys give equal snapshots."""
-    return _hash([image.fingerprint, _COUNT, *arguments(machine, "KERNEL", "INITRAMFS")])
+    return _hash([image.fingerprint, _COUNT, *arguments(machine, "MEMORY", "KERNEL", "INITRAMFS")])
 
 
 def run_key(image: Image, machine: Machine) -> str:

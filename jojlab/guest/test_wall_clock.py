@@ -21,7 +21,7 @@ def test_every_emulated_device_can_be_had() -> None:
 
 
 def test_the_virtual_clock_s_machine_has_none_of_it() -> None:
-    given = qemu.arguments(Machine(0), "K", "I")
+    given = qemu.arguments(Machine(0), "M", "K", "I")
     line = given[given.index("-append") + 1]
     assert "joj.clock" not in line and "tsc=reliable tsc_early_khz=1000000 memmap=" in line
     assert not set(modules.ROOTS) & set(DRIVERS.modules)

@@ -17,8 +17,9 @@ from jojlab.guest.given import Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import SIZES_MIB, available_bytes, next_larger, refuse_small_host
+from jojlab.guest.memory_file import Memory
 from jojlab.guest.process import CONSOLE, start
-from jojlab.guest.snapshot import snapshot
+from jojlab.guest.snapshot import MEMORY, STATE, snapshot
 
 
 def run_by_virtual_clock(
@@ -41,12 +42,12 @@ def run_by_virtual_clock(
     while True:
         refuse_small_host(machine.memory_mib, available_bytes())
         tell("snapshot")
-        state = snapshot(cache, image, machine)
+        saved = snapshot(cache, image, machine)
         tell("run")
         patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
         try:
             with cache.work_dir() as work:
-                return asyncio.run(_run(image, machine, state, given, work, patience_s))
+                return asyncio.run(_run(image, machine, saved, given, work, patience_s))
         except ContentsTooLarge:
             larger = next_larger(machine.memory_mib)
             if larger is None:
@@ -55,12 +56,13 @@ def run_by_virtual_clock(
 
 
 async def _run(
-    image: Image, machine: Machine, state: Path, given: Given, work: Path, timeout_s: float
+    image: Image, machine: Machine, saved: Path, given: Given, work: Path, timeout_s: float
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
-    command = qemu.command(image, machine, CONSOLE, theirs.fileno())
-    added = [*qemu.incoming(state), *given.write(work)]
+    memory = Memory(saved / MEMORY, kept=False)
+    command = qemu.command(image, machine, memory, CONSOLE, theirs.fileno())
+    added = [*qemu.incoming(), *given.write(work)]
     async with start([*command, *added], ours, theirs, work) as guest:
-        await guest.restored()
+        await guest.restore(saved / STATE)
         await guest.run_until_stop(timeout_s)
         return await handout.collect(guest, machine.handout_address, HANDOUT_BYTES)

@@ -82,7 +82,9 @@ def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Install
     (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     own = Cache(folder / "cache")
     own.root.mkdir()
-    for kind in ("packages", "kernels", "vega"):  # not "modules": they are built from the wheel
+    # Not "modules" and "images": they are built from the wheel. A snapshot is found where the image
+    # is that of the checkout.
+    for kind in ("packages", "kernels", "vega", "snapshots"):
         (own.root / kind).symlink_to(cache.folder(kind))
     return Installed(python, packages, own.root)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import Image
-from jojlab.guest.machine import WallMachine
+from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Input, Job, Kind, canonical, virtual
 from jojlab.lab.outcome import Outcome
 from jojlab.lab.work import work
@@ -17,9 +17,9 @@ TIMEOUT_S = 600.0
 SMALL_DISK_BYTES = 128 << 20
 
 
-def case_job(image: Image, record: bytes, icount_shift: int = 0, *inputs: Input) -> Job:
-    """The job of a case's record."""
-    machine = virtual(icount_shift)
+def case_job(image: Image, record: bytes, machine: Machine | int = 0, *inputs: Input) -> Job:
+    """The job of a case's record, on a machine or on the default one of an icount_shift."""
+    machine = virtual(machine) if isinstance(machine, int) else machine
     return Job(Kind.CASE, canonical(json.loads(record)), image, machine, inputs)
 
 
@@ -41,14 +41,14 @@ def run_case(
     cache: Cache,
     image: Image,
     record: bytes,
-    icount_shift: int,
+    machine: Machine | int,
     out: Path,
     *,
     use_cached: bool = True,
     timeout_s: float = TIMEOUT_S,
 ) -> Outcome:
-    """Run the case of a record in virtual time."""
-    job = case_job(image, record, icount_shift)
+    """Run the case of a record in virtual time, on a machine or with an icount_shift."""
+    job = case_job(image, record, machine)
     return run_job(cache, job, out, use_cached=use_cached, timeout_s=timeout_s)
 
 
