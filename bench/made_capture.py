@@ -69,6 +69,16 @@ SELECT
     END * 4096::BIGINT AS length_bytes
 FROM numbered JOIN step USING (step);
 
+CREATE TABLE sequential AS
+WITH placed AS (
+    SELECT
+        request_id, sector,
+        lag(sector + length_bytes // 512) OVER (ORDER BY request_id) AS last_end
+    FROM request
+    WHERE operation IN ('read', 'write')
+)
+SELECT request_id FROM placed WHERE sector = last_end;
+
 COPY (
     SELECT
         request_id, 'flash0' AS device, phase,
@@ -81,7 +91,9 @@ COPY (
         1::BIGINT AS bio_count, block_type, block_subtype, file_id,
         CASE WHEN file_id IS NOT NULL THEN ((h >> 12) % 100_000)::BIGINT * 4096 END
             AS file_offset_bytes,
-        file_kind, 1::BIGINT AS submitter_pid, 1::BIGINT AS submitter_tid,
+        file_kind, runs = 1 AS one_run,
+        request_id IN (SELECT request_id FROM sequential) AS sequential,
+        1::BIGINT AS submitter_pid, 1::BIGINT AS submitter_tid,
         submitter AS submitter_comm,
         CASE WHEN submitter = 'joj-agent' THEN coalesce(asker_call, 'read') END AS submitter_call,
         CASE WHEN asker_call IS NOT NULL THEN 1::BIGINT END AS asker_pid,

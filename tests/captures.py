@@ -187,8 +187,26 @@ class CaptureBuilder:
             [("fs-metadata", "inode-table", None, 4096)], sector=2_000, asker=("syncfs", None)
         )
 
+    def _mark(self) -> None:
+        """Fill what the tracer tells of each request: `one_run` and `sequential`."""
+        ends: dict[str, int] = {}
+        runs: dict[int, list[Row]] = {}
+        for run in self.tables["page_runs"]:
+            runs.setdefault(run["request_id"], []).append(run)
+        same = ("sector", "length_bytes", "block_type", "file_id", "file_kind")
+        for row in self.tables["requests"]:
+            own = runs.get(row["request_id"], [])
+            alike = len(own) == 1 and all(own[0].get(name) == row.get(name) for name in same)
+            row["one_run"] = alike and "home" not in own[0] and "home_sector" not in own[0]
+            row["sequential"] = False
+            if row["operation"] in ("read", "write"):
+                device, sector = row["device"], row["sector"]
+                row["sequential"] = device in ends and ends[device] == sector
+                ends[device] = (sector or 0) + (row["length_bytes"] + 511) // 512
+
     def write(self, folder: Path) -> Path:
         """Write every table, with the manifest and the device's own counters."""
+        self._mark()
         writes = [r for r in self.tables["requests"] if r["operation"] == "write"]
         flushes = [r for r in self.tables["requests"] if r["operation"] == "flush"]
         for name, value in (

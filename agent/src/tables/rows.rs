@@ -34,6 +34,8 @@ pub struct Request {
     pub file_id: Option<i64>,
     pub file_offset_bytes: Option<i64>,
     pub file_kind: Word,
+    pub one_run: bool,
+    pub sequential: bool,
     pub submitter_pid: i64,
     pub submitter_tid: i64,
     pub submitter_comm: String,

@@ -159,6 +159,8 @@ table!(
         file_id,
         file_offset_bytes,
         file_kind,
+        one_run,
+        sequential,
         submitter_pid,
         submitter_tid,
         submitter_comm,

@@ -8,30 +8,20 @@ WITH owned AS (
     JOIN captures ON billed.capture = captures.capture
     WHERE phase <> 'warm-up' AND operation IN ('read', 'write')
 ),
--- The first stride of a device follows on none, or on the last one of those before it.
-joined AS (
+counted AS (
     SELECT
-        *,
-        lag(end_sector) OVER (
-            PARTITION BY capture, device ORDER BY request_id, requests DESC
-        ) AS last_end
-    FROM strides
-    WHERE request_id IS NOT NULL
+        capture, operation, length_bytes, sequential,
+        count(*) AS requests
+    FROM requests
+    WHERE phase <> 'warm-up' AND operation IN ('read', 'write')
+    GROUP BY ALL
 ),
-placed AS (
+sized AS (
     SELECT
         case_id, operation, length_bytes, requests,
-        CASE WHEN follows THEN 'sequential' ELSE 'random' END AS pattern
-    FROM strides
-    JOIN captures ON strides.capture = captures.capture
-    WHERE request_id IS NULL AND counted
-    UNION ALL
-    SELECT
-        case_id, operation, length_bytes, requests,
-        CASE WHEN last_end = sector THEN 'sequential' ELSE 'random' END
-    FROM joined
-    JOIN captures ON joined.capture = captures.capture
-    WHERE requests = 1 AND counted
+        CASE WHEN sequential THEN 'sequential' ELSE 'random' END AS pattern
+    FROM counted
+    JOIN captures ON counted.capture = captures.capture
 ),
 valued AS (
     SELECT case_id, operation, 'file_kind' AS attribute, file_kind AS value, requests, bytes
@@ -41,13 +31,13 @@ valued AS (
     UNION ALL
     SELECT case_id, operation, 'sync', waits, requests, bytes FROM owned
     UNION ALL
-    SELECT case_id, operation, 'pattern', pattern, requests, requests * length_bytes FROM placed
+    SELECT case_id, operation, 'pattern', pattern, requests, requests * length_bytes FROM sized
     UNION ALL
     SELECT
         case_id, operation, 'size',
         CAST(CAST(power(2, ceil(log2(length_bytes))) AS BIGINT) AS VARCHAR),
         requests, requests * length_bytes
-    FROM placed
+    FROM sized
 )
 SELECT
     case_id, operation, attribute, value,

@@ -30,6 +30,7 @@ class TableWriter:
         self._folder, self._paths = folder, paths
         self._files: dict[str, dict[str, Any]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {"requests": [], "page_runs": []}
+        self._ends: dict[str, int] = {}  # sector behind the last read or write, by device
         self.requests = 0
         self.unattributed_bytes = 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,6 +85,8 @@ class TableWriter:
                 "block_subtype": "",
                 "file_id": owners.pop() if len(owners) == 1 else None,
                 "file_kind": _one(kinds, "none"),
+                "one_run": self._is_one_run(request, run_rows),
+                "sequential": self._follows(request),
                 "submitter_pid": request.pid,
                 "submitter_tid": request.pid,
                 "submitter_comm": request.comm,
@@ -107,6 +110,18 @@ class TableWriter:
         }
         for table, rows in small.items():
             pq.write_table(_table(table, rows), self._folder / f"{table}.parquet")
+
+    def _is_one_run(self, request: Request, runs: list[dict[str, Any]]) -> bool:
+        here = (request.sector, request.sectors * SECTOR_BYTES)
+        return [(run["sector"], run["length_bytes"]) for run in runs] == [here]
+
+    def _follows(self, request: Request) -> bool:
+        """Return whether it begins where the device's last one ended, and remember its end."""
+        if request.operation not in ("read", "write"):
+            return False
+        last = self._ends.get(request.device)
+        self._ends[request.device] = request.sector + request.sectors
+        return last == request.sector
 
     def _run_row(
         self, request: Request, sector: int, sectors: int, block_type: str, path: str

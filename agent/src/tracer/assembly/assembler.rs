@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::cover::fill_gaps;
+use super::sequence::Sequence;
 use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
@@ -38,6 +39,7 @@ pub struct Assembler {
     files: Files,
     causes: Causes,
     joiner: Joiner,
+    sequence: Sequence,
     sums: Sums,
 }
 
@@ -58,6 +60,7 @@ impl Assembler {
             files: Files::with_kinds(kinds),
             causes: Causes::new(disks.keys().copied().collect(), surroundings),
             joiner: Joiner::new(disks.clone(), settled_ns),
+            sequence: Sequence::default(),
             sums: Sums::default(),
         }
     }
@@ -190,7 +193,8 @@ impl Assembler {
         };
         let mut kinds = BTreeMap::new();
         for draft in drafts {
-            let (request, runs) = draft.into_rows(&self.files, &mut kinds);
+            let (mut request, runs) = draft.into_rows(&self.files, &mut kinds);
+            self.sequence.mark(&mut request);
             finished.requests.push(request);
             finished.page_runs.extend(runs);
         }

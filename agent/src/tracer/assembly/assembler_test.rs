@@ -121,10 +121,8 @@ fn two_owners_in_one_bio_make_two_runs_and_a_mixed_request() {
     ]);
     assert_eq!(capture.page_runs.len(), 2);
     assert_eq!(capture.page_runs[1].sector, 808);
-    assert_eq!(
-        (capture.requests[0].file_id, capture.requests[0].block_type.as_ref()),
-        (None, "data")
-    );
+    let row = &capture.requests[0];
+    assert_eq!((row.file_id, row.block_type.as_ref(), row.one_run), (None, "data", false));
     assert_eq!(capture.files.len(), 2);
     assert_eq!(capture.gaps.incomplete_requests, 1);
 }
@@ -137,8 +135,10 @@ fn a_split_bio_keeps_its_offsets() {
         issue(1, 800, 4096, WRITE, 2000),
         issue(2, 808, 4096, WRITE, 2100),
     ]);
-    let offsets: Vec<_> = capture.page_runs.iter().map(|run| run.file_offset_bytes).collect();
-    assert_eq!(offsets, [Some(0), Some(4096)]);
+    let offsets = capture.page_runs.iter().map(|run| run.file_offset_bytes);
+    assert!(offsets.eq([Some(0), Some(4096)]));
+    let marks = capture.requests.iter().map(|row| (row.one_run, row.sequential));
+    assert!(marks.eq([(true, false), (true, true)]));
 }
 
 #[test]

@@ -177,6 +177,10 @@ fn summarise(request: &mut rows::Request, runs: &[rows::PageRun]) {
     request.block_type = agree(|run| &run.block_type);
     request.block_subtype = agree(|run| &run.block_subtype);
     request.file_kind = agree(|run| &run.file_kind);
+    request.one_run = matches!(runs, [run] if run.length_bytes == request.length_bytes
+        && Some(run.sector) == request.sector
+        && run.home_sector.is_none()
+        && run.home.is_none());
     let file_id = runs.first().and_then(|run| run.file_id);
     if runs.iter().all(|run| run.file_id == file_id) {
         request.file_id = file_id;

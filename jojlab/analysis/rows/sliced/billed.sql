@@ -9,7 +9,30 @@
 -- of it, whoever made the kernel write that. It is null for warm-up, pauses and imported traces.
 --
 -- `points` counts the page runs, and the requests without any that have a place on the disk.
-WITH summed AS (
+--
+-- A request that is one page run, and a flush, which has none, say all themselves. They need no
+-- join with the page runs, behind which each word takes several times as long (docs/decisions.md).
+WITH undivided AS (
+    SELECT
+        capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers,
+        coalesce(asker_comm, submitter_comm) = 'joj-background' AS by_load,
+        EXISTS (
+            SELECT 1 FROM transactions
+            WHERE
+                transactions.capture = requests.capture
+                AND transactions.transaction_id = requests.transaction_id
+                AND phase = 'checkpoint'
+        ) AS by_checkpoint,
+        block_type, file_kind, file_id,
+        count(*) AS requests,
+        sum(length_bytes) AS bytes,
+        count(sector) AS points
+    FROM requests
+    WHERE one_run OR operation = 'flush'
+    GROUP BY ALL
+),
+summed AS (
     SELECT
         requests.capture, device, phase, operation, sync, submitter_comm, submitter_call,
         asker_call, asker_file_id, reason, askers,
@@ -39,14 +62,20 @@ WITH summed AS (
     FROM requests
     LEFT JOIN page_runs
         ON requests.capture = page_runs.capture AND requests.request_id = page_runs.request_id
+    WHERE NOT (one_run OR operation = 'flush')
     GROUP BY ALL
 ),
 pieces AS (
     SELECT
         capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
         asker_file_id, reason, askers, by_load, by_checkpoint, file_id AS request_file_id,
-        run_block_type AS block_type, run_file_kind AS file_kind, run_file_id AS file_id, home,
-        firsts AS requests, bytes, points
+        block_type, file_kind, file_id, NULL AS home, requests, bytes, points
+    FROM undivided
+    UNION ALL
+    SELECT
+        capture, device, phase, operation, sync, submitter_comm, submitter_call, asker_call,
+        asker_file_id, reason, askers, by_load, by_checkpoint, file_id,
+        run_block_type, run_file_kind, run_file_id, home, firsts, bytes, points
     FROM summed
     WHERE has_runs
     UNION ALL
