@@ -97,17 +97,12 @@ static ssize_t flash_age_store(struct device *device, struct device_attribute *a
 }
 static DEVICE_ATTR_WO(flash_age);
 
-/* A command to record or to restore; see power_cut.h. Requests wait meanwhile. */
+/* A command to record or to restore; see power_cut.h. */
 static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
 				  const char *buffer, size_t length)
 {
-	struct gendisk *disk = dev_to_disk(device);
-	unsigned int frozen;
-	int error;
+	int error = flash_power_cut_command(dev_to_disk(device)->private_data, buffer);
 
-	frozen = flash_freeze(disk->queue);
-	error = flash_power_cut_command(disk->private_data, buffer);
-	flash_unfreeze(disk->queue, frozen);
 	return error ? error : length;
 }
 static DEVICE_ATTR_WO(flash_record);

@@ -128,6 +128,18 @@ u64 flash_begin(struct flash_command *command)
 	return completion_ns;
 }
 
+void flash_do_untimed(struct flash_command *command)
+{
+	struct request *rq = blk_mq_rq_from_pdu(command);
+	struct flash *flash = rq->q->queuedata;
+	blk_status_t status;
+
+	spin_lock(&flash->order);
+	status = flash_move_data(rq, command->request.operation);
+	spin_unlock(&flash->order);
+	blk_mq_end_request(rq, status);
+}
+
 void flash_count_begin(struct flash *flash)
 {
 	unsigned long flags;

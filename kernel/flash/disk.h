@@ -18,6 +18,7 @@ struct flash {
 	struct flash_store store;
 	struct flash_record records[FLASH_RECORDS];
 	struct flash_dispatch dispatch;
+	bool untimed;			/* requests end at once: what a cut left is looked at */
 	spinlock_t order;		/* model, copy and record of a request; no interrupt's */
 	spinlock_t lock;		/* the fields below; taken in the timer's interrupt too */
 	struct flash_model model;

@@ -53,35 +53,54 @@ static void drop_records(struct flash *flash, unsigned int first)
 		flash_record_free(&flash->records[first], &flash->store);
 }
 
+static void end_records(struct flash *flash)
+{
+	unsigned int number;
+
+	for (number = 0; number < FLASH_RECORDS; number++)
+		flash->records[number].running = false;
+}
+
+static void begin_record(struct flash *flash, unsigned int number)
+{
+	drop_records(flash, number);
+	flash_store_begin_layer(&flash->store, number);
+	flash_record_begin(&flash->records[number], &flash->store);
+	flash->untimed = false;
+}
+
+/* Requests wait meanwhile. */
+static int change_records(struct flash *flash, const char *text)
+{
+	unsigned int number, frozen = flash_freeze(flash->disk->queue);
+	int error = 0;
+
+	if (sysfs_streq(text, "end"))
+		end_records(flash);
+	else if (!record_of(text, "begin ", &number))
+		begin_record(flash, number);
+	else
+		error = -EINVAL;
+	flash_unfreeze(flash->disk->queue, frozen);
+	return error;
+}
+
+/* Of a disk that nobody has open no request is under way. */
 int flash_power_cut_command(struct flash *flash, const char *text)
 {
-	unsigned int number = 0;
+	unsigned int number;
+	bool clear = !record_of(text, "clear ", &number);
 
-	if (sysfs_streq(text, "end")) {
-		for (; number < FLASH_RECORDS; number++)
-			flash->records[number].running = false;
-		return 0;
-	}
-	if (!record_of(text, "begin ", &number)) {
-		drop_records(flash, number);
-		flash_store_begin_layer(&flash->store, number);
-		flash_record_begin(&flash->records[number], &flash->store);
-		return 0;
-	}
+	if (!clear && record_of(text, "restore ", &number))
+		return change_records(flash, text);
 	if (disk_openers(flash->disk))
 		return -EBUSY;
-	if (!record_of(text, "clear ", &number)) {
-		drop_records(flash, number + 1);
+	drop_records(flash, number + 1);
+	if (clear)
 		flash_store_begin_layer(&flash->store, number);
-		flash_store_begin_layer(&flash->store, number + 1);
-		return 0;
-	}
-	if (!record_of(text, "restore ", &number)) {
-		drop_records(flash, number + 1);
-		flash_store_begin_layer(&flash->store, number + 1);
-		return 0;
-	}
-	return -EINVAL;
+	flash_store_begin_layer(&flash->store, number + 1);
+	flash->untimed = true;
+	return 0;
 }
 
 /* The record of the layer that is written to; null: there is none. */

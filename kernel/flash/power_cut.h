@@ -35,7 +35,8 @@ struct flash_chosen_slot {
 /*
  * "begin N": record N begins, 0 of a run or 1 of a recovery, and what is above it is dropped;
  * "end": it ends. "clear N": the disk is as before record N began; "restore N": as it was chosen
- * last, without what was written since.
+ * last, without what was written since. After these two, requests take no time until a record
+ * begins: nobody measures what looks at a state, and whose recovery is cut again, is recorded.
  */
 int flash_power_cut_command(struct flash *flash, const char *text);
 
