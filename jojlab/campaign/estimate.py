@@ -11,7 +11,7 @@ from jojlab.lab.lab import Lab
 # experiment with longer cases takes longer.
 USUAL_CASE_S = 6.0
 # What is not worth a word.
-_SHORT_S = 120.0
+SHORT_S = 120.0
 
 
 def guests(planned: Plan, image: Image, lab: Lab) -> int:
@@ -22,10 +22,15 @@ def guests(planned: Plan, image: Image, lab: Lab) -> int:
 def in_words(count: int, jobs: int) -> str:
     """Say how long `count` guests take, `jobs` at a time; empty below two minutes."""
     seconds = count * USUAL_CASE_S / jobs
-    if seconds < _SHORT_S:
+    if seconds < SHORT_S:
         return ""
-    amount, unit = (seconds / 3600, "h") if seconds >= 5400 else (seconds / 60, "min")
     return (
-        f"{count:,} guests to run, {jobs} at a time: some {amount:,.0f} {unit}, "
+        f"{count:,} guests to run, {jobs} at a time: some {span(seconds)}, "
         f"by {USUAL_CASE_S:g} s for a usual case; Ctrl-C keeps what is finished"
     )
+
+
+def span(seconds: float) -> str:
+    """Say so many seconds in minutes or hours."""
+    amount, unit = (seconds / 3600, "h") if seconds >= 5400 else (seconds / 60, "min")
+    return f"{amount:,.0f} {unit}"

@@ -21,7 +21,7 @@ StatesOption = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="Distinct states after power cuts to judge, of each case and seed; some 0.3 s of a "
-        "processor each.",
+        help="Distinct states after power cuts to judge, of each case, shared out over its seeds; "
+        "some 0.2 s of a processor each.",
     ),
 ]

@@ -56,7 +56,7 @@ def bill(
     from jojlab.foundation.cache import Cache
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
-    from jojlab.verify.durability import cut_run, steps_left, take_known
+    from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
     where = "joj bill"
     if fields.get("program") is not None and fields.get("workload") is None:
@@ -84,6 +84,8 @@ def bill(
         if durability:
             from jojlab.report.terminal.progress import shown  # the cache needs none of it
 
+            if not cluster and (words := outlook(planned, image, lab, states)):
+                typer.echo(words, err=True)
             with shown(f"{states:,} states after power cuts", 1, "verdict") as watcher:
                 for step in cut_run(run, planned, image, lab, states, watcher):
                     watcher.finished(step)

@@ -115,7 +115,7 @@ def run(
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut_run, steps_left, take_known
+    from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
     fields = {"files": files, "other_programs": other_programs}
     planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
@@ -130,8 +130,13 @@ def run(
         with shown(asked.question, steps) as watcher:
             made = execute(planned, image, lab, folder, watcher, power_cuts=durability)
         if durability:
-            left = steps_left(made, planned)
-            with shown(f"{states:,} states after power cuts each", left, "verdict") as watcher:
+            left, title = (
+                steps_left(made, planned),
+                f"{states:,} states after power cuts of each case",
+            )
+            if not cluster and (words := outlook(planned, image, lab, states)):
+                typer.echo(words, err=True)
+            with shown(title, left, "verdict") as watcher:
                 for step in cut_run(made, planned, image, lab, states, watcher):
                     watcher.finished(step)
         else:

@@ -17,7 +17,7 @@ from jojlab.guest.machine import Machine
 from jojlab.lab.job import Job, Kind, canonical
 
 # States of one guest: it takes a few seconds to perform the run.
-_STATES_PER_GUEST = 250
+_STATES_PER_GUEST = 500
 # What all parts of one job say alike.
 _COMMON = (
     "case",

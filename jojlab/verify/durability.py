@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
+from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
 from jojlab.campaign.execute import Named, Step, Unwatched, Watcher
 from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.device.emulated import EMULATED
@@ -33,10 +34,15 @@ from jojlab.trace.run_folder import RunFolder
 Answer = Mapping[str, Any]
 
 
+# Of first-look, on one core each of a quiet machine of 2; docs/power-cuts.md has the command.
+USUAL_STATE_S = 0.2
+
+
 @dataclass(frozen=True)
 class _Parts:
-    """The jobs that together give one answer, and the cases and seeds that it is of."""
+    """The jobs that together judge so many states, and the cases and seeds that these are of."""
 
+    states: int
     jobs: tuple[Job, ...]
     answers: tuple[tuple[Case, int], ...]
 
@@ -58,7 +64,8 @@ def cut(
 ) -> Iterator[tuple[Step, Answer | None]]:
     """Cut the power of every case that is not skipped and can be cut, and every seed.
 
-    Yields each as soon as its `states` distinct states are judged; a case that fails has no answer,
+    `states` distinct states of each case are judged, shared out over its seeds. Yields the answer
+    of each seed as soon as its share is judged; a case that fails has no answer,
     and its step says why. jojlab.analysis.run.survival makes a verdict of the answers.
     """
     return _run(_asked(planned, image, lab, states), lab, watcher)
@@ -75,7 +82,7 @@ def cut_run(
         if run.case(case.case_id).captures and (reason := unfit(case)):
             run.mark_uncut(case.case_id, reason)
     asked = [
-        _Parts(each.jobs, left)
+        replace(each, answers=left)
         for each in _asked(planned, image, lab, states)
         if (left := _left(run, each))
     ]
@@ -90,10 +97,27 @@ def steps_left(run: RunFolder, planned: Plan) -> int:
     return sum(len(run.case(case.case_id).without_power_cuts) for case in cases)
 
 
+def outlook(planned: Plan, image: Image, lab: Lab, states: int) -> str:
+    """Say how much is to be judged, as the cache has not got it, and how long that takes; empty
+    below two minutes.
+    """
+    asked = _asked(planned, image, lab, states)
+    left = [(each, sum(not lab.is_cached(job) for job in each.jobs)) for each in asked]
+    guests = sum(count for _, count in left)
+    wanted = sum(each.states * count // len(each.jobs) for each, count in left)
+    seconds = (guests * USUAL_CASE_S + wanted * USUAL_STATE_S) / lab.options.jobs
+    if seconds < SHORT_S:
+        return ""
+    return (
+        f"{wanted:,} states to judge by {guests} guests, {lab.options.jobs} at a time: some "
+        f"{span(seconds)}, by {USUAL_STATE_S:g} s a state; Ctrl-C keeps what guests have finished"
+    )
+
+
 def take_known(run: RunFolder, planned: Plan, image: Image, lab: Lab, states: int) -> None:
     """Put those answers into a run folder that the cache has whole."""
     known = [
-        _Parts(each.jobs, left)
+        replace(each, answers=left)
         for each in _asked(planned, image, lab, states)
         if all(lab.is_cached(job) for job in each.jobs) and (left := _left(run, each))
     ]
@@ -122,8 +146,14 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
 
 
 def _asked(planned: Plan, image: Image, lab: Lab, states: int) -> list[_Parts]:
+    """Return what gives the answers of `states` states a case.
+
+    Its seeds share them out: each is a run of its own, whose contents and moments are others, so
+    that together they have as many distinct states as one of them would have.
+    """
+    share = -(-states // len(planned.experiment.seeds))
     return [
-        _Parts(power_cuts(each.job, states), answers)
+        _Parts(share, power_cuts(each.job, share), answers)
         for each in jobs_of(planned, image, lab.cache)
         if (answers := tuple(own for own in each.answers if not unfit(own[0])))
     ]

@@ -22,7 +22,15 @@ from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import power_cuts
 from jojlab.trace.run_folder import RunFolder
-from jojlab.verify.durability import cut, cut_run, steps_left, take_known, unfit, verdicts
+from jojlab.verify.durability import (
+    cut,
+    cut_run,
+    outlook,
+    steps_left,
+    take_known,
+    unfit,
+    verdicts,
+)
 from tests.captures import wal_capture
 from tests.cuts import answer, states
 from tests.images import unbootable_image
@@ -34,9 +42,9 @@ STATES = 8
 class Kitchen:
     """An experiment of two cases, both measured, of one of which the cache has the answer."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seeds: tuple[int, ...] = (1,)) -> None:
         matrix = {"journal_mode": ("wal", "persist")}
-        experiment = Experiment("asked", "What?", (1,), {"filesystem": "ext4"}, matrix)
+        experiment = Experiment("asked", "What?", seeds, {"filesystem": "ext4"}, matrix)
         self.planned: Plan = plan(experiment.expanded())
         self.image = unbootable_image(folder / "image", by="test")
         self.lab = Lab(Cache(folder / "cache"))
@@ -76,6 +84,19 @@ def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path:
     assert steps_left(run, kitchen.planned) == 1
     take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES + 1)
     assert steps_left(run, kitchen.planned) == 1
+
+
+def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
+    kitchen = Kitchen(tmp_path, seeds=(1, 2, 3))
+    asked = kitchen.planned, kitchen.image, kitchen.lab
+    # 2 cases of 3 seeds; 4,000 states in shares of 1,334, which is 3 guests each.
+    words = outlook(*asked, 4000)
+    assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 28 min"), words
+    assert outlook(*asked, 3) == ""  # is not worth a word
+    for job in kitchen.jobs:
+        for part in power_cuts(job, 1334):
+            kitchen.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: b""})
+    assert outlook(*asked, 4000) == ""
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:

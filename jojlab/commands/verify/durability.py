@@ -76,7 +76,7 @@ def durability(
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut, unfit, verdicts
+    from jojlab.verify.durability import cut, outlook, unfit, verdicts
 
     planned = plan(read(find(experiment), settings or ()))
     asked = planned.experiment
@@ -89,8 +89,10 @@ def durability(
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
+    if not cluster and (words := outlook(planned, image, lab, states)):
+        typer.echo(words, err=True)
     try:
-        with shown(f"{states:,} states after power cuts each", steps, "verdict") as watcher:
+        with shown(f"{states:,} states after power cuts of each case", steps, "verdict") as watcher:
             for step, answer in cut(planned, image, lab, states, watcher):
                 watcher.finished(step)
                 if answer is None:
