@@ -50,8 +50,11 @@ class _Parts:
 def unfit(case: Case) -> str:
     """Return why the power of a case cannot be cut; empty where it can."""
     settings = case.settings
-    if settings["workload"] == "replay":
-        return f"workload {settings['workload']}: what it leaves is not known"
+    if settings["workload"] == "program":
+        return (
+            "workload program: what it wrote is not known; record it, and cut the power of the "
+            "recording: joj record for its files, joj record --sql for its commits"
+        )
     if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
         return f"workload {settings['workload']}: nothing is changed that could be lost"
     if str(settings["device"]) in EMULATED:

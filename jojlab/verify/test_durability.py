@@ -133,14 +133,14 @@ def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
 
 
 def test_what_cannot_be_cut_says_why() -> None:
-    assert not unfit(SAFE)
+    assert not unfit(SAFE) and not unfit(Case("case", {**SAFE.settings, "workload": "replay"}))
     for settings in ({"workload": "file-write"}, {"workload": "file-metadata"}):
         assert not unfit(Case("case", complete(settings)))
     stat = {"workload": "file-metadata", "metadata_operation": "stat"}
     assert "nothing is changed" in unfit(Case("case", complete(stat)))
     for field, value in (
         ("workload", "file-read"),
-        ("workload", "replay"),
+        ("workload", "program"),
         ("device", "qemu-nvme"),
     ):
         case = Case("case", {**SAFE.settings, field: value})

@@ -3,17 +3,28 @@
 //! .cargo/config.toml), so that it lands here. The switch is technique 1 of "I/O Stack
 //! Optimization for Smartphones" (USENIX ATC 2013). Of the syncs, those of one kind of file can be
 //! left out, as a SQLite with a fault would: what each protects shows in power cuts then. And that
-//! of a truncated journal, as SQLite did before 2014.
+//! of a truncated journal, as SQLite did before 2014. A third call is what F2FS of Linux 3.8 made
+//! of fdatasync.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::record::words;
 
 words! {
-    /// The system call by which SQLite makes a file or a directory durable.
-    SyncChoice { Fsync = "fsync", Fdatasync = "fdatasync" }
+    /// The system call by which SQLite makes a file or a directory durable. The third one is
+    /// fdatasync where a file's size, or a directory, has changed since its last sync; otherwise it
+    /// writes a file's data and waits for it, without the inode and without a flush, and does
+    /// nothing for a directory: f2fs_sync_file() of fs/f2fs/file.c left at once then, for want of
+    /// I_DIRTY_DATASYNC. That flag stayed until the inode was written back; here a sync ends it.
+    SyncChoice {
+        Fsync = "fsync", Fdatasync = "fdatasync", FdatasyncOfSize = "fdatasync-of-size",
+    }
 }
 
 words! {
@@ -28,7 +39,18 @@ words! {
 }
 
 static DROPPED: AtomicU8 = AtomicU8::new(DroppedSync::None as u8);
-static FDATASYNC: AtomicBool = AtomicBool::new(false);
+static CHOICE: AtomicU8 = AtomicU8::new(SyncChoice::Fsync as u8);
+
+/// By filesystem and inode: what a file was when it was synced last.
+static SYNCED: Mutex<SyncedFiles> = Mutex::new(SyncedFiles(BTreeMap::new()));
+
+/// By filesystem and inode: the size of a file; of a directory, when it was changed.
+#[derive(Debug, Default)]
+struct SyncedFiles(BTreeMap<(u64, u64), (i64, i64)>);
+
+const WRITE_AND_WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+    | libc::SYNC_FILE_RANGE_WRITE
+    | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 
 thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
@@ -36,7 +58,7 @@ thread_local! {
 
 /// Chooses the call for every later sync of this process, and which are left out.
 pub fn choose(call: SyncChoice, dropped: DroppedSync) {
-    FDATASYNC.store(call == SyncChoice::Fdatasync, Ordering::Relaxed);
+    CHOICE.store(call as u8, Ordering::Relaxed);
     DROPPED.store(dropped as u8, Ordering::Relaxed);
 }
 
@@ -60,6 +82,21 @@ fn is_left_out(dropped: u8, kind: DroppedSync, is_empty: bool) -> bool {
     kind as u8 == dropped || truncated && dropped == DroppedSync::TruncatedJournal as u8
 }
 
+impl SyncedFiles {
+    /// Whether it is as at its last sync, also one that is left out.
+    fn is_as_before(&mut self, found: &Metadata) -> bool {
+        let now = match found.is_dir() {
+            true => (found.mtime(), found.mtime_nsec()),
+            false => (found.len().cast_signed(), 0),
+        };
+        self.0.insert((found.dev(), found.ino()), now) == Some(now)
+    }
+}
+
+fn metadata(descriptor: c_int) -> Option<Metadata> {
+    std::fs::metadata(format!("/proc/self/fd/{descriptor}")).ok()
+}
+
 /// Whether the sync of a descriptor is one of those that are left out.
 fn is_dropped(descriptor: c_int) -> bool {
     let dropped = DROPPED.load(Ordering::Relaxed);
@@ -67,7 +104,7 @@ fn is_dropped(descriptor: c_int) -> bool {
         return false;
     }
     let link = format!("/proc/self/fd/{descriptor}");
-    let found = std::fs::metadata(&link).ok();
+    let found = metadata(descriptor);
     let is_directory = found.as_ref().is_some_and(std::fs::Metadata::is_dir);
     let is_empty = found.is_some_and(|found| found.len() == 0);
     let path = std::fs::read_link(&link).unwrap_or_default();
@@ -83,16 +120,23 @@ pub fn count() -> u32 {
 /// What SQLite calls for fdatasync(); 0, or -1 with errno set, as fsync(2).
 #[unsafe(no_mangle)]
 extern "C" fn joj_sync_call(descriptor: c_int) -> c_int {
+    let choice = CHOICE.load(Ordering::Relaxed);
+    let found =
+        (choice == SyncChoice::FdatasyncOfSize as u8).then(|| metadata(descriptor)).flatten();
+    let unchanged = found
+        .filter(|found| SYNCED.lock().unwrap_or_else(PoisonError::into_inner).is_as_before(found));
     if is_dropped(descriptor) {
         return 0;
     }
     CALLS.set(CALLS.get() + 1);
-    if FDATASYNC.load(Ordering::Relaxed) {
-        // SAFETY: a plain system call on a descriptor that SQLite owns.
-        unsafe { libc::fdatasync(descriptor) }
-    } else {
-        // SAFETY: as above.
-        unsafe { libc::fsync(descriptor) }
+    // SAFETY: plain system calls on a descriptor that SQLite owns.
+    unsafe {
+        match unchanged {
+            Some(found) if found.is_dir() => 0,
+            Some(_) => libc::sync_file_range(descriptor, 0, 0, WRITE_AND_WAIT),
+            None if choice == SyncChoice::Fsync as u8 => libc::fsync(descriptor),
+            None => libc::fdatasync(descriptor),
+        }
     }
 }
 
@@ -122,5 +166,19 @@ mod tests {
         assert!(!is_left_out(only, DroppedSync::Database, true));
         assert!(is_left_out(DroppedSync::Journal as u8, DroppedSync::Journal, true));
         assert!(is_left_out(DroppedSync::Journal as u8, DroppedSync::Journal, false));
+    }
+
+    #[test]
+    fn a_file_is_as_before_until_its_size_changes_and_a_directory_until_a_name_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(folder.path().join("a")).unwrap();
+        let mut synced = SyncedFiles::default();
+        let mut at = |bytes| {
+            file.set_len(bytes).unwrap();
+            synced.is_as_before(&file.metadata().unwrap())
+        };
+        assert_eq!([at(0), at(512), at(512), at(0), at(512)], [false, false, true, false, false]);
+        let mut directory = || synced.is_as_before(&folder.path().metadata().unwrap());
+        assert_eq!([directory(), directory()], [false, true]);
     }
 }

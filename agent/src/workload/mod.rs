@@ -1,7 +1,8 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 //!
 //! error, draw, ledger, power_cut -> kind: what every kind of workload gives
-//! database_states: what a power cut left of databases
+//! database_states: what a power cut left of databases; promised: what of files that any program
+//! may have written
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile;
 //! regime: how far they have grown
@@ -24,6 +25,7 @@ pub mod kind;
 mod ledger;
 pub mod power_cut;
 pub mod program;
+mod promised;
 mod regime;
 mod replay;
 mod sql;

@@ -35,6 +35,7 @@ class Cause(StrEnum):
     WAL_NORMAL = "wal-normal"
     DELETE_FULL = "delete-full"
     DROPPED_SYNC = "dropped-sync"
+    SYNC_OF_SIZE = "sync-of-size"
     SEVERAL_WALS = "several-wals"
     NO_SUPER_JOURNAL = "no-super-journal"
     UNSET_ATTACHED = "unset-attached"
@@ -135,6 +136,9 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if dropped != "none":
         yield Hazard(Harm.COMMITS, Cause.DROPPED_SYNC, dropped)
         yield Hazard(Harm.DATABASE, Cause.DROPPED_SYNC, dropped)
+    if case.get("sync_call") == "fdatasync-of-size":
+        yield Hazard(Harm.COMMITS, Cause.SYNC_OF_SIZE)
+        yield Hazard(Harm.DATABASE, Cause.SYNC_OF_SIZE)
     if int(case.get("databases") or 1) > 1:
         # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
         # vdbeCommit() in vdbeaux.c).

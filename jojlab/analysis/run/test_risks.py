@@ -36,6 +36,7 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
             {COMMITS, TRANSACTION},
         ),
         ({"journal_mode": "wal", "dropped_sync": "wal"}, {COMMITS, DATABASE}),
+        ({"journal_mode": "wal", "sync_call": "fdatasync-of-size"}, {COMMITS, DATABASE}),
         ({"workload": "file-write"}, set()),
         ({"workload": "file-write", "sync_mode": "o_direct"}, {COMMITS}),
         ({"workload": "file-write", "sync_every": 5}, {COMMITS}),

@@ -134,7 +134,7 @@ def _print_json(
             "hazards": [hazard_json(each) for each in case.hazards],
             **survival_json(case.survival, case.hazards, case.uncut),
             "verdict": survival.sentence(case),
-            "worst_state": survival.worst(case.survival) if case.survival else "",
+            "worst_state": survival.worst(case),
         }
         for case in cases
     ]
@@ -160,8 +160,8 @@ def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
         for case, found in tested
     ]
     print_rows(terminal(), columns, rows)
-    for case, found in tested:
-        lines = (survival.sentence(case), survival.contradiction(case), survival.worst(found))
+    for case, _ in tested:
+        lines = (survival.sentence(case), survival.contradiction(case), survival.worst(case))
         print(f"{case.case_id}: {'; '.join(filter(None, lines))}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")

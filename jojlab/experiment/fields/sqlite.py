@@ -22,9 +22,11 @@ SQLITE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "sync_call",
-        "system call that SQLite uses to sync; fsync is its build default",
+        "system call that SQLite uses to sync; fsync is its build default. fdatasync-of-size: "
+        "fdatasync where a file's size or a directory has changed since its last sync, else the "
+        "data alone, without inode and flush, as F2FS of Linux 3.8 made of fdatasync",
         "fsync",
-        ("fsync", "fdatasync"),
+        ("fsync", "fdatasync", "fdatasync-of-size"),
         workloads=ALL_SQLITE,
     ),
     Field(

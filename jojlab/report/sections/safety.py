@@ -125,7 +125,7 @@ def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
         "label": case.label,
         "soft": survival.short(case),
         "sentence": survival.sentence(case),
-        "worst": survival.worst(found),
+        "worst": survival.worst(case),
         "strip": strip(case),
         "kinds": [
             [kind, *(f"{counts[name]:,}" for name in OUTCOMES)]
@@ -159,8 +159,8 @@ def strip(case: CaseSummary) -> dict[str, Any] | None:
             for name in OUTCOMES
             if found.outcomes[name]
         ],
-        "label": f"{case.label}: states by the moment of the power cut. {survival.moments(found)}",
-        "moments": survival.moments(found),
+        "label": f"{case.label}: states by the moment of the power cut. {survival.moments(case)}",
+        "moments": survival.moments(case),
     }
 
 

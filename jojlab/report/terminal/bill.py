@@ -13,15 +13,15 @@ from jojlab.report.terminal.console import new_table
 from jojlab.report.words import reasons, text
 
 
-def print_bill(console: Console, bill: Bill) -> None:
-    """Print what one commit costs, row by row, and its deferred I/O."""
+def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
+    """Print what one commit costs, row by row, and its deferred I/O; `what` a commit is called."""
     total = bill.total("commit")
     console.print(
-        f"[bold]one commit[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
+        f"[bold]one {what}[/bold]: {text.digits(bill.per_commit(total.requests))} requests "
         f"({text.digits(bill.per_commit(total.flushes))} of them flushes), "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, "
         f"p50 {text.duration(bill.latency_ns['latency_ns_p50'])}"
-        f"  [dim](over {bill.transactions} commits)[/dim]"
+        f"  [dim](over {bill.transactions} {what}s)[/dim]"
     )
     table = new_table(
         ("block type", "left"),

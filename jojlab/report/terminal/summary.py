@@ -145,7 +145,8 @@ def print_case(console: Console, case: CaseSummary) -> None:
         console.print(escape(f"seed {seed}: {program.sentence(ended)}"))
         console.print(escape(program.output(ended)))
     if case.bill:
-        print_bill(console, case.bill)
+        is_of_files = str(case.case.get("workload")).startswith("file-")
+        print_bill(console, case.bill, "operation" if is_of_files else "commit")
 
 
 def _print_survival(console: Console, case: CaseSummary) -> None:
@@ -153,8 +154,8 @@ def _print_survival(console: Console, case: CaseSummary) -> None:
     console.print(f"[bold]power cuts[/bold] {escape(survival.sentence(case))}")
     if words := survival.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
-    if found := case.survival:
-        for line in filter(None, (survival.moments(found), survival.worst(found))):
+    if case.survival:
+        for line in filter(None, (survival.moments(case), survival.worst(case))):
             console.print(f"[dim]{escape(line)}[/dim]")
 
 

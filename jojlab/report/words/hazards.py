@@ -34,6 +34,8 @@ _SENTENCES = {
     Cause.DELETE_FULL: "DELETE with synchronous FULL: a power cut just after a commit may undo it, "
     "because the removal of the journal is not synced; EXTRA syncs it",
     Cause.DROPPED_SYNC: "the syncs of the {} are left out: a power cut can undo what they protect",
+    Cause.SYNC_OF_SIZE: "fdatasync-of-size: where a file's size is as before, neither its inode "
+    "nor the device's cache is made durable; a power cut can lose commits and corrupt the database",
     Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in only "
     "some of them",
     Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "

@@ -125,12 +125,15 @@ def not_in_model(found: Survival) -> str:
     return NOT_MODELLED + absent + unchecked
 
 
-def moments(found: Survival) -> str:
+def moments(case: CaseSummary) -> str:
     """Say whether harm comes in the instant after a commit returned, or at other moments too."""
+    found = case.survival
+    if found is None:
+        return ""
     parts = [
         f"{harmful:,} of {states:,} states cut {when}"
         for when, (states, harmful) in (
-            ("just after a commit returned", found.after_return),
+            (f"just after {_a_commit(case)} returned", found.after_return),
             ("at other moments", found.between),
         )
         if states
@@ -138,17 +141,18 @@ def moments(found: Survival) -> str:
     return f"Harm in {' and '.join(parts)}." if parts else ""
 
 
-def worst(found: Survival) -> str:
+def worst(case: CaseSummary) -> str:
     """Return what the worst state was, and what was found in it, in a line; empty without harm."""
-    return f"The worst: {state(found.worst)}." if found.worst else ""
+    found = case.survival
+    return f"The worst: {state(case, found.worst)}." if found and found.worst else ""
 
 
-def state(state: JudgedState) -> str:
+def state(case: CaseSummary, state: JudgedState) -> str:
     """Return what one state was, and what was found in it, in a line."""
-    when = "just after a commit returned" if state.after_return else "in between"
+    when = f"just after {_a_commit(case)} returned" if state.after_return else "in between"
     what = " ".join(state.message.split())
     if state.outcome == "lost":
-        what = f"{state.lost} of {state.acknowledged} acknowledged commits lost"
+        what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
         what = f"the databases are as after {state.found} commits"
     return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}"
@@ -173,12 +177,21 @@ def _harm(case: CaseSummary, found: Survival) -> str:
     """Return the worst harm that was seen, in a few words."""
     if found.worst_outcome != "lost":
         return _HARMS[found.worst_outcome]
-    what = "commit" if transaction.has_commit([case]) else "operation"
+    what = _commit(case)
     return (
         f"loses the last {what}"
         if found.most_lost <= 1
         else (f"loses up to {found.most_lost} {what}s")
     )
+
+
+def _commit(case: CaseSummary) -> str:
+    """Return what returned or was lost: of file workloads an operation with its sync."""
+    return "commit" if transaction.has_commit([case]) else "operation"
+
+
+def _a_commit(case: CaseSummary) -> str:
+    return "a commit" if transaction.has_commit([case]) else "an operation"
 
 
 def _boundaries(found: Survival) -> str:

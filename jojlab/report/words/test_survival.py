@@ -11,7 +11,16 @@ from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
-from jojlab.report.words.survival import contradiction, mark, risk, sentence, several, short, worst
+from jojlab.report.words.survival import (
+    contradiction,
+    mark,
+    moments,
+    risk,
+    sentence,
+    several,
+    short,
+    worst,
+)
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import answer, state, states
 
@@ -74,6 +83,8 @@ def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
 def test_a_file_has_operations_in_place_of_commits() -> None:
     found = case([state(1, outcome="lost")], {"workload": "file-write"})
     assert short(found) == "loses the last operation: 1 of 1 states"
+    assert "acknowledged operations lost" in worst(found)
+    assert "just after an operation returned" in moments(found)
 
 
 def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
@@ -85,8 +96,8 @@ def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
 
 
 def test_the_worst_state_is_told() -> None:
-    found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")]).survival
-    assert found and worst(found) == (
+    found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")])
+    assert worst(found) == (
         "The worst: cut just after a commit returned, all of what was in flight survived but one "
         "write: 2 of 9 acknowledged commits lost."
     )

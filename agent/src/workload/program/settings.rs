@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::record::words;
 
 /// Why no power is cut.
-pub const NOT_KNOWN: &str = "workload program: what a power cut leaves of it is not known";
+pub const NOT_KNOWN: &str = "workload program: what it wrote is not known; record it, and cut the \
+                             power of the recording";
 
 words! {
     /// The one word.

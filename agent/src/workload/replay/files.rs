@@ -1,5 +1,4 @@
-//! The files of a replay: makes what is there before its first step, opens what is open then, and
-//! checks in the end that files are as long as the calls must have left them.
+//! The files of a replay: makes what is there before its first step, and opens what is open then.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, DirBuilder, File};
@@ -7,22 +6,17 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, RwLock};
 
 use rand_chacha::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
+use super::memory::CHUNK_BYTES;
 use super::perform::ReplayStage;
-use super::settings::NOT_KNOWN;
 use crate::script::plan::{FileBefore, Name, PlanText, ReplayPlan};
 use crate::workload::draw::generator;
 use crate::workload::error::{WorkloadError, failed};
-use crate::workload::kind::Remains;
-use crate::workload::power_cut::{Cut, Survival};
-
-/// What is written at once.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// What was made.
 pub struct MadeFiles {
@@ -186,33 +180,4 @@ fn refuse_large(directory: &Path, plan: &ReplayPlan) -> Result<(), WorkloadError
         )));
     }
     Ok(())
-}
-
-/// The files after the last call: paths, and the bytes that each must have, none where it must not
-/// be there.
-pub struct ReplayLeft(pub Vec<(PathBuf, Option<u64>)>);
-
-impl Remains for ReplayLeft {
-    /// Checks that they are as long as the calls left them.
-    fn check(&self) -> Result<(), WorkloadError> {
-        for (path, wanted) in &self.0 {
-            let found = match fs::symlink_metadata(path) {
-                Ok(found) => Some(found.len()),
-                Err(error) if error.kind() == ErrorKind::NotFound => None,
-                Err(error) => return Err(failed("stat", path)(error)),
-            };
-            if found != *wanted {
-                let size = |bytes: Option<u64>| {
-                    bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
-                };
-                let what = format!("is {} where {} was due", size(found), size(*wanted));
-                return Err(WorkloadError::Contents { path: path.clone(), what });
-            }
-        }
-        Ok(())
-    }
-
-    fn survived(&self, _: &Cut) -> Result<Survival, WorkloadError> {
-        Err(WorkloadError::refused(NOT_KNOWN))
-    }
 }

@@ -10,6 +10,8 @@ use crate::workload::files::aligned_buffer::AlignedBuffer;
 /// What is written begins at one of so many places, so that blocks are not all the same.
 const PLACES: i64 = 16;
 const PLACE_BYTES: usize = 4096;
+/// What files are filled with before the first call, again and again.
+pub const CHUNK_BYTES: usize = 1 << 20;
 /// What is stored in a mapping at once.
 const STORE_BYTES: usize = 64 << 10;
 
@@ -50,6 +52,20 @@ pub fn needed(lane: &Lane) -> (usize, usize) {
     (into, from)
 }
 
+/// Where in the stream of bytes what a call writes begins.
+pub fn place_of(call: i64) -> usize {
+    call.rem_euclid(PLACES) as usize * PLACE_BYTES
+}
+
+/// The stream of bytes that the calls of some lanes are written from, and that files are filled
+/// with before.
+pub fn stream_of(lanes: &[Lane], seed: u64) -> Vec<u8> {
+    let longest = lanes.iter().map(|lane| needed(lane).1).max().unwrap_or(0);
+    let mut stream = vec![0; (longest + PLACES as usize * PLACE_BYTES).max(CHUNK_BYTES)];
+    generator(seed, 0).fill_bytes(&mut stream);
+    stream
+}
+
 impl Memory {
     /// For the calls of a lane. No device can make shorter what is written.
     pub fn new(lane: &Lane, seed: u64) -> Self {
@@ -65,7 +81,7 @@ impl Memory {
 
     /// A call of a number begins.
     pub fn begin(&mut self, call: i64) {
-        self.place = call.rem_euclid(PLACES) as usize * PLACE_BYTES;
+        self.place = place_of(call);
         self.next_offset = 0;
     }
 

@@ -1,14 +1,17 @@
 //! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
 //! it can.
 //!
-//! settings -> schedule; memory -> perform -> files; turns, told, digest, found -> prepared
+//! settings -> schedule; memory -> perform -> files; promises -> left; turns, told, digest, found
+//! -> prepared
 
 mod digest;
 mod files;
 mod found;
+mod left;
 mod memory;
 mod perform;
 mod prepared;
+mod promises;
 mod schedule;
 mod settings;
 mod told;
@@ -19,7 +22,7 @@ use std::path::Path;
 use super::error::WorkloadError;
 use super::kind::{Asked, Space, Workload, WorkloadKind};
 use prepared::Replay;
-use settings::{NOT_KNOWN, ReplaySettings, ReplayWorkload};
+use settings::{ReplaySettings, ReplayWorkload};
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
 
@@ -29,8 +32,9 @@ impl Asked for ReplaySettings {
         Space::default()
     }
 
+    /// What its calls ended with is known once they are made.
     fn refuses_power_cut(&self) -> Option<&'static str> {
-        Some(NOT_KNOWN)
+        None
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {

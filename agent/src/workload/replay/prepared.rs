@@ -2,6 +2,7 @@
 //! need; has each lane make its steps at the recorded times, or as fast as it can; returns how long
 //! each call took. Every path is in the directory of the replay.
 
+use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use super::digest::digest;
-use super::files::{self, MadeFiles, ReplayLeft};
+use super::files::{self, MadeFiles};
 use super::found::transactions_of;
+use super::left::ReplayLeft;
 use super::memory::{Memory, needed};
 use super::perform::{self, ReplayStage};
 use super::schedule::Schedule;
@@ -42,6 +44,7 @@ pub struct Replay {
     shared: Arc<SharedReplay>,
     settings: ReplaySettings,
     directory: PathBuf,
+    seed: u64,
     not_made: u64,
     ledgers: Vec<Ledger>,
 }
@@ -113,7 +116,7 @@ impl Replay {
         };
         let players = (0..).zip(&shared.plan.lanes).map(player).collect();
         let (settings, directory) = (settings.clone(), directory.to_owned());
-        Ok(Self { players, shared, settings, directory, not_made, ledgers: Vec::new() })
+        Ok(Self { players, shared, settings, directory, seed, not_made, ledgers: Vec::new() })
     }
 }
 
@@ -172,23 +175,26 @@ impl Workload for Replay {
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {
-        let Self { players, shared, settings, directory, not_made, ledgers } = *self;
+        let Self { players, shared, settings, directory, seed, not_made, ledgers } = *self;
         let mut notes = Notes::default();
         players.into_iter().for_each(|player| notes.merge(player.notes));
         let SharedReplay { plan, stage, .. } =
             Arc::into_inner(shared).expect("the players have gone");
         drop(stage);
         // Were all as recorded, the files' ends are known.
-        let after = if notes.are_as_recorded() { plan.after.as_slice() } else { &[] };
+        let after = if notes.otherwise_calls() == 0 { plan.after.as_slice() } else { &[] };
         let path =
             |name: u32| directory.join(std::ffi::OsStr::from_bytes(&plan.names[name as usize]));
-        let left = after.iter().map(|(name, bytes)| (path(*name), *bytes)).collect();
+        let after = after.iter().map(|(name, bytes)| (path(*name), *bytes)).collect();
+        let otherwise_calls = notes.otherwise_calls();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
         let mut told = notes.json(&plan);
         told["replayed"] = span(&ledgers);
         // A script of MobiGen has no locks: which of its files are databases it does not tell.
+        let mut has_databases = false;
         let transactions = if settings.is_recording() {
             let found = transactions_of(&plan, &ledgers);
+            has_databases = found.databases > 0;
             told.as_object_mut().expect("it is one").append(&mut found.counts());
             found.rows
         } else {
@@ -199,7 +205,16 @@ impl Workload for Replay {
             operation_hash: hash_of(hashes),
             incomplete_reasons: incomplete_reasons(&plan, not_made),
             manifest: vec![("replay", told)],
-            remains: Box::new(ReplayLeft(left)),
+            remains: Box::new(ReplayLeft {
+                directory,
+                plan,
+                ledgers,
+                seed,
+                after,
+                otherwise_calls,
+                has_databases,
+                promised: OnceCell::new(),
+            }),
         })
     }
 }

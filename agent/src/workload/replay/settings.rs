@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::words;
 
-/// Why no power is cut.
-pub const NOT_KNOWN: &str = "workload replay: what a power cut leaves of it is not known";
-
 /// Either is named: a recording is a folder of the machine that the agent runs on, a script a file;
 /// a guest has them as inputs. The other is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

@@ -90,9 +90,9 @@ impl Notes {
         self.copied_bytes += other.copied_bytes;
     }
 
-    /// Whether every call ended as recorded.
-    pub fn are_as_recorded(&self) -> bool {
-        self.by_name.values().all(|sum| sum.otherwise == 0)
+    /// Calls that ended otherwise than recorded.
+    pub fn otherwise_calls(&self) -> u64 {
+        self.by_name.values().map(|sum| sum.otherwise).sum()
     }
 
     /// The manifest's entry.
@@ -119,7 +119,7 @@ impl Notes {
             let rank = (late.len() * per_mille).div_ceil(1000);
             late.get(rank.saturating_sub(1)).copied()
         };
-        let otherwise_calls: u64 = self.by_name.values().map(|sum| sum.otherwise).sum();
+        let otherwise_calls = self.otherwise_calls();
         let left_out: Vec<Value> = plan
             .left_out
             .iter()

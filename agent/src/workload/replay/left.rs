@@ -1,0 +1,119 @@
+//! The files that a replay left: whether they are as long as its calls must have left them, and
+//! what of them is there after a power cut.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use super::memory::stream_of;
+use super::promises::promises_of;
+use crate::script::plan::ReplayPlan;
+use crate::workload::error::{WorkloadError, failed};
+use crate::workload::kind::Remains;
+use crate::workload::ledger::Ledger;
+use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+use crate::workload::promised::names::NameTree;
+use crate::workload::promised::{Expected, judge};
+
+/// What is there after the last call.
+pub struct ReplayLeft {
+    pub directory: PathBuf,
+    pub plan: ReplayPlan,
+    pub ledgers: Vec<Ledger>,
+    pub seed: u64,
+    /// Paths, and the bytes that each must have, none where it must not be there.
+    pub after: Vec<(PathBuf, Option<u64>)>,
+    /// Calls that ended with another result than recorded.
+    pub otherwise_calls: u64,
+    /// Whether its transactions are commits of SQLite's that were found from its calls.
+    pub has_databases: bool,
+    /// Made when it is asked for: few runs are cut.
+    pub promised: OnceCell<Promised>,
+}
+
+/// What the calls have promised, and the bytes that they wrote.
+pub struct Promised {
+    tree: NameTree,
+    stream: Vec<u8>,
+}
+
+impl ReplayLeft {
+    fn promised(&self) -> &Promised {
+        self.promised.get_or_init(|| Promised {
+            tree: promises_of(&self.plan, &self.ledgers),
+            stream: stream_of(&self.plan.lanes, self.seed),
+        })
+    }
+
+    fn look(&self, expected: Expected) -> Result<Survival, WorkloadError> {
+        let Promised { tree, stream } = self.promised();
+        judge::survived(tree, &self.directory, stream, expected)
+    }
+}
+
+impl Remains for ReplayLeft {
+    /// Checks that they are as long as the calls left them.
+    fn check(&self) -> Result<(), WorkloadError> {
+        for (path, wanted) in &self.after {
+            let found = match fs::symlink_metadata(path) {
+                Ok(found) => Some(found.len()),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(failed("stat", path)(error)),
+            };
+            if found != *wanted {
+                let size = |bytes: Option<u64>| {
+                    bytes.map_or("not there".into(), |bytes| format!("{bytes} bytes long"))
+                };
+                let what = format!("is {} where {} was due", size(found), size(*wanted));
+                return Err(WorkloadError::Contents { path: path.clone(), what });
+            }
+        }
+        Ok(())
+    }
+
+    fn survived(&self, cut: &Cut) -> Result<Survival, WorkloadError> {
+        self.look(Expected::AfterCut { at_ns: cut.at_ns })
+    }
+
+    fn check_oracle(&self) -> Result<(), WorkloadError> {
+        if self.otherwise_calls > 0 {
+            return Err(WorkloadError::refused(format!(
+                "power cuts: {} calls of the replay ended otherwise than recorded, so that what \
+                 its files hold is not known; joj show names them",
+                self.otherwise_calls
+            )));
+        }
+        let found = match self.look(Expected::AtTheEnd) {
+            Ok(found) if found.outcome == CutOutcome::Kept => return Ok(()),
+            Ok(found) => found.message,
+            Err(error @ WorkloadError::Contents { .. }) => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        let what = "without any power cut, the files of the replay are not as its calls leave them";
+        Err(WorkloadError::refused(format!("power cuts: {what}: {found}")))
+    }
+
+    fn unchecked(&self) -> Vec<String> {
+        let (names, bytes) = self.promised().tree.never_promised();
+        let mut all = Vec::new();
+        if self.has_databases {
+            all.push(
+                "whether commits of SQLite are there whole: a recording has no contents, so that \
+                 its databases are judged as files, by what was synced; joj record --sql keeps the \
+                 SQL, whose commits are judged"
+                    .to_owned(),
+            );
+        }
+        if names > 0 {
+            all.push(format!("{names} names in directories that were not synced after"));
+        }
+        if bytes > 0 {
+            all.push(format!(
+                "the contents of {bytes} bytes that reached files by mappings, copies within the \
+                 kernel or fallocate"
+            ));
+        }
+        all
+    }
+}

@@ -1,0 +1,364 @@
+//! What the calls of a replay have promised: gets the plan and when each of its steps was made;
+//! makes the tree of names and contents that power cuts are judged by. A plan has no contents, but
+//! what the replay wrote in their place is known.
+
+use std::collections::BTreeMap;
+
+use super::memory::place_of;
+use crate::script::plan::{
+    Action, CallArgument, CallEffect, FileBefore, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
+};
+use crate::workload::ledger::{Done, Ledger};
+use crate::workload::promised::contents::WrittenBytes;
+use crate::workload::promised::file::FileHistory;
+use crate::workload::promised::names::{DirectoryHistory, NameTree, Node, NodeNumber};
+use crate::workload::promised::{CallTime, ChangeTime};
+
+/// F2FS_IOC_COMMIT_ATOMIC_WRITE (include/uapi/linux/f2fs.h).
+const F2FS_COMMIT: i64 = 0xf502;
+/// Flags of pwritev2(2).
+const RWF_SYNCED: i64 = (libc::RWF_DSYNC | libc::RWF_SYNC) as i64;
+const RWF_APPEND: i64 = libc::RWF_APPEND as i64;
+/// Of what was there before the first call.
+const BEFORE: ChangeTime =
+    ChangeTime { begin_ns: i64::MIN, end_ns: i64::MIN, durable_ns: i64::MIN };
+
+/// Tells what a plan has promised whose lanes made their steps as `ledgers` say.
+pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> NameTree {
+    let mut teller = PromiseTeller {
+        plan,
+        tree: NameTree::default(),
+        open: Vec::new(),
+        slots: BTreeMap::new(),
+        mappings: BTreeMap::new(),
+    };
+    teller.before();
+    let of_lanes = plan.lanes.iter().zip(ledgers);
+    let mut steps: Vec<(&PlannedStep, &Done)> =
+        of_lanes.flat_map(|(lane, ledger)| lane.steps.iter().zip(&ledger.entries)).collect();
+    steps.sort_by_key(|(_, done)| (done.return_ns, done.begin_ns));
+    for (step, done) in steps {
+        let at = CallTime { begin_ns: done.begin_ns, end_ns: done.return_ns };
+        match &step.action {
+            Action::Inherit(pairs) => {
+                pairs.iter().for_each(|(from, to)| teller.copy(*from, *to));
+            }
+            Action::Release(slots, mappings) => {
+                teller.slots.retain(|slot, _| !slots.contains(slot));
+                teller.mappings.retain(|mapping, _| !mappings.contains(mapping));
+            }
+            Action::Call { .. } if matches!(step.ended, RecordedEnd::Failed(_)) => {}
+            Action::Call { number, arguments, effect } => {
+                let call = ToldCall { step, number: *number, arguments, effect: *effect, at };
+                teller.take(&call);
+            }
+        }
+    }
+    teller.tree
+}
+
+/// An open file, which several descriptors may be of.
+#[derive(Debug, Clone, Copy)]
+struct OpenDescription {
+    node: NodeNumber,
+    position: u64,
+    flags: i32,
+}
+
+/// A call that succeeded.
+struct ToldCall<'a> {
+    step: &'a PlannedStep,
+    number: i64,
+    arguments: &'a [CallArgument],
+    effect: CallEffect,
+    at: CallTime,
+}
+
+impl ToldCall<'_> {
+    fn number_at(&self, place: usize) -> i64 {
+        match self.arguments.get(place) {
+            Some(CallArgument::Number(number)) => *number,
+            _ => 0,
+        }
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            CallArgument::Slot(slot) => Some(*slot),
+            _ => None,
+        })
+    }
+
+    fn names(&self) -> impl Iterator<Item = Name> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            CallArgument::Path(name) => Some(*name),
+            _ => None,
+        })
+    }
+
+    /// Bytes that it read, wrote or copied; where that was not recorded, those it asked for.
+    fn bytes(&self) -> u64 {
+        let asked = self.arguments.iter().find_map(|argument| match argument {
+            CallArgument::Into(bytes)
+            | CallArgument::From(bytes)
+            | CallArgument::VectorsInto { bytes, .. }
+            | CallArgument::VectorsFrom { bytes, .. } => Some(i64::from(*bytes)),
+            _ => None,
+        });
+        let bytes = match self.step.ended {
+            RecordedEnd::With(bytes) => bytes,
+            _ => asked.unwrap_or(0),
+        };
+        bytes.max(0).cast_unsigned()
+    }
+}
+
+/// The tree, while the steps are gone through.
+struct PromiseTeller<'a> {
+    plan: &'a ReplayPlan,
+    tree: NameTree,
+    open: Vec<OpenDescription>,
+    slots: BTreeMap<Slot, usize>,
+    /// By mapping: the file, and where the mapping begins in it.
+    mappings: BTreeMap<u32, (NodeNumber, u64)>,
+}
+
+impl PromiseTeller<'_> {
+    fn path(&self, name: Name) -> &[u8] {
+        &self.plan.names[name as usize]
+    }
+
+    fn before(&mut self) {
+        let plan = self.plan;
+        let path = |name: Name| plan.names[name as usize].as_slice();
+        for before in &plan.before {
+            let tree = &mut self.tree;
+            match before {
+                FileBefore::Directory(name) if tree.at(path(*name)).is_some() => {}
+                FileBefore::Directory(name) => {
+                    let node = Node::Directory(DirectoryHistory::default());
+                    tree.make(path(*name), node, BEFORE);
+                }
+                FileBefore::File { name, bytes, .. } => {
+                    tree.make(path(*name), Node::File(FileHistory::filled(*bytes)), BEFORE);
+                }
+                FileBefore::Link { name, of } => tree.link(path(*of), path(*name), BEFORE),
+                FileBefore::Symlink { name, .. } => {
+                    tree.make(path(*name), Node::Other, BEFORE);
+                }
+            }
+        }
+        for open in &plan.open_before {
+            if let Some(node) = self.tree.at(path(open.name)) {
+                let position = open.position.max(0).cast_unsigned();
+                self.opened(open.slot, OpenDescription { node, position, flags: open.flags });
+            }
+        }
+    }
+
+    fn opened(&mut self, slot: Slot, file: OpenDescription) {
+        self.open.push(file);
+        self.slots.insert(slot, self.open.len() - 1);
+    }
+
+    fn copy(&mut self, from: Slot, to: Slot) {
+        match self.slots.get(&from).copied() {
+            Some(file) => self.slots.insert(to, file),
+            None => self.slots.remove(&to),
+        };
+    }
+
+    fn open_file(&mut self, slot: Option<Slot>) -> Option<&mut OpenDescription> {
+        let number = *self.slots.get(&slot?)?;
+        self.open.get_mut(number)
+    }
+
+    fn take(&mut self, call: &ToldCall) {
+        if let CallEffect::Dirties(mapping, from, bytes) = call.effect
+            && let Some(&(node, offset)) = self.mappings.get(&mapping)
+        {
+            self.stored(node, offset + from, bytes, call.at);
+        }
+        let slot = call.slots().next();
+        match call.effect {
+            CallEffect::Opens(to) => match slot {
+                Some(from) => self.copy(from, to),
+                None => self.open_path(call, to),
+            },
+            CallEffect::Closes(slot) => {
+                self.slots.remove(&slot);
+            }
+            CallEffect::Maps(mapping, _) => {
+                if let Some(file) = self.open_file(slot).copied() {
+                    let offset = call.number_at(5).max(0).cast_unsigned();
+                    self.mappings.insert(mapping, (file.node, offset));
+                }
+            }
+            CallEffect::Unmaps(mapping) => {
+                self.mappings.remove(&mapping);
+            }
+            _ => self.change(call, slot),
+        }
+    }
+
+    fn open_path(&mut self, call: &ToldCall, to: Slot) {
+        let Some(path) = call.names().next().map(|name| self.path(name).to_vec()) else { return };
+        let flags = call.number_at(2) as i32;
+        self.slots.remove(&to);
+        let found = self.tree.at(&path);
+        let made = |teller: &mut Self| {
+            let is_nameless = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+            let may_make = flags & libc::O_CREAT != 0 && !is_nameless;
+            let node = Node::File(FileHistory::default());
+            may_make.then(|| teller.tree.make(&path, node, ChangeTime::open(call.at))).flatten()
+        };
+        let Some(node) = found.or_else(|| made(self)) else { return };
+        if flags & libc::O_TRUNC != 0
+            && let Some(file) = self.tree.file(node)
+            && file.size_bytes() > 0
+        {
+            file.resize(call.at, 0);
+        }
+        self.opened(to, OpenDescription { node, position: 0, flags });
+    }
+
+    fn change(&mut self, call: &ToldCall, slot: Option<Slot>) {
+        let at = call.at;
+        let mut names = call.names().map(|name| self.path(name).to_vec()).collect::<Vec<_>>();
+        let open = ChangeTime::open(at);
+        match (call.number, &mut names[..]) {
+            (libc::SYS_rename | libc::SYS_renameat, [from, to]) => self.tree.rename(from, to, open),
+            (libc::SYS_renameat2, [from, to]) if call.number_at(4) & 2 != 0 => {
+                self.exchange(from, to, open);
+            }
+            (libc::SYS_renameat2, [from, to]) => self.tree.rename(from, to, open),
+            (libc::SYS_link | libc::SYS_linkat, [from, to]) => self.tree.link(from, to, open),
+            (libc::SYS_unlink | libc::SYS_unlinkat | libc::SYS_rmdir, [path]) => {
+                self.tree.unlink(path, open);
+            }
+            (libc::SYS_mkdir | libc::SYS_mkdirat, [path]) => {
+                self.tree.make(path, Node::Directory(DirectoryHistory::default()), open);
+            }
+            (libc::SYS_mknod | libc::SYS_mknodat, [path]) => {
+                self.tree.make(path, Node::File(FileHistory::default()), open);
+            }
+            (libc::SYS_symlink | libc::SYS_symlinkat, [path]) => {
+                self.tree.make(path, Node::Other, open);
+            }
+            (libc::SYS_truncate, [path]) => {
+                let node = self.tree.at(path);
+                let size = call.number_at(1).max(0).cast_unsigned();
+                if let Some(file) = node.and_then(|node| self.tree.file(node)) {
+                    file.resize(at, size);
+                }
+            }
+            (libc::SYS_syncfs, _) => self.tree.sync_all(at),
+            _ => self.change_open(call, slot),
+        }
+    }
+
+    fn exchange(&mut self, from: &[u8], to: &[u8], time: ChangeTime) {
+        // A name of nobody's in between: nothing but the two ends is looked for.
+        let aside = b"\0exchanged".to_vec();
+        self.tree.rename(from, &aside, time);
+        self.tree.rename(to, from, time);
+        self.tree.rename(&aside, to, time);
+        self.tree.renames.retain(|rename| rename.to.1 != aside && rename.from.1 != aside);
+    }
+
+    /// What is done to an open file.
+    fn change_open(&mut self, call: &ToldCall, slot: Option<Slot>) {
+        let at = call.at;
+        let Some(&mut OpenDescription { node, position, flags }) = self.open_file(slot) else {
+            return;
+        };
+        let number = |place| call.number_at(place).max(0).cast_unsigned();
+        match call.number {
+            libc::SYS_fsync | libc::SYS_fdatasync => self.tree.sync(node, at),
+            libc::SYS_ioctl if call.number_at(1) == F2FS_COMMIT => self.tree.sync(node, at),
+            libc::SYS_ftruncate => {
+                if let Some(file) = self.tree.file(node) {
+                    file.resize(at, number(1));
+                }
+            }
+            libc::SYS_fallocate => self.stored(node, number(2), number(3), at),
+            libc::SYS_read | libc::SYS_readv => self.moved(slot, position + call.bytes()),
+            libc::SYS_lseek => {
+                let size = self.tree.file(node).map_or(0, |file| file.size_bytes());
+                let to = match (call.step.ended, call.number_at(2) as i32) {
+                    (RecordedEnd::With(position), _) => position,
+                    (_, libc::SEEK_CUR) => position.cast_signed() + call.number_at(1),
+                    (_, libc::SEEK_END) => size.cast_signed() + call.number_at(1),
+                    _ => call.number_at(1),
+                };
+                self.moved(slot, to.max(0).cast_unsigned());
+            }
+            libc::SYS_fcntl if call.number_at(1) == i64::from(libc::F_SETFL) => {
+                let kept = flags & (libc::O_SYNC | libc::O_DSYNC);
+                if let Some(file) = self.open_file(slot) {
+                    file.flags = call.number_at(2) as i32 | kept;
+                }
+            }
+            libc::SYS_write | libc::SYS_writev => {
+                let end = self.write(call, node, flags, position);
+                self.moved(slot, end);
+            }
+            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+                let by_flags = if call.number_at(5) & RWF_APPEND != 0 { libc::O_APPEND } else { 0 };
+                let synced = if call.number_at(5) & RWF_SYNCED != 0 { libc::O_DSYNC } else { 0 };
+                self.write(call, node, flags | by_flags | synced, number(3));
+            }
+            libc::SYS_sendfile => {
+                self.stored(node, position, call.bytes(), at);
+                self.moved(slot, position + call.bytes());
+            }
+            libc::SYS_copy_file_range => self.copied(call),
+            _ => {}
+        }
+    }
+
+    fn moved(&mut self, slot: Option<Slot>, position: u64) {
+        if let Some(file) = self.open_file(slot) {
+            file.position = position;
+        }
+    }
+
+    /// Gives the end of what was written.
+    fn write(&mut self, call: &ToldCall, node: NodeNumber, flags: i32, offset: u64) -> u64 {
+        let Some(file) = self.tree.file(node) else { return offset };
+        let offset_bytes = if flags & libc::O_APPEND != 0 { file.size_bytes() } else { offset };
+        let bytes = WrittenBytes::Stream { place: place_of(call.step.call), offset_bytes };
+        // O_SYNC has the bit of O_DSYNC.
+        let is_synced = flags & libc::O_DSYNC != 0;
+        file.write(call.at, offset_bytes, call.bytes(), bytes, is_synced);
+        offset_bytes + call.bytes()
+    }
+
+    /// Something reached a file of which nobody knows what it is.
+    fn stored(&mut self, node: NodeNumber, offset: u64, bytes: u64, at: CallTime) {
+        if let Some(file) = self.tree.file(node) {
+            file.write(at, offset, bytes, WrittenBytes::Unknown, false);
+        }
+    }
+
+    fn copied(&mut self, call: &ToldCall) {
+        let offsets: Vec<Option<u64>> = [1, 3]
+            .map(|place| match call.arguments.get(place) {
+                Some(CallArgument::Offset(offset)) => Some(offset.max(&0).cast_unsigned()),
+                _ => None,
+            })
+            .into();
+        let slots: Vec<Slot> = call.slots().collect();
+        let bytes = call.bytes();
+        if let (Some(from), None) = (self.open_file(slots.first().copied()), offsets[0]) {
+            from.position += bytes;
+        }
+        let Some(to) = self.open_file(slots.get(1).copied()) else { return };
+        let offset = offsets[1].unwrap_or(to.position);
+        let node = to.node;
+        if offsets[1].is_none() {
+            to.position += bytes;
+        }
+        self.stored(node, offset, bytes, call.at);
+    }
+}
