@@ -133,9 +133,9 @@ def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) ->
         run_by_wall_clock(cache, image, case_on("qemu-nvme"), "qemu-nvme", tmp_path)
 
 
+# NVMe as a whole disk is attributed in the tests of engines above.
 @pytest.mark.parametrize(
-    ("device", "partition"),
-    [("qemu-nvme", False), ("qemu-nvme", True), ("qemu-scsi", True), ("qemu-sd", False)],
+    ("device", "partition"), [("qemu-nvme", True), ("qemu-scsi", True), ("qemu-sd", False)]
 )
 def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
     options: dict[str, Any] = {"partition": True} if partition else {}
