@@ -16,6 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FILES = (
     "experiments/*/**/*",  # a case may need files beside its experiment.toml
     "devices/*.toml",
+    "kernels/*.toml",
     "schema/*.toml",
     "kernel/LICENSE",
     "kernel/flash/*",

@@ -10,13 +10,13 @@ from types import MappingProxyType
 
 from jojlab.analysis.figures.case_figures import case_figures
 from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.images import images_of
 from jojlab.device.profile import Profile
 from jojlab.experiment.fields import field_named
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.guest.image.ready import ready_image
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.trace.dataset import Dataset
@@ -42,7 +42,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
     )
     planned = plan(experiment.expanded())
     cache = Cache.default()
-    image = ready_image(cache)
+    images = images_of(planned, cache)
     lab = Lab(cache, Options(jobs=2, cluster=cluster))
 
     def throughput_tps(value: int) -> float:
@@ -50,7 +50,7 @@ def anchor_throughput(profile: Profile, cluster: str) -> Callable[[int], float]:
         profiles = {str(profile.path): replace(profile, model=model)}
         changed = planned._replace(profiles=profiles)
         with cache.work_dir() as work:
-            run = execute(changed, image, lab, work / "anchor", Unwatched())
+            run = execute(changed, images, lab, work / "anchor", Unwatched())
             entry = run.cases[0]
             if entry.status != "ok":
                 raise MachineError(f"the anchor cannot be measured: {entry.reason}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import Plan
-from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 
 # Of 200 transactions, on one core each of a quiet machine of 2 (joj run first-look --no-cache); an
@@ -14,9 +14,9 @@ USUAL_CASE_S = 6.0
 SHORT_S = 120.0
 
 
-def guests(planned: Plan, image: Image, lab: Lab) -> int:
+def guests(planned: Plan, images: Images, lab: Lab) -> int:
     """Return how many cases and seeds are not in the cache; those that are the same count once."""
-    return sum(not lab.is_cached(each.job) for each in jobs_of(planned, image, lab.cache))
+    return sum(not lab.is_cached(each.job) for each in jobs_of(planned, images, lab.cache))
 
 
 def in_words(count: int, jobs: int) -> str:

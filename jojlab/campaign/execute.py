@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import DataError, MachineError, UseError
-from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
@@ -94,7 +94,7 @@ def options_for(planned: Plan, options: Options) -> Options:
 
 def execute(
     planned: Plan,
-    image: Image,
+    images: Images,
     lab: Lab,
     out: Path,
     watcher: Watcher,
@@ -109,7 +109,7 @@ def execute(
     folder cannot be written, and KeyboardInterrupt once the guests are gone.
     """
     experiment = planned.experiment
-    fingerprint = {"image": image.fingerprint, **image.manifest}
+    fingerprint = images.fingerprint
     if by_wall_clock(experiment.cases):
         from jojlab.guest.wall_clock import host  # loads asyncio
 
@@ -123,7 +123,7 @@ def execute(
         experiment_toml=experiment.text,
         power_cuts=power_cuts,
     )
-    jobs = jobs_of(planned, image, lab.cache)
+    jobs = jobs_of(planned, images, lab.cache)
     asked = [replace(each, answers=left) for each in jobs if (left := _left(run, each))]
     with run.many_changes(), lab.cache.work_dir() as work:
         for case in experiment.cases:

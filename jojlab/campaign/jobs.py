@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jojlab.campaign.images import Images
 from jojlab.campaign.inputs import CaseInputs, inputs_bytes
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import Profile
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock, expected_bytes, profile_of
+from jojlab.experiment.devices import expected_bytes, profile_of
 from jojlab.experiment.fields import BY_NAME
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
 from jojlab.guest.given import INPUTS
-from jojlab.guest.image.build import Image
-from jojlab.guest.image.ready import ready_image, ready_wall_image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
+
+# Fields that choose the image, and are no part of the record.
+_OF_IMAGE = ("kernel",)
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,7 @@ class AskedJob:
     answers: tuple[tuple[Case, int], ...]
 
 
-def image_of(planned: Plan, cache: Cache) -> Image:
-    """Return the image that the cases need, made if need be."""
-    if by_wall_clock(planned.experiment.cases):
-        return ready_wall_image(cache)
-    return ready_image(cache)
-
-
-def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[AskedJob]:
+def jobs_of(planned: Plan, images: Images, cache: Cache) -> list[AskedJob]:
     """Return the jobs of the cases that are not skipped, with every seed.
 
     Every case has its first seed before any has its second: by the clock on the wall cases that
@@ -54,11 +49,11 @@ def jobs_of(planned: Plan, image: Image, cache: Cache) -> list[AskedJob]:
             job = Job(
                 Kind.CASE,
                 case_json(case, seed, planned.profiles),
-                image,
+                images.of(case),
                 machine_of(case, planned.profiles),
                 inputs,
             )
-            same = (job.record, job.machine, inputs)
+            same = (job.image.fingerprint, job.record, job.machine, inputs)
             found.setdefault(same, (job, []))[1].append((case, seed))
     return [AskedJob(job, tuple(answers)) for job, answers in found.values()]
 
@@ -67,8 +62,11 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
+    # Nor for its own kernel.
     fields: dict[str, Any] = {
-        field: value for field, value in case.settings.items() if "." not in field
+        field: value
+        for field, value in case.settings.items()
+        if "." not in field and field not in _OF_IMAGE
     }
     fields |= {
         name: BY_NAME[name].words(str(value), name)

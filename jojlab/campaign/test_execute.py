@@ -11,6 +11,7 @@ import pytest
 
 from jojlab.campaign.estimate import guests, in_words
 from jojlab.campaign.execute import Step, execute
+from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
@@ -54,7 +55,7 @@ class Bench:
         fixed, matrix = {"filesystem": "ext4"}, {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", SEEDS, fixed, matrix)
         self.asked, self.profiles = plan(experiment.expanded())
-        self.image = unbootable_image(folder / "image", by="test")
+        self.images = Images({"installed": unbootable_image(folder / "image", by="test")})
         self.lab = Lab(Cache(folder / "cache"))
 
     @property
@@ -70,7 +71,7 @@ class Bench:
     def known(self, number: int, seed: int, *, cut_bytes: int = 0) -> None:
         """Put the result of a case into the cache; its requests may be cut short."""
         case = self.asked.cases[number]
-        jobs = jobs_of(self.planned, self.image, self.lab.cache)
+        jobs = jobs_of(self.planned, self.images, self.lab.cache)
         [job] = [each.job for each in jobs if (case, seed) in each.answers]
         made = wal_capture({"journal_mode": "wal"}, seed, 3).write(
             self.folder / f"made-{number}-{seed}"
@@ -81,7 +82,7 @@ class Bench:
         self.lab.cache.store(job.key, files)
 
     def run(self, watcher: Heard) -> RunFolder:
-        run = execute(self.planned, self.image, self.lab, self.folder / "run", watcher)
+        run = execute(self.planned, self.images, self.lab, self.folder / "run", watcher)
         assert RunFolder.open(run.path) == run  # what is on disk is what was returned
         return run
 
@@ -103,14 +104,17 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     assert list(heard.stages) == [
         "wal 1 cached", "persist 1 cached", "wal 2 cached", "persist 2 cached",
     ]  # fmt: skip
-    assert run.fingerprint == {"image": "fingerprint", **bench.image.manifest}
+    assert run.fingerprint == {
+        "image": "fingerprint",
+        **bench.images.by_kernel["installed"].manifest,
+    }
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 
 
 def test_how_long_it_takes_is_told_before(bench: Bench) -> None:
-    assert guests(bench.planned, bench.image, bench.lab) == 4
+    assert guests(bench.planned, bench.images, bench.lab) == 4
     bench.known(0, 1)
-    assert guests(bench.planned, bench.image, bench.lab) == 3
+    assert guests(bench.planned, bench.images, bench.lab) == 3
     assert in_words(3, 1) == ""
     assert in_words(100, 2).startswith("100 guests to run, 2 at a time: some 5 min, by 6 s")
     assert "2 at a time: some 8 h" in in_words(10_000, 2)

@@ -50,7 +50,7 @@ def bill(
 ) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
     from jojlab.campaign.execute import Unwatched, execute, options_for
-    from jojlab.campaign.jobs import image_of
+    from jojlab.campaign.images import images_of
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import Experiment, apply
     from jojlab.foundation.cache import Cache
@@ -75,8 +75,8 @@ def bill(
     options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab = Lab(cache, options_for(planned, options))
     with cache.work_dir() as work:
-        image = image_of(planned, cache)
-        run = execute(planned, image, lab, work / "bill", Unwatched())
+        images = images_of(planned, cache)
+        run = execute(planned, images, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
             typer.echo(f"joj: {printable(entry.reason)}", err=True)
@@ -84,13 +84,13 @@ def bill(
         if durability:
             from jojlab.report.terminal.progress import shown  # the cache needs none of it
 
-            if not cluster and (words := outlook(planned, image, lab, states)):
+            if not cluster and (words := outlook(planned, images, lab, states)):
                 typer.echo(words, err=True)
             with shown(f"{states:,} states after power cuts", 1, "verdict") as watcher:
-                for step in cut_run(run, planned, image, lab, states, watcher):
+                for step in cut_run(run, planned, images, lab, states, watcher):
                     watcher.finished(step)
         else:
-            take_known(run, planned, image, lab, states)
+            take_known(run, planned, images, lab, states)
         code = _show(run, as_json=as_json, refutable=durability)
         if durability and code == FINE and steps_left(run, planned):
             code = MACHINE_CANNOT

@@ -117,7 +117,7 @@ def gate(
 def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Options) -> RunFolder:
     """Run the experiment of the budgets, and cut the power of the cases with a guarantee."""
     from jojlab.campaign.execute import execute, options_for
-    from jojlab.campaign.jobs import image_of
+    from jojlab.campaign.images import images_of
     from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import Plan, plan
     from jojlab.experiment.read import find, read
@@ -136,18 +136,18 @@ def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Opt
     refuse_idle_budgets(budgets.budgets, [case.settings for case in experiment.cases])
     planned, cache = plan(experiment), Cache.default()
     asked = planned.experiment
-    lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
     cut = tuple(case for case in asked.cases if guarded(budgets.budgets, case.settings))
     folder = out or free_folder(Path("runs") / asked.name)
     try:
         steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
         with shown(asked.question, steps) as watcher:
-            made = execute(planned, image, lab, folder, watcher, power_cuts=bool(cut))
+            made = execute(planned, images, lab, folder, watcher, power_cuts=bool(cut))
         if cut:
             some = Plan(replace(asked, cases=cut), planned.profiles)
             title = f"{budgets.states:,} states after power cuts each"
             with shown(title, steps_left(made, some), "verdict") as watcher:
-                for step in cut_run(made, some, image, lab, budgets.states, watcher):
+                for step in cut_run(made, some, images, lab, budgets.states, watcher):
                     watcher.finished(step)
     except KeyboardInterrupt as error:
         raise Signalled(

@@ -1,8 +1,9 @@
-"""joj list: lists experiments, devices, fields and figures."""
+"""joj list: lists experiments, devices, kernels, fields and figures."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ Rows = list[dict[str, Any]]
 WHAT = {
     "experiments": "questions that come with jojlab, with their numbers of cases",
     "devices": "modelled devices, and the disks that QEMU emulates",
+    "kernels": "kernels that a guest can boot; downloaded when they are asked for",
     "fields": "settings of a case, with their values and defaults",
     "figures": "numbers measured for a case",
 }
@@ -21,14 +23,15 @@ WHAT = {
 
 def list_(
     what: Annotated[
-        str, typer.Argument(metavar="[WHAT]", help="experiments, devices, fields or figures.")
+        str,
+        typer.Argument(metavar="[WHAT]", help="experiments, devices, kernels, fields or figures."),
     ] = "",
     of: Annotated[
         str, typer.Option("--of", metavar="WORKLOAD", help="Only the fields of this workload.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
 ) -> None:
-    """List experiments, devices, fields or figures.
+    """List experiments, devices, kernels, fields or figures.
 
     Without WHAT, list what can be listed.
 
@@ -47,6 +50,7 @@ def list_(
     lists: dict[str, Callable[[], Rows]] = {
         "experiments": _experiments,
         "devices": _devices,
+        "kernels": _kernels,
         "fields": lambda: _fields(of),
         "figures": _figures,
         "": lambda: [{"name": name, "meaning": meaning} for name, meaning in WHAT.items()],
@@ -117,6 +121,17 @@ def _devices() -> Rows:
             }
         )
     return rows
+
+
+def _kernels() -> Rows:
+    from jojlab.foundation.places import KERNELS
+    from jojlab.guest.kernel.choose import INSTALLED
+    from jojlab.guest.kernel.named import read_named
+
+    found = [(path.stem, read_named(path.stem)) for path in KERNELS.glob("*.toml")]
+    found.sort(key=lambda row: [int(number) for number in re.findall(r"\d+", row[0])])
+    own = {"name": INSTALLED, "suite": "", "title": "that of the installed kernel headers"}
+    return [own, *({"name": n, "suite": it.suite, "title": it.title} for n, it in found)]
 
 
 def _fields(workload: str) -> Rows:

@@ -108,7 +108,7 @@ def run(
     """
     from jojlab.campaign.estimate import guests, in_words
     from jojlab.campaign.execute import execute, options_for
-    from jojlab.campaign.jobs import image_of
+    from jojlab.campaign.images import images_of
     from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import plan
     from jojlab.foundation.cache import Cache
@@ -122,25 +122,25 @@ def run(
     asked, cache = planned.experiment, Cache.default()
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
     folder = out or free_folder(Path("runs") / asked.name)
-    if not cluster and (words := in_words(guests(planned, image, lab), lab.options.jobs)):
+    if not cluster and (words := in_words(guests(planned, images, lab), lab.options.jobs)):
         typer.echo(words, err=True)
     try:
         with shown(asked.question, steps) as watcher:
-            made = execute(planned, image, lab, folder, watcher, power_cuts=durability)
+            made = execute(planned, images, lab, folder, watcher, power_cuts=durability)
         if durability:
             left, title = (
                 steps_left(made, planned),
                 f"{states:,} states after power cuts of each case",
             )
-            if not cluster and (words := outlook(planned, image, lab, states)):
+            if not cluster and (words := outlook(planned, images, lab, states)):
                 typer.echo(words, err=True)
             with shown(title, left, "verdict") as watcher:
-                for step in cut_run(made, planned, image, lab, states, watcher):
+                for step in cut_run(made, planned, images, lab, states, watcher):
                     watcher.finished(step)
         else:
-            take_known(made, planned, image, lab, states)
+            take_known(made, planned, images, lab, states)
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error),

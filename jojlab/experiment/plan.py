@@ -14,6 +14,7 @@ from jojlab.experiment.devices import by_wall_clock, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
+from jojlab.guest.kernel.choose import check_kernel
 
 
 class Plan(NamedTuple):
@@ -26,10 +27,12 @@ class Plan(NamedTuple):
 def plan(experiment: Experiment) -> Plan:
     """Read the device profiles, and skip the cases whose filesystem does not fit on its device.
 
-    Raises UseError for a bad profile, for a file that is not there or may not be named, for devices
-    of two clocks, or when no case is left.
+    Raises UseError for a bad profile, an unknown kernel, a file that is not there or may not be
+    named, for devices of two clocks, or when no case is left.
     """
     by_wall_clock(experiment.cases)
+    for kernel in dict.fromkeys(str(case.settings["kernel"]) for case in experiment.cases):
+        check_kernel(kernel)
     for case in experiment.cases:
         check_inputs(case, experiment.where)
     names = dict.fromkeys(

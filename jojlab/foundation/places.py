@@ -22,6 +22,7 @@ _ROOT = _DATA if INSTALLED else PACKAGE.parent
 EXPERIMENTS = _ROOT / "experiments"
 DEVICES = _ROOT / "devices"
 SCHEMA = _ROOT / "schema"
+KERNELS = _ROOT / "kernels"
 FLASH = _ROOT / "kernel" / "flash"
 # A checkout builds the agent too; a wheel holds it.
 DEBIAN_PACKAGES = tuple(

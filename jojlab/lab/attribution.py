@@ -11,6 +11,7 @@ from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras
 from jojlab.guest.image.ready import ready_image, ready_wall_image
+from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
 
@@ -42,14 +43,16 @@ def self_test(
     *,
     device: str = "",
     with_disk: bool = False,
+    kernel: str = INSTALLED,
     **options: str | bool,
 ) -> Job:
     """Return the job of one filesystem; its image is made if need be.
 
     The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
     `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
-    is on one. `device` is one of EMULATED; without, the disk is modelled. `with_disk` has the
-    contents of the filesystem's device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
+    is on one. `device` is one of EMULATED; without, the disk is modelled. `kernel` is of
+    jojlab/guest/kernel. `with_disk` has the contents of the filesystem's device handed out, as
+    DISK_IMAGE (jojlab/guest/sparse_image.py).
     """
     target: dict[str, Any] = {"filesystem": filesystem, **options}
     if with_disk:
@@ -59,9 +62,9 @@ def self_test(
         record = record_of(Kind.SELF_TEST, target)
         is_small = device == "qemu-sd" and filesystem != "xfs"
         machine = WallMachine(device, _CARD_BYTES if is_small else _CAPACITY_BYTES)
-        return Job(Kind.SELF_TEST, record, ready_wall_image(cache), machine)
+        return Job(Kind.SELF_TEST, record, ready_wall_image(cache, kernel), machine)
     profile = read_profile(_PROFILE)
     target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
-    image = ready_image(cache, _STACK_EXTRAS if "stack" in target else NO_EXTRAS)
+    image = ready_image(cache, _STACK_EXTRAS if "stack" in target else NO_EXTRAS, kernel)
     record = record_of(Kind.SELF_TEST, target)
     return Job(Kind.SELF_TEST, record, image, virtual(profile.icount_shift))

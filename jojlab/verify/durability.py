@@ -17,13 +17,13 @@ from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
 from jojlab.campaign.execute import Named, Step, Unwatched, Watcher
+from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.document import conform
 from jojlab.foundation.errors import DataError, JojError
-from jojlab.guest.image.build import Image
 from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import Failed, Outcome
@@ -63,7 +63,7 @@ def unfit(case: Case) -> str:
 
 
 def cut(
-    planned: Plan, image: Image, lab: Lab, states: int, watcher: Watcher
+    planned: Plan, images: Images, lab: Lab, states: int, watcher: Watcher
 ) -> Iterator[tuple[Step, Answer | None]]:
     """Cut the power of every case that is not skipped and can be cut, and every seed.
 
@@ -71,11 +71,11 @@ def cut(
     of each seed as soon as its share is judged; a case that fails has no answer,
     and its step says why. jojlab.analysis.run.survival makes a verdict of the answers.
     """
-    return _run(_asked(planned, image, lab, states), lab, watcher)
+    return _run(_asked(planned, images, lab, states), lab, watcher)
 
 
 def cut_run(
-    run: RunFolder, planned: Plan, image: Image, lab: Lab, states: int, watcher: Watcher
+    run: RunFolder, planned: Plan, images: Images, lab: Lab, states: int, watcher: Watcher
 ) -> Iterator[Step]:
     """Cut the power of every capture of a run that has no answer yet; put the answers into it.
 
@@ -86,7 +86,7 @@ def cut_run(
             run.mark_uncut(case.case_id, reason)
     asked = [
         replace(each, answers=left)
-        for each in _asked(planned, image, lab, states)
+        for each in _asked(planned, images, lab, states)
         if (left := _left(run, each))
     ]
     with run.many_changes():
@@ -100,11 +100,11 @@ def steps_left(run: RunFolder, planned: Plan) -> int:
     return sum(len(run.case(case.case_id).without_power_cuts) for case in cases)
 
 
-def outlook(planned: Plan, image: Image, lab: Lab, states: int) -> str:
+def outlook(planned: Plan, images: Images, lab: Lab, states: int) -> str:
     """Say how much is to be judged, as the cache has not got it, and how long that takes; empty
     below two minutes.
     """
-    asked = _asked(planned, image, lab, states)
+    asked = _asked(planned, images, lab, states)
     left = [(each, sum(not lab.is_cached(job) for job in each.jobs)) for each in asked]
     guests = sum(count for _, count in left)
     wanted = sum(each.states * count // len(each.jobs) for each, count in left)
@@ -117,11 +117,11 @@ def outlook(planned: Plan, image: Image, lab: Lab, states: int) -> str:
     )
 
 
-def take_known(run: RunFolder, planned: Plan, image: Image, lab: Lab, states: int) -> None:
+def take_known(run: RunFolder, planned: Plan, images: Images, lab: Lab, states: int) -> None:
     """Put those answers into a run folder that the cache has whole."""
     known = [
         replace(each, answers=left)
-        for each in _asked(planned, image, lab, states)
+        for each in _asked(planned, images, lab, states)
         if all(lab.is_cached(job) for job in each.jobs) and (left := _left(run, each))
     ]
     for step, answer in _run(known, lab, Unwatched()):
@@ -148,7 +148,7 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
     ]
 
 
-def _asked(planned: Plan, image: Image, lab: Lab, states: int) -> list[_Parts]:
+def _asked(planned: Plan, images: Images, lab: Lab, states: int) -> list[_Parts]:
     """Return what gives the answers of `states` states a case.
 
     Its seeds share them out: each is a run of its own, whose contents and moments are others, so
@@ -157,7 +157,7 @@ def _asked(planned: Plan, image: Image, lab: Lab, states: int) -> list[_Parts]:
     share = -(-states // len(planned.experiment.seeds))
     return [
         _Parts(share, power_cuts(each.job, share), answers)
-        for each in jobs_of(planned, image, lab.cache)
+        for each in jobs_of(planned, images, lab.cache)
         if (answers := tuple(own for own in each.answers if not unfit(own[0])))
     ]
 

@@ -12,6 +12,7 @@ import pytest
 
 from jojlab.analysis.run.summary import summarise
 from jojlab.campaign.execute import Unwatched, execute
+from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.cases import Case, complete
 from jojlab.experiment.plan import Plan, plan
@@ -46,16 +47,16 @@ class Kitchen:
         matrix = {"journal_mode": ("wal", "persist")}
         experiment = Experiment("asked", "What?", seeds, {"filesystem": "ext4"}, matrix)
         self.planned: Plan = plan(experiment.expanded())
-        self.image = unbootable_image(folder / "image", by="test")
+        self.images = Images({"installed": unbootable_image(folder / "image", by="test")})
         self.lab = Lab(Cache(folder / "cache"))
         made = wal_capture({"journal_mode": "wal"}, 1, 3).write(folder / "made")
         self.tables = {path.name: path.read_bytes() for path in made.iterdir()}
-        self.jobs = [each.job for each in jobs_of(self.planned, self.image, self.lab.cache)]
+        self.jobs = [each.job for each in jobs_of(self.planned, self.images, self.lab.cache)]
         for job in self.jobs:
             self.lab.cache.store(job.key, self.tables)
 
     def run(self, out: Path, **options: Any) -> RunFolder:
-        return execute(self.planned, self.image, self.lab, out, Unwatched(), **options)
+        return execute(self.planned, self.images, self.lab, out, Unwatched(), **options)
 
     def known(self, number: int, tables: dict[str, bytes], **outcomes: int) -> None:
         """Put the answer of a case into the cache: the first part has it, the others nothing."""
@@ -77,18 +78,18 @@ def kitchen(tmp_path: Path) -> Kitchen:
 def test_a_run_gets_what_the_cache_knows_and_no_more(kitchen: Kitchen, tmp_path: Path) -> None:
     kitchen.known(0, kitchen.tables, kept=7, lost=1)
     run = kitchen.run(tmp_path / "run")
-    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES)
+    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES)
     first, second = summarise(RunFolder.open(run.path)).cases
     assert first.survival and first.survival.outcomes["lost"] == 1
     assert second.survival is None and not second.uncut
     assert steps_left(run, kitchen.planned) == 1
-    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES + 1)
+    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES + 1)
     assert steps_left(run, kitchen.planned) == 1
 
 
 def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     kitchen = Kitchen(tmp_path, seeds=(1, 2, 3))
-    asked = kitchen.planned, kitchen.image, kitchen.lab
+    asked = kitchen.planned, kitchen.images, kitchen.lab
     # 2 cases of 3 seeds; 4,000 states in shares of 1,334, which is 3 guests each.
     words = outlook(*asked, 4000)
     assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 28 min"), words
@@ -102,7 +103,7 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:
     kitchen.known(0, kitchen.tables, kept=8)
     run = kitchen.run(tmp_path / "run")
-    asked = kitchen.planned, kitchen.image, kitchen.lab, STATES, Unwatched()
+    asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
     steps = {step.case_id: step for step in cut_run(run, *asked)}
     failed = [step for step in steps.values() if step.failure]
     assert len(steps) == 2 and len(failed) == 1  # its guest cannot boot
@@ -117,7 +118,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
     other = {**kitchen.tables, "requests.parquet": b"another"}
     kitchen.known(0, other, kept=8)
     run = kitchen.run(tmp_path / "run")
-    take_known(run, kitchen.planned, kitchen.image, kitchen.lab, STATES)
+    take_known(run, kitchen.planned, kitchen.images, kitchen.lab, STATES)
     assert "of the run that was cut is not that of" in run.cases[0].uncut
     assert summarise(run).cases[0].survival is None
 
@@ -125,7 +126,7 @@ def test_an_answer_of_another_run_is_no_verdict(kitchen: Kitchen, tmp_path: Path
 def test_verdicts_have_the_cases_order(kitchen: Kitchen) -> None:
     for number, outcomes in enumerate(({"kept": 8}, {"kept": 7, "corrupt": 1})):
         kitchen.known(number, kitchen.tables, **outcomes)
-    asked = kitchen.planned, kitchen.image, kitchen.lab, STATES, Unwatched()
+    asked = kitchen.planned, kitchen.images, kitchen.lab, STATES, Unwatched()
     answers = {step.case_id: [found] for step, found in cut(*asked) if found}
     first, second = verdicts(kitchen.planned.experiment.cases, answers)
     assert first.survival and first.survival.worst_outcome == "kept"

@@ -155,7 +155,7 @@ static inline unsigned int disk_openers(struct gendisk *disk)
 #define disk_openers(disk) ((disk)->part0->bd_openers)
 #endif
 
-/* The number of a memory node is signed in 7.2, and was not in 6.12; between them it is not tried. */
+/* The number of a memory node is signed in 7.2, and not in 6.12; between them it is not tried. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 typedef unsigned int flash_memory_node;
 #else

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.campaign.jobs import image_of, jobs_of
+from jojlab.campaign.images import images_of
+from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.fields import SYNC_MODES
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import read
@@ -120,7 +121,7 @@ def test_a_case_that_may_write_more_than_a_small_guest_holds_has_a_larger_one(
     run = run_experiment(lab, tmp_path / "run", str(toml), *settings)
     assert_complete(run)
     planned = plan(read(toml, settings))
-    jobs = jobs_of(planned, image_of(planned, lab.cache), lab.cache)
+    jobs = jobs_of(planned, images_of(planned, lab.cache), lab.cache)
     machines = [asked.job.machine for asked in jobs if isinstance(asked.job.machine, Machine)]
     assert [machine.memory_mib for machine in machines] == [1024, 2048]
     small, large = (

@@ -65,7 +65,7 @@ def sensitivity(
     """
     from jojlab.analysis.figures.figure import FIGURES
     from jojlab.campaign.execute import execute
-    from jojlab.campaign.jobs import image_of
+    from jojlab.campaign.images import images_of
     from jojlab.campaign.sensitivity import compared, varied
     from jojlab.command_line.out_folder import free_folder
     from jojlab.device.profile import read_profile
@@ -99,15 +99,15 @@ def sensitivity(
         raise UseError(f"no case of {experiment} has device = {name}", "name another --experiment")
     planned = plan(cases)
     cache = Cache.default()
-    lab, image = (
+    lab, images = (
         Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster)),
-        image_of(planned, cache),
+        images_of(planned, cache),
     )
     folder = out or free_folder(Path("runs") / f"sensitivity-{profile.name}")
     steps = sum(not case.skip for case in cases.cases) * len(cases.seeds)
     try:
         with shown(f"What hangs on the numbers of {profile.name}?", steps) as watcher:
-            run = execute(planned, image, lab, folder, watcher)
+            run = execute(planned, images, lab, folder, watcher)
     except KeyboardInterrupt as error:
         raise Signalled(
             signal_of(error), f"what was finished is kept in {folder}", "run it again to go on"

@@ -39,6 +39,10 @@ def attribution(
         bool,
         typer.Option("--host", help="On this machine's kernel, with loop devices; needs root."),
     ] = False,
+    kernel: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="In a guest: with a kernel of kernels/ (joj list)."),
+    ] = "installed",
     mkfs_options: Annotated[
         str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")
     ] = "",
@@ -64,6 +68,7 @@ def attribution(
       joj verify attribution --filesystem ext4 --mount-options data=journal
       joj verify attribution --filesystem ext4 --stack dm-crypt
       joj verify attribution --filesystem ext4 --device qemu-nvme --partition
+      joj verify attribution --kernel 6.12
       joj verify attribution --host --json
 
     Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could
@@ -71,6 +76,7 @@ def attribution(
     """
     from jojlab.device.emulated import EMULATED
     from jojlab.foundation.errors import MachineError, UseError
+    from jojlab.guest.kernel.choose import INSTALLED, check_kernel
     from jojlab.lab.attribution import FILESYSTEMS, STACKS
     from jojlab.lab.options import Options
     from jojlab.verify.host import LackingError, need_tracer, verify_on_host
@@ -83,8 +89,10 @@ def attribution(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
-    if host and (device or options):
-        given = ", ".join([*(["device"] if device else []), *options])
+    check_kernel(kernel)
+    if host and (device or options or kernel != INSTALLED):
+        chose = {"device": device, "kernel": kernel != INSTALLED}
+        given = ", ".join([*(name for name, is_given in chose.items() if is_given), *options])
         raise UseError(f"--host takes no {given}", "drop it, or drop --host")
     if cluster and (host or device):
         raise UseError("--cluster takes neither --host nor --device", "drop one of them")
@@ -111,7 +119,9 @@ def attribution(
                 failed[name] = error.message
     else:
         where = Options(cluster=cluster)
-        verdicts = [verify_in_lab(name, where, device=device, **options) for name in chosen]
+        verdicts = [
+            verify_in_lab(name, where, device=device, kernel=kernel, **options) for name in chosen
+        ]
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         document = {"filesystems": rows, "skipped": skipped, "failed": failed}

@@ -67,7 +67,7 @@ def durability(
 
     from jojlab.analysis.run.survival import Contradiction
     from jojlab.campaign.execute import options_for
-    from jojlab.campaign.jobs import image_of
+    from jojlab.campaign.images import images_of
     from jojlab.experiment.cases import refuse_alone
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
@@ -85,15 +85,15 @@ def durability(
     asked = replace(asked, cases=tuple(fit))
     planned, cache = planned._replace(experiment=asked), Cache.default()
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, image = Lab(cache, options_for(planned, options)), image_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
-    if not cluster and (words := outlook(planned, image, lab, states)):
+    if not cluster and (words := outlook(planned, images, lab, states)):
         typer.echo(words, err=True)
     try:
         with shown(f"{states:,} states after power cuts of each case", steps, "verdict") as watcher:
-            for step, answer in cut(planned, image, lab, states, watcher):
+            for step, answer in cut(planned, images, lab, states, watcher):
                 watcher.finished(step)
                 if answer is None:
                     failures[f"{step.case_id}, seed {step.seed}"] = step.failure

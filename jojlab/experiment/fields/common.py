@@ -25,6 +25,12 @@ COMMON_FIELDS: tuple[Field, ...] = (
     ),
     Field("filesystem", "filesystem", "ext4", FILESYSTEMS),
     Field(
+        "kernel",
+        "kernel of the guest: a name in kernels/ (docs/kernels.md), which is downloaded when it is "
+        "asked for; installed: that of the installed kernel headers",
+        "installed",
+    ),
+    Field(
         "journal_device",
         "profile of a second modelled device that holds ext4's journal or XFS's log; none: the "
         "journal is on the first device",

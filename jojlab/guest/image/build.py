@@ -18,8 +18,10 @@ from jojlab.foundation.remembered import Seen
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
 from jojlab.guest.image import modules
 from jojlab.guest.image.initramfs import Initramfs
-from jojlab.guest.image.kernel import unpack_elf
-from jojlab.guest.image.packages import HEADERS_ROOT, KernelPackage, find_kernel
+from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
+from jojlab.guest.kernel.elf import unpack_elf
+from jojlab.guest.kernel.installed import HEADERS_ROOT
+from jojlab.guest.kernel.kernel import Kernel, packed_image
 
 QEMU = "qemu-system-x86_64"
 QEMU_PACKAGE = "qemu-system-x86"
@@ -87,11 +89,12 @@ def build_image(
     flash_source: Path | None,
     extras: Extras = NO_EXTRAS,
     seen: Seen | None = None,
+    kernel_name: str = INSTALLED,
 ) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    `seen` gets every file that the image depends on. Raises MachineError, with the line to run,
-    when something needed is not installed.
+    `kernel_name` is of chosen_kernel. `seen` gets every file that the image depends on.
+    Raises MachineError, with the line to run, when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
@@ -102,19 +105,20 @@ def build_image(
         sources = modules.flash_sources(flash_source)
         folders = (path for path in flash_source.rglob("*") if path.is_dir())
         seen.add([flash_source, *folders, *sources])
-    package = find_kernel(cache)
-    kernel = kernel_entry(cache, package, modules.ROOTS + extras.modules)
+    chosen = chosen_kernel(cache, kernel_name)
+    seen.add(chosen.files)
+    kernel = kernel_entry(cache, chosen, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
         path.name: path.read_bytes() for path in sorted((kernel / "modules").iterdir())
     }
     if flash_source is not None:
-        flash = modules.flash_module(cache, package, flash_source)
+        flash = modules.flash_module(cache, chosen, flash_source)
         parts[flash.name] = flash.read_bytes()
     tools = _tools(extras.programs, seen)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
-        "kernel_release": package.release,
-        "kernel_package_version": package.version,
+        "kernel_release": chosen.release,
+        "kernel_package_version": chosen.version,
         "kernel_sha256": hashes(kernel)["vmlinux"],
         "initramfs_sha256": sha256(initramfs),
         "agent_sha256": sha256_file(agent),
@@ -140,7 +144,7 @@ def qemu_version() -> str:
     return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
 
 
-def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -> Path:
+def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
     """A folder with vmlinux, modules/ (`roots` and what they need) and SHA256, their hashes.
 
     Every file is hashed each time, and the folder made anew where one is not what it was.
@@ -148,18 +152,17 @@ def kernel_entry(cache: Cache, package: KernelPackage, roots: tuple[str, ...]) -
 
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
-            command = ["dpkg-deb", "-x", str(package.package), str(work)]
-            run_tool(command, f"unpack {package.package.name}")
-            packed = work / "boot" / f"vmlinuz-{package.release}"
+            kernel.unpack(work)
+            packed = packed_image(work, kernel.release)
             (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
             (folder / "modules").mkdir()
-            modules.collect(work, package.release, folder / "modules", roots)
+            modules.collect(work, kernel.release, folder / "modules", roots)
             (folder / _SHA256).write_text(json.dumps(hashes(folder), indent=1))
 
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
     parts = " ".join((*roots, *modules.STRIP, *parameters, _SHA256))
     wanted = sha256(parts.encode())[:8]
-    return sound_entry(cache, f"{package.release}_{package.version}_{wanted}", build)
+    return sound_entry(cache, f"{kernel.release}_{kernel.version}_{wanted}", build)
 
 
 def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:

@@ -1,10 +1,11 @@
 """The guest's kernel modules: which ones and in what order, stripped of debug data; builds the
-flash module from source against the installed headers.
+flash module from source against the kernel's headers.
 """
 
 from __future__ import annotations
 
 import hashlib
+import lzma
 import shutil
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
-from jojlab.guest.image.packages import KernelPackage
+from jojlab.guest.kernel.kernel import Kernel
 
-# Checksums first: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know.
-ROOTS = ("crc32c_generic", "crc32_generic", "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
+# Checksums: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know. Later
+# kernels have other names for them, or call them without a module.
+CHECKSUMS = ("crc32c_generic", "crc32_generic", "crc32c_cryptoapi")
+ROOTS = (*CHECKSUMS, "ext4", "xfs", "f2fs", "btrfs", "nilfs2")
 
 # What a module is loaded with. NVMe has queues for polling only where they are asked for.
 PARAMETERS = {"nvme": "poll_queues=1"}
@@ -28,16 +31,20 @@ STRIP = ("-g", "-R", ".note.gnu.build-id")
 _SOURCES = ("*.c", "*.h", "Makefile", "Kbuild", "model/**/*.c", "model/**/*.h")
 
 
-def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
-    """Paths of the modules to load, dependencies first, from the text of modules.dep.
+def load_order(
+    modules_dep: str, roots: tuple[str, ...] = ROOTS, modules_builtin: str = ""
+) -> list[str]:
+    """Paths of the modules to load, dependencies first, from the texts of modules.dep and
+    modules.builtin.
 
-    Raises MachineError when a root is not a module of this kernel.
+    Raises MachineError when a root other than checksums is not in this kernel.
     """
     dependencies: dict[str, list[str]] = {}
     for line in modules_dep.splitlines():
         path, _, needs = line.partition(":")
         dependencies[path] = needs.split()
-    by_name = {Path(path).stem.replace("-", "_"): path for path in dependencies}
+    by_name = {_name(path): path for path in dependencies}
+    without_file = {_name(path) for path in modules_builtin.split()} | set(CHECKSUMS)
 
     order: list[str] = []
 
@@ -49,13 +56,19 @@ def load_order(modules_dep: str, roots: tuple[str, ...] = ROOTS) -> list[str]:
             order.append(path)
 
     for root in roots:
-        if root not in by_name:
+        if root in by_name:
+            visit(by_name[root])
+        elif root not in without_file:
             raise MachineError(
                 f"the kernel package has no module {root}",
                 "use a Debian kernel: sudo apt-get install linux-headers-amd64",
             )
-        visit(by_name[root])
     return order
+
+
+def _name(path: str) -> str:
+    """The name of a module, as modprobe(8) has it: of a file that may be packed."""
+    return Path(path).name.partition(".ko")[0].replace("-", "_")
 
 
 def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
@@ -63,19 +76,33 @@ def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS)
 
     `order` has a file name a line, and after a space the parameters to load it with.
     """
+    if not (tree / "lib").exists():  # /lib is a link on systems of today, but not in packages
+        (tree / "lib").symlink_to("usr/lib")
     folder = tree / "lib" / "modules" / release
     if not (folder / "modules.dep").exists():
         # Packages come without it; their installation scripts make it.
         depmod = need_tool("depmod", "kmod")
         run_tool([str(depmod), "-b", str(tree), release], "work out module dependencies")
-    paths = load_order((folder / "modules.dep").read_text(), roots)
+    builtin = folder / "modules.builtin"
+    there = builtin.read_text() if builtin.exists() else ""
+    paths = load_order((folder / "modules.dep").read_text(), roots, there)
+    lines = []
     for path in paths:
-        strip(folder / path, out / Path(path).name)
-    (out / "order").write_text("".join(f"{_order_line(Path(path))}\n" for path in paths))
+        file = f"{Path(path).name.partition('.ko')[0]}.ko"
+        strip(_unpacked(folder / path), out / file)
+        lines.append(f"{file} {PARAMETERS.get(_name(path), '')}".rstrip() + "\n")
+    (out / "order").write_text("".join(lines))
 
 
-def _order_line(path: Path) -> str:
-    return f"{path.name} {PARAMETERS.get(path.stem, '')}".rstrip()
+def _unpacked(module: Path) -> Path:
+    """Unpack a module beside itself, if it is packed."""
+    if module.suffix == ".ko":
+        return module
+    if module.suffix != ".xz":
+        raise MachineError(f"the module {module.name} is packed in an unknown way", "as .ko or .xz")
+    target = module.with_suffix("")
+    target.write_bytes(lzma.decompress(module.read_bytes()))
+    return target
 
 
 def strip(source: Path, target: Path) -> None:
@@ -89,8 +116,8 @@ def flash_sources(source: Path) -> list[Path]:
     return sorted({path for pattern in _SOURCES for path in source.glob(pattern)})
 
 
-def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
-    """The modelled flash device, flash.ko, built once per source and headers.
+def flash_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
+    """The modelled flash device, flash.ko, built once per source and kernel.
 
     Raises MachineError when the source or a tool is missing or the compiler complains.
     """
@@ -100,19 +127,23 @@ def flash_module(cache: Cache, kernel: KernelPackage, source: Path) -> Path:
     for tool, package in (("make", "make"), ("gcc", "gcc")):
         need_tool(tool, package)
     digest = hashlib.sha256()
-    for part in (*STRIP, kernel.release, kernel.version, package_version("gcc")):
+    parts = (*STRIP, *kernel.make_words, kernel.release, kernel.version, package_version("gcc"))
+    for part in parts:
         digest.update(f"{part}\0".encode())
     for path in files:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(source)}\0{len(content)}\0".encode() + content)
 
     def build(out: Path) -> None:
-        with cache.work_dir() as work:
+        with cache.work_dir() as work, cache.work_dir() as unpacked:
             for path in files:
                 copy = work / path.relative_to(source)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-            command = ["make", "-C", str(kernel.headers), f"M={work}", "modules"]
+            headers = str(kernel.headers(unpacked))
+            # Messages of the kernel's headers name their folder.
+            names = f"KCFLAGS=-ffile-prefix-map={unpacked}="
+            command = ["make", "-C", headers, *kernel.make_words, names, f"M={work}", "modules"]
             run_tool(command, "build the flash device")
             strip(work / "flash.ko", out / "flash.ko")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from jojlab.foundation import in_use
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.hashing import sha256
-from jojlab.foundation.places import FLASH, PACKAGE, agent_path
+from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.foundation.tools import need_tool
 from jojlab.guest.image.build import (
@@ -28,11 +28,12 @@ from jojlab.guest.image.build import (
     Image,
     build_image,
 )
+from jojlab.guest.kernel.choose import INSTALLED
 
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
 # What makes an image.
-_SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "foundation")
+_SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "guest" / "kernel", PACKAGE / "foundation")
 # What decides which library a program loads, and where packages are looked up.
 _VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "DPKG_ADMINDIR", "DPKG_ROOT")
 
@@ -47,26 +48,31 @@ class _Made:
     manifest: dict[str, object]
 
 
-def ready_image(cache: Cache, extras: Extras = NO_EXTRAS) -> Image:
-    """Return the image with jojlab's agent and flash device, built if need be."""
-    return _ready(cache, FLASH, extras)
+def ready_image(cache: Cache, extras: Extras = NO_EXTRAS, kernel: str = INSTALLED) -> Image:
+    """Return the image with jojlab's agent and flash device, built if need be.
+
+    `kernel` is of chosen_kernel.
+    """
+    return _ready(cache, FLASH, extras, kernel)
 
 
-def ready_wall_image(cache: Cache) -> Image:
+def ready_wall_image(cache: Cache, kernel: str = INSTALLED) -> Image:
     """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return _ready(cache, None, DRIVERS)
+    return _ready(cache, None, DRIVERS, kernel)
 
 
-def _ready(cache: Cache, flash_source: Path | None, extras: Extras) -> Image:
+def _ready(cache: Cache, flash_source: Path | None, extras: Extras, name: str) -> Image:
     agent = agent_path()
 
     def build(seen: Seen) -> _Made:
         seen.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
-        made = build_image(cache, agent, flash_source, extras, seen)
+        seen.add([KERNELS, KERNELS / f"{name}.toml"])
+        made = build_image(cache, agent, flash_source, extras, seen, name)
         return _Made(made.fingerprint, str(made.kernel), str(made.initramfs), dict(made.manifest))
 
     wanted = {
         "agent": str(agent),
+        "kernel": name,
         "flash_source": str(flash_source),
         "modules": extras.modules,
         "programs": _programs(extras),
@@ -77,7 +83,7 @@ def _ready(cache: Cache, flash_source: Path | None, extras: Extras) -> Image:
     made = remembered(cache.seen, key, _Made, build)
     kernel, initramfs = Path(made.kernel), Path(made.initramfs)
     if not (in_use.hold(kernel.parent) and in_use.hold(initramfs.parent)):  # emptied just now
-        return build_image(cache, agent, flash_source, extras)
+        return build_image(cache, agent, flash_source, extras, kernel_name=name)
     return Image(made.fingerprint, kernel, initramfs, made.manifest)
 
 

@@ -9,7 +9,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.image.modules import flash_module, load_order
-from jojlab.guest.image.packages import KernelPackage
+from jojlab.guest.kernel.installed import InstalledKernel
 
 # As depmod(8) writes it: what must come first stands last.
 MODULES_DEP = """\
@@ -34,7 +34,18 @@ def test_an_unknown_module_is_named() -> None:
         load_order(MODULES_DEP, ("zfs",))
 
 
+def test_modules_may_be_packed_or_built_in_and_checksums_missing() -> None:
+    packed = "kernel/fs/top.ko.xz: kernel/lib/base-one.ko.xz\nkernel/lib/base-one.ko.xz:\n"
+    roots = ("crc32c_generic", "top", "within")
+    assert load_order(packed, roots, "kernel/fs/with-in.ko\nkernel/fs/within.ko\n") == [
+        "kernel/lib/base-one.ko.xz",
+        "kernel/fs/top.ko.xz",
+    ]
+    with pytest.raises(MachineError, match="within"):
+        load_order(packed, roots)
+
+
 def test_a_missing_flash_source_is_named(tmp_path: Path) -> None:
-    kernel = KernelPackage("6.1.0-0-amd64", "6.1", tmp_path, tmp_path)
+    kernel = InstalledKernel("6.1.0-0-amd64", "6.1", tmp_path, [tmp_path])
     with pytest.raises(MachineError, match="flash device"):
         flash_module(Cache(tmp_path / "cache"), kernel, tmp_path / "nowhere")

@@ -5,13 +5,19 @@ from __future__ import annotations
 import gzip
 import lzma
 import struct
+from collections.abc import Callable
 
+import pyarrow
 import pytest
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.image.kernel import unpack_elf
+from jojlab.guest.kernel.elf import unpack_elf
 
 ELF = b"\x7fELF" + bytes(range(256)) * 40
+
+
+def zstd(elf: bytes) -> bytes:
+    return bytes(pyarrow.compress(elf, codec="zstd", asbytes=True))
 
 
 def image(payload: bytes, protocol: int = 0x20F, setup_sectors: int = 2) -> bytes:
@@ -25,8 +31,8 @@ def image(payload: bytes, protocol: int = 0x20F, setup_sectors: int = 2) -> byte
 
 
 @pytest.mark.parametrize("setup_sectors", [0, 2, 27])
-@pytest.mark.parametrize("pack", [lambda e: lzma.compress(e), gzip.compress])
-def test_xz_and_gzip_are_unpacked(pack, setup_sectors: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("pack", [lambda e: lzma.compress(e), gzip.compress, zstd])
+def test_xz_gzip_and_zstd_are_unpacked(pack: Callable[[bytes], bytes], setup_sectors: int) -> None:
     # The kernel's build appends the unpacked length to the payload.
     payload = pack(ELF) + struct.pack("<I", len(ELF))
     assert unpack_elf(image(payload, setup_sectors=setup_sectors)) == ELF
@@ -38,7 +44,9 @@ def test_xz_and_gzip_are_unpacked(pack, setup_sectors: int) -> None:  # type: ig
         (b"", "no x86 bzImage"),
         (bytes(4096), "no x86 bzImage"),
         (image(lzma.compress(ELF), protocol=0x207), "older"),
-        (image(b"\x28\xb5\x2f\xfd" + bytes(99)), "zstd"),
+        (image(b"BZh" + bytes(99)), "bzip2"),
+        (image(zstd(ELF)[:-9] + bytes(9)), "damaged"),
+        (image(zstd(ELF) + b"\xff" * 4), "damaged"),
         (image(b"something"), "unknown way"),
         (image(lzma.compress(b"not a kernel")), "not an ELF"),
         (image(lzma.compress(ELF)[:40]), "cut off"),

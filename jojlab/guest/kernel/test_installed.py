@@ -10,25 +10,25 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.image.packages import find_kernel, newest_release
+from jojlab.guest.kernel.installed import installed_kernel, newest_release
 
 
 def test_the_newest_release_goes_by_numbers() -> None:
     names = [
-        "linux-headers-6.1.0-9-amd64",
-        "linux-headers-6.1.0-56-amd64",
-        "linux-headers-6.1.0-57-common",
-        "linux-headers-6.1.0-58-cloud-amd64",
-        "linux-headers-6.1.0-58-rt-amd64",
+        "6.1.0-9-amd64",
+        "6.1.0-56-amd64",
+        "6.1.0-57-common",
+        "6.1.0-58-cloud-amd64",
+        "6.1.0-58-rt-amd64",
     ]
     assert newest_release(names) == "6.1.0-56-amd64"
-    assert newest_release([*names, "linux-headers-6.12.43+deb13-amd64"]) == "6.12.43+deb13-amd64"
+    assert newest_release([*names, "6.12.43+deb13-amd64"]) == "6.12.43+deb13-amd64"
     assert newest_release(names[2:]) is None
 
 
 def test_missing_headers_come_with_the_line_to_run(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="sudo apt-get install linux-headers-amd64"):
-        find_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
+        installed_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -36,7 +36,11 @@ def test_a_failed_download_is_the_disks_fault_or_the_archives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
     (tmp_path / "linux-headers-6.1.0-0-amd64").mkdir()
-    tools = {"apt-get": "echo no space >&2; exit 100", "dpkg-query": "echo installed 1"}
+    tools = {
+        "apt-cache": "",
+        "apt-get": "echo no space >&2; exit 100",
+        "dpkg-query": "echo installed 1",
+    }
     for name, script in tools.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
@@ -45,6 +49,6 @@ def test_a_failed_download_is_the_disks_fault_or_the_archives(
         shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 10 if full else 1 << 40)
     )
     with pytest.raises(MachineError, match="no space") as caught:
-        find_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
+        installed_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
     assert ("is full" in caught.value.message) == full
     assert ("apt-get update" in caught.value.remedy) != full

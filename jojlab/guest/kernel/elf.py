@@ -15,8 +15,11 @@ from jojlab.foundation.errors import MachineError
 _SECTOR_BYTES = 512
 _XZ = b"\xfd7zXZ\0"
 _GZIP = b"\x1f\x8b"
-_UNSUPPORTED = {b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\x02\x21\x4c\x18": "lz4",
-                b"\x89LZO": "lzo", b"\x5d\0\0": "lzma"}  # fmt: skip
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_UNSUPPORTED = {b"BZh": "bzip2", b"\x02\x21\x4c\x18": "lz4", b"\x89LZO": "lzo",
+                b"\x5d\0\0": "lzma"}  # fmt: skip
+# More than any kernel; where the length is damaged, no such memory is asked for.
+_MOST_BYTES = 1 << 30
 
 
 def unpack_elf(image: bytes) -> bytes:
@@ -35,11 +38,21 @@ def unpack_elf(image: bytes) -> bytes:
     return elf
 
 
-_REMEDY = "use a Debian 12 kernel: sudo apt-get install linux-headers-amd64"
+_REMEDY = "use a kernel of Debian: sudo apt-get install linux-headers-amd64"
+
+
+def _unpack_zstd(payload: bytes) -> bytes:
+    import pyarrow  # of what is installed for Parquet; loaded where an image is made
+
+    (length_bytes,) = struct.unpack("<I", payload[-4:])
+    if length_bytes > _MOST_BYTES:
+        raise OSError(f"{length_bytes} bytes")
+    unpacked = pyarrow.decompress(payload[:-4], length_bytes, codec="zstd", asbytes=True)
+    return bytes(unpacked)
 
 
 def _decompress(payload: bytes) -> bytes:
-    """Bytes after the stream (the kernel appends the unpacked length) are left alone."""
+    """The kernel's build appends the unpacked length to the stream."""
     whole, elf = True, b""
     try:
         if payload.startswith(_XZ):
@@ -48,7 +61,9 @@ def _decompress(payload: bytes) -> bytes:
         elif payload.startswith(_GZIP):
             gzip = zlib.decompressobj(wbits=31)
             elf, whole = gzip.decompress(payload), gzip.eof
-    except (lzma.LZMAError, zlib.error) as error:
+        elif payload.startswith(_ZSTD):
+            elf = _unpack_zstd(payload)
+    except (lzma.LZMAError, zlib.error, OSError) as error:
         raise MachineError(f"the kernel image is damaged: {error}", _REMEDY) from error
     if not whole:
         raise MachineError("the kernel image is cut off", _REMEDY)
@@ -56,5 +71,5 @@ def _decompress(payload: bytes) -> bytes:
         return elf
     for magic, name in _UNSUPPORTED.items():
         if payload.startswith(magic):
-            raise MachineError(f"the kernel is packed with {name}, not xz or gzip", _REMEDY)
+            raise MachineError(f"the kernel is packed with {name}, not xz, gzip or zstd", _REMEDY)
     raise MachineError(f"the kernel is packed in an unknown way: {payload[:6].hex()}", _REMEDY)

@@ -1,0 +1,95 @@
+"""The kernel of this machine's distribution: the newest installed kernel headers, and the kernel
+package of exactly the same version, which apt-get downloads (without root).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.disk import FULL_BELOW_BYTES
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import package_version, run_tool
+from jojlab.guest.kernel.kernel import unpack_packages
+
+HEADERS_ROOT = Path("/usr/src")
+# Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
+_HEADERS_NAME = re.compile(r"linux-headers-(\d(?!.*-(?:cloud|rt)-).*-amd64)")
+_INSTALL_HEADERS = "sudo apt-get install linux-headers-amd64"
+
+
+@dataclass(frozen=True)
+class InstalledKernel:
+    """The kernel of the installed headers: its release, package version, headers, packages."""
+
+    release: str
+    version: str
+    headers_folder: Path
+    files: Sequence[Path]
+
+    def unpack(self, folder: Path) -> None:
+        """See Kernel."""
+        unpack_packages(self.files, folder)
+
+    @property
+    def make_words(self) -> Sequence[str]:
+        """See Kernel."""
+        return ()
+
+    def headers(self, folder: Path) -> Path:
+        """See Kernel; `folder` stays empty."""
+        return self.headers_folder
+
+
+def installed_kernel(cache: Cache, headers_root: Path = HEADERS_ROOT) -> InstalledKernel:
+    """Return the kernel of the newest installed headers; its packages are downloaded once.
+
+    Raises MachineError when the headers are missing or a package cannot be had.
+    """
+    release = newest_release(
+        [path.name.removeprefix("linux-headers-") for path in headers_root.glob("linux-headers-*")]
+    )
+    if release is None:
+        raise MachineError(f"no kernel headers in {headers_root}", _INSTALL_HEADERS)
+    version = package_version(f"linux-headers-{release}")
+    name = f"linux-image-{release}"
+
+    def download(folder: Path) -> None:
+        _apt_download(_parts(name, release), version, folder)
+
+    entry = cache.entry("packages", f"{name}_{version.replace(':', '%3a')}", download)
+    headers = headers_root / f"linux-headers-{release}"
+    return InstalledKernel(release, version, headers, sorted(entry.glob("*.deb")))
+
+
+def newest_release(names: Sequence[str]) -> str | None:
+    """Return the newest kernel release of Debian's main flavour among `names`, by its numbers."""
+    releases = [name for name in names if _HEADERS_NAME.fullmatch(f"linux-headers-{name}")]
+    return max(releases, key=lambda name: [int(n) for n in re.findall(r"\d+", name)], default=None)
+
+
+def _parts(name: str, release: str) -> list[str]:
+    """Return the packages that hold a kernel: from Linux 6.17 on Debian has them in three parts."""
+    depends = run_tool(["apt-cache", "depends", name], f"look {name} up")
+    own = re.findall(rf"Depends: (linux-(?:binary|modules)-{re.escape(release)})\n", depends)
+    return [name, *own]
+
+
+def _apt_download(names: Sequence[str], version: str, folder: Path) -> None:
+    # As root apt warns that its sandbox's user cannot write here; as another it has no sandbox.
+    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download"]
+    wanted = [f"{name}={version}" for name in names]
+    try:
+        run_tool([*command, *wanted], f"download {' '.join(wanted)}", cwd=folder)
+    except MachineError as error:
+        if shutil.disk_usage(folder).free < FULL_BELOW_BYTES:
+            raise  # the cache tells of its full disk
+        raise MachineError(
+            error.message,
+            "sudo apt-get update && sudo apt-get install linux-headers-amd64"
+            "  (the headers may be older than what the archive still offers)",
+        ) from error

@@ -1,0 +1,154 @@
+"""The kernels of kernels/NAME.toml: downloaded from Debian's archive, unpacked, never installed.
+
+A file says the suite, and a pattern of the kernel's release, of which the newest is taken. What was
+downloaded is kept, so that a name stays the same kernel until the cache is emptied.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.document import checked, read_toml
+from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.hashing import sha256
+from jojlab.foundation.nearest import nearest
+from jojlab.foundation.places import KERNELS
+from jojlab.foundation.tools import package_version, run_tool
+from jojlab.guest.kernel.archive import Archive
+from jojlab.guest.kernel.installed import newest_release
+from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.guest.kernel.own_libraries import run_by_own_libraries
+
+FORM = "docs/kernels.md has the form"
+# Packages of the kernel itself: its image, in one part or three, and what modules are built with.
+_OWN = r"linux-(image|binary|modules|headers|kbuild|base)-\d.*(?<!-unsigned)"
+_HEADERS = r"linux-(headers|kbuild)-.*"
+# What the tools of kbuild are linked to; they may be of a later Debian than this machine's.
+_LIBRARIES = r"(lib(c6|elf1|elf1t64|zstd1|ssl3t64|xxhash0)|zlib1g)"
+
+_MAKE_WORDS = (
+    # The compiler of this machine, not the one that built the kernel.
+    "CC=gcc",
+    # An option that GCC has from 14 on, where this kernel was built by such a one; without it
+    # functions are aligned as the kernel asks of older compilers.
+    "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=",
+    # Types for BPF, which need pahole and are stripped anyway.
+    "CONFIG_DEBUG_INFO_BTF_MODULES=",
+)
+
+_IMAGE, _BUILD, _LIBS = "image", "headers", "libraries"
+
+
+class NamedKernel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A file of kernels/: the suite of Debian's archive, and which of its kernels."""
+
+    title: str
+    suite: str
+    release: str
+
+
+@dataclass(frozen=True)
+class ArchiveKernel:
+    """A kernel whose packages are in the folder `packages`."""
+
+    release: str
+    version: str
+    packages: Path
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """See Kernel."""
+        return sorted(self.packages.glob(f"{_IMAGE}/*.deb"))
+
+    def unpack(self, folder: Path) -> None:
+        """See Kernel."""
+        unpack_packages(self.files, folder)
+
+    @property
+    def make_words(self) -> Sequence[str]:
+        """See Kernel."""
+        return _MAKE_WORDS
+
+    def headers(self, folder: Path) -> Path:
+        """See Kernel. Paths of an installed system in them become those of `folder`."""
+        unpack_packages(sorted(self.packages.glob(f"{_BUILD}/*.deb")), folder)
+        headers = folder / "usr" / "src" / f"linux-headers-{self.release}"
+        makefile = headers / "Makefile"
+        text = makefile.read_text()
+        makefile.write_text(re.sub(r"(?<=[ =])/usr/src/", f"{folder}/usr/src/", text))
+        libraries = sorted(self.packages.glob(f"{_LIBS}/*.deb"))
+        if libraries:
+            unpack_packages(libraries, folder / "libraries")
+            run_by_own_libraries(folder / "usr" / "lib", folder / "libraries")
+        return headers
+
+
+def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
+    """Read the file of a kernel; UseError naming the nearest where there is none of that name."""
+    path = kernels / f"{name}.toml"
+    known = sorted(file.stem for file in kernels.glob("*.toml"))
+    if name not in known:
+        raise UseError(
+            f"no kernel {name!r}{nearest(name, known)}",
+            f"known: installed, {', '.join(known)}; docs/kernels.md says how to add one",
+        )
+    return checked(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
+
+
+def named_kernel(cache: Cache, name: str, kernels: Path = KERNELS) -> ArchiveKernel:
+    """Return the kernel of a file, downloaded once.
+
+    Raises UseError for an unknown name, MachineError where it cannot be had.
+    """
+    asked = read_named(name, kernels)
+    key = sha256(msgspec.json.encode([asked.suite, asked.release]))[:16]
+    entry = cache.entry("packages", f"kernel-{key}", lambda folder: _fetch(cache, asked, folder))
+    [release] = (entry / "release").read_text().split()
+    image = next((entry / _IMAGE).glob(f"linux-image-{release}_*.deb"))
+    version = run_tool(["dpkg-deb", "-f", str(image), "Version"], "read a package").strip()
+    return ArchiveKernel(release, version, entry)
+
+
+def _fetch(cache: Cache, asked: NamedKernel, folder: Path) -> None:
+    with cache.work_dir() as work:
+        archive = Archive([asked.suite], work)
+        there = [name.removeprefix("linux-headers-") for name in archive.names("linux-headers-")]
+        release = newest_release(fnmatch.filter(there, asked.release))
+        if release is None:
+            raise MachineError(
+                f"{asked.suite} of Debian's archive has no kernel {asked.release}",
+                "see what it has: kernels/NAME.toml names suite and release",
+            )
+        own = archive.closure([f"linux-image-{release}", f"linux-headers-{release}"], _OWN)
+        for part in (_IMAGE, _BUILD):
+            (folder / part).mkdir()
+            names = [n for n in own if bool(re.fullmatch(_HEADERS, n)) == (part == _BUILD)]
+            archive.download(names, folder / part)
+    (folder / "release").write_text(f"{release}\n")
+    if newer := _newer_library(sorted((folder / _BUILD).glob("linux-kbuild-*.deb"))):
+        with cache.work_dir() as work:
+            archive = Archive([asked.suite.removesuffix("-backports")], work)
+            (folder / _LIBS).mkdir()
+            archive.download(archive.closure(newer, _LIBRARIES), folder / _LIBS)
+
+
+def _newer_library(kbuild: Sequence[Path]) -> list[str]:
+    """Return the libraries of kbuild's tools where this machine's C library is too old for them."""
+    for package in kbuild:
+        depends = run_tool(["dpkg-deb", "-f", str(package), "Depends"], "read a package")
+        needed = re.search(r"libc6 \(>= ([^)]+)\)", depends)
+        older = needed and subprocess.run(
+            ["dpkg", "--compare-versions", package_version("libc6"), "lt", needed[1]], check=False
+        )
+        if older and older.returncode == 0:
+            return [name for name in re.findall(r"[\w.+-]+", depends)
+                    if re.fullmatch(_LIBRARIES, name)]  # fmt: skip
+    return []
