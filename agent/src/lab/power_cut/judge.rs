@@ -1,6 +1,8 @@
 //! What is found after a power cut: mounts the filesystem, has the workload look at what is left,
 //! unmounts it, and asks the filesystem's own checker and the kernel's log.
 
+use std::fs;
+
 use anyhow::Context;
 
 use super::of_this_machine;
@@ -11,6 +13,14 @@ use crate::lab::stand::Stand;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{Cut, CutOutcome, Survival};
+
+/// Of the errors that the kernel told of one state, so many characters are kept: a filesystem that
+/// cannot go on may tell of each page.
+const MOST_LOG_CHARACTERS: usize = 2000;
+
+/// Whether programs begin at addresses that are drawn each time (Documentation/admin-guide/sysctl/
+/// kernel.rst).
+const RANDOM_ADDRESSES: &str = "/proc/sys/kernel/randomize_va_space";
 
 /// What looks.
 pub struct Judge<'a> {
@@ -23,14 +33,18 @@ pub struct Judge<'a> {
 pub struct Judgement {
     pub survival: Survival,
     pub fsck: Checked,
-    /// Errors that the kernel told of, a line each.
+    /// Errors that the kernel told of, a line each; the last line says how many were left out.
     pub kernel_log: String,
 }
 
 impl<'a> Judge<'a> {
+    /// From now on programs begin at the same addresses each time: QEMU keeps what it translates by
+    /// the address, and spent a third of the time of a judging on translating the checker again.
+    ///
     /// # Errors
-    /// If the kernel's log cannot be read.
+    /// If the kernel's log cannot be read, or the addresses not be fixed.
     pub fn new(stand: &'a Stand<'a>, remains: &'a dyn Remains) -> anyhow::Result<Self> {
+        fs::write(RANDOM_ADDRESSES, "0").context(RANDOM_ADDRESSES)?;
         let log = KernelLog::from_now().context("the kernel's log")?;
         Ok(Self { stand, remains, log })
     }
@@ -47,7 +61,7 @@ impl<'a> Judge<'a> {
             fsck = check::check(kind, &self.stand.device, journal)?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
-        let kernel_log = errors.map(|line| line.text).collect::<Vec<_>>().join("\n");
+        let kernel_log = bounded(errors.map(|line| line.text));
         if matches!(survival.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
                 Checked::Unclean(what) => Some(format!("fsck: {what}")),
@@ -83,5 +97,39 @@ impl<'a> Judge<'a> {
             Ok(()) => survival,
             Err(error) => untold(CutOutcome::Corrupt, error.into()),
         })
+    }
+}
+
+/// The first lines, and how many there were beyond.
+fn bounded(lines: impl Iterator<Item = String>) -> String {
+    let (mut text, mut left_out) = (String::new(), 0);
+    for line in lines {
+        let break_after = if text.is_empty() { "" } else { "\n" };
+        if left_out > 0 || text.len() + line.len() > MOST_LOG_CHARACTERS {
+            left_out += 1;
+        } else {
+            text = text + break_after + &line;
+        }
+    }
+    match left_out {
+        0 => text,
+        _ => format!("{text}\n({left_out} more lines of errors)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_end_is_cut_and_says_so() {
+        assert_eq!(bounded(["one", "two"].map(String::from).into_iter()), "one\ntwo");
+        let flood = (0..10_000).map(|page| format!("EXT4-fs error: page {page}"));
+        let text = bounded(flood);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(text.len() < MOST_LOG_CHARACTERS + 100);
+        assert_eq!(lines[0], "EXT4-fs error: page 0");
+        let left_out = 10_000 - (lines.len() - 1);
+        assert_eq!(lines[lines.len() - 1], format!("({left_out} more lines of errors)"));
     }
 }
