@@ -53,8 +53,7 @@ def _page(found: Sensitivity, profile: Profile, picture: str, command: str) -> s
         _origins(found),
         f"![What each number moves]({picture})",
         _effects(found),
-        "A change of 1 % and less is within what the phase of the kernel's timers moves. "
-        + _unmoved(found),
+        "The phase of the kernel's timers alone moves a figure by up to 1 %. " + _unmoved(found),
         "## Where every number is from",
         _sources(found),
     ]
@@ -62,7 +61,7 @@ def _page(found: Sensitivity, profile: Profile, picture: str, command: str) -> s
 
 
 def _origins(found: Sensitivity) -> str:
-    rows = ["| numbers | of the profile |", "|---|---|"]
+    rows = ["| numbers | what they rest on |", "|---|---|"]
     for word, meaning in MEANINGS.items():
         count = sum(number.origin is word for number in found.numbers)
         rows.append(f"| {count} | {word}: {meaning} |")
@@ -101,7 +100,7 @@ def _unmoved(found: Sensitivity) -> str:
         for number in found.numbers
         if number.origin in (Origin.ASSUMPTION, Origin.FITTED) and not number.values
     ]
-    words = f"Nothing more was moved by {', '.join(still)}." if still else ""
+    words = f"These move no figure by more: {', '.join(still)}." if still else ""
     if untried:
         words += f" Not tried, as half and double of 0 are 0: {', '.join(untried)}."
     return words.strip()
