@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,8 +59,11 @@ def read_toml(path: Path, form: str) -> tuple[str, dict[str, Any]]:
         raise UseError(
             f"{path}: cannot be read: {error.strerror}", "name a readable file"
         ) from error
-    except ValueError as error:  # TOML's and UTF-8's errors, and numbers of thousands of digits
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UseError(f"{path}: not TOML: {error}", f"correct it; {form}") from error
+    except ValueError as error:  # int() refuses thousands of digits
+        message = f"{path}: a number has more than {sys.get_int_max_str_digits()} digits"
+        raise UseError(message, f"correct it; {form}") from error
     except RecursionError as error:
         raise UseError(f"{path}: not TOML: tables or lists are nested too deep", form) from error
 
