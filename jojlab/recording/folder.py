@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from jojlab.foundation.document import conform
 from jojlab.foundation.errors import UseError
 
 VERSION = 1
@@ -25,26 +26,41 @@ _BATCH_ROWS = 8192
 _MOST_COLUMN_BYTES = 1 << 30
 
 
+class RecordingManifest(msgspec.Struct):
+    """What joj reads of a recording's manifest; other keys are let be."""
+
+    recording_version: int | None = None
+    # What made it: ptrace, ebpf, sqlite, or the format that was imported.
+    recorder: str = ""
+    incomplete_reasons: list[str] = []
+
+
 @dataclass(frozen=True)
 class Recording:
     """The tables of a recording, and what its manifest says."""
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: RecordingManifest
 
     @classmethod
     def open(cls, folder: Path) -> Recording:
         """Open a recording; raises UseError for a folder that is none, or of another version."""
         try:
             rows = _rows(folder / "manifest.parquet")
-            manifest = {row["key"]: json.loads(row["value"]) for row in rows}
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            entries = {row["key"]: msgspec.json.decode(row["value"]) for row in rows}
+            manifest = conform(entries, RecordingManifest)
+        except (OSError, pa.ArrowException, KeyError, ValueError, msgspec.MsgspecError) as error:
             raise UseError(
                 f"{folder}: no recording: {error}", "name a folder that joj record wrote"
             ) from error
-        if (version := manifest.get("recording_version")) != VERSION:
+        except RecursionError as error:
             raise UseError(
-                f"{folder}: recording_version is {version}, and {VERSION} is read",
+                f"{folder}: no recording: its manifest is nested too deep", "record it again"
+            ) from error
+        if manifest.recording_version != VERSION:
+            raise UseError(
+                f"{folder}: recording_version is {manifest.recording_version}, and {VERSION} is "
+                "read",
                 "record it again with this joj",
             )
         return cls(folder, manifest)
@@ -52,8 +68,7 @@ class Recording:
     @property
     def incomplete_reasons(self) -> list[str]:
         """Why it is incomplete; empty if it is not."""
-        reasons: list[str] = self.manifest.get("incomplete_reasons", [])
-        return reasons
+        return self.manifest.incomplete_reasons
 
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of a table, segment by segment; raises UseError for an unreadable one."""

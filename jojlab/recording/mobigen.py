@@ -72,7 +72,7 @@ def write(recording: Recording, stream: BinaryIO) -> Exported:
 
     Raises UseError for a recording of SQL.
     """
-    if recording.manifest.get("recorder") == "sqlite":
+    if recording.manifest.recorder == "sqlite":
         raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
     return _Script(recording).write(stream)
 
@@ -81,7 +81,7 @@ class _Script:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         # Of a script's opens of files that were open before, nothing tells the path.
-        self._is_script = recording.manifest.get("recorder") == NAME
+        self._is_script = recording.manifest.recorder == NAME
         threads = list(recording.rows("threads"))
         self._children = {
             row["created_by_call_id"]: row["thread_id"]

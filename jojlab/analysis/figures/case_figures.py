@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import msgspec
 
 from jojlab.analysis.figures.figure import FIGURES, Number
 from jojlab.analysis.figures.nand_writes import nand_writes
@@ -13,6 +14,7 @@ from jojlab.analysis.figures.throughput import throughput
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
+from jojlab.trace.manifest import ReplayedCalls
 
 # Figure of the bytes of a block type.
 _CLASSES = {
@@ -126,8 +128,8 @@ def _io_times(data: Dataset) -> dict[tuple[str, int], int]:
     """Return the time within the calls of every replay, by (case_id, seed)."""
     result = {}
     for row in ask(data, "figures/replayed"):
-        calls = json.loads(row["value"])["by_name"].values()
-        result[row["case_id"], row["seed"]] = sum(each["time_ns"] for each in calls)
+        calls = msgspec.json.decode(row["value"], type=ReplayedCalls).by_name.values()
+        result[row["case_id"], row["seed"]] = sum(each.time_ns for each in calls)
     return result
 
 

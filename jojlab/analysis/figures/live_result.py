@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from jojlab.analysis.rows.ask import ask
 from jojlab.trace.dataset import Dataset
+from jojlab.trace.manifest import Phase
 
 
 @dataclass(frozen=True)
@@ -93,5 +94,5 @@ def _counters(data: Dataset, seed: int) -> dict[tuple[str, str], int]:
 def _settle_ns(data: Dataset, seed: int) -> int:
     """Return how long the first seed's syncs at the end took."""
     values = [row["value"] for row in ask(data, "figures/phases") if row["seed"] == seed]
-    phases: list[dict[str, Any]] = json.loads(values[0])
-    return sum(phase["end_ns"] - phase["begin_ns"] for phase in phases if phase["name"] == "settle")
+    phases = msgspec.json.decode(values[0], type=list[Phase])
+    return sum(phase.end_ns - phase.begin_ns for phase in phases if phase.name == "settle")

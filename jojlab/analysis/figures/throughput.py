@@ -7,11 +7,13 @@ nothing is measured. There the tracer empties its ring, and counters are read.
 from __future__ import annotations
 
 import itertools
-import json
 import math
+
+import msgspec
 
 from jojlab.analysis.rows.ask import ask
 from jojlab.trace.dataset import Dataset, Row
+from jojlab.trace.manifest import Phase
 
 
 def throughput(data: Dataset) -> list[Row]:
@@ -50,7 +52,8 @@ def _gaps(data: Dataset) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """Return by capture what lies between the intervals of its phases, (begin_ns, end_ns)."""
     found = {}
     for row in ask(data, "figures/phases"):
-        phases = sorted((p["begin_ns"], p["end_ns"]) for p in json.loads(row["value"]))
+        read = msgspec.json.decode(row["value"], type=list[Phase])
+        phases = sorted((phase.begin_ns, phase.end_ns) for phase in read)
         found[row["case_id"], row["seed"]] = [
             (before[1], after[0]) for before, after in itertools.pairwise(phases)
         ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
+from jojlab.trace.manifest import FailedStatements, ReplayedCalls, Totals
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,16 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
     notes: dict[str, list[str]] = {}
     names = ("lost_events", "unattributed_bytes")
     for row in ask(data, "rows/missing"):
-        value = json.loads(row["value"])
-        if row["key"] == "incomplete_reasons":
-            reasons.setdefault(row["case_id"], {}).update(dict.fromkeys(value))
-        elif row["key"] in _NOTES:
-            notes.setdefault(row["case_id"], []).extend(_NOTES[row["key"]](value))
+        case_id, key, value = row["case_id"], row["key"], row["value"]
+        if key == "incomplete_reasons":
+            told = msgspec.json.decode(value, type=list[str])
+            reasons.setdefault(case_id, {}).update(dict.fromkeys(told))
+        elif key in _NOTES:
+            kind, tell = _NOTES[key]
+            notes.setdefault(case_id, []).extend(tell(msgspec.json.decode(value, type=kind)))
         else:
-            count = counts.setdefault(row["case_id"], dict.fromkeys(names, 0))
-            count[row["key"]] += int(value)
+            count = counts.setdefault(case_id, dict.fromkeys(names, 0))
+            count[key] += msgspec.json.decode(value, type=int)
     for table, words in _ABSENT.items():
         for case_id in sorted({case_id for case_id, _ in lacking(data, table)}):
             notes.setdefault(case_id, []).append(words)
@@ -68,32 +72,32 @@ def _untimed(requests: int) -> Iterator[str]:
         yield f"{requests} requests completed at an unknown time"
 
 
-def _allowed_to_fail(by_error: Mapping[str, Any]) -> Iterator[str]:
+def _allowed_to_fail(by_error: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in by_error.items():
-        if allowed := failed["statements"] - failed["unexpected"]:
+        if allowed := failed.statements - failed.unexpected:
             plural = "statement" if allowed == 1 else "statements"
-            yield f"{allowed} {plural} failed that may: {error} (first: {failed['first']})"
+            yield f"{allowed} {plural} failed that may: {error} (first: {failed.first})"
 
 
-def _otherwise(replay: Mapping[str, Any]) -> Iterator[str]:
+def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
     """Say which calls of a replay ended otherwise than recorded (docs/replay.md)."""
-    for name, found in replay["otherwise"].items():
+    for name, found in replay.otherwise.items():
         yield (
-            f"{found['calls']} calls of {name} ended otherwise than recorded, the first of them "
-            f"call {found['first_call']}"
+            f"{found.calls} calls of {name} ended otherwise than recorded, the first of them "
+            f"call {found.first_call}"
         )
 
 
-def _without_rows(totals: Mapping[str, Any]) -> Iterator[str]:
+def _without_rows(totals: Totals) -> Iterator[str]:
     """Say what the sums of a live tracing are (docs/live-tracing.md), where rows are missing."""
-    if bios := totals["bios_without_rows"]:
-        known = "exact" if totals["exact"] else "lower bounds"
+    if bios := totals.bios_without_rows:
+        known = "exact" if totals.exact else "lower bounds"
         yield f"{bios} bios have no rows in requests and page_runs; the sums over all are {known}:"
-        for each in totals["sums"]:
+        for each in totals.sums:
             yield (
-                f"{each['device']} {each['operation']} {each['block_type']}: {each['bytes']} "
-                f"bytes, {each['bytes_without_rows']} of them without rows"
+                f"{each.device} {each.operation} {each.block_type}: {each.bytes} "
+                f"bytes, {each.bytes_without_rows} of them without rows"
             )
 
 
@@ -102,9 +106,10 @@ _ABSENT = {
     "requests": "no table of requests: nothing is known of its block I/O, and there is no bill",
     "transactions": "no table of transactions: nothing is counted or timed per commit",
 }
-_NOTES: Mapping[str, Callable[[Any], Iterator[str]]] = {
-    "untimed_requests": _untimed,
-    "failed_statements": _allowed_to_fail,
-    "replay": _otherwise,
-    "totals": _without_rows,
+# By key of the manifest: its type, and what is said of it.
+_NOTES: Mapping[str, tuple[Any, Callable[[Any], Iterator[str]]]] = {
+    "untimed_requests": (int, _untimed),
+    "failed_statements": (dict[str, FailedStatements], _allowed_to_fail),
+    "replay": (ReplayedCalls, _otherwise),
+    "totals": (Totals, _without_rows),
 }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jojlab.analysis.commit.story import Call, StoryEvent, Moved
+from jojlab.analysis.commit.story import Call, Moved, StoryEvent
 from jojlab.analysis.run.answer import TimeShares
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.report.words import text
