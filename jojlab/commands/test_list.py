@@ -54,7 +54,7 @@ def test_the_table_has_the_same_names(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_without_a_word_what_can_be_listed_is(capsys: pytest.CaptureFixture[str]) -> None:
     names = [str(row["name"]) for row in listed(capsys, "")]
-    assert names == ["experiments", "devices", "fields", "figures"]
+    assert names == ["experiments", "devices", "kernels", "fields", "figures"]
     assert all(listed(capsys, name) for name in names)
 
 
