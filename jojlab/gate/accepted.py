@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from jojlab.analysis.commit.lines import BillLine, lines_of
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import MachineError, UseError
-from jojlab.gate.lines import BillLine, lines_of
 
 
 class AcceptedCase(msgspec.Struct, frozen=True):

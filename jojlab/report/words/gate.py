@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jojlab.analysis.commit.lines import BillLine, GrownLine
 from jojlab.analysis.figures.figure import Number
 from jojlab.gate.check import Held, LimitVerdict
 from jojlab.gate.limit import Limit
-from jojlab.gate.lines import BillLine, GrownLine
 from jojlab.report.words import survival, text
 
 # Lines of the bill that are spelled out for one limit; the others are counted.

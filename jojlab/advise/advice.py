@@ -1,0 +1,235 @@
+"""Measures candidates in the lab and cuts the power of the best: cases are jobs of a campaign, and
+those in the cache are not run again.
+
+Reads what is asked; gives the cheapest candidates that keep the guarantee and the limits in every
+state that was judged, and those that were refused.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jojlab.advise.score import Flash, Limits, Score, keeps, score
+from jojlab.advise.search import ranking, search
+from jojlab.advise.space import Candidate, Space
+from jojlab.analysis.run.guarantee import Guarantee, broken_states
+from jojlab.analysis.run.summary import summarise
+from jojlab.analysis.run.survival import Survival
+from jojlab.campaign.execute import Watcher, execute
+from jojlab.experiment.fields import Value
+from jojlab.experiment.plan import Plan, plan
+from jojlab.experiment.read import Experiment
+from jojlab.experiment.variants import Variant
+from jojlab.guest.image.build import Image
+from jojlab.lab.lab import Lab
+from jojlab.trace.kept import Kept
+from jojlab.trace.run_folder import RunFolder
+from jojlab.verify.durability import cut, take_known, verdicts
+
+# Shows the progress of so many steps under a title, each of which makes one unit.
+Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
+# Refused candidates whose power is cut, so that the state is known that breaks them.
+MOST_REFUSED = 2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`given` are the fields that the user gave; `shares` of commits are made in each regime, ""
+    where the workload has none. `states` are judged of each answer, in each regime and seed.
+    """
+
+    space: Space
+    given: Mapping[str, Value]
+    shares: Mapping[str, float]
+    seeds: tuple[int, ...]
+    limits: Limits
+    flash: Flash
+    states: int
+    answers: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate, what it costs, and what power cuts left of it by regime; `why` says why that is
+    not known. `manual_refuses`: the manuals do not give the guarantee with these settings.
+    """
+
+    candidate: Candidate
+    score: Score
+    survivals: Mapping[str, Survival] = field(default_factory=dict)
+    why: str = ""
+    manual_refuses: bool = False
+
+    def breaks(self, guarantee: Guarantee) -> bool:
+        """Whether a state was found that breaks the guarantee."""
+        return any(broken_states(each, guarantee) for each in self.survivals.values())
+
+
+@dataclass
+class Advice:
+    """What was found. `measured` counts candidates, `run_folder` has the choices' captures."""
+
+    present: Choice | None = None
+    answers: list[Choice] = field(default_factory=list)
+    refused: list[Choice] = field(default_factory=list)
+    measured: int = 0
+    failed: dict[Candidate, str] = field(default_factory=dict)
+    over_limits: int = 0
+    run: RunFolder | None = None
+
+    @property
+    def named(self) -> Iterator[tuple[str, Choice]]:
+        """The choices by the names that they have in the run folder."""
+        if self.present:
+            yield "present", self.present
+        for word, choices in (("answer", self.answers), ("refused", self.refused)):
+            for number, each in enumerate(choices, 1):
+                yield f"{word}-{number}", each
+
+
+class Adviser:
+    """Carries a search out. `scores` are of all that was measured, kept when it is interrupted."""
+
+    def __init__(self, asked: Asked, image: Image, lab: Lab, work: Path, shown: Shown) -> None:
+        self.asked, self.space = asked, asked.space
+        self.image, self.lab, self.work, self.shown = image, lab, work, shown
+        self.scores: dict[Candidate, Score] = {}
+        self.advice = Advice()
+        self._rounds = 0
+
+    def find(self, out: Path) -> Advice:
+        """Search, cut the power of the best, and put them into the run folder `out`."""
+        costs = search(self.space, self.measure)
+        advice = self.advice
+        advice.present = Choice(self.space.own, self.scores[self.space.own])
+        kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
+        advice.over_limits = len(self.scores) - len(kept)
+        for candidate in ranking(self.space, kept):
+            if len(advice.answers) == self.asked.answers:
+                break
+            choice = self._judged(candidate, "answer")
+            found = advice.refused if self._is_refused(choice) else advice.answers
+            found.append(choice)
+        if advice.answers:
+            self._refuse_tempting(advice.answers[0])
+        advice.present = self._judged(self.space.own, "present")
+        named = {name: each.candidate for name, each in advice.named}
+        planned = self._plan(named)
+        with self.shown("the choices, from the cache", self._steps(planned), "capture") as watcher:
+            advice.run = execute(planned, self.image, self.lab, out, watcher)
+        if self.space.guarantee is not Guarantee.NONE:
+            take_known(advice.run, planned, self.image, self.lab, self.asked.states)
+        return advice
+
+    def measure(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, float]:
+        """Return the time of a row, in ns, of those that could be measured."""
+        self._rounds += 1
+        named = {str(number): each for number, each in enumerate(candidates)}
+        planned = self._plan(named)
+        folder = self.work / f"round-{self._rounds}"
+        title = f"round {self._rounds}: {len(candidates)} settings"
+        with self.shown(title, self._steps(planned), "capture") as watcher:
+            run = execute(planned, self.image, self.lab, folder, watcher)
+        summary = summarise(run, figures_only=True, kept=Kept(self.lab.cache.analyses))
+        figures: dict[str, dict[str, Mapping[str, float]]] = {}
+        by_id = {case.case_id: case for case in planned.experiment.cases}
+        for case in summary.cases:
+            name = by_id[case.case_id].variant
+            if case.figures.median:
+                regime = str(case.case.get("regime", "")) if "" not in self.asked.shares else ""
+                figures.setdefault(name, {})[regime] = case.figures.median
+            elif case.status == "failed":
+                self.advice.failed[named[name]] = case.reason
+        shutil.rmtree(folder, ignore_errors=True)
+        found = {}
+        for name, candidate in named.items():
+            if figures.get(name, {}).keys() >= self.asked.shares.keys():
+                rows = int(self.space.settings(candidate).get("statements", 1))
+                self.scores[candidate] = score(figures[name], self.asked.shares, rows)
+                found[candidate] = self.scores[candidate].row_ns
+        self.advice.measured = len(self.scores)
+        return found
+
+    def _keeps(self, candidate: Candidate) -> bool:
+        found = self.scores.get(candidate)
+        return found is not None and keeps(found, self.asked.limits, self.asked.flash)
+
+    def _is_refused(self, choice: Choice) -> bool:
+        """Whether it broke the guarantee, or could not be tested for it."""
+        guarantee = self.space.guarantee
+        return guarantee is not Guarantee.NONE and (bool(choice.why) or choice.breaks(guarantee))
+
+    def _refuse_tempting(self, answer: Choice) -> None:
+        """Cut the power of cheaper settings that the manuals refuse, one field from the answer."""
+        space = self.space
+        tempting = [
+            near
+            for name, values in space.values.items()
+            for value in values
+            if (near := space.changed(answer.candidate, name, value)) != answer.candidate
+            and space.can_run(near)
+            and not space.is_allowed(near)
+        ]
+        new = [each for each in tempting if each not in self.scores]
+        if new:
+            self.measure(new)
+        known = [each for each in tempting if each in self.scores]
+        known.sort(key=lambda each: self.scores[each].row_ns)
+        for each in known[: max(0, MOST_REFUSED - len(self.advice.refused))]:
+            if self.scores[each].row_ns < answer.score.row_ns:
+                self.advice.refused.append(self._judged(each, "refused"))
+
+    def _judged(self, candidate: Candidate, name: str) -> Choice:
+        """Cut the power of a candidate in every regime."""
+        found = self.scores[candidate]
+        manual = not self.space.is_allowed(candidate)
+        if self.space.guarantee is Guarantee.NONE:
+            return Choice(candidate, found, manual_refuses=manual)
+        planned = self._plan({name: candidate})
+        answers: dict[str, list[Mapping[str, object]]] = {}
+        why = ""
+        title = f"{name}: {self.asked.states:,} states after power cuts in each regime"
+        with self.shown(title, self._steps(planned), "verdict") as watcher:
+            steps = cut(planned, self.image, self.lab, self.asked.states, watcher)
+            for step, answer in steps:
+                watcher.finished(step)
+                if answer is None:
+                    why = step.failure
+                else:
+                    answers.setdefault(step.case_id, []).append(answer)
+        survivals = {
+            str(case.case.get("regime", "")): case.survival
+            for case in verdicts(planned.experiment.cases, answers)
+            if case.survival
+        }
+        return Choice(candidate, found, survivals, why, manual)
+
+    def _plan(self, named: Mapping[str, Candidate]) -> Plan:
+        """Return the plan of some candidates by name, in every regime that counts."""
+        regimes = tuple(regime for regime in self.asked.shares if regime)
+        chosen = {*self.space.values, "regime"} if regimes else {*self.space.values}
+        return plan(
+            Experiment(
+                "advise",
+                "Which settings are the cheapest that keep the guarantee?",
+                self.asked.seeds,
+                {name: value for name, value in self.asked.given.items() if name not in chosen},
+                {"regime": regimes} if regimes else {},
+                tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
+                where="joj advise",
+            ).expanded()
+        )
+
+    def _steps(self, planned: Plan) -> int:
+        cases = planned.experiment.cases
+        return sum(not case.skip for case in cases) * len(planned.experiment.seeds)
+
+
+def speed_up(choice: Choice, than: Choice) -> float:
+    """Return how many times as fast a row is as with another choice."""
+    return than.score.row_ns / choice.score.row_ns if choice.score.row_ns else math.inf

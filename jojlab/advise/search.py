@@ -1,0 +1,116 @@
+"""Which candidates are worth a case? Finds cheap ones by few measurements.
+
+Successive halving along the fields: first every combination of what a journal's work depends on
+(STRUCTURE); of the cheaper ones, each other field is changed alone, what made it cheaper is
+combined, and half of them go on, until nothing is cheaper. docs/decisions.md compares it with an
+optimiser.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from jojlab.advise.space import STRUCTURE, Candidate, Space
+
+# The cost of each candidate that could be measured.
+Measure = Callable[[Sequence[Candidate]], Mapping[Candidate, float]]
+
+# Candidates that go on after the first round.
+KEPT = 4
+# What differs by less counts as equal: the timer's phase moves a measurement as far.
+EQUAL = 1.01
+
+
+def search(space: Space, measure: Measure, kept: int = KEPT) -> dict[Candidate, float]:
+    """Return the cost of every candidate that was measured, the present settings among them."""
+    costs: dict[Candidate, float] = {}
+
+    def ask(candidates: Sequence[Candidate]) -> None:
+        new = [each for each in dict.fromkeys(candidates) if each not in costs]
+        found = measure(new) if new else {}
+        costs.update({each: found.get(each, math.inf) for each in new})
+
+    def least() -> float:
+        return min((costs[each] for each in _best(space, costs, 1)), default=math.inf)
+
+    ask(first_round(space))
+    going = _best(space, costs, kept)
+    while going:
+        before = least()
+        ask([near for each in going for near in neighbours(space, each)])
+        ask([_combined(space, each, costs) for each in going])
+        gained = least() * EQUAL < before
+        going = _best(space, costs, max(len(going) // 2, int(gained)))
+    best = _best(space, costs, 1)
+    for each in best:
+        ask([space.changed(each, name, own) for name, (own, _) in space.differences(each).items()])
+        ask([_simplest(space, each, costs)])
+    return costs
+
+
+def ranking(space: Space, costs: Mapping[Candidate, float]) -> list[Candidate]:
+    """Return the allowed candidates, cheapest first; of equal ones those with fewer changes."""
+    allowed = [each for each in costs if costs[each] < math.inf and space.is_allowed(each)]
+    found: list[Candidate] = []
+    rest = sorted(allowed, key=lambda each: costs[each])
+    while rest:
+        least = costs[rest[0]]
+        equal = [each for each in rest if costs[each] <= least * EQUAL]
+        first = min(equal, key=lambda each: (len(space.differences(each)), costs[each]))
+        found.append(first)
+        rest.remove(first)
+    return found
+
+
+def first_round(space: Space) -> list[Candidate]:
+    """Return every combination of what a journal's work depends on, and the present settings."""
+    fields = tuple(name for name in STRUCTURE if name in space.values)
+    found = [each for each in space.combinations(fields) if space.is_allowed(each)]
+    return list(dict.fromkeys([space.own, *found]))
+
+
+def neighbours(space: Space, candidate: Candidate) -> list[Candidate]:
+    """Return the allowed candidates that differ in one field beside the STRUCTURE."""
+    return [
+        near
+        for name, values in space.values.items()
+        if name not in STRUCTURE
+        for value in values
+        if (near := space.changed(candidate, name, value)) != candidate
+        and space.can_run(near)
+        and space.is_allowed(near)
+    ]
+
+
+def _best(space: Space, costs: Mapping[Candidate, float], count: int) -> list[Candidate]:
+    """Return the cheapest candidates, one of each structure."""
+    found: dict[tuple[object, ...], Candidate] = {}
+    for each in ranking(space, costs):
+        found.setdefault(tuple(value for name, value in each if name in STRUCTURE), each)
+    return list(found.values())[:count]
+
+
+def _combined(space: Space, candidate: Candidate, costs: Mapping[Candidate, float]) -> Candidate:
+    """Return it with the cheapest value of every field that is cheaper alone."""
+    result = candidate
+    for name in (each for each in space.values if each not in STRUCTURE):
+        values = {
+            value: costs[near]
+            for value in space.values[name]
+            if (near := space.changed(candidate, name, value)) in costs
+        }
+        value = min(values, key=lambda each: values[each])
+        if values[value] * EQUAL < costs[candidate]:
+            result = space.changed(result, name, value)
+    return result if space.can_run(result) and space.is_allowed(result) else candidate
+
+
+def _simplest(space: Space, candidate: Candidate, costs: Mapping[Candidate, float]) -> Candidate:
+    """Return it without the changes that gain nothing."""
+    result = candidate
+    for name, (own, _) in space.differences(candidate).items():
+        without = space.changed(candidate, name, own)
+        if costs.get(without, math.inf) <= costs[candidate] * EQUAL and space.is_allowed(without):
+            result = space.changed(result, name, own)
+    return result if space.can_run(result) and space.is_allowed(result) else candidate
