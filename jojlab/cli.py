@@ -28,6 +28,7 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 COMMANDS = {
     "run": "jojlab.commands.run:run",
     "bill": "jojlab.commands.bill:bill",
+    "advise": "jojlab.commands.advise:advise",
     "trace": "jojlab.commands.trace:trace",
     "record": "jojlab.commands.record:record",
     "replay": "jojlab.commands.replay:replay",

@@ -167,14 +167,7 @@ class Adviser:
     def _refuse_tempting(self, answer: Choice) -> None:
         """Cut the power of cheaper settings that the manuals refuse, one field from the answer."""
         space = self.space
-        tempting = [
-            near
-            for name, values in space.values.items()
-            for value in values
-            if (near := space.changed(answer.candidate, name, value)) != answer.candidate
-            and space.can_run(near)
-            and not space.is_allowed(near)
-        ]
+        tempting = [near for _, near in space.near(answer.candidate) if not space.is_allowed(near)]
         new = [each for each in tempting if each not in self.scores]
         if new:
             self.measure(new)

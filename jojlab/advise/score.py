@@ -4,13 +4,11 @@ compare, and those that limits are about.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jojlab.analysis.commit.flash_life import years
 from jojlab.analysis.figures.figure import Number
-
-DAYS_A_YEAR = 365.25
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,7 @@ class Flash:
 
     def years(self, nand_bytes: float, commits_a_day: float) -> float:
         """Return for how long it lasts where a commit programs so many bytes."""
-        daily = nand_bytes * commits_a_day
-        return self.bytes * self.cycles / daily / DAYS_A_YEAR if daily else math.inf
+        return years(nand_bytes, commits_a_day, self.bytes, self.cycles)
 
 
 @dataclass(frozen=True)
@@ -74,5 +71,6 @@ def keeps(found: Score, limits: Limits, flash: Flash) -> bool:
     """Whether a candidate keeps the limits."""
     if limits.p99_ns and found.p99_ns > limits.p99_ns:
         return False
-    years = flash.years(found.nand_bytes, limits.commits_a_day)
-    return not limits.years or years >= limits.years
+    if not limits.years:
+        return True
+    return flash.years(found.nand_bytes, limits.commits_a_day) >= limits.years

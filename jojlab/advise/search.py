@@ -16,8 +16,10 @@ from jojlab.advise.space import STRUCTURE, Candidate, Space
 # The cost of each candidate that could be measured.
 Measure = Callable[[Sequence[Candidate]], Mapping[Candidate, float]]
 
-# Candidates that go on after the first round.
+# Candidates that go on after the first round, and how many times the cheapest one's cost they may
+# have: one further away would have to gain more by the other fields than these do.
 KEPT = 4
+FAR = 1.5
 # What differs by less counts as equal: the timer's phase moves a measurement as far.
 EQUAL = 1.01
 
@@ -65,8 +67,7 @@ def ranking(space: Space, costs: Mapping[Candidate, float]) -> list[Candidate]:
 
 def first_round(space: Space) -> list[Candidate]:
     """Return every combination of what a journal's work depends on, and the present settings."""
-    fields = tuple(name for name in STRUCTURE if name in space.values)
-    found = [each for each in space.combinations(fields) if space.is_allowed(each)]
+    found = [each for each in space.structures() if space.is_allowed(each)]
     return list(dict.fromkeys([space.own, *found]))
 
 
@@ -74,32 +75,33 @@ def neighbours(space: Space, candidate: Candidate) -> list[Candidate]:
     """Return the allowed candidates that differ in one field beside the STRUCTURE."""
     return [
         near
-        for name, values in space.values.items()
-        if name not in STRUCTURE
-        for value in values
-        if (near := space.changed(candidate, name, value)) != candidate
-        and space.can_run(near)
-        and space.is_allowed(near)
+        for name, near in space.near(candidate)
+        if name not in STRUCTURE and space.is_allowed(near)
     ]
 
 
 def _best(space: Space, costs: Mapping[Candidate, float], count: int) -> list[Candidate]:
-    """Return the cheapest candidates, one of each structure."""
+    """Return the cheapest candidates that are not FAR from the first, one of each structure; a
+    higher `synchronous` alone makes no other.
+    """
     found: dict[tuple[object, ...], Candidate] = {}
     for each in ranking(space, costs):
-        found.setdefault(tuple(value for name, value in each if name in STRUCTURE), each)
-    return list(found.values())[:count]
+        own = dict(each)
+        structure = tuple(own[n] for n in STRUCTURE if n in own and n != "synchronous")
+        found.setdefault(structure, each)
+    first = next(iter(found.values()), None)
+    near = [each for each in found.values() if first and costs[each] <= FAR * costs[first]]
+    return near[:count]
 
 
 def _combined(space: Space, candidate: Candidate, costs: Mapping[Candidate, float]) -> Candidate:
     """Return it with the cheapest value of every field that is cheaper alone."""
     result = candidate
-    for name in (each for each in space.values if each not in STRUCTURE):
-        values = {
-            value: costs[near]
-            for value in space.values[name]
-            if (near := space.changed(candidate, name, value)) in costs
-        }
+    for name, own in candidate:
+        values = {own: costs[candidate]}
+        for value in space.values_of(name, space.filesystem(candidate)):
+            if name not in STRUCTURE:
+                values[value] = costs.get(space.changed(candidate, name, value), math.inf)
         value = min(values, key=lambda each: values[each])
         if values[value] * EQUAL < costs[candidate]:
             result = space.changed(result, name, value)

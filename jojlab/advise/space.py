@@ -19,8 +19,11 @@ from jojlab.experiment.fields import ALL_SQLITE, FILESYSTEMS, NO_DEVICE, SQLITE,
 # A choice: a value of each field that may be chosen, in the order of the space.
 Candidate = tuple[tuple[str, Value], ...]
 
-# What a journal does depends on these together; the other fields change its cost one by one.
-STRUCTURE = ("filesystem", "journal_mode", "synchronous", "batch_atomic_write", "statements")
+# What a commit writes and waits for depends on these together: fdatasync halves a WAL's commit on
+# ext4, and hardly changes that of TRUNCATE. The other fields change its cost one by one.
+STRUCTURE = (
+    "filesystem", "journal_mode", "synchronous", "batch_atomic_write", "sync_call", "statements",
+)  # fmt: skip
 
 _OF_SQLITE: Mapping[str, tuple[Value, ...]] = {
     "journal_mode": ("delete", "truncate", "persist", "wal", "memory", "off"),
@@ -46,7 +49,7 @@ _BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 @dataclass(frozen=True)
 class Space:
     """`present` are the app's settings, in full; `values` are those that each field may have, the
-    present one first.
+    present one first; options depend on the filesystem, and are told by values_of().
     """
 
     present: Mapping[str, Value]
@@ -77,18 +80,52 @@ class Space:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every combination that can run and is allowed: the full matrix."""
-        return tuple(
-            each for each in self.combinations(tuple(self.values)) if self.is_allowed(each)
-        )
+        structures = (each for each in self.structures() if self.is_allowed(each))
+        rest = tuple(name for name in self.values if name not in STRUCTURE)
+        found = (each for structure in structures for each in self._varied(structure, rest))
+        return tuple(dict.fromkeys(each for each in found if self.is_allowed(each)))
 
-    def combinations(self, fields: tuple[str, ...]) -> Iterator[Candidate]:
-        """Yield every combination of some fields that can run; the others are the present ones."""
-        own = dict(self.own)
-        axes = [self.values[name] if name in fields else (own[name],) for name in self.values]
+    def structures(self) -> tuple[Candidate, ...]:
+        """Every combination of the STRUCTURE that can run; the other fields are the present ones,
+        but for options that another filesystem does not have.
+        """
+        fields = tuple(name for name in STRUCTURE if name in self.values)
+        return tuple(dict.fromkeys(self._varied(self.own, fields)))
+
+    def values_of(self, name: str, filesystem: str) -> tuple[Value, ...]:
+        """Return the values of a field on a filesystem, the one to begin with first."""
+        same = filesystem == self.present["filesystem"]
+        if name == "mkfs_options":
+            own = str(self.present[name]) if same else ""
+            return own, *_added(own, _MKFS.get(filesystem, ()), " ")
+        if name == "mount_options":
+            own = str(self.present[name]) if same else "noatime"
+            return own, *_added(own, _MOUNT.get(filesystem, ()), ",")
+        return self.values[name]
+
+    def near(self, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+        """Yield the candidates that differ in one field and can run, with that field's name."""
+        filesystem = self.filesystem(candidate)
+        for name, own in candidate:
+            for value in self.values_of(name, filesystem):
+                if value != own and self.can_run(near := self.changed(candidate, name, value)):
+                    yield name, near
+
+    def filesystem(self, candidate: Candidate) -> str:
+        """Return the filesystem of a candidate."""
+        return str(dict(candidate).get("filesystem", self.present["filesystem"]))
+
+    def _varied(self, candidate: Candidate, fields: tuple[str, ...]) -> Iterator[Candidate]:
+        """Yield every combination of some fields that can run; the others are the candidate's."""
+        filesystem = self.filesystem(candidate)
+        axes = [
+            self.values_of(name, filesystem) if name in fields else (own,)
+            for name, own in candidate
+        ]
         for values in product(*axes):
-            candidate = self._valid(tuple(zip(self.values, values, strict=True)))
-            if self.can_run(candidate):
-                yield candidate
+            varied = self._valid(tuple(zip(self.values, values, strict=True)))
+            if self.can_run(varied):
+                yield varied
 
     def changed(self, candidate: Candidate, name: str, value: Value) -> Candidate:
         """Return a candidate with another value of one field."""
@@ -101,21 +138,11 @@ class Space:
 
     def _valid(self, candidate: Candidate) -> Candidate:
         """Return it with options that its filesystem has: those of another have no meaning."""
-        filesystem = str(dict(candidate).get("filesystem", self.present["filesystem"]))
-        same = filesystem == self.present["filesystem"]
-        found = []
-        for name, value in candidate:
-            own = str(self.present.get(name, ""))
-            if name == "mkfs_options" and value not in (own if same else "", *_added(
-                    own if same else "", _MKFS.get(filesystem, ()), " ")):  # fmt: skip
-                value = own if same else ""
-            base = own if same else "noatime"
-            if name == "mount_options" and value not in (
-                base, *_added(base, _MOUNT.get(filesystem, ()), ",")
-            ):  # fmt: skip
-                value = base
-            found.append((name, value))
-        return tuple(found)
+        filesystem = self.filesystem(candidate)
+        return tuple(
+            (name, value if value in (known := self.values_of(name, filesystem)) else known[0])
+            for name, value in candidate
+        )
 
     def _idle(self, settings: Mapping[str, Value]) -> bool:
         """Whether a setting that differs from the present one changes nothing."""
@@ -145,14 +172,7 @@ def space(
         values |= _OF_SQLITE
     if most_rows and present["workload"] in SQLITE:
         values["statements"] = tuple(rows for rows in _BATCHES if rows <= most_rows)
-    mkfs, mount = str(present["mkfs_options"]), str(present["mount_options"])
-    values["mkfs_options"] = tuple(
-        words for added in _MKFS.values() for words in _added(mkfs, added, " ")
-    )
-    bases = dict.fromkeys((mount, "noatime"))
-    values["mount_options"] = tuple(
-        words for base in bases for added in _MOUNT.values() for words in _added(base, added, ",")
-    )
+    values |= {name: (present[name],) for name in ("mkfs_options", "mount_options")}
     if journal_device:
         values["journal_device"] = (NO_DEVICE, journal_device)
     chosen = {

@@ -28,6 +28,7 @@ FLOORS = (
     "campaign",
     "verify",
     "gate",
+    "advise",
     "live",
     "report",
     "command_line",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from jojlab.analysis.commit.flash_life import FlashLife, Written, charge, flash_lives
 from jojlab.analysis.commit.journal import AskersShare, HomeShare
 from jojlab.analysis.commit.reasons import ReasonShare
 from jojlab.analysis.rows.ask import ask
@@ -56,7 +57,8 @@ class Bill:
     """The bill of one case. `latency_ns` holds exact percentiles over all its commits.
 
     `reasons` say why the filesystem's part was needed, `homes` what the journal copied, `askers`
-    whom requests served that served several at once.
+    whom requests served that served several at once; `life` is what flash was worn by it, None
+    where that was not counted.
     """
 
     case_id: str
@@ -67,6 +69,7 @@ class Bill:
     reasons: tuple[ReasonShare, ...] = ()
     homes: tuple[HomeShare, ...] = ()
     askers: tuple[AskersShare, ...] = ()
+    life: FlashLife | None = None
 
     def part(self, part: str) -> tuple[BillRow, ...]:
         """Return the rows of one part, dearest first."""
@@ -99,6 +102,7 @@ def commit_bills(
     reasons = _by_case(ask(data, "commit/reasons"), ReasonShare)
     homes = _by_case(ask(data, "commit/journal_copies"), HomeShare)
     askers = _by_case(ask(data, "commit/shared_requests"), AskersShare)
+    lives = flash_lives(data)
     return {
         row["case_id"]: Bill(
             row["case_id"],
@@ -109,9 +113,24 @@ def commit_bills(
             tuple(reasons.get(row["case_id"], ())),
             tuple(homes.get(row["case_id"], ())),
             tuple(askers.get(row["case_id"], ())),
+            _charged(lives.get(row["case_id"]), lines.get(row["case_id"], ())),
         )
         for row in ask(data, "commit/transactions")
     }
+
+
+def _charged(life: FlashLife | None, rows: Iterable[BillRow]) -> FlashLife | None:
+    """Return what flash was worn by, charged to the rows that wrote or flushed, in any part."""
+    if life is None:
+        return None
+    found: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for row in rows:
+        if row.operation in ("write", "flush"):
+            key = row.block_type, row.file, row.cause
+            sent, flushes = found.get(key, (0, 0))
+            more = row.requests if row.operation == "flush" else 0
+            found[key] = sent + row.bytes, flushes + more
+    return charge(life, (Written(*key, *amounts) for key, amounts in found.items()))
 
 
 def _over_seeds(rows: Iterable[Row]) -> dict[str, Row]:
@@ -153,8 +172,26 @@ def bill_json(bill: Bill) -> dict[str, Any]:
             }
             for part in PARTS[1:]
         },
+        "flash": _life_json(bill),
         "lost_events": bill.missing.lost_events,
         "unattributed_bytes": bill.missing.unattributed_bytes,
+    }
+
+
+def _life_json(bill: Bill) -> dict[str, Any] | None:
+    """Bytes of one commit; None where the device does not count what it programs."""
+    if bill.life is None:
+        return None
+    return {
+        "sent_bytes": bill.per_commit(bill.life.sent_bytes),
+        "programmed_bytes": {
+            reason: bill.per_commit(count) for reason, count in bill.life.programmed.items()
+        },
+        "erases": bill.per_commit(bill.life.erases),
+        "flash_bytes": bill.life.flash_bytes,
+        "charged": [
+            {**vars(each), "bytes": each.bytes / bill.transactions} for each in bill.life.charged
+        ],
     }
 
 

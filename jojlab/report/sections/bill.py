@@ -11,7 +11,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts import by_case, chart_rows
 from jojlab.report.sections.overview import at_risk, name_of
 from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
-from jojlab.report.words import hazards, program, reasons, survival, text
+from jojlab.report.words import flash_life, hazards, program, reasons, survival, text
 from jojlab.report.words.overview import case_title
 
 
@@ -90,7 +90,8 @@ def _part(bill: Bill, part: str) -> dict[str, Any]:
             f"{total.bytes:,}",
         ]
     )  # fmt: skip
-    told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part))
+    life = flash_life.sentences(bill) if part == "commit" else ()
+    told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part), *life)
     return {"rows": rows, "reasons": told}
 
 

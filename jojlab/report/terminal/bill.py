@@ -10,7 +10,7 @@ from rich.table import Table
 
 from jojlab.analysis.commit.bill import Bill, BillRow
 from jojlab.report.terminal.console import new_table
-from jojlab.report.words import reasons, text
+from jojlab.report.words import flash_life, reasons, text
 
 
 def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
@@ -43,6 +43,8 @@ def print_bill(console: Console, bill: Bill, what: str = "commit") -> None:
         told = (*reasons.sentences(bill, part), *reasons.journal_sentences(bill, part))
         for sentence in told:
             console.print(escape(sentence if part == "commit" else f"deferred: {sentence}"))
+    for sentence in flash_life.sentences(bill):
+        console.print(escape(sentence))
 
 
 def _add_rows(table: Table, bill: Bill, rows: Iterable[BillRow], whole: int) -> None:

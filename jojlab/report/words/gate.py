@@ -62,8 +62,8 @@ def line(found: GrownLine) -> str:
     now, old = found.line, found.before
     what = "dear line" if old is None else "new line" if not _size(old) else "grown line"
     if old is None or not _size(old):
-        return f"{what}: {_owner(now)}: {_amounts(now)}"
-    return f"{what}: {_owner(now)}: {_amounts(old)} → {_amounts(now)}"
+        return f"{what}: {owner(now)}: {_amounts(now)}"
+    return f"{what}: {owner(now)}: {_amounts(old)} → {_amounts(now)}"
 
 
 def summary(verdicts: Sequence[LimitVerdict]) -> str:
@@ -77,7 +77,8 @@ def _size(line: BillLine) -> float:
     return line.requests + line.bytes
 
 
-def _owner(line: BillLine) -> str:
+def owner(line: BillLine) -> str:
+    """Return what a line of the bill is for."""
     part = "" if line.part == "commit" else f"{text.LATER_PARTS[line.part]}: "
     kind = line.block_type if line.operation in ("write", "flush") else (
         f"{line.block_type} ({line.operation})"

@@ -1,0 +1,98 @@
+"""Prints what an adviser found: a ranking, then each answer with its lines, and the refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.advise.advice import Advice, Asked, Choice, speed_up
+from jojlab.advise.score import Score
+from jojlab.advise.space import Candidate, Space
+from jojlab.analysis.commit.lines import GrownLine
+from jojlab.report.terminal.console import new_table
+from jojlab.report.words import advice as words
+from jojlab.report.words import text
+
+
+def print_advice(
+    console: Console, advice: Advice, asked: Asked, gone: Mapping[str, tuple[GrownLine, ...]]
+) -> None:
+    """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
+    assert advice.present
+    table = new_table(
+        ("", "left"),
+        ("settings", "left"),
+        ("times as fast", "right"),
+        ("commit", "right"),
+        ("p99", "right"),
+        ("to the device", "right"),
+        ("to the flash", "right"),
+        *([("years", "right")] if asked.limits.commits_a_day else []),
+        ("after power cuts", "left"),
+    )
+    for name, choice in advice.named:
+        found = choice.score
+        years = asked.flash.years(found.nand_bytes, asked.limits.commits_a_day)
+        table.add_row(
+            name,
+            escape(words.label(asked.space.settings(choice.candidate))),
+            text.times(speed_up(choice, advice.present)),
+            text.duration(found.commit_ns),
+            text.duration(found.p99_ns),
+            text.size(found.bytes),
+            text.size(found.nand_bytes),
+            *([_years(years)] if asked.limits.commits_a_day else []),
+            escape(words.survives(choice)),
+        )
+    console.print(table)
+    for number, choice in enumerate(advice.answers, 1):
+        _print_answer(console, f"answer-{number}", choice, asked.space, gone)
+    for choice in advice.refused:
+        told = words.label(asked.space.settings(choice.candidate))
+        worst = words.worst(choice) or words.survives(choice)
+        by = "; the manuals refuse it too" if choice.manual_refuses else ""
+        console.print(f"[bold yellow]refused[/bold yellow] {escape(f'{told}: {worst}{by}')}")
+    if not advice.answers:
+        console.print("[bold red]no settings keep the guarantee and the limits[/bold red]")
+    if advice.over_limits:
+        console.print(f"{text.count(advice.over_limits, 'candidate')} over the limits")
+    for candidate, why in advice.failed.items():
+        told = words.label(asked.space.settings(candidate))
+        console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")
+    whole = len(asked.space.candidates)
+    console.print(f"{advice.measured} settings measured of {whole:,} that the manuals allow")
+
+
+def print_found(console: Console, scores: Mapping[Candidate, Score], space: Space) -> None:
+    """Print the cheapest that an interrupted search measured, none of which was cut."""
+    table = new_table(("settings, power not cut", "left"), ("commit", "right"), ("p99", "right"))
+    ranked = sorted(scores, key=lambda each: scores[each].row_ns)
+    for candidate in [each for each in ranked if space.is_allowed(each)][:5]:
+        found = scores[candidate]
+        told = escape(words.label(space.settings(candidate)))
+        table.add_row(told, text.duration(found.commit_ns), text.duration(found.p99_ns))
+    console.print(table)
+
+
+def _print_answer(
+    console: Console,
+    name: str,
+    choice: Choice,
+    space: Space,
+    gone: Mapping[str, tuple[GrownLine, ...]],
+) -> None:
+    settings, changed = space.settings(choice.candidate), space.differences(choice.candidate)
+    console.print(f"\n[bold]{name}[/bold] {escape(words.label(settings))}")
+    for line in words.lines(settings, changed):
+        console.print(f"    {escape(line)}", soft_wrap=True)
+    if told := words.given_up(settings, changed):
+        console.print(f"  given up: {escape('; '.join(told))}")
+    for saved in words.why(gone.get(name, ())):
+        console.print(f"  saved: {escape(saved)}")
+
+
+def _years(years: float) -> str:
+    return "–" if math.isinf(years) else text.digits(years)

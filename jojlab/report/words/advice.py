@@ -1,0 +1,159 @@
+"""Says in words what an adviser found: lines to paste, what is given up, and why it is cheaper.
+
+Gets the choices (jojlab/advise/advice.py); computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jojlab.advise.advice import Choice
+from jojlab.analysis.commit.lines import GrownLine
+from jojlab.experiment.fields import NO_DEVICE, Value
+from jojlab.report.words import survival, text
+from jojlab.report.words.gate import owner
+
+Differences = Mapping[str, tuple[Value, Value]]
+
+
+def label(settings: Mapping[str, Value]) -> str:
+    """Return the settings that tell choices apart, in a few words."""
+    words = [str(settings["filesystem"])]
+    for name in ("journal_mode", "synchronous", "sync_call"):
+        words += [str(settings[name])] if name in settings else []
+    if settings.get("batch_atomic_write") == "on":
+        words.append("batch atomic writes")
+    if settings.get("locking_mode") == "exclusive":
+        words.append("exclusive")
+    if "page_size_bytes" in settings:
+        words.append(f"pages of {text.size(int(settings['page_size_bytes']))}")
+    if settings.get("journal_mode") == "wal":
+        words.append(f"checkpoint at {settings['wal_autocheckpoint_pages']} pages")
+    words += [str(settings[name]) for name in ("mkfs_options", "mount_options") if settings[name]]
+    if settings["journal_device"] != NO_DEVICE:
+        words.append(f"journal on {settings['journal_device']}")
+    return ", ".join(words)
+
+
+def lines(settings: Mapping[str, Value], changed: Differences) -> list[str]:
+    """Return what to paste, with the file or program that each part is for as a comment."""
+    return [
+        *_of_app(settings, changed),
+        *_of_build(settings, changed),
+        *_of_disk(settings, changed),
+    ]
+
+
+def _of_app(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+    if "journal_mode" not in settings:
+        return
+    yield "-- SQL, right after the database is opened"
+    if "page_size_bytes" in changed:
+        yield f"PRAGMA page_size = {settings['page_size_bytes']};  -- then VACUUM; not in WAL mode"
+    if settings.get("locking_mode") == "exclusive" or "locking_mode" in changed:
+        yield f"PRAGMA locking_mode = {str(settings['locking_mode']).upper()};"
+    yield f"PRAGMA journal_mode = {str(settings['journal_mode']).upper()};"
+    yield f"PRAGMA synchronous = {str(settings['synchronous']).upper()};"
+    if settings["journal_mode"] == "wal":
+        yield f"PRAGMA wal_autocheckpoint = {settings['wal_autocheckpoint_pages']};"
+    if "statements" in changed:
+        yield f"-- change {settings['statements']} rows in one transaction: BEGIN; ...; COMMIT;"
+
+
+def _of_build(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+    flags = []
+    if settings.get("sync_call") == "fdatasync":
+        flags.append("-DHAVE_FDATASYNC=1")
+    elif "sync_call" in changed:
+        flags.append("-DHAVE_FDATASYNC=0")
+    if settings.get("batch_atomic_write") == "on":
+        flags.append("-DSQLITE_ENABLE_BATCH_ATOMIC_WRITE")
+    if flags:
+        yield "# when SQLite is compiled"
+        yield f"CFLAGS += {' '.join(flags)}"
+
+
+def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+    filesystem = str(settings["filesystem"])
+    mkfs, mount = str(settings["mkfs_options"]), str(settings["mount_options"])
+    journal = str(settings["journal_device"])
+    if not {"filesystem", "mkfs_options", "mount_options", "journal_device"} & changed.keys():
+        return
+    yield "# as root; mkfs destroys what is on DEVICE"
+    if journal != NO_DEVICE and filesystem == "ext4":
+        yield "mke2fs -O journal_dev JOURNAL_DEVICE"
+        mkfs = f"{mkfs} -J device=JOURNAL_DEVICE"
+    elif journal != NO_DEVICE:
+        mkfs = f"{mkfs} -l logdev=JOURNAL_DEVICE"
+        mount = f"{mount},logdev=JOURNAL_DEVICE"
+    if {"filesystem", "mkfs_options", "journal_device"} & changed.keys():
+        yield " ".join(filter(None, (f"mkfs.{filesystem}", mkfs.strip(), "DEVICE")))
+    options = f"-o {mount.lstrip(',')} " if mount else ""
+    yield f"mount -t {filesystem} {options}DEVICE DIRECTORY"
+
+
+def given_up(settings: Mapping[str, Value], changed: Differences) -> list[str]:
+    """Return what the changes cost beside time."""
+    found = []
+    for name, (own, new) in changed.items():
+        match name:
+            case "filesystem":
+                found.append(f"the disk must be formatted: {own} is there now")
+            case "mkfs_options" | "journal_device":
+                found.append("the disk must be formatted")
+            case "page_size_bytes":
+                found.append("the database must be written anew (VACUUM)")
+            case "locking_mode" if new == "exclusive":
+                found.append("no other connection may open the database")
+            case "journal_mode" if new == "wal":
+                found.append(
+                    "two more files beside the database; a checkpoint makes some commits slow"
+                )
+            case "wal_autocheckpoint_pages" if int(new) > int(own):
+                size = text.size(int(new) * int(settings["page_size_bytes"]))
+                found.append(
+                    f"the WAL may grow to {size}, all of it read when a crash is recovered"
+                )
+            case "sync_call" if new == "fdatasync":
+                found.append("a SQLite that is built with fdatasync; a file's times may be old")
+            case "batch_atomic_write" if new == "on":
+                found.append("a SQLite that is built with batch atomic writes")
+            case "synchronous" if new in ("normal", "off"):
+                found.append("commits that returned may be lost")
+            case "statements" if int(new) > int(own):
+                found.append(f"{new} rows wait for one another and are kept or lost together")
+    return list(dict.fromkeys(found))
+
+
+def survives(choice: Choice) -> str:
+    """Return what power cuts left of a choice, in a few words."""
+    if choice.why:
+        return f"not tested: {choice.why}"
+    if not choice.survivals:
+        return survival.NOT_TESTED
+    harmful = sum(each.harmful for each in choice.survivals.values())
+    states = sum(each.states for each in choice.survivals.values())
+    if harmful:
+        return f"harm in {harmful:,} of {states:,} states"
+    return f"nothing lost in {states:,} states"
+
+
+def worst(choice: Choice) -> str:
+    """Return the worst state of a choice, and in which regime it was; empty where none did harm."""
+    found = ((regime, each.worst) for regime, each in choice.survivals.items())
+    return "; ".join(
+        f"{regime or 'the run'}: {survival.state(each)}" for regime, each in found if each
+    )
+
+
+def why(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
+    """Return the lines of the present bill that are smaller or gone."""
+    told = []
+    for each in gone[:most]:
+        now, answer = each.line, each.before
+        amounts = f"{text.count(now.requests, 'request')}, {text.kib(now.bytes)} KiB"
+        left = "none" if answer is None or not (answer.requests or answer.bytes) else (
+            f"{text.count(answer.requests, 'request')}, {text.kib(answer.bytes)} KiB"
+        )  # fmt: skip
+        told.append(f"{owner(now)}: {amounts} → {left}")
+    return told
