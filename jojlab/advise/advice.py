@@ -18,14 +18,14 @@ from jojlab.advise.score import Flash, Limits, Score, keeps, score
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.run.guarantee import Guarantee, broken_states
-from jojlab.analysis.run.summary import summarise
+from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Watcher, execute
+from jojlab.campaign.images import images_of
 from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.variants import Variant
-from jojlab.guest.image.build import Image
 from jojlab.lab.lab import Lab
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -61,9 +61,14 @@ class Choice:
 
     candidate: Candidate
     score: Score
-    survivals: Mapping[str, Survival] = field(default_factory=dict)
+    judged: Mapping[str, CaseSummary] = field(default_factory=dict)
     why: str = ""
     manual_refuses: bool = False
+
+    @property
+    def survivals(self) -> dict[str, Survival]:
+        """What power cuts left, by regime."""
+        return {regime: case.survival for regime, case in self.judged.items() if case.survival}
 
     def breaks(self, guarantee: Guarantee) -> bool:
         """Whether a state was found that breaks the guarantee."""
@@ -95,9 +100,10 @@ class Advice:
 class Adviser:
     """Carries a search out. `scores` are of all that was measured, kept when it is interrupted."""
 
-    def __init__(self, asked: Asked, image: Image, lab: Lab, work: Path, shown: Shown) -> None:
+    def __init__(self, asked: Asked, lab: Lab, work: Path, shown: Shown) -> None:
         self.asked, self.space = asked, asked.space
-        self.image, self.lab, self.work, self.shown = image, lab, work, shown
+        self.lab, self.work, self.shown = lab, work, shown
+        self.images = images_of(self._plan({"present": self.space.own}), lab.cache)
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self._rounds = 0
@@ -121,9 +127,9 @@ class Adviser:
         named = {name: each.candidate for name, each in advice.named}
         planned = self._plan(named)
         with self.shown("the choices, from the cache", self._steps(planned), "capture") as watcher:
-            advice.run = execute(planned, self.image, self.lab, out, watcher)
+            advice.run = execute(planned, self.images, self.lab, out, watcher)
         if self.space.guarantee is not Guarantee.NONE:
-            take_known(advice.run, planned, self.image, self.lab, self.asked.states)
+            take_known(advice.run, planned, self.images, self.lab, self.asked.states)
         return advice
 
     def measure(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, float]:
@@ -134,7 +140,7 @@ class Adviser:
         folder = self.work / f"round-{self._rounds}"
         title = f"round {self._rounds}: {len(candidates)} settings"
         with self.shown(title, self._steps(planned), "capture") as watcher:
-            run = execute(planned, self.image, self.lab, folder, watcher)
+            run = execute(planned, self.images, self.lab, folder, watcher)
         summary = summarise(run, figures_only=True, kept=Kept(self.lab.cache.analyses))
         figures: dict[str, dict[str, Mapping[str, float]]] = {}
         by_id = {case.case_id: case for case in planned.experiment.cases}
@@ -188,19 +194,18 @@ class Adviser:
         why = ""
         title = f"{name}: {self.asked.states:,} states after power cuts in each regime"
         with self.shown(title, self._steps(planned), "verdict") as watcher:
-            steps = cut(planned, self.image, self.lab, self.asked.states, watcher)
+            steps = cut(planned, self.images, self.lab, self.asked.states, watcher)
             for step, answer in steps:
                 watcher.finished(step)
                 if answer is None:
                     why = step.failure
                 else:
                     answers.setdefault(step.case_id, []).append(answer)
-        survivals = {
-            str(case.case.get("regime", "")): case.survival
+        judged = {
+            str(case.case.get("regime", "")): case
             for case in verdicts(planned.experiment.cases, answers)
-            if case.survival
         }
-        return Choice(candidate, found, survivals, why, manual)
+        return Choice(candidate, found, judged, why, manual)
 
     def _plan(self, named: Mapping[str, Candidate]) -> Plan:
         """Return the plan of some candidates by name, in every regime that counts."""

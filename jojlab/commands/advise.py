@@ -125,7 +125,6 @@ def advise(
     from jojlab.analysis.run.summary import summarise
     from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.cache import Cache
-    from jojlab.guest.image.ready import ready_image
     from jojlab.lab.lab import Lab
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.advice import print_advice, print_found
@@ -143,14 +142,13 @@ def advise(
     )  # fmt: skip
     cache = Cache.default()
     lab = Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster))
-    image = ready_image(cache)
     typer.echo(_plan(asked, lab.options.jobs), err=True)
 
     def watched(title: str, steps: int, unit: str) -> AbstractContextManager[Watcher]:
         return shown(title, steps, unit)
 
     with cache.work_dir() as work:
-        adviser = Adviser(asked, image, lab, work, watched)
+        adviser = Adviser(asked, lab, work, watched)
         folder = out or free_folder(Path("runs") / "advise")
         try:
             advice = adviser.find(folder)

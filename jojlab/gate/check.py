@@ -35,8 +35,7 @@ class LimitVerdict:
     from those of the accepted case, with both values.
     """
 
-    case_id: str
-    label: str
+    case: CaseSummary
     limit: Limit
     kept: Held
     value: Number | None = None
@@ -45,6 +44,16 @@ class LimitVerdict:
     why: str = ""
     lines: tuple[GrownLine, ...] = ()
     changed: tuple[tuple[str, object, object], ...] = ()
+
+    @property
+    def case_id(self) -> str:
+        """The case's name in its run."""
+        return self.case.case_id
+
+    @property
+    def label(self) -> str:
+        """The case's name by the fields in which those of its run differ."""
+        return self.case.label
 
 
 def check(
@@ -78,16 +87,16 @@ def _verdict(case: CaseSummary, limit: Limit, before: AcceptedCase | None) -> Li
         return _of_guarantee(case, limit)
     value, why = _value(case, limit, case.figures.median)
     if value is None:
-        return LimitVerdict(case.case_id, case.label, limit, Held.NOT_MEASURED, why=why)
+        return LimitVerdict(case, limit, Held.NOT_MEASURED, why=why)
     old = None
     if before:
         old, _ = _value_of(limit, before.figures, before.settings)
     if limit.holds(value):
         kept = Held.NOT_MEASURED if case.missing.incomplete else Held.KEPT
         why = "the capture is incomplete" if case.missing.incomplete else ""
-        return LimitVerdict(case.case_id, case.label, limit, kept, value, old, why=why)
+        return LimitVerdict(case, limit, kept, value, old, why=why)
     return LimitVerdict(
-        case.case_id, case.label, limit, Held.BROKEN, value, old,
+        case, limit, Held.BROKEN, value, old,
         lines=_lines(case, limit, before),
         changed=_changed(case, before),
     )  # fmt: skip
@@ -98,9 +107,9 @@ def _of_guarantee(case: CaseSummary, limit: Limit) -> LimitVerdict:
     found = case.survival
     if found is None:
         why = case.uncut or "the power was not cut"
-        return LimitVerdict(case.case_id, case.label, limit, Held.NOT_MEASURED, why=why)
+        return LimitVerdict(case, limit, Held.NOT_MEASURED, why=why)
     kept = Held.BROKEN if broken_states(found, limit.guarantee) else Held.KEPT
-    return LimitVerdict(case.case_id, case.label, limit, kept, survival=found)
+    return LimitVerdict(case, limit, kept, survival=found)
 
 
 def _value(

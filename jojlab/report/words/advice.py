@@ -140,9 +140,15 @@ def survives(choice: Choice) -> str:
 
 def worst(choice: Choice) -> str:
     """Return the worst state of a choice, and in which regime it was; empty where none did harm."""
-    found = ((regime, each.worst) for regime, each in choice.survivals.items())
+    found = (
+        (regime, case, case.survival.worst)
+        for regime, case in choice.judged.items()
+        if case.survival
+    )
     return "; ".join(
-        f"{regime or 'the run'}: {survival.state(each)}" for regime, each in found if each
+        f"{regime or 'the run'}: {survival.state(case, each)}"
+        for regime, case, each in found
+        if each
     )
 
 

@@ -53,7 +53,7 @@ def details(verdict: LimitVerdict) -> list[str]:
         told.append(f"{len(verdict.lines) - SPELLED} more lines")
     worst = verdict.survival and verdict.survival.worst
     if worst and verdict.kept is Held.BROKEN:
-        told.append(survival.state(worst))
+        told.append(survival.state(verdict.case, worst))
     return told
 
 
