@@ -74,6 +74,7 @@ lint-python: packages test-packages
 
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
+	$(MAKE) -s -C kernel/nand/test check
 
 fuzz: ## the agent's parsers and plans, with millions of mutated inputs; FUZZ_INPUTS=N for each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \

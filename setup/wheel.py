@@ -22,6 +22,9 @@ FILES = (
     "kernel/flash/*",
     "kernel/flash/model/*",
     "kernel/flash/figures/*",
+    "kernel/nand/*",
+    "kernel/nand/model/*",
+    "kernel/nand/figures/*",
     "setup/packages.txt",
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"

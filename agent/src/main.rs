@@ -21,6 +21,7 @@ mod lab;
 mod live;
 mod messages;
 mod parent;
+mod raw_nand;
 mod record;
 mod recorder;
 mod script;

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock
+from jojlab.experiment.devices import by_wall_clock, is_on_raw_nand
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import Image
-from jojlab.guest.image.ready import ready_image, ready_wall_image
+from jojlab.guest.image.build import NO_EXTRAS, Image
+from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,17 @@ def images_of(planned: Plan, cache: Cache) -> Images:
     Raises MachineError where this machine lacks something, or a kernel cannot be had.
     """
     cases = planned.experiment.cases
-    ready = ready_wall_image if by_wall_clock(cases) else ready_image
-    kernels = dict.fromkeys(str(case.settings["kernel"]) for case in cases if not case.skip)
-    return Images({kernel: ready(cache, kernel=kernel) for kernel in kernels})
+    # By kernel: whether one of its cases is on raw NAND.
+    kernels: dict[str, bool] = {}
+    for case in cases:
+        if not case.skip:
+            kernel = str(case.settings["kernel"])
+            kernels[kernel] = kernels.get(kernel, False) or is_on_raw_nand(case.settings)
+    if by_wall_clock(cases):
+        return Images({kernel: ready_wall_image(cache, kernel=kernel) for kernel in kernels})
+    return Images(
+        {
+            kernel: ready_image(cache, RAW_NAND if on_raw_nand else NO_EXTRAS, kernel)
+            for kernel, on_raw_nand in kernels.items()
+        }
+    )

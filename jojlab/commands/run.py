@@ -178,7 +178,7 @@ def of_program(
 ) -> Experiment:
     """Return the experiment of one program on every filesystem, or on those of `--set`."""
     from jojlab.command_line.field_options import parsed
-    from jojlab.experiment.fields import FIELDS, FILESYSTEMS
+    from jojlab.experiment.fields import BLOCK_FILESYSTEMS, FIELDS
     from jojlab.experiment.read import Experiment, apply
 
     where = "joj run"
@@ -188,7 +188,7 @@ def of_program(
     )
     name = Path(program).name
     question = f"What does {printable(name)} commit, and what does that cost on each filesystem?"
-    matrix = {"filesystem": tuple(FILESYSTEMS)}
+    matrix = {"filesystem": tuple(BLOCK_FILESYSTEMS)}
     experiment = Experiment(f"program-{name}", question, (1,), fixed, matrix, where=where)
     return apply(experiment, settings).expanded()
 

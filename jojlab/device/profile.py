@@ -6,14 +6,15 @@ is not checked here but where the guest is known (jojlab.guest).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
+from jojlab.device import raw_nand
 from jojlab.foundation.document import checked, read_toml
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
@@ -115,6 +116,16 @@ FORM = "devices/README.md describes it"
 Text = Annotated[str, Meta(pattern=r"\S")]
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What a kind of device has: its module's parameters, and what a benchmark measures of it."""
+
+    limits: Mapping[str, tuple[int, int]]
+    mechanisms: tuple[str, ...]
+    figures: Mapping[str, str]
+    check_together: Callable[[str, Mapping[str, int]], None]
+
+
 class Stated(Struct, frozen=True, forbid_unknown_fields=True):
     """A figure that somebody printed or measured of such a device; `figure` is one of FIGURES.
 
@@ -159,6 +170,7 @@ class _Document(Struct, forbid_unknown_fields=True):
     model: dict[str, int]
     sources: dict[str, Text]
     stated: list[Stated]
+    interface: Literal["block", "raw-nand"] = "block"
     ranges: dict[str, Range] = {}
     calibration: Calibration | None = None
 
@@ -167,6 +179,7 @@ class _Document(Struct, forbid_unknown_fields=True):
 class Profile:
     """A device: its names, the speed of its CPU, the parameters of its flash.
 
+    `interface`: what the kernel sees of it, a block device or raw NAND (a key of INTERFACES).
     `icount_shift`: an instruction takes 2**icount_shift ns.
     `model`: the flash module's parameters by name, in the module's order.
     `sources`: where each number is from; mechanisms that the file leaves out have none.
@@ -178,6 +191,7 @@ class Profile:
     path: Path
     name: str
     title: str
+    interface: str
     icount_shift: int
     model: Mapping[str, int]
     sources: Mapping[str, str]
@@ -194,11 +208,17 @@ class Profile:
         if not values:
             return self
         both = {"icount_shift": self.icount_shift, **self.model, **values}
-        limits = {**CPU_LIMITS, **LIMITS}
+        interface = INTERFACES[self.interface]
+        limits = {**CPU_LIMITS, **interface.limits}
         for key, value in values.items():
+            if key not in limits:
+                raise UseError(
+                    f"{self.name} is {self.interface} and has no {key}",
+                    f"known: {', '.join(interface.limits)}",
+                )
             _refuse_beyond(owner, key, value, limits[key])
-        model = {key: both[key] for key in LIMITS}
-        _check_together(owner, model)
+        model = {key: both[key] for key in interface.limits}
+        interface.check_together(owner, model)
         shift = both["icount_shift"]
         return replace(self, icount_shift=shift, model=MappingProxyType(model))
 
@@ -223,31 +243,36 @@ def read_profile(name: str | Path, devices: Path = DEVICES) -> Profile:
             f"a copied profile has a name of its own: write name = {path.stem!r}; to change single "
             "keys, leave the profile as it is and use --set device.KEY=VALUE",
         )
+    interface = INTERFACES[asked.interface]
+    limits, figures = interface.limits, interface.figures
     cpu = _within(path, "cpu", asked.cpu, CPU_LIMITS)
-    left_out = [key for key in MECHANISMS if key not in asked.model]
-    model = _within(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, LIMITS)
-    _check_together(f"{path}: model", model)
-    sourced = [key for key in (*CPU_LIMITS, *LIMITS) if key not in left_out]
+    left_out = [key for key in interface.mechanisms if key not in asked.model]
+    model = _within(path, "model", {**asked.model, **dict.fromkeys(left_out, 0)}, limits)
+    interface.check_together(f"{path}: model", model)
+    sourced = [key for key in (*CPU_LIMITS, *limits) if key not in left_out]
     sources = _only(path, "sources", asked.sources, sourced)
     for stated in asked.stated:
-        if stated.sets and stated.sets not in LIMITS:
+        if stated.sets and stated.sets not in limits:
             raise UseError(
-                f"{path}: no parameter {stated.sets!r} to set{nearest(stated.sets, LIMITS)}",
+                f"{path}: no parameter {stated.sets!r} to set{nearest(stated.sets, limits)}",
                 FORM,
             )
-        if stated.figure not in FIGURES:
+        if stated.figure not in figures:
             raise UseError(
-                f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, FIGURES)}",
-                f"known: {', '.join(FIGURES)}",
+                f"{path}: no figure {stated.figure!r} to state{nearest(stated.figure, figures)}",
+                f"known: {', '.join(figures)}",
             )
     for key, range_ in asked.ranges.items():
-        _check_range(path, key, range_)
+        _check_range(path, key, range_, limits)
+    if asked.calibration and asked.interface != BLOCK:
+        raise UseError(f"{path}: calibration is only for block devices", "drop it")
     if asked.calibration:
         _check_calibration(path, asked.calibration)
     return Profile(
         path=path,
         name=path.stem,
         title=asked.title,
+        interface=asked.interface,
         icount_shift=cpu["icount_shift"],
         model=MappingProxyType(model),
         sources=MappingProxyType(sources),
@@ -291,8 +316,10 @@ def _refuse_beyond(where: str, key: str, number: int, limits: tuple[int, int]) -
         raise UseError(f"{where}.{key} is {number}", f"give a value of {least} to {greatest}{why}")
 
 
-def _check_range(path: Path, key: str, asked: Range) -> None:
-    limits = {**CPU_LIMITS, **LIMITS}
+def _check_range(
+    path: Path, key: str, asked: Range, of_model: Mapping[str, tuple[int, int]]
+) -> None:
+    limits = {**CPU_LIMITS, **of_model}
     if key not in limits:
         raise UseError(f"{path}: no parameter {key!r} to range{nearest(key, limits)}", FORM)
     for number in (asked.low, asked.high):
@@ -341,3 +368,15 @@ def _check_together(where: str, model: Mapping[str, int]) -> None:
             f"give less: {SPARE_ROWS} erase blocks of every die, {spare * SLOT_BYTES >> 20} MiB, "
             "must fit in the capacity",
         )
+
+
+BLOCK = "block"
+RAW_NAND = "raw-nand"
+INTERFACES: Mapping[str, Interface] = MappingProxyType(
+    {
+        BLOCK: Interface(LIMITS, MECHANISMS, FIGURES, _check_together),
+        RAW_NAND: Interface(
+            raw_nand.LIMITS, raw_nand.MECHANISMS, raw_nand.FIGURES, raw_nand.check_together
+        ),
+    }
+)

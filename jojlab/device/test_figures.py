@@ -14,7 +14,7 @@ PROFILES = sorted(path.stem for path in DEVICES.glob("*.toml"))
 @pytest.mark.parametrize("name", PROFILES)
 def test_stated_figures_are_met(name: str) -> None:
     profile = read_profile(name)
-    figures = measure_model(profile.model)
+    figures = measure_model(profile.model, interface=profile.interface)
     assert len(profile.stated) >= 3
     for stated in profile.stated:
         error = figures[stated.figure] / stated.value - 1

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.device.profile import LIMITS, MECHANISMS, read_profile
+from jojlab.device import raw_nand
+from jojlab.device.profile import INTERFACES, LIMITS, MECHANISMS, read_profile
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.places import DEVICES
 
@@ -22,8 +23,10 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
 def test_every_profile_is_good(path: Path) -> None:
     profile = read_profile(path.stem)
     assert profile == read_profile(path)
-    assert list(profile.model) == list(LIMITS)
-    told = {key for key in LIMITS if key not in MECHANISMS or f"\n{key} = " in path.read_text()}
+    kind = INTERFACES[profile.interface]
+    assert list(profile.model) == list(kind.limits)
+    written = path.read_text()
+    told = {key for key in kind.limits if key not in kind.mechanisms or f"\n{key} = " in written}
     assert set(profile.sources) == {*told, "icount_shift"}
 
 
@@ -60,16 +63,20 @@ def test_two_hypotheses_of_one_phone_have_one_anchor() -> None:
     }
 
 
-def test_limits_are_the_modules() -> None:
-    header = (DEVICES.parent / "kernel/flash/model/flash_config.h").read_text()
+@pytest.mark.parametrize(
+    ("source", "limits"),
+    [("flash/model/flash_config.h", LIMITS), ("nand/model/raw_nand.h", raw_nand.LIMITS)],
+)
+def test_limits_are_the_modules(source: str, limits: dict[str, tuple[int, int]]) -> None:
+    header = (DEVICES.parent / "kernel" / source).read_text()
     listed = re.findall(r"^\tP\((\w+),\s*(\d+),\s*(\d+)\)", header, re.MULTILINE)
     module = {name: (int(least), int(greatest)) for name, least, greatest in listed}
-    assert list(module.items()) == list(LIMITS.items())
+    assert list(module.items()) == list(limits.items())
 
 
 def test_every_key_is_described() -> None:
     described = re.findall(r"^\| `(\w+)` \|", (DEVICES / "README.md").read_text(), re.MULTILINE)
-    assert described == list(LIMITS)
+    assert described == [*LIMITS, *raw_nand.LIMITS]
 
 
 @pytest.mark.parametrize(
@@ -159,3 +166,19 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UseError) as caught:
         read_profile(path)
     assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("page_bytes", 3000, "power of two"),
+        ("capacity_bytes", (512 << 20) + 2048, "whole blocks of 131072"),
+        ("factory_bad_blocks", 2049, "half of the 4096 blocks"),
+        ("queue_depth", 1, "known: capacity_bytes, page_bytes"),
+    ],
+)
+def test_raw_nand_has_rules_of_its_own(key: str, value: int, remedy: str) -> None:
+    with pytest.raises(UseError) as caught:
+        read_profile("nand-slc-512mb").changed({key: value}, "device")
+    assert key in caught.value.message
+    assert remedy in caught.value.remedy

@@ -14,6 +14,8 @@ from jojlab.experiment.fields import (
     DEVICE_FIELDS,
     FIELDS,
     PROGRAMS,
+    RAW_NAND_DEVICE,
+    RAW_NAND_FILESYSTEMS,
     RECORDS,
     REPLAYS,
     SQL,
@@ -98,6 +100,8 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     assert workload is not None
     fields = [field for field in FIELDS if field.applies(workload)]
     given = {field.name: settings.get(field.name, field.default) for field in fields}
+    if given["filesystem"] in RAW_NAND_FILESYSTEMS and "device" not in settings:
+        given["device"] = RAW_NAND_DEVICE
     if given.get("duration_ms") and "transactions" not in settings:
         given["transactions"] = 0
     record = {name: value for name, value in given.items() if value is not None}
@@ -239,6 +243,8 @@ def _impossible_records(settings: Mapping[str, Value]) -> str:
 def _impossible_direct(settings: Mapping[str, Value], record_bytes: int) -> str:
     """Say where O_DIRECT fails, or goes through the page cache without a word."""
     filesystem = str(settings["filesystem"])
+    if filesystem not in DIRECT_BYTES:
+        return f"{filesystem} has no O_DIRECT; it would go through the page cache"
     unit = DIRECT_BYTES[filesystem]
     if record_bytes % unit:
         return f"O_DIRECT on {filesystem} needs record_bytes of a multiple of {unit}"

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
-from jojlab.device.profile import Profile
+from jojlab.device.profile import RAW_NAND, Profile
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import NO_DEVICE, Value, device_values
+from jojlab.experiment.fields import (
+    NO_DEVICE,
+    RAW_NAND_DEVICE,
+    RAW_NAND_FILESYSTEMS,
+    Value,
+    device_values,
+)
 from jojlab.experiment.fields.device import OWNERS
 from jojlab.experiment.filesystems import SMALLEST_JOURNAL_BYTES, refuse_small_journal
 from jojlab.experiment.room import contents_bytes, refuse_small_device
@@ -48,6 +54,8 @@ def refuse_devices(settings: Mapping[str, Value], profiles: Mapping[str, Profile
     except UseError as error:
         return f"{error.message}: {error.remedy}"
     assert modelled
+    if found := _refuse_interface(settings, modelled, journals):
+        return found
     if found := refuse_small_device(settings, modelled.model["capacity_bytes"]):
         return found
     if journals and (found := refuse_small_journal(settings, journals.model["capacity_bytes"])):
@@ -79,8 +87,36 @@ def profile_of(
     return profile.changed(device_values(settings, owner), owner) if profile else None
 
 
+def is_on_raw_nand(settings: Mapping[str, Value]) -> bool:
+    """Whether the filesystem of a case is one of raw NAND."""
+    return settings["filesystem"] in RAW_NAND_FILESYSTEMS
+
+
+def _refuse_interface(
+    settings: Mapping[str, Value], device: Profile, journal: Profile | None
+) -> str:
+    """Say where a filesystem of block devices meets raw NAND, or the other way round."""
+    filesystem = settings["filesystem"]
+    if is_on_raw_nand(settings) and device.interface != RAW_NAND:
+        return (
+            f"{filesystem} is on raw NAND, and {device.name} is a block device; "
+            f"name a device such as {RAW_NAND_DEVICE}"
+        )
+    for each in filter(None, (device, journal)):
+        if not is_on_raw_nand(settings) and each.interface == RAW_NAND:
+            return (
+                f"{each.name} is raw NAND, and {filesystem} needs a block device; "
+                f"{' and '.join(RAW_NAND_FILESYSTEMS)} can be on it"
+            )
+    if device.interface == RAW_NAND and settings["completion"] != "direct":
+        return f"{device.name} is raw NAND: completion is only for block devices"
+    return ""
+
+
 def _refuse_emulated(settings: Mapping[str, Value]) -> str:
     name = str(settings["device"])
+    if is_on_raw_nand(settings):
+        return f"{settings['filesystem']} is on raw NAND, and {name} is a block device"
     if settings["journal_device"] != NO_DEVICE:
         return f"{name} is emulated, and a guest has one such device: no journal_device beside it"
     if values := device_values(settings, "device"):

@@ -28,6 +28,7 @@ MOUNT_OPTIONS = {
     r"|discard|nodiscard|nobarrier|inline_data|noinline_data|inline_dentry|noinline_dentry"
     r"|flush_merge|noflush_merge|alloc_mode=(reuse|default)|checkpoint_merge|nocheckpoint_merge"
     r"|active_logs=[246]|data_flush",
+    "ubifs": r"compr=(none|lzo|zlib|zstd)|bulk_read|no_bulk_read|chk_data_crc|no_chk_data_crc",
 }
 
 # Options of each mkfs, a flag and its value (their manual pages): those that change the layout, and
@@ -39,6 +40,8 @@ MKFS_OPTIONS = {
     "btrfs": r"-m (single|dup)|-d (single|dup)|-n \d+k?|-O [\^,\w-]+",
     "nilfs2": r"-b \d+|-B \d+",
     "f2fs": r"-O [,\w]+|-s \d+|-z \d+|-o \d+|-w \d+",
+    # The kernel makes it, on an empty volume, at its first mount.
+    "ubifs": r"(?!)",
 }
 
 MIB = 1 << 20

@@ -19,10 +19,12 @@ SMALLEST_DEVICE_BYTES = {
     "btrfs": 109 * MIB,
     "nilfs2": 128 * MIB,
     "f2fs": 64 * MIB,
+    # With UBI's reserve, and the least that the kernel makes a filesystem on.
+    "ubifs": 16 * MIB,
 }
 
 # Those that write anew what is overwritten, and leave the old for later.
-_OUT_OF_PLACE = ("btrfs", "nilfs2", "f2fs")
+_OUT_OF_PLACE = ("btrfs", "nilfs2", "f2fs", "ubifs")
 # Journals, logs and tables of a filesystem.
 _FILESYSTEM_BYTES = 128 * MIB
 # Rows that a database begins with go into its WAL in portions of this many bytes of values

@@ -23,7 +23,8 @@ EXPERIMENTS = _ROOT / "experiments"
 DEVICES = _ROOT / "devices"
 SCHEMA = _ROOT / "schema"
 KERNELS = _ROOT / "kernels"
-FLASH = _ROOT / "kernel" / "flash"
+KERNEL = _ROOT / "kernel"
+FLASH = KERNEL / "flash"
 # A checkout builds the agent too; a wheel holds it.
 DEBIAN_PACKAGES = tuple(
     _ROOT / "setup" / name

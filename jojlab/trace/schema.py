@@ -14,7 +14,10 @@ from jojlab.foundation.lazy import pa
 from jojlab.foundation.places import SCHEMA
 
 # The tables of one capture, in the order in which they are read, checked and hashed.
-TABLES = ("requests", "page_runs", "files", "transactions", "counters", "manifest")
+TABLES = (
+    *("requests", "page_runs", "flash_operations", "files", "transactions", "counters"),
+    "manifest",
+)
 
 SCHEMA_VERSION = 2
 

@@ -165,8 +165,8 @@ def test_a_capture_has_the_tables_that_it_declares(folder: Path) -> None:
     assert list(capture.tables) == declared and capture.paths("counters") == []
     with pytest.raises(DataError, match="has no table transactions; it has requests, page_runs"):
         capture.read("transactions")
-    declare(folder, [*declared, "flash_operations"])
-    with pytest.raises(DataError, match=r"\['flash_operations'\] are not of schema"):
+    declare(folder, [*declared, "weather"])
+    with pytest.raises(DataError, match=r"\['weather'\] are not of schema"):
         Capture.open(folder)
 
 

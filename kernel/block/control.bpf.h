@@ -4,6 +4,7 @@
 #define JOJ_CONTROL_BPF_H
 
 #define BTRFS_MAGIC 0x9123683e
+#define UBIFS_MAGIC 0x24051905
 
 /* A section of its own: user space finds the struct by the section's name, mapped. */
 struct control control SEC(".data.control") = {};
@@ -23,7 +24,7 @@ static __always_inline bool is_traced(__u32 device)
 	return false;
 }
 
-/* The disk under a filesystem; 0 where it has none of its own (Btrfs) or several. */
+/* The disk under a filesystem; 0 where it has none of its own (Btrfs, UBIFS) or several. */
 static __always_inline __u32 disk_of_filesystem(__u64 superblock)
 {
 	__u64 device = READ(super_block, superblock, s_bdev), disk;
@@ -40,9 +41,12 @@ static __always_inline __u32 disk_of_filesystem(__u64 superblock)
  */
 static __always_inline bool may_be_traced(__u64 superblock)
 {
-	__u32 disk = disk_of_filesystem(superblock);
+	__u32 disk = disk_of_filesystem(superblock), magic;
 
-	return disk ? is_traced(disk) : READ(super_block, superblock, s_magic) == BTRFS_MAGIC;
+	if (disk)
+		return is_traced(disk);
+	magic = READ(super_block, superblock, s_magic);
+	return magic == BTRFS_MAGIC || magic == UBIFS_MAGIC;
 }
 
 #endif

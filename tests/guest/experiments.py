@@ -12,7 +12,7 @@ from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.campaign.execute import Unwatched, execute
 from jojlab.campaign.images import images_of
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import FILESYSTEMS
+from jojlab.experiment.fields import BLOCK_FILESYSTEMS
 from jojlab.experiment.plan import plan
 from jojlab.experiment.read import find, read
 from jojlab.foundation.places import EXPERIMENTS
@@ -24,7 +24,7 @@ from jojlab.trace.run_folder import RunFolder
 
 # Guests at once: what runs beside this process of the tests has the other processor.
 JOBS = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
-ALL_FILESYSTEMS = f"filesystem={','.join(FILESYSTEMS)}"
+ALL_FILESYSTEMS = f"filesystem={','.join(BLOCK_FILESYSTEMS)}"
 
 
 def run_experiment(

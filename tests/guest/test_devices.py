@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.campaign.jobs import case_json
-from jojlab.device.profile import read_profile
+from jojlab.device.profile import BLOCK, read_profile
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import DEVICES
@@ -37,7 +37,14 @@ def counters(cache: Cache, image: Image, out: Path, device: str, **changes: int)
     }
 
 
-@pytest.mark.parametrize("device", sorted(path.stem for path in DEVICES.glob("*.toml")))
+BLOCK_DEVICES = [
+    name
+    for name in sorted(path.stem for path in DEVICES.glob("*.toml"))
+    if read_profile(name).interface == BLOCK
+]
+
+
+@pytest.mark.parametrize("device", BLOCK_DEVICES)
 def test_every_device_runs_and_its_nand_bytes_add_up(
     cache: Cache, image: Image, tmp_path: Path, device: str
 ) -> None:

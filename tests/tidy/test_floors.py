@@ -20,6 +20,7 @@ FLOORS = (
     ("messages.rs", "parent.rs", "record"),
     ("errors.rs",),
     ("device", "filesystem"),
+    ("raw_nand",),
     ("tables",),
     ("bpf",),
     ("tracer", "commits"),

@@ -41,6 +41,8 @@ pub enum DiskError {
 pub enum Witness {
     /// The modelled device itself.
     Model,
+    /// Modelled raw NAND, which is no block device.
+    RawNand,
     /// The block layer; and the lines of its adapter in /proc/interrupts.
     BlockLayer(BTreeSet<u32>),
 }
@@ -50,7 +52,7 @@ pub enum Witness {
 pub struct Disk {
     name: String,
     node: PathBuf,
-    /// Its folder in /sys/block.
+    /// Its folder in /sys.
     folder: PathBuf,
     witness: Witness,
 }
@@ -70,6 +72,22 @@ impl Disk {
         Ok(disk)
     }
 
+    /// The modelled raw NAND; its node has the record of its operations, and is no block device.
+    ///
+    /// # Errors
+    /// If its module is not in.
+    pub fn raw_nand() -> Result<Self, DiskError> {
+        let name = "nand0".to_owned();
+        let (node, folder) = (Path::new("/dev").join(&name), Path::new("/sys/class/misc"));
+        wait_for_node(&node)?;
+        Ok(Self { folder: folder.join(&name), name, node, witness: Witness::RawNand })
+    }
+
+    /// It has requests, a queue and a number of a block device.
+    pub fn is_block(&self) -> bool {
+        self.witness != Witness::RawNand
+    }
+
     /// The disk of this name, as soon as its node is there.
     pub(super) fn wait_for(name: String, witness: Witness) -> Result<Self, DiskError> {
         let (node, folder) = (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
@@ -87,7 +105,7 @@ impl Disk {
         &self.node
     }
 
-    /// Its folder in /sys/block.
+    /// Its folder in /sys.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -136,7 +154,7 @@ impl Disk {
     pub fn age(&self) -> Result<(), DiskError> {
         match self.witness {
             Witness::Model => Ok(flash::age(&self.folder)?),
-            Witness::BlockLayer(_) => Ok(()),
+            Witness::RawNand | Witness::BlockLayer(_) => Ok(()),
         }
     }
 
@@ -160,7 +178,7 @@ impl Disk {
     fn tell_record(&self, command: RecordCommand) -> Result<(), DiskError> {
         match self.witness {
             Witness::Model => Ok(flash_record::command(&self.folder, command)?),
-            Witness::BlockLayer(_) => Ok(()),
+            Witness::RawNand | Witness::BlockLayer(_) => Ok(()),
         }
     }
 
@@ -171,7 +189,7 @@ impl Disk {
     pub fn statistics(&self) -> Result<BTreeMap<String, i64>, DiskError> {
         let unreadable = |source| DiskError::Statistics { node: self.node.clone(), source };
         match &self.witness {
-            Witness::Model => Ok(flash::statistics(&self.folder)?),
+            Witness::Model | Witness::RawNand => Ok(flash::statistics(&self.folder)?),
             Witness::BlockLayer(lines) => {
                 let mut counted = iostats::read(&self.folder).map_err(unreadable)?;
                 let came = interrupts::count(lines).map_err(unreadable)?;

@@ -1,5 +1,5 @@
-//! The module flash.ko of the guest: inserts it with the parameters of device profiles, which makes
-//! the disks /dev/flash0, /dev/flash1 ...
+//! The modules flash.ko and raw_nand.ko of the guest: inserts them with the parameters of device
+//! profiles, which makes the disks /dev/flash0, /dev/flash1 ..., or raw NAND.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -32,9 +32,26 @@ pub fn insert(
     models: &[&BTreeMap<String, i64>],
     completion: &str,
 ) -> Result<Vec<Disk>, FlashModuleError> {
+    insert_file(module, format!("completion={completion} {}", parameter_line(models)))?;
+    let disk = |index| Disk::wait_for(format!("flash{index}"), Witness::Model);
+    Ok((0..models.len()).map(disk).collect::<Result<_, _>>()?)
+}
+
+/// Inserts the module of raw NAND beside `flash_module`, with the `[model]` of its profile.
+///
+/// # Errors
+/// As `insert`.
+pub fn insert_raw_nand(
+    flash_module: &Path,
+    model: &BTreeMap<String, i64>,
+) -> Result<Disk, FlashModuleError> {
+    insert_file(&flash_module.with_file_name("raw_nand.ko"), parameter_line(&[model]))?;
+    Ok(Disk::raw_nand()?)
+}
+
+fn insert_file(module: &Path, parameters: String) -> Result<(), FlashModuleError> {
     let file = File::open(module)
         .map_err(|source| FlashModuleError::Open { path: module.to_owned(), source })?;
-    let parameters = format!("completion={completion} {}", parameter_line(models));
     let log = KernelLog::from_now();
     let inserted = CString::new(parameters.as_str())
         .map_err(io::Error::from)
@@ -43,10 +60,8 @@ pub fn insert(
         path: module.to_owned(),
         parameters,
         source,
-        messages: flash_messages(log),
-    })?;
-    let disk = |index| Disk::wait_for(format!("flash{index}"), Witness::Model);
-    Ok((0..models.len()).map(disk).collect::<Result<_, _>>()?)
+        messages: own_messages(log),
+    })
 }
 
 /// A parameter has a value for each disk.
@@ -65,9 +80,10 @@ fn parameter_line(models: &[&BTreeMap<String, i64>]) -> String {
 }
 
 /// What the module wrote to the log, which may not be readable: then errors only say less.
-fn flash_messages(log: io::Result<KernelLog>) -> String {
+fn own_messages(log: io::Result<KernelLog>) -> String {
     let lines = log.map(|mut log| log.lines()).unwrap_or_default();
-    let own = lines.iter().filter(|line| line.text.starts_with("flash: "));
+    let is_own = |text: &str| text.starts_with("flash: ") || text.starts_with("raw_nand: ");
+    let own = lines.iter().filter(|line| is_own(&line.text));
     own.map(|line| format!("\n  {}", line.text)).collect()
 }
 

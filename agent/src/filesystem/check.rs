@@ -36,14 +36,14 @@ pub fn word(kind: Filesystem) -> &'static str {
     if program(kind).is_some() { "every state" } else { "none for this filesystem" }
 }
 
-/// The checker and its arguments, the device left to append. NILFS2 has none.
+/// The checker and its arguments, the device left to append. NILFS2 and UBIFS have none.
 fn program(kind: Filesystem) -> Option<(&'static str, &'static [&'static str])> {
     match kind {
         Filesystem::Ext4 => Some(("e2fsck", &["-f", "-n"])),
         Filesystem::Xfs => Some(("xfs_repair", &["-n"])),
         Filesystem::Btrfs => Some(("btrfs", &["check", "--readonly"])),
         Filesystem::F2fs => Some(("fsck.f2fs", &["--dry-run"])),
-        Filesystem::Nilfs2 => None,
+        Filesystem::Nilfs2 | Filesystem::Ubifs => None,
     }
 }
 

@@ -15,10 +15,12 @@ const EXT4_BLOCK_BYTES: u64 = 4096;
 
 /// The mkfs program and its arguments, the device left to append.
 ///
+/// UBIFS has none: the kernel makes it on an empty volume, at the first mount.
+///
 /// ext4's inode tables are written at once: left to the kernel's lazy thread (mke2fs(8),
 /// lazy_itable_init) they would be written during the measured part.
-fn command(kind: Filesystem) -> (&'static str, &'static [&'static str]) {
-    match kind {
+fn command(kind: Filesystem) -> Option<(&'static str, &'static [&'static str])> {
+    Some(match kind {
         Filesystem::Ext4 => {
             ("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
         }
@@ -26,7 +28,8 @@ fn command(kind: Filesystem) -> (&'static str, &'static [&'static str]) {
         Filesystem::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
         Filesystem::Nilfs2 => ("mkfs.nilfs2", &["-q", "-f"]),
         Filesystem::F2fs => ("mkfs.f2fs", &["-q", "-f"]),
-    }
+        Filesystem::Ubifs => return None,
+    })
 }
 
 /// Makes the filesystem; whatever the devices held is gone. `options` are further ones for mkfs.
@@ -40,7 +43,7 @@ pub fn make(
     journal: Option<&Path>,
     options: &str,
 ) -> Result<(), FilesystemError> {
-    let (program, arguments) = command(kind);
+    let Some((program, arguments)) = command(kind) else { return Ok(()) };
     let mut arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     if let Some(journal) = journal {
         arguments.extend(journal_arguments(kind, journal)?);

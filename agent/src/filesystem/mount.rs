@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -53,6 +54,17 @@ impl Mounted {
     /// Where it is mounted.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The filesystem's number (s_dev), as the kernel has it.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn number(&self) -> Result<u32, FilesystemError> {
+        let failed = |source| FilesystemError::Finish { directory: self.directory.clone(), source };
+        let metadata = std::fs::metadata(&self.directory).map_err(failed)?;
+        let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+        Ok(major << 20 | minor)
     }
 
     /// Writes everything dirty back and waits for it (syncfs(2)).

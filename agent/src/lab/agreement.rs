@@ -19,6 +19,13 @@ const MODEL: [Comparison; 5] = [
     (&["zeroes"], "zeroes_requests", "zeroes_bytes"),
 ];
 
+/// What modelled raw NAND counts.
+const RAW_NAND: [Comparison; 3] = [
+    (&["read"], "read_requests", "read_bytes"),
+    (&["write"], "write_requests", "write_bytes"),
+    (&["erase"], "erase_requests", ""),
+];
+
 /// What the block layer counts as the tracer does: zeroes are writes to it, and so are flushes
 /// without data (block/blk-flush.c), which leaves the number of writes out.
 const BLOCK_LAYER: [Comparison; 4] = [
@@ -38,6 +45,7 @@ pub fn differences(
     let of_disk = |&(disk, source): &(&Disk, &str)| {
         let comparisons = match disk.witness() {
             Witness::Model => MODEL.as_slice(),
+            Witness::RawNand => RAW_NAND.as_slice(),
             Witness::BlockLayer(_) => BLOCK_LAYER.as_slice(),
         };
         disk_differences(requests, counters, (disk.name(), source), comparisons)

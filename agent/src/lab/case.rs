@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::agreement;
+use super::nand_watch::{self, NandWatch};
 use super::observation::{Observation, SOURCES};
 use super::stand::{Prepared, Stand};
 use crate::device::disk::Disk;
@@ -17,7 +18,7 @@ use crate::tables::annotate::annotate;
 use crate::tables::capture::Tables;
 use crate::tables::clock::now_ns;
 use crate::tables::manifest::{Manifest, Origin, TraceLoss};
-use crate::tables::rows::Counter;
+use crate::tables::rows::{Counter, FlashOperation};
 use crate::tables::timeline::Timeline;
 use crate::tracer::{Capture, Tracer};
 use crate::workload::course;
@@ -38,7 +39,9 @@ pub fn run<'a>(
     let stand = Stand::of_case(case, flash_module)?;
     let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
     configuration["clock_source"] = clock::source()?.into();
-    let mut observation = Observation::start(&stand.disks, tracer)?;
+    let nand = NandWatch::start(stand.raw_nand())?;
+    let on_raw_nand = stand.raw_nand().map(|_| mounted.number()).transpose()?;
+    let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
     let closed = course::run(workload, background, place, &mut observation, sync)?;
@@ -46,9 +49,13 @@ pub fn run<'a>(
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;
 
+    let operations = nand.finish()?;
     closed.remains.check()?;
+    let flash_operations = operations.as_deref().map(nand_watch::rows);
+    tracer.add_operations(operations.unwrap_or_default());
     let capture = tracer.finish().context("making requests of the tracer's events")?;
-    let about = About { case, clock, disks: &stand.disks, configuration: configuration.clone() };
+    let (disks, configured) = (stand.disks.as_slice(), configuration.clone());
+    let about = About { case, clock, disks, configuration: configured, flash_operations };
     write_tables(about, capture, &closed, &timeline, output)?;
     Ok(Finished { stand, mounted, closed, configuration, end_ns })
 }
@@ -76,6 +83,8 @@ struct About<'a> {
     clock: Clock,
     disks: &'a [Disk],
     configuration: Value,
+    /// Of raw NAND.
+    flash_operations: Option<Vec<FlashOperation>>,
 }
 
 fn write_tables(
@@ -91,6 +100,7 @@ fn write_tables(
     let tables = Tables {
         requests: Some(&capture.requests),
         page_runs: Some(&capture.page_runs),
+        flash_operations: about.flash_operations.as_deref(),
         files: Some(&capture.files),
         transactions: Some(&closed.transactions),
         counters: Some(&counters),
@@ -99,7 +109,7 @@ fn write_tables(
         lost_events: capture.lost_events,
         unattributed_bytes: capture.gaps.unattributed_bytes,
     };
-    let manifest = manifest(about, closed, timeline);
+    let manifest = manifest(&about, closed, timeline);
     let manifest = manifest.rows(&tables.names(), Some(loss), &reasons);
     Ok(tables.write(output, &manifest)?)
 }
@@ -121,10 +131,10 @@ fn incomplete_reasons(
     reasons
 }
 
-fn manifest(about: About, closed: &ClosedWorkload, timeline: &Timeline) -> Manifest {
-    let About { case, clock, configuration, .. } = about;
+fn manifest(about: &About, closed: &ClosedWorkload, timeline: &Timeline) -> Manifest {
+    let (case, configuration) = (about.case, about.configuration.clone());
     let device = json!({ "name": case.case.device, "model": case.device_model });
-    let (settings, seed, clock) = (json!(case.case), case.seed, clock.word());
+    let (settings, seed, clock) = (json!(case.case), case.seed, about.clock.word());
     let mut manifest = Manifest::new(Origin { case: settings, seed, clock, device, configuration });
     manifest.note("journal_device", journal_device(case));
     manifest.note("phases", timeline.phases());
@@ -164,8 +174,13 @@ mod tests {
         let words = ["2 events of the tracer were lost", "1 calls of ioctl left out:"];
         assert_eq!(reasons.len(), words.len(), "{reasons:?}");
         assert!(reasons.iter().zip(words).all(|(reason, words)| reason.starts_with(words)));
-        let about =
-            About { case: &case, clock: Clock::Virtual, disks: &[], configuration: json!({}) };
+        let about = About {
+            case: &case,
+            clock: Clock::Virtual,
+            disks: &[],
+            configuration: json!({}),
+            flash_operations: None,
+        };
         let folder = tempfile::tempdir().unwrap();
         write_tables(about, capture, &closed, &Timeline::default(), folder.path()).unwrap();
         let rows = read::<ManifestRow>(folder.path(), 100).unwrap();

@@ -32,16 +32,25 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Starts tracing at a moment when the disks have nothing to do.
+    /// Starts tracing at a moment when the disks have nothing to do. `on_raw_nand` is the
+    /// number (s_dev) of the filesystem, where the disk is raw NAND.
     ///
     /// # Errors
     /// If they never rest, or the tracer cannot be started.
-    pub fn start(disks: &'a [Disk], tracer: &'a mut Tracer) -> anyhow::Result<Self> {
-        let numbers: Vec<u32> = disks.iter().map(Disk::number).collect::<Result<_, _>>()?;
+    pub fn start(
+        disks: &'a [Disk],
+        on_raw_nand: Option<u32>,
+        tracer: &'a mut Tracer,
+    ) -> anyhow::Result<Self> {
+        let blocks = disks.iter().filter(|disk| disk.is_block());
+        let numbers: Vec<u32> = blocks.map(Disk::number).collect::<Result<_, _>>()?;
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(disks)?;
             if at_rest(&before) {
-                tracer.start(&numbers)?;
+                match on_raw_nand {
+                    Some(filesystem) => tracer.start_raw_nand(disks[0].name(), filesystem)?,
+                    None => tracer.start(&numbers)?,
+                }
                 let after = statistics(disks)?;
                 if before == after {
                     let watch = Watch::new(disks, Reading::take(&after)?);

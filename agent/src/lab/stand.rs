@@ -13,6 +13,7 @@ use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, make};
+use crate::raw_nand::ubi;
 use crate::record::{Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
 use crate::workload::kind::Workload;
@@ -56,13 +57,17 @@ impl<'a> Stand<'a> {
         let settings = &case.case;
         let disks = match &case.disk {
             Some(name) => vec![Disk::of_kernel(name)?],
+            None if settings.filesystem.is_on_raw_nand() => {
+                let model = case.device_model.as_ref();
+                vec![insert_raw_nand(flash_module, model)?]
+            }
             None => {
                 let models: Vec<_> = case.device_model.iter().chain(&case.journal_model).collect();
                 insert(flash_module, &models, settings.completion)?
             }
         };
         Ok(Self {
-            device: disks[0].node().to_owned(),
+            device: device_of(settings.filesystem, &disks[0]),
             journal: disks.get(1).map(|disk| disk.node().to_owned()),
             disks,
             filesystem: settings.filesystem,
@@ -75,10 +80,18 @@ impl<'a> Stand<'a> {
     ///
     /// # Errors
     /// If its mkfs or the kernel refuses.
-    pub fn make(&self) -> Result<Mounted, FilesystemError> {
+    pub fn make(&self) -> anyhow::Result<Mounted> {
+        if self.filesystem.is_on_raw_nand() {
+            ubi::make_volume(&self.disks[0])?;
+        }
         let journal = self.journal.as_deref();
         make::make(self.filesystem, &self.device, journal, self.mkfs_options)?;
-        self.mount()
+        Ok(self.mount()?)
+    }
+
+    /// The disk, if it is raw NAND.
+    pub fn raw_nand(&self) -> Option<&Disk> {
+        self.disks.first().filter(|disk| !disk.is_block())
     }
 
     /// Mounts the filesystem that is there.
@@ -103,6 +116,9 @@ impl<'a> Stand<'a> {
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
         for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {
+            if !disk.is_block() {
+                continue; // it has no queue
+            }
             for setting in QUEUE {
                 configuration[place][setting] = disk.queue_setting(setting)?.into();
             }
@@ -119,6 +135,21 @@ impl<'a> Stand<'a> {
         std::thread::sleep(Duration::from_nanos(delay_ns));
         Ok(Prepared { mounted, workload, configuration })
     }
+}
+
+/// What a filesystem is made on and mounted from.
+fn device_of(filesystem: Filesystem, disk: &Disk) -> PathBuf {
+    if filesystem.is_on_raw_nand() { ubi::VOLUME.into() } else { disk.node().to_owned() }
+}
+
+/// Inserts modelled raw NAND.
+///
+/// # Errors
+/// If there is no model of it, or the kernel refuses it.
+fn insert_raw_nand(flash_module: &Path, model: Option<&DeviceModel>) -> anyhow::Result<Disk> {
+    let wrong = || WrongUse("the job: ubifs needs the device_model of raw NAND".to_owned());
+    let model = model.filter(|model| model.contains_key("page_bytes")).ok_or_else(wrong)?;
+    Ok(flash_module::insert_raw_nand(flash_module, model)?)
 }
 
 /// Inserts modelled disks, one for each model.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::rows::{Counter, File, PageRun, Request, Transaction};
+use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction};
 use super::write::{ManifestRow, Table, WriteError, write};
 
 /// The rows of each table; None where the capture does not have it. The manifest is always there.
@@ -11,6 +11,7 @@ use super::write::{ManifestRow, Table, WriteError, write};
 pub struct Tables<'a> {
     pub requests: Option<&'a [Request]>,
     pub page_runs: Option<&'a [PageRun]>,
+    pub flash_operations: Option<&'a [FlashOperation]>,
     pub files: Option<&'a [File]>,
     pub transactions: Option<&'a [Transaction]>,
     pub counters: Option<&'a [Counter]>,
@@ -19,9 +20,9 @@ pub struct Tables<'a> {
 impl Tables<'_> {
     /// Names of those that there are, for the manifest to declare.
     pub fn names(&self) -> Vec<&'static str> {
-        let Self { requests, page_runs, files, transactions, counters } = self;
-        let names = [name(requests), name(page_runs), name(files), name(transactions)];
-        names.into_iter().chain([name(counters)]).flatten().collect()
+        let Self { requests, page_runs, flash_operations, files, transactions, counters } = self;
+        let of_trace = [name(requests), name(page_runs), name(flash_operations), name(files)];
+        of_trace.into_iter().chain([name(transactions), name(counters)]).flatten().collect()
     }
 
     /// Writes them and the manifest's rows to a directory that is there.
@@ -31,6 +32,7 @@ impl Tables<'_> {
     pub fn write(&self, directory: &Path, manifest: &[ManifestRow]) -> Result<(), WriteError> {
         write_if_there(directory, self.requests)?;
         write_if_there(directory, self.page_runs)?;
+        write_if_there(directory, self.flash_operations)?;
         write_if_there(directory, self.files)?;
         write_if_there(directory, self.transactions)?;
         write_if_there(directory, self.counters)?;

@@ -66,6 +66,22 @@ pub struct PageRun {
     pub home: Option<String>,
 }
 
+/// One operation of raw NAND (schema/flash_operations.toml).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FlashOperation {
+    pub request_id: i64,
+    pub kind: Word,
+    pub block: i64,
+    pub offset_bytes: i64,
+    pub length_bytes: i64,
+    pub volume_id: Option<i64>,
+    pub logical_block: Option<i64>,
+    pub erase_count: Option<i64>,
+    pub cause: Word,
+    pub flipped_bits: i64,
+    pub outcome: Word,
+}
+
 /// One file, by its life story (schema/files.toml).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct File {

@@ -13,7 +13,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 
-use super::rows::{Counter, File, PageRun, Request, Transaction, Word};
+use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction, Word};
 
 /// A table could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -192,6 +192,22 @@ table!(
     }
 );
 table!(
+    "flash_operations",
+    FlashOperation {
+        request_id,
+        kind,
+        block,
+        offset_bytes,
+        length_bytes,
+        volume_id,
+        logical_block,
+        erase_count,
+        cause,
+        flipped_bits,
+        outcome,
+    }
+);
+table!(
     "files",
     File {
         file_id,
@@ -322,6 +338,7 @@ mod tests {
     fn every_table_is_written_as_its_schema_says() {
         keeps_contract::<Request>();
         keeps_contract::<PageRun>();
+        keeps_contract::<FlashOperation>();
         keeps_contract::<File>();
         keeps_contract::<Transaction>();
         keeps_contract::<Counter>();

@@ -48,7 +48,9 @@ def show(
     profile = read_profile(name)
     with Console(stderr=True).status("") as status:
         figures = measure_model(
-            profile.model, next_is=lambda figure: status.update(f"measuring the model: {figure}")
+            profile.model,
+            next_is=lambda figure: status.update(f"measuring the model: {figure}"),
+            interface=profile.interface,
         )
     if not as_json:
         print_device(terminal(), profile, figures, sources=sources)
@@ -56,6 +58,7 @@ def show(
     document = {
         "name": profile.name,
         "title": profile.title,
+        "interface": profile.interface,
         "icount_shift": profile.icount_shift,
         "model": dict(profile.model),
         "sources": dict(profile.sources),

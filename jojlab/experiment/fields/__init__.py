@@ -9,7 +9,10 @@ from __future__ import annotations
 from jojlab.experiment.fields.common import (
     COMMON_FIELDS,
     DRAWN,
+    BLOCK_FILESYSTEMS,
     FILESYSTEMS,
+    RAW_NAND_DEVICE,
+    RAW_NAND_FILESYSTEMS,
     NO_DEVICE,
     WORKLOADS,
 )
@@ -29,7 +32,10 @@ __all__ = [
     "DRAWN",
     "FIELDS",
     "FILES",
+    "BLOCK_FILESYSTEMS",
     "FILESYSTEMS",
+    "RAW_NAND_DEVICE",
+    "RAW_NAND_FILESYSTEMS",
     "JOURNAL_MODES",
     "MAX_SEED",
     "NO_DEVICE",

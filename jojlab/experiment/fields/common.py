@@ -8,7 +8,11 @@ from jojlab.experiment.fields.program import PROGRAMS
 from jojlab.experiment.fields.replay import REPLAYS
 from jojlab.experiment.fields.sqlite import ALL_SQLITE, SQLITE
 
-FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+BLOCK_FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+RAW_NAND_FILESYSTEMS = ("ubifs",)
+FILESYSTEMS = (*BLOCK_FILESYSTEMS, *RAW_NAND_FILESYSTEMS)
+# The device of those on raw NAND, where a case names none.
+RAW_NAND_DEVICE = "nand-slc-512mb"
 WORKLOADS = (*ALL_SQLITE, *FILES, *REPLAYS, *PROGRAMS)
 # Those whose operations are drawn, as many as are asked for; of a replay they are what they are.
 DRAWN = (*SQLITE, "sql", *FILES)
@@ -20,7 +24,8 @@ COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "device",
         "profile of the modelled flash device: a name in devices/ or a path; or a disk that QEMU "
-        "emulates, measured in real time: qemu-nvme, qemu-scsi, qemu-sd",
+        "emulates, measured in real time: qemu-nvme, qemu-scsi, qemu-sd; of ubifs, which is on raw "
+        f"NAND, the default is {RAW_NAND_DEVICE}",
         "emmc-galaxy-s3",
     ),
     Field("filesystem", "filesystem", "ext4", FILESYSTEMS),

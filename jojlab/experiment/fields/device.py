@@ -9,14 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jojlab.device import raw_nand
 from jojlab.device.profile import CPU_LIMITS, LIMITS
 from jojlab.experiment.fields.field import Field, Value
 
 # The fields that name a profile.
 OWNERS = ("device", "journal_device")
 
+
+def both(
+    first: Mapping[str, tuple[int, int]], second: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Return the keys of both kinds of device; the profile knows which of them are its own."""
+    keys = dict.fromkeys((*first, *second))
+    of_each = {key: [limits[key] for limits in (first, second) if key in limits] for key in keys}
+    return {
+        key: (min(low for low, _ in found), max(high for _, high in found))
+        for key, found in of_each.items()
+    }
+
+
 # Only the profile of `device` describes the guest's processor.
-_KEYS = {"device": {**CPU_LIMITS, **LIMITS}, "journal_device": LIMITS}
+_KEYS = {"device": {**CPU_LIMITS, **both(raw_nand.LIMITS, LIMITS)}, "journal_device": LIMITS}
 
 DEVICE_FIELDS: tuple[Field, ...] = tuple(
     Field(

@@ -48,13 +48,15 @@ _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 
 @dataclass(frozen=True)
 class Extras:
-    """What an image holds beside the usual: kernel modules by name, programs with their packages.
+    """What an image holds beside the usual: kernel modules by name, programs with their packages,
+    the modelled raw NAND.
 
     An image without extras is the one that every case runs in; its bytes do not know of them.
     """
 
     modules: tuple[str, ...] = ()
     programs: tuple[tuple[str, str], ...] = ()
+    raw_nand: bool = False
 
 
 NO_EXTRAS = Extras()
@@ -102,9 +104,10 @@ def build_image(
     qemu = need_tool(QEMU, QEMU_PACKAGE)
     seen.add([agent, HEADERS_ROOT, qemu, _MKE2FS_CONF, *_LOADER, *package_files()])
     if flash_source is not None:
-        sources = modules.flash_sources(flash_source)
-        folders = (path for path in flash_source.rglob("*") if path.is_dir())
-        seen.add([flash_source, *folders, *sources])
+        beside = [flash_source.parent / modules.RAW_NAND_FOLDER] if extras.raw_nand else []
+        for source in (flash_source, *beside):
+            folders = (path for path in source.rglob("*") if path.is_dir())
+            seen.add([source, *folders, *modules.flash_sources(source)])
     chosen = chosen_kernel(cache, kernel_name)
     seen.add(chosen.files)
     kernel = kernel_entry(cache, chosen, modules.ROOTS + extras.modules)
@@ -114,6 +117,9 @@ def build_image(
     if flash_source is not None:
         flash = modules.flash_module(cache, chosen, flash_source)
         parts[flash.name] = flash.read_bytes()
+        if extras.raw_nand:
+            nand = modules.raw_nand_module(cache, chosen, flash_source)
+            parts[nand.name] = nand.read_bytes()
     tools = _tools(extras.programs, seen)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {

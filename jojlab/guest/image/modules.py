@@ -30,6 +30,10 @@ STRIP = ("-g", "-R", ".note.gnu.build-id")
 # The device's sources; its tests and what builds leave are not part of it.
 _SOURCES = ("*.c", "*.h", "Makefile", "Kbuild", "model/**/*.c", "model/**/*.h")
 
+# The name and folder, beside the flash device's, of raw NAND; it shares a part of that one's model.
+RAW_NAND = "raw_nand"
+RAW_NAND_FOLDER = "nand"
+
 
 def load_order(
     modules_dep: str, roots: tuple[str, ...] = ROOTS, modules_builtin: str = ""
@@ -121,9 +125,21 @@ def flash_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
 
     Raises MachineError when the source or a tool is missing or the compiler complains.
     """
-    files = flash_sources(source)
-    if not files:
-        raise MachineError(f"no source of the flash device in {source}", RESTORE)
+    return _own_module(cache, kernel, "flash", source, [source])
+
+
+def raw_nand_module(cache: Cache, kernel: Kernel, flash_source: Path) -> Path:
+    """The modelled raw NAND, raw_nand.ko, as flash_module()."""
+    source = flash_source.parent / RAW_NAND_FOLDER
+    return _own_module(cache, kernel, RAW_NAND, source, [source, flash_source])
+
+
+def _own_module(cache: Cache, kernel: Kernel, name: str, source: Path, folders: list[Path]) -> Path:
+    """The module `name` of `source`, of which the build sees all `folders` side by side."""
+    for folder in folders:
+        if not flash_sources(folder):
+            raise MachineError(f"no source of the flash device in {folder}", RESTORE)
+    files = [path for folder in folders for path in flash_sources(folder)]
     for tool, package in (("make", "make"), ("gcc", "gcc")):
         need_tool(tool, package)
     digest = hashlib.sha256()
@@ -132,19 +148,20 @@ def flash_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
         digest.update(f"{part}\0".encode())
     for path in files:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(source)}\0{len(content)}\0".encode() + content)
+        digest.update(f"{path.relative_to(source.parent)}\0{len(content)}\0".encode() + content)
 
     def build(out: Path) -> None:
         with cache.work_dir() as work, cache.work_dir() as unpacked:
             for path in files:
-                copy = work / path.relative_to(source)
+                copy = work / path.relative_to(source.parent)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
             headers = str(kernel.headers(unpacked))
             # Messages of the kernel's headers name their folder.
             names = f"KCFLAGS=-ffile-prefix-map={unpacked}="
-            command = ["make", "-C", headers, *kernel.make_words, names, f"M={work}", "modules"]
-            run_tool(command, "build the flash device")
-            strip(work / "flash.ko", out / "flash.ko")
+            folder = work / source.name
+            command = ["make", "-C", headers, *kernel.make_words, names, f"M={folder}", "modules"]
+            run_tool(command, f"build the module {name}")
+            strip(folder / f"{name}.ko", out / f"{name}.ko")
 
-    return cache.entry("modules", digest.hexdigest(), build) / "flash.ko"
+    return cache.entry("modules", digest.hexdigest(), build) / f"{name}.ko"

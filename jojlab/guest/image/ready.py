@@ -32,6 +32,8 @@ from jojlab.guest.kernel.choose import INSTALLED
 
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
+# Of UBIFS: what it is on, and the compressors that it looks up by name.
+RAW_NAND = Extras(("zstd", "ubifs"), raw_nand=True)
 # What makes an image.
 _SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "guest" / "kernel", PACKAGE / "foundation")
 # What decides which library a program loads, and where packages are looked up.
@@ -75,6 +77,7 @@ def _ready(cache: Cache, flash_source: Path | None, extras: Extras, name: str) -
         "kernel": name,
         "flash_source": str(flash_source),
         "modules": extras.modules,
+        "raw_nand": extras.raw_nand,
         "programs": _programs(extras),
         "variables": [os.environ.get(name) for name in _VARIABLES],
         "python": sys.version,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.device.profile import FIGURES, Profile
+from jojlab.device.profile import INTERFACES, Profile
 
 # Characters that two columns of the longest names and values take.
 _TWO_COLUMNS = 90
@@ -26,7 +26,7 @@ def print_device(
     table.add_column("off by", justify="right", no_wrap=True)
     table.add_column("meaning; source of the stated figure")
     stated = {row.figure: row for row in profile.stated}
-    for name, meaning in FIGURES.items():
+    for name, meaning in INTERFACES[profile.interface].figures.items():
         if row := stated.get(name):
             off = f"{figures[name] / row.value - 1:+.1%}"
             said = f"{meaning}; {row.source}"

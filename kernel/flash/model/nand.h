@@ -41,7 +41,7 @@ void flash_nand_rest(struct flash_nand *nand, flash_u64 now_ns);
 flash_u64 flash_nand_host_read(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
 			       flash_u32 length_bytes, flash_u64 now_ns);
 
-/* The same for the device's own sake, in the order given; nothing begins before past_ns any more. */
+/* The same for the device's own sake, in the order given; nothing later begins before past_ns. */
 flash_u64 flash_nand_own_read(struct flash_nand *nand, flash_u32 die, flash_u64 duration_ns,
 			      flash_u32 length_bytes, flash_u64 past_ns, flash_u64 now_ns);
 

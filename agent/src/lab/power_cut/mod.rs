@@ -106,6 +106,11 @@ fn refuse(case: &Case) -> anyhow::Result<()> {
     if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
         return Err(WrongUse(format!("power cuts: {reason}")).into());
     }
+    if case.case.filesystem.is_on_raw_nand() {
+        return Err(
+            WrongUse("power cuts: raw NAND keeps no record that could be cut".into()).into()
+        );
+    }
     if case.disk.is_some() || case.device_model.is_none() {
         return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());
     }

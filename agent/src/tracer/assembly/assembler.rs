@@ -1,14 +1,16 @@
 //! Turns records into tables as they arrive: finds files, ties runs to bios and bios to the calls
 //! they serve, and passes everything to the joiner. Keeps only what is in progress.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::cover::fill_gaps;
+use super::raw_nand;
 use super::sequence::Sequence;
 use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
+use crate::raw_nand::follower::TracedOperation;
 use crate::tracer::causes::Causes;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::classify::{Class, RunOwner, classify};
@@ -41,6 +43,10 @@ pub struct Assembler {
     joiner: Joiner,
     sequence: Sequence,
     sums: Sums,
+    /// What raw NAND did and was not fed yet.
+    operations: VecDeque<TracedOperation>,
+    /// Number (s_dev) of the filesystem on it.
+    on_raw_nand: u32,
 }
 
 impl Assembler {
@@ -62,6 +68,29 @@ impl Assembler {
             joiner: Joiner::new(disks.clone(), settled_ns),
             sequence: Sequence::default(),
             sums: Sums::default(),
+            operations: VecDeque::new(),
+            on_raw_nand: 0,
+        }
+    }
+
+    /// There is a filesystem on raw NAND of this name.
+    pub fn learn_raw_nand(&mut self, name: &str, filesystem: u32) {
+        self.on_raw_nand = filesystem;
+        self.joiner.add_raw_nand(name);
+        self.learn(filesystem);
+    }
+
+    /// What raw NAND did while it was traced: each is fed before the records of later times.
+    pub fn add_operations(&mut self, operations: Vec<TracedOperation>) {
+        self.operations.extend(operations);
+    }
+
+    fn feed_operations(&mut self, until_ns: u64) {
+        while self.operations.front().is_some_and(|it| it.operation.queue_ns < until_ns) {
+            let operation = self.operations.pop_front().expect("there is one");
+            let (bio, runs) = raw_nand::queued(&operation, self.on_raw_nand);
+            let cause = self.causes.of(&bio, &runs);
+            self.joiner.operate(&operation.operation, bio, runs, cause);
         }
     }
 
@@ -72,6 +101,9 @@ impl Assembler {
 
     /// Takes one record, in the order of the ring.
     pub fn feed(&mut self, record: Record, symbols: &Symbols) {
+        if !self.operations.is_empty() {
+            self.feed_operations(record.time_ns());
+        }
         match record {
             Record::Run(run) => self.keep(run),
             Record::Bio(bio, last_run) => self.queue(bio, last_run, symbols),
@@ -223,6 +255,7 @@ impl Assembler {
 
     /// Everything that is left, as whole tables.
     pub fn finish(mut self, lost_events: u64) -> Capture {
+        self.feed_operations(NEVER_NS);
         let FinishedRows { requests, page_runs } = self.take(NEVER_NS);
         let left: usize = self.pending.values().map(Vec::len).sum();
         let lost_events = lost_events + self.orphans + left as u64;

@@ -15,6 +15,7 @@ use crate::tracer::classify::{BlockType, Class, RunOwner};
 use crate::tracer::files::{Effect, FileKey};
 use crate::tracer::records::kernel::{
     BLOCK_DEVICE_MAGIC, BTRFS_MAGIC, F2FS_MAGIC, NILFS_MAGIC, OPERATION_MASK, OPERATION_WRITE,
+    UBIFS_MAGIC,
 };
 use crate::tracer::records::{Bio, Change, Name, PathRecord, Run, Sync};
 use crate::tracer::surroundings::Surroundings;
@@ -208,6 +209,13 @@ impl Causes {
             file.map_or(Scope::All, |key| Scope::Inode(key.inode))
         };
         let of_run = |(run, class): &(Run, Class)| match (class.block_type, run.magic) {
+            // Its nodes are of one file each, and nothing else carries changes.
+            (_, UBIFS_MAGIC) => match class.owner {
+                RunOwner::Number(inode) if class.block_type == BlockType::FsMetadata => {
+                    Some(Scope::Inode(inode))
+                }
+                _ => None,
+            },
             (BlockType::FsJournal, _) if class.subtype == "log-tree" => Some(asked()),
             // Of the journal itself.
             (BlockType::FsJournal, _) if class.subtype == "superblock" => None,

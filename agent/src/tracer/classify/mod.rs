@@ -72,7 +72,8 @@ pub struct Class {
 }
 
 impl Class {
-    fn new(block_type: BlockType, subtype: impl Into<Word>) -> Self {
+    /// Nobody's.
+    pub fn new(block_type: BlockType, subtype: impl Into<Word>) -> Self {
         Class {
             block_type,
             subtype: subtype.into(),
@@ -84,7 +85,8 @@ impl Class {
         }
     }
 
-    fn of(block_type: BlockType, subtype: impl Into<Word>, owner: RunOwner) -> Self {
+    /// Of the owner.
+    pub fn of(block_type: BlockType, subtype: impl Into<Word>, owner: RunOwner) -> Self {
         Class { owner, ..Class::new(block_type, subtype) }
     }
 

@@ -15,6 +15,7 @@ use super::unseen;
 use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
+use crate::raw_nand::follower::TracedOperation;
 use crate::tables::clock::now_ns;
 use crate::tables::rows;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
@@ -109,6 +110,22 @@ impl Tracer {
     /// read again.
     pub fn start(&mut self, disks: &[u32]) -> Result<(), TracerError> {
         self.start_at(disks, 0)
+    }
+
+    /// Begins to trace a filesystem on raw NAND at rest, by its number (s_dev). There are no
+    /// requests: `add_operations` gives what the NAND did.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_raw_nand(&mut self, name: &str, filesystem: u32) -> Result<(), TracerError> {
+        self.start_at(&[], 0)?;
+        self.assembler.iter_mut().for_each(|it| it.learn_raw_nand(name, filesystem));
+        Ok(())
+    }
+
+    /// What raw NAND did while it was traced, in order; before `finish`.
+    pub fn add_operations(&mut self, operations: Vec<TracedOperation>) {
+        self.assembler.iter_mut().for_each(|it| it.add_operations(operations.clone()));
     }
 
     /// Tells the kinds of files by this table, from the next `start` on.

@@ -38,3 +38,4 @@ pub const BTRFS_MAGIC: u32 = 0x9123_683e;
 pub const EXT4_MAGIC: u32 = 0xef53;
 pub const F2FS_MAGIC: u32 = 0xf2f5_2010;
 pub const NILFS_MAGIC: u32 = 0x3434;
+pub const UBIFS_MAGIC: u32 = 0x2405_1905;

@@ -39,6 +39,23 @@ pub enum Record {
     BioEnd(RequestRecord),
 }
 
+impl Record {
+    /// When it was made; 0 of a run, which comes with its bio.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Self::Bio(bio, _) => bio.time_ns,
+            Self::Run(_) => 0,
+            Self::Path(path) => path.time_ns,
+            Self::SyncBegin(sync) | Self::SyncEnd(sync) => sync.time_ns,
+            Self::Issue(request) | Self::Complete(request) | Self::BioEnd(request) => {
+                request.time_ns
+            }
+            Self::Change(change) => change.time_ns,
+            Self::Name(name) => name.time_ns,
+        }
+    }
+}
+
 /// struct bio_record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bio {

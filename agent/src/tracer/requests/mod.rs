@@ -9,6 +9,7 @@ pub mod gaps;
 mod open_request;
 mod pieces;
 mod queued_bio;
+mod raw_nand;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -30,6 +31,9 @@ pub use open_request::Overdue;
 use pieces::{Piece, Pieces, RequestPart};
 pub use queued_bio::operation_name;
 use queued_bio::{FLUSH, QueuedBio};
+
+/// In place of a disk's number: raw NAND, which has none.
+pub const RAW_NAND_DEVICE: u32 = u32::MAX;
 
 /// A disk that is traced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -20,6 +20,9 @@ use crate::tracer::records::{Bio, RequestRecord, Run};
 /// The operation, and the block type, of what carries no bytes.
 pub const FLUSH: &str = "flush";
 
+/// The operation, and the block subtype, of a block of raw NAND that is erased.
+pub const ERASE: &str = "erase";
+
 /// MERGED_BIOS_LIMIT of kernel/block/requests.bpf.h.
 const BIOS_COUNTED: u32 = 1024;
 
@@ -43,6 +46,26 @@ impl QueuedBio {
             ..RequestRecord::default()
         };
         RequestRecord { request: address, bio_count: 1, ..place }
+    }
+
+    /// All that it carries, to the byte: nodes on raw NAND do not begin at sectors.
+    pub fn own_runs(&self) -> Vec<DraftRun> {
+        let mut runs = Vec::new();
+        for (run, class) in &self.runs {
+            let draft = DraftRun {
+                sector: self.bio.sector + u64::from(run.offset_bytes).div_ceil(512),
+                length_bytes: u64::from(run.length_bytes),
+                block_type: class.block_type,
+                subtype: class.subtype.clone(),
+                subject: Subject::of(run, class),
+                file_offset_bytes: class.has_offset.then_some(run.file_offset_bytes as i64),
+                home_sector: None,
+                home: Home::default(),
+                time_ns: self.bio.time_ns,
+            };
+            draft.push_onto(&mut runs);
+        }
+        runs
     }
 
     /// All that it carries.

@@ -1,0 +1,134 @@
+//! Follows all blocks of raw NAND through its operations, and says of each what it moved and why.
+
+use std::collections::BTreeMap;
+
+pub use super::block::Extent;
+use super::block::{BlockLife, KnownNodes};
+pub use super::nodes::What;
+use super::operation::{Operation, OperationKind};
+
+/// The name of UBI's thread, which levels wear and gives blocks back (drivers/mtd/ubi/build.c).
+const UBI_THREAD: &str = "ubi_bgt";
+
+/// Why an operation was done, as schema/flash_operations.toml spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperationCause {
+    Filesystem,
+    GarbageCollection,
+    WearLevelling,
+    Reclaim,
+}
+
+impl OperationCause {
+    /// As the schema spells it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Filesystem => "filesystem",
+            Self::GarbageCollection => "garbage-collection",
+            Self::WearLevelling => "wear-levelling",
+            Self::Reclaim => "reclaim",
+        }
+    }
+}
+
+/// An operation, with what it is of.
+#[derive(Debug, Clone)]
+pub struct TracedOperation {
+    pub operation: Operation,
+    pub pieces: Vec<Extent>,
+    pub volume: Option<u32>,
+    pub logical_block: Option<u32>,
+    pub erases: Option<u64>,
+    pub cause: OperationCause,
+}
+
+/// Where an operation was: a block in one of its lives.
+struct PlacedOperation {
+    operation: Operation,
+    life: usize,
+}
+
+/// All blocks, and the operations that are to be told.
+#[derive(Default)]
+pub struct Follower {
+    known: KnownNodes,
+    lives: Vec<BlockLife>,
+    /// The life of each block now.
+    current: BTreeMap<u32, usize>,
+    places: Vec<PlacedOperation>,
+}
+
+impl Follower {
+    /// Operations of before: only what they leave is of interest.
+    pub fn remember(&mut self, operations: Vec<Operation>) {
+        for operation in operations {
+            self.follow(&operation);
+        }
+    }
+
+    /// Operations that are to be told.
+    pub fn trace(&mut self, operations: Vec<Operation>) {
+        for mut operation in operations {
+            let life = self.follow(&operation);
+            operation.data = Vec::new();
+            self.places.push(PlacedOperation { operation, life });
+        }
+    }
+
+    /// Gives the life of its block that the operation is of.
+    fn follow(&mut self, operation: &Operation) -> usize {
+        let life = *self.current.entry(operation.block).or_insert_with(|| {
+            self.lives.push(BlockLife::default());
+            self.lives.len() - 1
+        });
+        match operation.kind {
+            OperationKind::Program => {
+                let (offset_bytes, data) = (operation.offset_bytes, &operation.data);
+                self.lives[life].program(offset_bytes, data, &mut self.known);
+            }
+            OperationKind::Erase => {
+                self.current.remove(&operation.block);
+            }
+            OperationKind::Read => {}
+        }
+        life
+    }
+
+    /// What all traced operations are of, now that the nodes they begin are whole.
+    pub fn tell(self) -> Vec<TracedOperation> {
+        let Self { known, lives, places, .. } = self;
+        let told = |PlacedOperation { operation, life }| {
+            let life = &lives[life];
+            let pieces = match operation.kind {
+                OperationKind::Erase => Vec::new(),
+                _ => life.pieces(operation.offset_bytes, operation.length_bytes, &known),
+            };
+            TracedOperation {
+                cause: cause(&operation, &pieces),
+                volume: life.volume,
+                logical_block: life.logical_block,
+                erases: life.erases,
+                operation,
+                pieces,
+            }
+        };
+        places.into_iter().map(told).collect()
+    }
+}
+
+fn cause(operation: &Operation, pieces: &[Extent]) -> OperationCause {
+    let is_program = operation.kind == OperationKind::Program;
+    if operation.comm.starts_with(UBI_THREAD) {
+        let reclaims = operation.kind == OperationKind::Erase
+            || is_program && pieces.iter().all(|piece| piece.what == What::EraseCounter);
+        return if reclaims { OperationCause::Reclaim } else { OperationCause::WearLevelling };
+    }
+    if is_program && pieces.iter().any(|piece| piece.is_copy) {
+        return OperationCause::GarbageCollection;
+    }
+    OperationCause::Filesystem
+}
+
+#[cfg(test)]
+#[path = "follower_test.rs"]
+mod tests;

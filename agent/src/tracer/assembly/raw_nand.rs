@@ -1,0 +1,90 @@
+//! What an operation of raw NAND is to the rest of the tracer: a bio whose runs are classified by
+//! what the headers of UBI and UBIFS said of its bytes.
+
+use crate::raw_nand::follower::{Extent, OperationCause, TracedOperation, What};
+use crate::raw_nand::operation::OperationKind;
+use crate::tables::rows::Word;
+use crate::tracer::classify::{BlockType, Class, RunOwner};
+use crate::tracer::records::kernel::{
+    FLAG_SYNC, OPERATION_DISCARD, OPERATION_READ, OPERATION_WRITE, UBIFS_MAGIC,
+};
+use crate::tracer::records::{Bio, Run};
+use crate::tracer::requests::RAW_NAND_DEVICE;
+
+/// The operation as a bio, and its runs with their classes.
+pub fn queued(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Class)>) {
+    let operation = &traced.operation;
+    let flags = match operation.kind {
+        OperationKind::Read => OPERATION_READ,
+        OperationKind::Program => OPERATION_WRITE | FLAG_SYNC,
+        OperationKind::Erase => OPERATION_DISCARD,
+    };
+    let bio = Bio {
+        device: RAW_NAND_DEVICE,
+        partition_device: filesystem,
+        time_ns: operation.queue_ns,
+        sector: operation.address_bytes / 512,
+        length_bytes: operation.length_bytes,
+        flags,
+        kernel_thread: operation.call.is_none(),
+        pid: operation.pid,
+        tid: operation.tid,
+        comm: operation.comm.clone(),
+        call: operation.call,
+        ..Bio::default()
+    };
+    let run = |piece: &Extent| {
+        let (class, file) = class_of(piece, traced.cause);
+        let (inode, file_offset_bytes) = file.unwrap_or_default();
+        let run = Run {
+            offset_bytes: piece.offset_bytes - operation.offset_bytes,
+            length_bytes: piece.length_bytes,
+            file_offset_bytes,
+            inode,
+            filesystem,
+            magic: UBIFS_MAGIC,
+            ..Run::default()
+        };
+        (run, class)
+    };
+    (bio, traced.pieces.iter().map(run).collect())
+}
+
+/// The class of a piece; the inode that it belongs to, and the offset in that file.
+fn class_of(piece: &Extent, cause: OperationCause) -> (Class, Option<(u64, u64)>) {
+    let metadata = |subtype: &'static str| Class::new(BlockType::FsMetadata, subtype);
+    let of = |inode: u64, subtype: &'static str| {
+        let owner = RunOwner::Number(inode);
+        (Class::of(BlockType::FsMetadata, subtype, owner), Some((inode, 0)))
+    };
+    match piece.what {
+        What::Data { inode, offset_bytes } => {
+            let subtype: Word = match cause {
+                OperationCause::GarbageCollection => "garbage-collection".into(),
+                OperationCause::WearLevelling => "wear-levelling".into(),
+                _ => Word::default(),
+            };
+            let class = Class::of(BlockType::Data, subtype, RunOwner::Number(inode));
+            (Class { has_offset: true, ..class }, Some((inode, offset_bytes)))
+        }
+        What::Inode { inode } => of(inode, "inode"),
+        What::Entry { inode } => of(inode, "entry"),
+        What::Truncation { inode } => of(inode, "truncation"),
+        What::Padding => (metadata("padding"), None),
+        What::Superblock => (metadata("superblock"), None),
+        What::Master => (metadata("master"), None),
+        What::Index => (metadata("index"), None),
+        What::Orphan => (metadata("orphan"), None),
+        What::Authentication => (metadata("authentication"), None),
+        What::Properties => (metadata("block-properties"), None),
+        What::EraseCounter => (metadata("ubi-erase-counter"), None),
+        What::VolumeHeader => (metadata("ubi-volume-header"), None),
+        What::VolumeTable => (metadata("ubi-volume-table"), None),
+        What::Erased => (metadata("erased"), None),
+        // The log says where the journal is, and when a commit began: the nodes of the journal are
+        // where they stay.
+        What::Reference => (Class::new(BlockType::FsJournal, "reference"), None),
+        What::Commit => (Class::new(BlockType::FsJournal, "commit"), None),
+        What::Unknown => (Class::new(BlockType::Unknown, ""), None),
+    }
+}

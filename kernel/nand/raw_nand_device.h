@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The one device of the module: its model, what its pages hold, and the MTD layer's view of it. */
+#ifndef RAW_NAND_DEVICE_H
+#define RAW_NAND_DEVICE_H
+
+#include <linux/atomic.h>
+#include <linux/mtd/mtd.h>
+#include <linux/mutex.h>
+
+#include "contents.h"
+#include "model/raw_nand.h"
+#include "record.h"
+
+struct raw_nand_device {
+	struct raw_nand model;
+	struct mutex model_lock;
+	struct mutex *die_locks;
+	void *tables;
+	struct contents contents;
+	struct record record;
+	struct mtd_info mtd;
+	atomic_t in_flight;
+};
+
+/* Fills in the MTD layer's view: sizes and calls. */
+void raw_nand_describe(struct raw_nand_device *nand);
+
+#endif

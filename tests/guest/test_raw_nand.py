@@ -1,0 +1,80 @@
+"""UBIFS on raw NAND: every byte of a commit has an owner, operations take as long as the data sheet
+says and are what the module counted, and worn and flipping NAND loses nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.device.profile import read_profile
+from jojlab.experiment.fields import RAW_NAND_DEVICE
+from jojlab.foundation.cache import Cache
+from jojlab.guest.image.build import Image
+from jojlab.guest.image.ready import RAW_NAND, ready_image
+from jojlab.trace.capture import Capture
+from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
+
+PROFILE = read_profile(RAW_NAND_DEVICE)
+
+
+@pytest.fixture(scope="module")
+def nand_image(cache: Cache) -> Image:
+    return ready_image(cache, RAW_NAND)
+
+
+def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
+    cache: Cache, nand_image: Image, tmp_path: Path
+) -> None:
+    record = real_case(filesystem="ubifs", transactions=40, mount_options="noatime,compr=none")
+    run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
+    capture = Capture.open(tmp_path)
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+
+    stated = {row.figure: row.value for row in PROFILE.stated}
+    whole_ns = {
+        "program": stated["page_program_latency_ns"],
+        "read": stated["page_read_latency_ns"],
+        "erase": stated["block_erase_latency_ns"],
+    }
+    requests = capture.read("requests").to_pylist()
+    operations = capture.read("flash_operations").to_pylist()
+    assert [row["request_id"] for row in operations] == [row["request_id"] for row in requests]
+    seen = set()
+    for request, operation in zip(requests, operations, strict=True):
+        is_whole = operation["length_bytes"] >= PROFILE.model["page_bytes"]
+        if is_whole:
+            took_ns = request["complete_ns"] - request["issue_ns"]
+            assert took_ns == pytest.approx(whole_ns[operation["kind"]], rel=0.1)
+            seen.add(operation["kind"])
+        assert operation["outcome"] == "done"
+    assert "program" in seen
+
+    runs = capture.read("page_runs").to_pylist()
+    assert {run["block_type"] for run in runs} == {"data", "fs-metadata", "fs-journal"}
+    names = {row["file_id"]: row["path"] for row in capture.read("files").to_pylist()}
+    data = {names[run["file_id"]] for run in runs if run["block_type"] == "data"}
+    assert data == {"/main.db", "/main.db-journal"}
+    bytes_of = dict.fromkeys((row["request_id"] for row in requests), 0)
+    for run in runs:
+        bytes_of[run["request_id"]] += run["length_bytes"]
+    assert bytes_of == {row["request_id"]: row["length_bytes"] for row in requests}
+
+
+def test_bad_blocks_and_flipping_bits_lose_nothing(
+    cache: Cache, nand_image: Image, tmp_path: Path
+) -> None:
+    changes = {"factory_bad_blocks": 20, "flipped_reads_per_million": 50000, "error_seed": 7}
+    fields = {f"device.{key}": value for key, value in changes.items()}
+    record = real_case(filesystem="ubifs", workload="sqlite-update", transactions=30, **fields)
+    run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
+    capture = Capture.open(tmp_path)
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    counted = {
+        row["name"]: row["value"]
+        for row in capture.read("counters").to_pylist()
+        if row["phase"] == "all" and row["source"] == "device"
+    }
+    assert counted["uncorrectable_reads"] == counted["failed_programs"] == 0
