@@ -5,7 +5,7 @@
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
-use crate::lab::channel::{fw_cfg, handout::Region, modules, mounts, stop, timers, trees};
+use crate::lab::channel::{entropy, fw_cfg, handout::Region, modules, mounts, stop, timers, trees};
 use crate::lab::{case, power_cut, self_test};
 use crate::record::{Afterwards, Job};
 use crate::tracer::Tracer;
@@ -99,9 +99,9 @@ fn settle(clock: Clock) -> anyhow::Result<()> {
     // A guest out of memory must die and say so, not go on with a process missing.
     let panic_on_oom = "/proc/sys/vm/panic_on_oom";
     fs::write(panic_on_oom, "1").context(panic_on_oom)?;
-    // The first user of random numbers waits seconds for the pool to fill: wait here, once.
+    entropy::seed().context("seeding random numbers")?;
     let mut byte = [0; 1];
-    getrandom(&mut byte, GetRandomFlags::empty()).context("getrandom")?;
+    getrandom(&mut byte, GetRandomFlags::NONBLOCK).context("the seed is not enough")?;
     if clock == Clock::Virtual {
         timers::halt_rtc().context("no right to the clock's ports")?;
     }

@@ -3,6 +3,7 @@
 //! No driver, interrupt or host thread takes part, so nothing outside reaches the virtual clock.
 
 pub mod clock;
+pub mod entropy;
 pub mod fw_cfg;
 pub mod handout;
 pub mod modules;
