@@ -33,7 +33,7 @@ def replay(
         str,
         typer.Option(metavar="DIR", help="Replay only what is below this recorded directory."),
     ] = "/",
-    seed: Annotated[int, typer.Option(min=0, help="Fixes the contents that are written.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes contents that were not kept.")] = 1,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="RUN", help="Keep the tables in this new run folder."),
@@ -44,7 +44,8 @@ def replay(
 
     The files that were there before are made first, in a new directory below DIR, which is removed
     at the end. Every recorded path leads below it. Threads, descriptors and the order of calls that
-    depend on each other are kept; contents are made from the seed. No root is needed.
+    depend on each other are kept. What is written is what joj record --data keep kept; without
+    that, contents are made from the seed. No root is needed.
 
     \b
     Examples:

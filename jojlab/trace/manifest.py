@@ -89,6 +89,8 @@ class ReplayedCalls(Struct):
     carried: dict[str, int]
     read_bytes: int
     written_bytes: int
+    kept_writes: int
+    seeded_writes: int
     copied_bytes: int
     start_error_ns: dict[str, int | None]
 

@@ -21,7 +21,7 @@ _SAME = {"open": "openat", "creat": "openat", "openat2": "openat", "sync": "sync
          "dup": "fcntl", "dup2": "fcntl", "dup3": "fcntl"}  # fmt: skip
 # Results that are of the kernel's choosing.
 _OWN_RESULTS = {"openat", "fcntl", "mmap", "getdents64", "readlink", "readlinkat"}
-_NUMBERS = ("offset_bytes", "offset2_bytes", "length_bytes", "vectors", "command", "lock")
+_NUMBERS = ("data", "offset_bytes", "offset2_bytes", "length_bytes", "vectors", "command", "lock")
 
 Said = tuple[object, ...]
 
@@ -38,7 +38,9 @@ def said(row: Row, inside: str) -> Said:
     return name, inside, *numbers, result
 
 
-def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]]:
+def made_again(
+    folder: Path, tmp_path: Path, options: tuple[str, ...] = ()
+) -> tuple[list[Said], dict[str, Any]]:
     """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
     (here := tmp_path / "again").mkdir()
     (tables := tmp_path / "tables").mkdir()
@@ -47,7 +49,8 @@ def made_again(folder: Path, tmp_path: Path) -> tuple[list[Said], dict[str, Any]
     text = json.dumps({"seed": 1, "case": case})
     command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     again = Recording(tmp_path / "second", 0)
-    subprocess.run([*command_of(again.folder), "--", *command], input=text, text=True, check=True)
+    recorder = command_of(again.folder, *options)
+    subprocess.run([*recorder, "--", *command], input=text, text=True, check=True)
     manifest = {row["key"]: row["value"] for row in pq.read_table(
         tables / "manifest.parquet").to_pylist()}  # fmt: skip
     replay = json.loads(manifest["replay"])
@@ -120,6 +123,33 @@ def test_a_replay_makes_the_calls_of_the_program(program: tuple[str, ...], tmp_p
         call for call in wanted if call[0] != "munmap"
     ]
     assert (replay["otherwise"], replay["left_out"], replay["reasons"]) == ({}, [], [])
+
+
+VECTORS = """
+import os
+file = os.open("direct", os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+import mmap
+page = mmap.mmap(-1, 8192); page.write(os.urandom(8192)); os.write(file, page); os.fsync(file)
+file = os.open("parts", os.O_RDWR | os.O_CREAT)
+os.pwritev(file, [os.urandom(5), b"", os.urandom(7000)], 3); os.write(file, os.urandom(1 << 20))
+"""
+
+
+@pytest.mark.parametrize("program", [SQLITE["wal"], (*PYTHON, VECTORS)])
+def test_kept_contents_are_written_again(program: tuple[str, ...], tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    first = recorded(here, tmp_path / "first", *program, options=("--data", "keep"))
+    calls, replay = made_again(first.folder, tmp_path, ("--data", "hash"))
+    wanted = of_files(first, replay)
+    writes = [call for call in calls if "write" in str(call[0])]
+    assert writes == [call for call in wanted if "write" in str(call[0])]
+    assert (replay["kept_writes"], replay["seeded_writes"]) == (len(writes), 0)
+    assert replay["reasons"] == []
+    # Of contents that are damaged nothing is replayed.
+    contents = first.folder / "contents.bin"
+    contents.write_bytes(bytes(contents.stat().st_size))
+    answer = joj("replay", first.folder, "--directory", here)
+    assert (answer.returncode, "contents.bin: " in answer.stderr) == (2, True), answer.stderr
 
 
 CLONE = """

@@ -144,6 +144,7 @@ fn planned(step: &ReplayStep, thread: u32) -> PlannedStep {
             Some(true) if moves => RecordedEnd::With(length.into()),
             Some(true) => RecordedEnd::Well,
         },
+        writes: None,
         waits: (0, 0),
         action: Action::Call { number: call, arguments: arguments.into_boxed_slice(), effect },
     }

@@ -24,7 +24,7 @@ pub enum CallArgument {
     Target(u32),
     /// Address of memory of so many bytes for the kernel to write to.
     Into(u32),
-    /// Address of so many bytes of contents.
+    /// Address of so many bytes of contents: what the step writes.
     From(u32),
     /// Address of so many buffers of so many bytes together, to read into or to write from.
     VectorsInto {
@@ -105,6 +105,8 @@ pub struct PlannedStep {
     /// Name of the call; of a step that is none, what it stands for.
     pub name: &'static str,
     pub ended: RecordedEnd,
+    /// What it writes, of the plan's kept contents; made from the seed where that was not kept.
+    pub writes: Option<u32>,
     /// Part of the lane's waits.
     pub waits: (u32, u32),
     pub action: Action,
@@ -193,6 +195,16 @@ pub struct RecordLock {
     pub length: i64,
 }
 
+/// Contents that a recording kept (--data keep).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPiece {
+    /// First 16 bytes of its SHA-256, in hexadecimal.
+    pub hash: String,
+    /// Where it is in contents.bin.
+    pub offset: u64,
+    pub bytes: u32,
+}
+
 /// A text of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanText {
@@ -229,6 +241,8 @@ pub struct ReplayPlan {
     pub names: Vec<Vec<u8>>,
     pub texts: Vec<PlanText>,
     pub locks: Vec<RecordLock>,
+    /// Those that a step writes.
+    pub kept: Vec<KeptPiece>,
     pub slots: usize,
     pub mappings: usize,
     /// Most descriptors that are open at a time.

@@ -51,7 +51,7 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
     totals = {"exact": True, "bios_without_rows": 1, "sums": sums}
     failed = {"UNIQUE": {"statements": 3, "unexpected": 1, "first": "a.sql, line 7"}}
     counts = ("recorded_calls", "calls", "comparable_calls", "as_recorded_calls")
-    moved = ("read_bytes", "written_bytes", "copied_bytes")
+    moved = ("read_bytes", "written_bytes", "kept_writes", "seeded_writes", "copied_bytes")
     maps = ("by_name", "by_thread", "elsewhere", "carried", "start_error_ns")
     replay = {
         **dict.fromkeys((*counts, *moved), 0), **{key: {} for key in maps}, "left_out": [],

@@ -28,7 +28,9 @@ class Replayed:
     `fidelity` is the share of the calls made that ended as recorded, of those of which the
     recording tells; None where it tells of none. `left_out` are (name, why, calls); `elsewhere`
     are calls about no file of a disk, `carried` those whose effect is in other calls, both by name.
-    `start_error_ns` has the percentiles of how late calls began; empty where they had no times.
+    `kept_writes` are calls that wrote the recorded contents, `seeded_writes` those whose contents
+    were made from the seed. `start_error_ns` has the percentiles of how late calls began; empty
+    where they had no times.
     """
 
     recorded_calls: int
@@ -42,6 +44,8 @@ class Replayed:
     carried: Mapping[str, int]
     read_bytes: int
     written_bytes: int
+    kept_writes: int
+    seeded_writes: int
     copied_bytes: int
     start_error_ns: Mapping[str, int]
     incomplete_reasons: tuple[str, ...]
@@ -81,6 +85,8 @@ def replayed(capture: Capture) -> Replayed:
         carried=found["carried"],
         read_bytes=found["read_bytes"],
         written_bytes=found["written_bytes"],
+        kept_writes=found["kept_writes"],
+        seeded_writes=found["seeded_writes"],
         copied_bytes=found["copied_bytes"],
         start_error_ns=errors,
         incomplete_reasons=tuple(capture.manifest["incomplete_reasons"]),

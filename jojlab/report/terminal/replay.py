@@ -27,6 +27,11 @@ def print_replay(console: Console, found: Replayed) -> None:
         _sums(console, "thread", found.by_thread, {})
     _counts(console, "about no file of a disk", found.elsewhere)
     _counts(console, "carried out by other calls", found.carried)
+    if found.kept_writes:
+        console.print(
+            f"{found.kept_writes:,} writes with the recorded contents, {found.seeded_writes:,} "
+            "with contents made from the seed"
+        )
     if found.start_error_ns:
         late = ", ".join(f"{name} {text.duration(ns)}" for name, ns in found.start_error_ns.items())
         console.print(f"calls began late by {late}")

@@ -223,6 +223,7 @@ impl<'a> Builder<'a> {
                 due_ns,
                 name,
                 ended: results::ended(row),
+                writes: None,
                 waits: (0, 0),
                 action,
             },
@@ -248,6 +249,7 @@ impl<'a> Builder<'a> {
             due_ns,
             name,
             ended: RecordedEnd::Unknown,
+            writes: None,
             waits: (0, 0),
             action,
         };

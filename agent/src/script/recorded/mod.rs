@@ -2,7 +2,7 @@
 //! the files, descriptors and the order behind every call.
 //!
 //! names, tables, lanes, events, threads -> scene -> before, arguments, growth -> special ->
-//! results, build
+//! results, build -> kept
 
 mod arguments;
 mod before;
@@ -11,6 +11,7 @@ mod events;
 #[cfg(test)]
 mod fuzz_test;
 mod growth;
+mod kept;
 mod lanes;
 mod names;
 mod results;
@@ -26,12 +27,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use build::Builder;
+use kept::note_kept;
 use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use tables::Opened;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
 use crate::tables::read::{ReadError, read};
-use crate::tables::recording::{OpenDescriptor, PathState, RecordedCall, RecordedThread};
+use crate::tables::recording::{Content, OpenDescriptor, PathState, RecordedCall, RecordedThread};
 use crate::tables::write::ManifestRow;
 
 /// Calls take half a kilobyte of memory each while their plan is made.
@@ -69,6 +71,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     let threads: Vec<RecordedThread> = read(folder, MOST_THREADS)?;
     let snapshot: Vec<PathState> = read(folder, MOST_PATHS)?;
     let descriptors: Vec<OpenDescriptor> = read(folder, MOST_PATHS)?;
+    let contents: Vec<Content> = read(folder, MOST_CALLS)?;
     let known: BTreeSet<i64> = threads.iter().map(|thread| thread.thread_id).collect();
     if let Some(call) = calls.iter().find(|call| !known.contains(&call.thread_id)) {
         let (id, thread) = (call.call_id, call.thread_id);
@@ -85,6 +88,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     }
     let mut plan =
         of_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES).map_err(too_large)?;
+    note_kept(&mut plan, &calls, &contents).map_err(too_large)?;
     plan.facts.incomplete_reasons =
         reasons.iter().map(|it| format!("the recording: {it}")).collect();
     if plan.facts.recorded_ns > MOST_TIME_NS {

@@ -18,6 +18,11 @@ impl AlignedBuffer {
         Self { memory, skipped, length }
     }
 
+    /// The memory, to read it.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.memory[self.skipped..self.skipped + self.length]
+    }
+
     /// The memory.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.skipped..self.skipped + self.length]

@@ -21,6 +21,9 @@ pub fn digest(lane: &Lane, plan: &ReplayPlan) -> Sha256 {
                 hasher.update(number.to_le_bytes());
                 arguments.iter().for_each(|argument| add(&mut hasher, *argument, plan));
                 add_effect(&mut hasher, *effect);
+                if let Some(number) = step.writes {
+                    add_bytes(&mut hasher, plan.kept[number as usize].hash.as_bytes());
+                }
             }
             Action::Inherit(pairs) => {
                 pairs.iter().for_each(|(from, to)| {
@@ -110,6 +113,7 @@ mod tests {
                 due_ns: 0,
                 name: "symlinkat",
                 ended: RecordedEnd::Well,
+                writes: None,
                 waits: (0, 0),
                 action: Action::Call { number: 266, arguments, effect },
             },

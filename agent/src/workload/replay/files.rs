@@ -12,6 +12,7 @@ use std::sync::{Mutex, RwLock};
 use rand_chacha::rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
+use super::kept::KeptContents;
 use super::memory::CHUNK_BYTES;
 use super::perform::ReplayStage;
 use crate::script::plan::{FileBefore, Name, PlanText, ReplayPlan};
@@ -25,11 +26,17 @@ pub struct MadeFiles {
     pub not_made: u64,
 }
 
-/// Makes in `directory`, which is empty, what is there before the first step.
+/// Makes in `directory`, which is empty, what is there before the first step; the steps write
+/// what was `kept`.
 ///
 /// # Errors
 /// If there is no room for it, or a step fails.
-pub fn make(directory: &Path, plan: &ReplayPlan, seed: u64) -> Result<MadeFiles, WorkloadError> {
+pub fn make(
+    directory: &Path,
+    plan: &ReplayPlan,
+    kept: KeptContents,
+    seed: u64,
+) -> Result<MadeFiles, WorkloadError> {
     refuse_large(directory, plan)?;
     change_nothing(directory).map_err(failed("chmod", directory))?;
     let mut contents = vec![0; CHUNK_BYTES];
@@ -62,6 +69,7 @@ pub fn make(directory: &Path, plan: &ReplayPlan, seed: u64) -> Result<MadeFiles,
             .collect(),
         texts: plan.texts.iter().map(|text| c_string(&text_of(directory, text))).collect(),
         locks: plan.locks.iter().map(lock_of).collect(),
+        kept,
         slots: (0..plan.slots).map(|_| RwLock::new(None)).collect(),
         mappings: (0..plan.mappings).map(|_| Mutex::new(None)).collect(),
     };

@@ -38,6 +38,7 @@ impl Steps {
             due_ns: 0,
             name,
             ended,
+            writes: None,
             waits: (0, 0),
             action: Action::Call { number, arguments, effect },
         });

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use super::kept::KeptContents;
 use super::memory::stream_of;
 use super::promises::promises_of;
 use crate::script::plan::ReplayPlan;
@@ -22,6 +23,7 @@ pub struct ReplayLeft {
     pub plan: ReplayPlan,
     pub ledgers: Vec<Ledger>,
     pub seed: u64,
+    pub kept: KeptContents,
     /// Paths, and the bytes that each must have, none where it must not be there.
     pub after: Vec<(PathBuf, Option<u64>)>,
     /// Calls that ended with another result than recorded.
@@ -40,9 +42,11 @@ pub struct Promised {
 
 impl ReplayLeft {
     fn promised(&self) -> &Promised {
-        self.promised.get_or_init(|| Promised {
-            tree: promises_of(&self.plan, &self.ledgers),
-            stream: stream_of(&self.plan.lanes, self.seed),
+        self.promised.get_or_init(|| {
+            let mut stream = stream_of(&self.plan.lanes, self.seed);
+            let places = self.kept.places_behind(stream.len());
+            stream.extend_from_slice(self.kept.bytes());
+            Promised { tree: promises_of(&self.plan, &self.ledgers, &places), stream }
         })
     }
 

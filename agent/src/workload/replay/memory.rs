@@ -20,6 +20,8 @@ pub struct Memory {
     into: AlignedBuffer,
     from: AlignedBuffer,
     place: usize,
+    /// Where what the call under way writes was kept.
+    kept: Option<usize>,
     vectors: Vec<libc::iovec>,
     offsets: [i64; 2],
     next_offset: usize,
@@ -39,7 +41,9 @@ pub fn needed(lane: &Lane) -> (usize, usize) {
                 CallArgument::Into(bytes) | CallArgument::VectorsInto { bytes, .. } => {
                     into = into.max(*bytes as usize);
                 }
-                CallArgument::From(bytes) | CallArgument::VectorsFrom { bytes, .. } => {
+                CallArgument::From(bytes) | CallArgument::VectorsFrom { bytes, .. }
+                    if step.writes.is_none() =>
+                {
                     from = from.max(*bytes as usize);
                 }
                 _ => {}
@@ -76,11 +80,12 @@ impl Memory {
         // SAFETY: a struct flock is numbers, of which zero is one.
         let lock = unsafe { std::mem::zeroed() };
         let (vectors, offsets) = (Vec::new(), [0; 2]);
-        Self { into, from, place: 0, vectors, offsets, next_offset: 0, lock }
+        Self { into, from, place: 0, kept: None, vectors, offsets, next_offset: 0, lock }
     }
 
-    /// A call of a number begins.
-    pub fn begin(&mut self, call: i64) {
+    /// A call of a number begins, and writes what was kept at an address, if it was.
+    pub fn begin(&mut self, call: i64, kept: Option<usize>) {
+        self.kept = kept;
         self.place = place_of(call);
         self.next_offset = 0;
     }
@@ -90,6 +95,9 @@ impl Memory {
     }
 
     pub fn address_to_write_from(&mut self) -> i64 {
+        if let Some(address) = self.kept {
+            return address as i64;
+        }
         // Nothing is written from an empty buffer.
         self.from.bytes().get_mut(self.place..).map_or(0, |bytes| bytes.as_mut_ptr() as i64)
     }

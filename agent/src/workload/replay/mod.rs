@@ -1,12 +1,13 @@
 //! Replays recorded system calls in a directory of our own, at their recorded times or as fast as
 //! it can.
 //!
-//! settings -> schedule; memory -> perform -> files; promises -> left; turns, told, digest, found
-//! -> prepared
+//! settings -> schedule; kept, memory -> perform -> files; promises -> left; turns, told, digest,
+//! found -> prepared
 
 mod digest;
 mod files;
 mod found;
+mod kept;
 mod left;
 mod memory;
 mod perform;

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use super::kept::KeptContents;
 use super::memory::Memory;
 use crate::script::plan::{Action, CallArgument, CallEffect, PlannedStep, RecordedEnd, Slot};
 
@@ -23,6 +24,7 @@ pub struct ReplayStage {
     pub paths: Vec<CString>,
     pub texts: Vec<CString>,
     pub locks: Vec<libc::flock>,
+    pub kept: KeptContents,
     /// Open files; none where one was closed, or not opened yet. A call holds it open while it
     /// runs: its number must not become another file's.
     pub slots: Vec<OpenSlot>,
@@ -76,7 +78,7 @@ impl ReplayStage {
         }
         let mut held = Held::default();
         let mut numbers = [0_i64; 6];
-        memory.begin(step.call);
+        memory.begin(step.call, step.writes.map(|number| self.kept.address(number)));
         for (number, argument) in numbers.iter_mut().zip(arguments) {
             *number = match *argument {
                 CallArgument::Number(number) => number,

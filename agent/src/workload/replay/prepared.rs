@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::digest::digest;
 use super::files::{self, MadeFiles};
 use super::found::transactions_of;
+use super::kept::KeptContents;
 use super::left::ReplayLeft;
 use super::memory::{Memory, needed};
 use super::perform::{self, ReplayStage};
@@ -94,7 +95,8 @@ impl Replay {
             )));
         }
         raise_limit(plan.most_open as u64).map_err(refuse)?;
-        let MadeFiles { stage, not_made } = files::make(directory, &plan, seed)?;
+        let kept = KeptContents::read(settings.source(), &plan.kept)?;
+        let MadeFiles { stage, not_made } = files::make(directory, &plan, kept, seed)?;
         let shared = Arc::new(SharedReplay {
             turns: Turns::new(plan.lanes.len()),
             schedule: Schedule::new(
@@ -180,7 +182,8 @@ impl Workload for Replay {
         players.into_iter().for_each(|player| notes.merge(player.notes));
         let SharedReplay { plan, stage, .. } =
             Arc::into_inner(shared).expect("the players have gone");
-        drop(stage);
+        // Its files are closed.
+        let kept = stage.kept;
         // Were all as recorded, the files' ends are known.
         let after = if notes.otherwise_calls() == 0 { plan.after.as_slice() } else { &[] };
         let path =
@@ -210,6 +213,7 @@ impl Workload for Replay {
                 plan,
                 ledgers,
                 seed,
+                kept,
                 after,
                 otherwise_calls,
                 has_databases,

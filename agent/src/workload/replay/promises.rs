@@ -23,10 +23,12 @@ const RWF_APPEND: i64 = libc::RWF_APPEND as i64;
 const BEFORE: ChangeTime =
     ChangeTime { begin_ns: i64::MIN, end_ns: i64::MIN, durable_ns: i64::MIN };
 
-/// Tells what a plan has promised whose lanes made their steps as `ledgers` say.
-pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> NameTree {
+/// Tells what a plan has promised whose lanes made their steps as `ledgers` say. `kept_places` says
+/// where each of the plan's kept contents is in the stream of what was written.
+pub fn promises_of(plan: &ReplayPlan, ledgers: &[Ledger], kept_places: &[usize]) -> NameTree {
     let mut teller = PromiseTeller {
         plan,
+        kept_places,
         tree: NameTree::default(),
         open: Vec::new(),
         slots: BTreeMap::new(),
@@ -116,6 +118,7 @@ impl ToldCall<'_> {
 /// The tree, while the steps are gone through.
 struct PromiseTeller<'a> {
     plan: &'a ReplayPlan,
+    kept_places: &'a [usize],
     tree: NameTree,
     open: Vec<OpenDescription>,
     slots: BTreeMap<Slot, usize>,
@@ -327,7 +330,11 @@ impl PromiseTeller<'_> {
     fn write(&mut self, call: &ToldCall, node: NodeNumber, flags: i32, offset: u64) -> u64 {
         let Some(file) = self.tree.file(node) else { return offset };
         let offset_bytes = if flags & libc::O_APPEND != 0 { file.size_bytes() } else { offset };
-        let bytes = WrittenBytes::Stream { place: place_of(call.step.call), offset_bytes };
+        let place = match call.step.writes {
+            Some(number) => self.kept_places[number as usize],
+            None => place_of(call.step.call),
+        };
+        let bytes = WrittenBytes::Stream { place, offset_bytes };
         // O_SYNC has the bit of O_DSYNC.
         let is_synced = flags & libc::O_DSYNC != 0;
         file.write(call.at, offset_bytes, call.bytes(), bytes, is_synced);

@@ -38,6 +38,10 @@ pub struct Notes {
     late_ns: Vec<i64>,
     read_bytes: u64,
     written_bytes: u64,
+    /// Calls that wrote what was recorded.
+    kept_writes: u64,
+    /// Calls that wrote what was made from the seed.
+    seeded_writes: u64,
     copied_bytes: u64,
 }
 
@@ -72,7 +76,11 @@ impl Notes {
         let bytes = result.max(0).cast_unsigned();
         match verb(step.name) {
             "read" => self.read_bytes += bytes,
-            "write" => self.written_bytes += bytes,
+            "write" => {
+                self.written_bytes += bytes;
+                let is_kept = step.writes.is_some();
+                *(if is_kept { &mut self.kept_writes } else { &mut self.seeded_writes }) += 1;
+            }
             "copy" => self.copied_bytes += bytes,
             _ => {}
         }
@@ -87,6 +95,8 @@ impl Notes {
         self.late_ns.extend(other.late_ns);
         self.read_bytes += other.read_bytes;
         self.written_bytes += other.written_bytes;
+        self.kept_writes += other.kept_writes;
+        self.seeded_writes += other.seeded_writes;
         self.copied_bytes += other.copied_bytes;
     }
 
@@ -139,6 +149,8 @@ impl Notes {
             "idle_threads": plan.facts.idle_threads,
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
+            "kept_writes": self.kept_writes,
+            "seeded_writes": self.seeded_writes,
             "copied_bytes": self.copied_bytes,
             "start_error_ns": {
                 "p50": percentile(500),
