@@ -3,7 +3,7 @@
  * Finds the SQLite that a caller would have called without us. A process may hold several: a
  * Python module with a library of its own beside the system's. So it is looked up from the caller:
  * first in the object that the call came from and what that needs, then behind us in the order of
- * the whole program.
+ * the whole program, then what the program asked for by name.
  */
 #define _GNU_SOURCE
 #include "preload.h"
@@ -13,7 +13,6 @@
 #include <string.h>
 
 /* Since glibc 2.34 these have a new version as well, which older systems lack. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 __asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
 __asm__(".symver dlclose,dlclose@GLIBC_2.2.5");
 
@@ -77,7 +76,7 @@ static void *in_object(const struct search *search)
 	handle = dlopen(search->path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = dlsym(handle, "sqlite3_step");
+	found = real_lookup()(handle, "sqlite3_step");
 	dlclose(handle);	/* it stays: the caller is in it */
 	return found;
 }
@@ -99,7 +98,7 @@ static const struct library *made(void *step)
 	if (!handle)
 		return NULL;
 	library->handle = handle;
-#define FIND(name) library->name = (__typeof__(library->name))dlsym(handle, "sqlite3_" #name)
+#define FIND(name) library->name = (__typeof__(library->name))real_lookup()(handle, "sqlite3_" #name)
 	FIND(step);
 	FIND(reset);
 	FIND(finalize);
@@ -162,7 +161,9 @@ const struct library *library_of_caller(const void *address)
 	dl_iterate_phdr(look, &search);
 	step = in_object(&search);
 	if (!step)
-		step = dlsym(RTLD_NEXT, "sqlite3_step");
+		step = real_lookup()(RTLD_NEXT, "sqlite3_step");
+	if (!step)
+		step = loaded_by_program();
 	if (!step) {
 		search = (struct search){ .address = NULL };
 		dl_iterate_phdr(look, &search);
@@ -178,7 +179,17 @@ const struct library *library_of_caller(const void *address)
 	return library;
 }
 
+void *own_function(const char *name)
+{
+	static void *own;
+	struct search search = { .address = (const void *)own_function };
+
+	if (!own && (dl_iterate_phdr(look, &search), search.is_found))
+		own = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
+	return own ? real_lookup()(own, name) : NULL;
+}
+
 void *library_function(const struct library *library, const char *name)
 {
-	return library ? dlsym(library->handle, name) : NULL;
+	return library ? real_lookup()(library->handle, name) : NULL;
 }

@@ -5,7 +5,7 @@
  *
  *   statements.c, values.c, tracing.c, others.c   the functions of SQLite that a program calls
  *   state.c                                       what is known of its connections and statements
- *   library.c                                     finds the real functions
+ *   library.c, by_name.c                          find the real functions, and ours by name
  *   log.c                                         the file of this process, record by record
  *
  * The reader of that file is agent/src/recorder/statements/log.rs. Only symbols of glibc 2.17 and
@@ -92,6 +92,13 @@ struct library {
 const struct library *library_of_caller(const void *address);
 /* A function of it by name; null if it has none. */
 void *library_function(const struct library *library, const char *name);
+/* A function of this library by the name of SQLite's; null if it has none. */
+void *own_function(const char *name);
+/* The real dlsym(3): this library has one of its own. */
+typedef void *(*symbol_lookup)(void *, const char *);
+symbol_lookup real_lookup(void);
+/* sqlite3_step of the SQLite of which the program asked for functions by name; null if of none. */
+void *loaded_by_program(void);
 /* Whether a libsqlite3 is loaded in this process. */
 bool library_is_loaded(void);
 
@@ -214,6 +221,7 @@ enum counter {
 	CHECKPOINT_CALLS,
 	DESERIALIZED,
 	LOADED_UNSEEN,		/* a libsqlite3 was loaded, and none of these functions called */
+	OTHERS_BY_NAME,		/* functions asked for by name of a second SQLite */
 	COUNTERS,
 };
 

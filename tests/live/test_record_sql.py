@@ -243,6 +243,45 @@ def test_a_program_with_sqlite_built_in_is_refused(tmp_path: Path) -> None:
     assert "no statement was seen" in done.stderr
 
 
+BY_NAME = """
+import ctypes, sys
+def insert(library, name):
+    library, db, statement = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.c_void_p()
+    at = ctypes.byref
+    assert library.sqlite3_open(name, at(db)) == 0
+    assert library.sqlite3_exec(db, b"CREATE TABLE t(x)", None, None, None) == 0
+    sql = b"INSERT INTO t VALUES(?)"
+    assert library.sqlite3_prepare_v2(db, sql, -1, at(statement), None) == 0
+    assert library.sqlite3_bind_int(statement, 1, 42) == 0
+    assert library.sqlite3_step(statement) == 101
+    library.sqlite3_finalize(statement); library.sqlite3_close(db)
+insert("libsqlite3.so.0", b"a.db")
+if sys.argv[1:]:
+    insert(sys.argv[1], b"b.db")
+"""
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
+def test_a_sqlite_whose_functions_are_asked_for_by_name_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    recording = record(tmp_path / "one", *python_script(tmp_path, BY_NAME))
+    wanted = ["CREATE TABLE t(x)", "INSERT INTO t VALUES(?)"]
+    assert [row["sql"] for row in recording.table("statements")] == wanted
+    assert [row["integer"] for row in recording.table("bound_values")] == [42]
+    # Of a second one beside it no function is ours: the program runs, and that is said.
+    ldd = subprocess.run(["ldd", shutil.which("sqlite3") or ""], capture_output=True, text=True)
+    [library] = [line.split()[2] for line in ldd.stdout.splitlines() if "libsqlite3" in line]
+    shutil.copyfile(library, tmp_path / "libother.so")
+    (here := tmp_path / "two").mkdir()
+    command = [str(agent_path()), "record", "--sql", "-o", str(tmp_path / "r"), "--"]
+    program = [*python_script(tmp_path, BY_NAME), str(tmp_path / "libother.so")]
+    done = subprocess.run([*command, *program], cwd=here, capture_output=True, text=True)
+    assert done.returncode == 4, done.stderr
+    assert "of another SQLite" in done.stderr
+    assert [row["sql"] for row in Recording(tmp_path / "r", 0).table("statements")] == wanted
+    assert content(here / "a.db") == content(here / "b.db")
+
+
 def test_the_library_needs_an_old_libc_only(tmp_path: Path) -> None:
     sources = sorted((Path(__file__).parents[2] / "agent/preload").glob("*.c"))
     library = tmp_path / "preload.so"

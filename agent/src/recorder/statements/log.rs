@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 /// Bytes before the counters, and before the executable's name behind them.
 const COUNTERS_AT: usize = 32;
 /// Counters of the head, in the order of `enum counter` in agent/preload/preload.h.
-pub const COUNTERS: usize = 9;
+pub const COUNTERS: usize = 10;
 
 /// A log cannot be read further.
 #[derive(Debug, thiserror::Error)]

@@ -195,6 +195,7 @@ impl LibraryCounts {
         "checkpoint_calls",
         "deserialized",
         "loaded_unseen",
+        "others_by_name",
     ];
 
     fn with(mut self, log: &ProcessLog) -> Self {
@@ -217,8 +218,13 @@ impl LibraryCounts {
             (self.of("deserialized"), "calls of sqlite3_deserialize, which are no statements"),
             (
                 self.of("loaded_unseen"),
-                "processes loaded libsqlite3 by themselves (dlopen): its functions were called by \
-                 address and were not seen",
+                "processes loaded libsqlite3 by themselves (dlopen) and called its functions by \
+                 addresses that were not seen",
+            ),
+            (
+                self.of("others_by_name"),
+                "functions of another SQLite beside the first were asked for by name: their calls \
+                 were not seen",
             ),
         ]);
         if written.statements == 0 {
