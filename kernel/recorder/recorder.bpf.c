@@ -119,6 +119,17 @@ static __always_inline int tell_argument(__u32 kind, __u64 value, __u64 next, __
 	}
 }
 
+/*
+ * The plan of a call whose number is below the limit. The compiler keeps the number on the stack,
+ * and the verifier of Linux 6.1 knows of no bounds there that a copy of it was compared with; so it
+ * is bounded again, where the compiler does not see that it was.
+ */
+static __always_inline struct call_plan *plan_of(__u32 number)
+{
+	barrier_var(number);
+	return &plans[number & (CALLS_LIMIT - 1)];
+}
+
 static __always_inline void lose(__u32 number)
 {
 	__sync_fetch_and_add(&watch.lost_calls[number & (CALLS_LIMIT - 1)], 1);
@@ -151,7 +162,7 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 		send(&record, sizeof(record), &watch.lost_calls[CALLS_LIMIT - 1]);
 		return 0;
 	}
-	if (number < 0 || number >= CALLS_LIMIT || !plans[number].is_recorded)
+	if (number < 0 || number >= CALLS_LIMIT || !plan_of(number)->is_recorded)
 		return 0;
 	record.arguments[0] = registers->di;
 	record.arguments[1] = registers->si;
@@ -165,7 +176,7 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	record.begin_ns = bpf_ktime_get_ns();
 #pragma unroll
 	for (int place = 0; place < ARGUMENTS; place++) {
-		__u32 kind = plans[number].arguments[place];
+		__u32 kind = plan_of(number)->arguments[place];
 		__u64 next = place + 1 < ARGUMENTS ? record.arguments[place + 1] : 0;
 		int result;
 
@@ -263,7 +274,7 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	is_gone = number == CALL_EXECVE && !result;
 #pragma unroll
 	for (int place = 0; place < ARGUMENTS; place++) {
-		__u32 kind = plans[number].arguments[place];
+		__u32 kind = plan_of(number)->arguments[place];
 
 		if (kind == ARGUMENT_NUMBER || is_gone)
 			continue;
@@ -271,7 +282,7 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 				thread->unread & 1U << place, result, tid) == PIECE_LOST)
 			has_lost = true;
 	}
-	if (plans[number].opens && result >= 0) {
+	if (plan_of(number)->opens && result >= 0) {
 		/* Of openat2 the flags are in memory: it may have been cut. */
 		bool cuts = (number == CALL_OPEN && arguments[1] & O_TRUNC) ||
 			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||

@@ -7,6 +7,7 @@ from jojlab.analysis.run.summary import RunSummary
 # The figures of the overview: column title, figure.
 OVERVIEW = (
     ("transactions/s", "throughput_tps"),
+    ("I/O time", "io_time_ns"),
     ("with checkpoints", "throughput_with_checkpoints_tps"),
     ("latency p50", "latency_ns_p50"),
     ("p99", "latency_ns_p99"),

@@ -223,8 +223,8 @@ impl LibraryCounts {
             ),
             (
                 self.of("others_by_name"),
-                "functions of another SQLite beside the first were asked for by name: their calls \
-                 were not seen",
+                "functions of another SQLite beside the first were asked for by name: not all of \
+                 their calls were seen",
             ),
         ]);
         if written.statements == 0 {

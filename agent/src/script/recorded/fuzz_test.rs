@@ -5,6 +5,7 @@
 use super::tests::{check, of_all};
 use super::*;
 use crate::fuzz::{self, Random};
+use crate::script::plan::{Action, CallArgument};
 
 const NAMES: [&str; 62] = [
     "open",
@@ -143,7 +144,7 @@ fn call(random: &mut Random, call_id: i64) -> RecordedCall {
         address: some(random, 9),
         device: some(random, 2),
         inode: some(random, 5),
-        data: None,
+        data: (random.below(2) == 0).then(|| random.below(4).to_string()),
     }
 }
 
@@ -188,6 +189,32 @@ fn open(random: &mut Random) -> OpenDescriptor {
     }
 }
 
+/// As long as what a call writes.
+fn content(random: &mut Random, calls: &[RecordedCall]) -> Content {
+    let call = calls.get(random.below(calls.len()));
+    Content {
+        data: random.below(4).to_string(),
+        offset_bytes: if random.below(64) == 0 { -1 } else { random.number(9000) },
+        length_bytes: call.and_then(|call| call.length_bytes).unwrap_or(random.number(20)),
+    }
+}
+
+/// What steps write is of the plan's contents, and as long as what they are asked to write.
+fn check_kept(plan: &ReplayPlan) {
+    for step in plan.lanes.iter().flat_map(|lane| &lane.steps) {
+        let (Some(number), Action::Call { arguments, .. }) = (step.writes, &step.action) else {
+            assert_eq!(step.writes, None);
+            continue;
+        };
+        let bytes = plan.kept[number as usize].bytes;
+        assert!(arguments.iter().any(|argument| match argument {
+            CallArgument::From(asked) => *asked == bytes,
+            CallArgument::VectorsFrom { bytes: asked, .. } => *asked == bytes,
+            _ => false,
+        }));
+    }
+}
+
 /// One input; how many steps its plan has.
 fn input(number: u64) -> usize {
     let mut random = Random::of(number);
@@ -197,11 +224,15 @@ fn input(number: u64) -> usize {
     let snapshot: Vec<_> = (0..8).map(|id| state(&mut random, id)).collect();
     let descriptors: Vec<_> = (0..random.below(6)).map(|_| open(&mut random)).collect();
     let most = if number.is_multiple_of(16) { 100_000 } else { MOST_BYTES };
-    let Ok(plan) = of_all(&calls, &threads, &snapshot, &descriptors, most) else {
+    let contents: Vec<_> = (0..random.below(4)).map(|_| content(&mut random, &calls)).collect();
+    let Ok(mut plan) = of_all(&calls, &threads, &snapshot, &descriptors, most) else {
         assert!(most < MOST_BYTES);
         return 0;
     };
     check(&plan, calls.len());
+    let is_refused = note_kept(&mut plan, &calls, &contents).is_err();
+    assert!(!is_refused || contents.iter().any(|row| row.offset_bytes < 0));
+    check_kept(&plan);
     plan.lanes.iter().map(|lane| lane.steps.len()).sum()
 }
 

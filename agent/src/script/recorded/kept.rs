@@ -19,8 +19,8 @@ pub fn note_kept(
         return Ok(());
     }
     let rows: HashMap<&str, &Content> = contents.iter().map(|row| (&*row.data, row)).collect();
-    let hash = |call: &'_ RecordedCall| Some((call.call_id, call.data.clone()?));
-    let written: HashMap<i64, String> = calls.iter().filter_map(hash).collect();
+    let hashes = calls.iter().filter_map(|call| Some((call.call_id, call.data.as_deref()?)));
+    let written: HashMap<i64, &str> = hashes.collect();
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     for step in plan.lanes.iter_mut().flat_map(|lane| &mut lane.steps) {
         let Action::Call { arguments, .. } = &step.action else { continue };
@@ -28,7 +28,7 @@ pub fn note_kept(
             CallArgument::From(bytes) | CallArgument::VectorsFrom { bytes, .. } => Some(*bytes),
             _ => None,
         });
-        let row = written.get(&step.call).and_then(|hash| rows.get(&**hash));
+        let row = written.get(&step.call).and_then(|hash| rows.get(hash));
         let (Some(bytes @ 1..), Some(row)) = (bytes, row) else { continue };
         let Ok(offset) = u64::try_from(row.offset_bytes) else {
             let (hash, offset) = (&row.data, row.offset_bytes);
