@@ -180,10 +180,10 @@ impl Workload for Replay {
         let Self { players, shared, settings, directory, seed, not_made, ledgers } = *self;
         let mut notes = Notes::default();
         players.into_iter().for_each(|player| notes.merge(player.notes));
-        let SharedReplay { plan, stage, .. } =
+        let SharedReplay { plan, mut stage, .. } =
             Arc::into_inner(shared).expect("the players have gone");
-        // Its files are closed.
-        let kept = stage.kept;
+        let kept = std::mem::take(&mut stage.kept);
+        drop(stage);
         // Were all as recorded, the files' ends are known.
         let after = if notes.otherwise_calls() == 0 { plan.after.as_slice() } else { &[] };
         let path =
