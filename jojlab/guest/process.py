@@ -60,6 +60,11 @@ class Guest:
         self._process = process
         self._qmp = QMPClient("jojlab")
 
+    @property
+    def process_id(self) -> int:
+        """Of QEMU."""
+        return self._process.pid
+
     async def execute(self, command: str, **arguments: object) -> object:
         """One QMP command; GuestError when QEMU refuses it, does not answer or is gone."""
         try:
