@@ -55,10 +55,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with probe.o and ask."""
     need_tracer()
     folder = tmp_path_factory.mktemp("layouts")
-    probe = [*CLANG, "-c", HERE / "probe.bpf.c", "-o", folder / "probe.o"]
+    probe = [*CLANG, "-c", str(HERE / "probe.bpf.c"), "-o", str(folder / "probe.o")]
     include = ["-idirafter", "/usr/include/x86_64-linux-gnu"]
     subprocess.run([*probe, *include], check=True)
-    ask = ["cc", "-Wall", "-Werror", HERE / "ask.c", "-o", folder / "ask", "-lbpf"]
+    ask = ["cc", "-Wall", "-Werror", str(HERE / "ask.c"), "-o", str(folder / "ask"), "-lbpf"]
     subprocess.run(ask, check=True)
     return folder
 

@@ -7,13 +7,13 @@ A field's name is also its key in the agent's case record (agent/src/record/mod.
 from __future__ import annotations
 
 from jojlab.experiment.fields.common import (
+    BLOCK_FILESYSTEMS,
     COMMON_FIELDS,
     DRAWN,
-    BLOCK_FILESYSTEMS,
     FILESYSTEMS,
+    NO_DEVICE,
     RAW_NAND_DEVICE,
     RAW_NAND_FILESYSTEMS,
-    NO_DEVICE,
     WORKLOADS,
 )
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
@@ -27,19 +27,19 @@ from jojlab.foundation.nearest import nearest
 
 __all__ = [
     "ALL_SQLITE",
+    "BLOCK_FILESYSTEMS",
     "BY_NAME",
     "DEVICE_FIELDS",
     "DRAWN",
     "FIELDS",
     "FILES",
-    "BLOCK_FILESYSTEMS",
     "FILESYSTEMS",
-    "RAW_NAND_DEVICE",
-    "RAW_NAND_FILESYSTEMS",
     "JOURNAL_MODES",
     "MAX_SEED",
     "NO_DEVICE",
     "PROGRAMS",
+    "RAW_NAND_DEVICE",
+    "RAW_NAND_FILESYSTEMS",
     "RECORDS",
     "REPLAYS",
     "SQL",
