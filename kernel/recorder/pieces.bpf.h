@@ -59,6 +59,8 @@ static __always_inline __u32 *count_pieces(void)
 
 static __always_inline int send_piece(struct piece_scratch *scratch, __u64 size)
 {
+	/* Else the compiler may join this test with one of the caller's, on a copy of the size. */
+	barrier_var(size);
 	if (size > PIECE_BYTES)
 		return PIECE_UNREAD;
 	if (!send_long(scratch, sizeof(scratch->head) + size, &lost_pieces))
