@@ -14,7 +14,8 @@ from itertools import product
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.analysis.run.risks import Harm, hazards
 from jojlab.experiment.cases import complete, impossible
-from jojlab.experiment.fields import ALL_SQLITE, FILESYSTEMS, NO_DEVICE, SQLITE, Value
+from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
+from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
 
 # A choice: a value of each field that may be chosen, in the order of the space.
 Candidate = tuple[tuple[str, Value], ...]
@@ -167,7 +168,9 @@ def space(
     """Return the settings that an app with the `present` ones may choose; `fixed` names fields that
     stay as they are. `most_rows` may wait for one transaction; 0: as many as now.
     """
-    values: dict[str, tuple[Value, ...]] = {"filesystem": FILESYSTEMS}
+    on_raw_nand = present["filesystem"] in RAW_NAND_FILESYSTEMS
+    filesystems = RAW_NAND_FILESYSTEMS if on_raw_nand else BLOCK_FILESYSTEMS
+    values: dict[str, tuple[Value, ...]] = {"filesystem": filesystems}
     if present["workload"] in ALL_SQLITE:
         values |= _OF_SQLITE
     if most_rows and present["workload"] in SQLITE:

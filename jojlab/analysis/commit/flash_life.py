@@ -28,6 +28,8 @@ _COPIES = {
     "wear levelling": "wear_programs",
     "buffer": "slc_move_programs",
 }
+# What only a device with an FTL of its own counts; raw NAND leaves that to UBI.
+_COUNTED = {"nand_write_bytes", "host_programmed_bytes", "host_programs", "mapping_programs"}
 MAPPING, PADDING, DATA = "mapping table", "padding", "data"
 _BY_FLUSHES = (MAPPING, PADDING)
 
@@ -81,7 +83,7 @@ def flash_lives(data: Dataset) -> dict[str, FlashLife]:
     return {
         case_id: _life(devices.values(), sizes[case_id])
         for case_id, devices in counters.items()
-        if sizes.get(case_id) and all("nand_write_bytes" in own for own in devices.values())
+        if sizes.get(case_id) and all(own.keys() >= _COUNTED for own in devices.values())
     }
 
 

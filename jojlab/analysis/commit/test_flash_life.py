@@ -83,4 +83,5 @@ def test_it_is_told_in_sentences_and_as_json(tmp_path: Path) -> None:
 
 def test_a_device_that_counts_nothing_has_none(tmp_path: Path) -> None:
     assert bill_of(tmp_path, {}, 1 << 30).life is None
+    assert bill_of(tmp_path / "raw", {"nand_write_bytes": 2048}, 1 << 30).life is None
     assert bill_json(bill_of(tmp_path / "b", {}, 0))["flash"] is None
