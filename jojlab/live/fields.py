@@ -9,9 +9,10 @@ from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
 from jojlab.foundation.errors import UseError
 
-# The directory decides these, not the case.
+# The directory and its machine decide these, not the case.
 OF_THE_LAB = (
     "device",
+    "kernel",
     "journal_device",
     "completion",
     "filesystem",
