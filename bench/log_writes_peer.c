@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The peer of bench/durability: the first process of a guest. Judges what power cuts leave as
  * CrashMonkey (Mohan et al., OSDI 2018) and xfstests' generic/455 do: dm-log-writes logs what a
@@ -278,7 +278,8 @@ static int count_flushes(int log, off_t at, uint64_t first, uint64_t entries)
  */
 static void replay_and_judge(void)
 {
-	int log = open(LOG, O_RDONLY), replayed = open(REPLAYED, O_RDWR), total, met = 0, states = 0;
+	int log = open(LOG, O_RDONLY), replayed = open(REPLAYED, O_RDWR);
+	int total, met = 0, states = 0;
 	struct log_super super;
 	struct log_entry entry = { 0 };
 	char sector[SECTOR];

@@ -98,7 +98,8 @@ static const struct library *made(void *step)
 	if (!handle)
 		return NULL;
 	library->handle = handle;
-#define FIND(name) library->name = (__typeof__(library->name))real_lookup()(handle, "sqlite3_" #name)
+#define FIND(name) \
+	(library->name = (__typeof__(library->name))real_lookup()(handle, "sqlite3_" #name))
 	FIND(step);
 	FIND(reset);
 	FIND(finalize);

@@ -7,12 +7,12 @@ from typer.testing import CliRunner
 
 from jojlab.cli import app
 from jojlab.commands.run import of_program
-from jojlab.experiment.fields import FILESYSTEMS
+from jojlab.experiment.fields import BLOCK_FILESYSTEMS
 
 
 def test_a_program_runs_on_every_filesystem_or_on_those_that_are_set() -> None:
     made = of_program("sh", ["-c", "echo 'a b'"], {"files": "", "other_programs": "git"}, ())
-    assert [case.settings["filesystem"] for case in made.cases] == list(FILESYSTEMS)
+    assert [case.settings["filesystem"] for case in made.cases] == list(BLOCK_FILESYSTEMS)
     assert {case.settings["arguments"] for case in made.cases} == {"""-c 'echo '"'"'a b'"'"''"""}
     assert {case.settings["other_programs"] for case in made.cases} == {"git"}
     chosen = of_program("sh", [], {}, ["filesystem=f2fs", "time_limit_ms=7"])

@@ -63,7 +63,7 @@ def test_image_machine_and_record_are_too(image: Image) -> None:
         job(replace(image, fingerprint="other")).key,
         job(image, shift=1).key,
         job(image, seed=1).key,
-        *(each.key for each in power_cuts(job(image), 300)),
+        *(each.key for each in power_cuts(job(image), 600)),
     }
     assert len(keys) == 6
     assert job(image, seed=1, case=2).key == job(image, case=2, seed=1).key

@@ -16,7 +16,7 @@ question = "Does our app commit as cheaply as it did?"
 [case]
 device       = "ufs-2.1"
 journal_mode = "wal"
-synchronous  = "normal"
+synchronous  = "SYNCHRONOUS"
 transactions = 23
 regime       = "steady"
 """
@@ -24,12 +24,14 @@ APP = 'workload = "sql"\nscripts = "app"\n'
 BATCHES = 'workload = "sqlite-insert"\nstatements = 10\n'
 
 
-def prepare(lab: Lab, name: str, workload: str, *limits: str) -> Path:
+def prepare(lab: Lab, name: str, workload: str, *limits: str, synchronous: str = "full") -> Path:
     """Write an experiment and its budgets into a folder of their own; return the budgets."""
     folder = lab.folder / name
     folder.mkdir()
     shutil.copytree(CHECKOUT / "experiments/own-app/app", folder / "app")
-    (folder / "experiment.toml").write_text(EXPERIMENT + workload)
+    (folder / "experiment.toml").write_text(
+        EXPERIMENT.replace("SYNCHRONOUS", synchronous) + workload
+    )
     budgets = folder / "budgets.toml"
     budgets.write_text(f'experiment = "."\n[[budget]]\nlimits = {json.dumps(limits)}\n')
     return budgets
@@ -53,8 +55,9 @@ def limit(budgets: Path, *limits: str) -> None:
     budgets.write_text(f'experiment = "."\n[[budget]]\nlimits = {json.dumps(limits)}\n')
 
 
-def test_what_makes_a_commit_dearer_is_caught_with_its_line(lab: Lab) -> None:
-    budgets = prepare(lab, "app", APP, "bytes_per_commit <= 1 GiB", "flushes_per_commit <= 99")
+def test_an_added_fsync_and_a_journal_instead_of_the_wal_are_caught(lab: Lab) -> None:
+    limits = ("bytes_per_commit <= 1 GiB", "flushes_per_commit <= 99")
+    budgets = prepare(lab, "app", APP, *limits, synchronous="normal")
     accepted = lab.inside("gate", budgets, "--accept")
     assert accepted.returncode == 0, accepted.stderr
     measured = values(lab, budgets)
@@ -74,6 +77,12 @@ def test_what_makes_a_commit_dearer_is_caught_with_its_line(lab: Lab) -> None:
     limit(budgets, size)
     found = broken(lab, budgets, "--set", "journal_mode=truncate")
     assert found["lines"][0].startswith("new line: fs-journal, fsync of main.db-journal: ")
+
+
+def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
+    budgets = prepare(lab, "pages", APP, "bytes_per_commit <= 1 GiB")
+    assert lab.inside("gate", budgets, "--accept").returncode == 0
+    limit(budgets, f"bytes_per_commit <= {values(lab, budgets)['bytes_per_commit']} B")
     found = broken(lab, budgets, "--set", "page_size_bytes=16384")
     assert "main.db-wal" in found["lines"][0] and "data" in found["lines"][0]
     with (budgets.parent / "app/schema.sql").open("a") as schema:

@@ -11,7 +11,7 @@ import pytest
 from jojlab.analysis.commit.bill import bill_json, commit_bills
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import Case
-from jojlab.experiment.fields import FILESYSTEMS, JOURNAL_MODES, SQLITE
+from jojlab.experiment.fields import BLOCK_FILESYSTEMS, JOURNAL_MODES, SQLITE
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.guest.image.build import Image
@@ -50,10 +50,10 @@ def is_on_a_diagonal(case: Case) -> bool:
     """Whether a change is of the filesystem that its journal mode has for it: every mode has one,
     and each filesystem one mode or two. UPDATE and DELETE have different ones.
     """
-    row = FILESYSTEMS.index(str(case.settings["filesystem"]))
+    row = BLOCK_FILESYSTEMS.index(str(case.settings["filesystem"]))
     column = JOURNAL_MODES.index(str(case.settings["journal_mode"]))
     shift = 2 if case.settings["workload"] == "sqlite-delete" else 0
-    return row == (column + shift) % len(FILESYSTEMS)
+    return row == (column + shift) % len(BLOCK_FILESYSTEMS)
 
 
 @pytest.fixture(params=["inserts", "changes"])
@@ -67,10 +67,10 @@ def test_every_case_of_journal_modes_is_complete(journal_modes: RunFolder) -> No
     fields = [entry.case for entry in journal_modes.cases]
     operations = {case["workload"] for case in fields}
     assert operations in ({"sqlite-insert"}, {*SQLITE} - {"sqlite-insert"})
-    for one, values in (("filesystem", FILESYSTEMS), ("journal_mode", JOURNAL_MODES)):
+    for one, values in (("filesystem", BLOCK_FILESYSTEMS), ("journal_mode", JOURNAL_MODES)):
         pairs = {(case[one], case["workload"]) for case in fields}
         assert pairs == set(itertools.product(values, operations))
-    count = len(JOURNAL_MODES) * (len(FILESYSTEMS) if "sqlite-insert" in operations else 2)
+    count = len(JOURNAL_MODES) * (len(BLOCK_FILESYSTEMS) if "sqlite-insert" in operations else 2)
     assert len(list(journal_modes.captures())) == count
     assert_complete(journal_modes)
     assert not summarise(journal_modes).incomplete
