@@ -103,7 +103,7 @@ def advise(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find the cheapest settings that keep a guarantee after a power cut.
+    """Find the cheapest settings that keep a guarantee.
 
     It measures settings by rounds, cuts the power of the cheapest, and prints each answer as lines
     to paste, with what is given up and which lines of the bill went away. What is in the cache is
