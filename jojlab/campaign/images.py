@@ -1,4 +1,4 @@
-"""The images of an experiment's cases: one for each kernel that they name."""
+"""The images of an experiment's cases: one for each kernel and kind of device that they name."""
 
 from __future__ import annotations
 
@@ -14,26 +14,36 @@ from jojlab.guest.image.build import NO_EXTRAS, Image
 from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 
 
+def name_of(case: Case) -> str:
+    """Return the name of a case's image: its kernel, and `raw NAND` where the case is on it.
+
+    Cases on block devices have the same image, and so the same numbers, whether or not another case
+    of the experiment is on raw NAND: more modules move the guest's addresses and so its times.
+    """
+    kernel = str(case.settings["kernel"])
+    return f"{kernel}, raw NAND" if is_on_raw_nand(case.settings) else kernel
+
+
 @dataclass(frozen=True)
 class Images:
-    """Images by the names of their kernels."""
+    """Images by their names (name_of)."""
 
-    by_kernel: Mapping[str, Image]
+    by_name: Mapping[str, Image]
 
     def of(self, case: Case) -> Image:
         """Return the image that a case runs in."""
-        return self.by_kernel[str(case.settings["kernel"])]
+        return self.by_name[name_of(case)]
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What results depend on: each part by its name; one that differs, by kernel and name."""
-        parts = {k: {"image": i.fingerprint, **i.manifest} for k, i in self.by_kernel.items()}
+        """What results depend on: each part by its name; one that differs, by image and name."""
+        parts = {k: {"image": i.fingerprint, **i.manifest} for k, i in self.by_name.items()}
         first, *others = parts.values()
         names = dict.fromkeys(name for each in parts.values() for name in each)
         return {
             name: first[name]
             if all(name in first and each.get(name) == first[name] for each in others)
-            else {kernel: each.get(name) for kernel, each in parts.items()}
+            else {image: each.get(name) for image, each in parts.items()}
             for name in names
         }
 
@@ -44,17 +54,14 @@ def images_of(planned: Plan, cache: Cache) -> Images:
     Raises MachineError where this machine lacks something, or a kernel cannot be had.
     """
     cases = planned.experiment.cases
-    # By kernel: whether one of its cases is on raw NAND.
-    kernels: dict[str, bool] = {}
-    for case in cases:
-        if not case.skip:
-            kernel = str(case.settings["kernel"])
-            kernels[kernel] = kernels.get(kernel, False) or is_on_raw_nand(case.settings)
-    if by_wall_clock(cases):
-        return Images({kernel: ready_wall_image(cache, kernel=kernel) for kernel in kernels})
-    return Images(
-        {
-            kernel: ready_image(cache, RAW_NAND if on_raw_nand else NO_EXTRAS, kernel)
-            for kernel, on_raw_nand in kernels.items()
-        }
-    )
+    needed = {name_of(case): case.settings for case in cases if not case.skip}
+    live = by_wall_clock(cases)
+    images = dict[str, Image]()
+    for name, settings in needed.items():
+        kernel = str(settings["kernel"])
+        if live:
+            images[name] = ready_wall_image(cache, kernel=kernel)
+        else:
+            extras = RAW_NAND if is_on_raw_nand(settings) else NO_EXTRAS
+            images[name] = ready_image(cache, extras, kernel)
+    return Images(images)

@@ -106,7 +106,7 @@ def test_known_results_are_taken_from_the_cache(bench: Bench) -> None:
     ]  # fmt: skip
     assert run.fingerprint == {
         "image": "fingerprint",
-        **bench.images.by_kernel["installed"].manifest,
+        **bench.images.by_name["installed"].manifest,
     }
     assert list((bench.lab.cache.root / "work").iterdir()) == []
 

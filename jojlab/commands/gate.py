@@ -145,7 +145,7 @@ def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Opt
             made = execute(planned, images, lab, folder, watcher, power_cuts=bool(cut))
         if cut:
             some = Plan(replace(asked, cases=cut), planned.profiles)
-            title = f"{budgets.states:,} states after power cuts each"
+            title = f"{budgets.states:,} states after power cuts of each case"
             with shown(title, steps_left(made, some), "verdict") as watcher:
                 for step in cut_run(made, some, images, lab, budgets.states, watcher):
                     watcher.finished(step)

@@ -1,7 +1,7 @@
 //! Seeds the kernel's generator of random numbers, which finds no source of them in a guest: it
-//! would collect the jitter of its own clock for a second (try_to_generate_entropy() in
-//! drivers/char/random.c), a fifth of the boot's instructions, and a guest's numbers are to be the
-//! same in every boot anyway.
+//! would collect the jitter of its own clock for a second of virtual time
+//! (try_to_generate_entropy() in drivers/char/random.c), a fifth of the 5.2 thousand million
+//! instructions of a boot, and a guest's numbers are to be the same in every boot anyway.
 
 use std::fs::File;
 use std::io;

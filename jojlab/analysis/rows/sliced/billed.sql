@@ -1,7 +1,7 @@
 -- What do the requests of each capture add up to, by all that a bill can name them by?
 --
 -- A request is counted with its first page run, its bytes with the runs that they lie in. What no
--- run accounts for is of block type unknown; but flushes and discards have no runs, and no owner.
+-- run accounts for is of block type unknown, where it is a read or a write. A flush has no runs.
 --
 -- `part` says where it stands in a bill: commit, while transactions ran; deferred, what they left
 -- to be done later (checkpoints of the WAL, whichever phase they were issued in, and what a sync at
