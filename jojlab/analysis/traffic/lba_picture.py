@@ -35,7 +35,7 @@ _KEY = ("case_id", "seed", "device")
 COLUMNS = (
     "begin_us", "service_us", "sector", "sectors", "class", "file", "operation", "sync", "requests",
 )  # fmt: skip
-OPERATIONS = ("write", "read", "discard", "zeroes", "other")
+OPERATIONS = ("write", "read", "discard", "zeroes", "erase", "other")
 
 
 @dataclass(frozen=True)
