@@ -90,7 +90,7 @@ def test_at_most_five_zones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("operation", ["read", "write", "discard", "zeroes", "erase", "other"])
 def test_every_operation_with_a_place_is_a_point(tmp_path: Path, operation: str) -> None:
-    builder = CaptureBuilder({}, 1)
+    builder = CaptureBuilder({"journal_mode": "wal"}, 1)
     builder.request([("fs-metadata", "", None, 4 * KIB)], operation=operation, sector=8)
     [picture] = pictures_of(tmp_path, builder)
     assert [lba_picture.OPERATIONS[place] for place in picture.points["operation"]] == [operation]
