@@ -140,11 +140,11 @@ static __always_inline bool is_watched(void)
 	return watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid;
 }
 
-/* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2). */
+/* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2, fs/ubifs). */
 static __always_inline bool is_on_disk(__u64 magic)
 {
 	return magic == 0xef53 || magic == 0x58465342 || magic == 0x9123683e || magic == 0x3434 ||
-	       magic == 0xf2f52010;
+	       magic == 0xf2f52010 || magic == 0x24051905;
 }
 
 /* False where the file lies on no disk. */

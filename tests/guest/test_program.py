@@ -104,3 +104,12 @@ def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_
     assert len(program["output"]) <= 64 << 10 < program["output_bytes"]
     reasons = capture.manifest["incomplete_reasons"]
     assert any("did not end within time_limit_ms = 5000" in reason for reason in reasons)
+
+
+def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    capture = captured(lab, tmp_path / "out", written(folder, filesystem="ubifs"))
+    assert capture.manifest["incomplete_reasons"] == []
+    program = capture.manifest["program"]
+    assert (program["commits"], program["rollbacks"]) == (6, 1)
