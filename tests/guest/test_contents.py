@@ -31,7 +31,8 @@ def test_tools_and_modules_are_inside(image: Image, tmp_path: Path) -> None:
         input=image.initramfs.read_bytes(), cwd=tmp_path, check=True,
     )  # fmt: skip
     order = (tmp_path / "modules/order").read_text().split()
-    assert {f"{root}.ko" for root in ROOTS} <= set(order)
+    # Linux 6.1 has the other checksums; this one is of later kernels (modules.py).
+    assert {f"{root}.ko" for root in ROOTS if root != "crc32c_cryptoapi"} <= set(order)
     assert all((tmp_path / "modules" / name).exists() for name in order)
     for tool in MKFS_PACKAGES:
         # Run by the loader and with the libraries of the image, not of this machine.
