@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from jojlab.campaign.execute import Watcher
     from jojlab.experiment.fields import Value
 
-# Of 200 transactions, and of a state, on one core of a quiet machine of 2.
-_STATE_S = 0.3
-
 
 def advise(
     settings: Annotated[
@@ -244,13 +241,14 @@ def _plan(asked: Asked, jobs: int) -> str:
     from jojlab.advise.search import KEPT, first_round, neighbours
     from jojlab.analysis.run.guarantee import Guarantee
     from jojlab.campaign.estimate import USUAL_CASE_S
+    from jojlab.verify.durability import USUAL_STATE_S
 
     space, regimes = asked.space, len(asked.shares)
     first = first_round(space)
     near = len(neighbours(space, first[-1]))
     most = len(first) + KEPT * (near + 1)
     cut = 0 if space.guarantee is Guarantee.NONE else asked.answers + 3
-    seconds = (most * regimes * USUAL_CASE_S + cut * regimes * asked.states * _STATE_S) / jobs
+    seconds = (most * regimes * USUAL_CASE_S + cut * regimes * asked.states * USUAL_STATE_S) / jobs
     return (
         f"{len(space.candidates):,} settings that the manuals allow for {space.guarantee}; "
         f"{len(first)} in the first round, some {most} in all, each in "
