@@ -154,7 +154,7 @@ def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
             case.case_id,
             found.states,
             *(found.outcomes[name] or None for name in OUTCOMES),
-            f"at risk: {hazards.short(case.hazards)}" if case.hazards else "safe",
+            f"at risk: {hazards.short(case.hazards)}" if case.hazards else hazards.NONE,
             survival.short(case),
         ]
         for case, found in tested
@@ -162,8 +162,11 @@ def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
     print_rows(terminal(), columns, rows)
     for case, _ in tested:
         lines = (survival.sentence(case), survival.contradiction(case), survival.worst(case))
-        print(f"{case.case_id}: {'; '.join(filter(None, lines))}")
+        told = "; ".join(filter(None, lines))
+        print(" ".join(filter(None, (f"{case.case_id}: {told}", survival.torn_alone(case)))))
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")
+    if any(found.is_unsafe for _, found in tested):
+        print(survival.SHARES)
     for note in sorted({survival.not_in_model(found) for _, found in tested}):
         print(note)

@@ -102,6 +102,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         is_open=len(cut) <= _FEW,
         several=survival.several(summary.measured),
         bound=survival.BOUND,
+        shares=survival.SHARES,
         not_modelled=sorted({survival.not_in_model(found) for _, found in cut}),
         run=run,
         experiment=summary.name,
@@ -110,7 +111,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
 
 
 def _row(case: CaseSummary) -> list[Cell]:
-    manuals = hazards.short(case.hazards) or "safe"
+    manuals = hazards.short(case.hazards) or hazards.NONE
     found = case.survival
     if found is None:
         return [case.label, manuals, survival.NOT_TESTED, *(["–"] * (1 + len(OUTCOMES)))]
@@ -125,7 +126,7 @@ def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
         "label": case.label,
         "soft": survival.short(case),
         "sentence": survival.sentence(case),
-        "worst": survival.worst(case),
+        "worst": " ".join(filter(None, (survival.worst(case), survival.torn_alone(case)))),
         "strip": strip(case),
         "kinds": [
             [kind, *(f"{counts[name]:,}" for name in OUTCOMES)]

@@ -155,7 +155,8 @@ def _print_survival(console: Console, case: CaseSummary) -> None:
     if words := survival.contradiction(case):
         console.print(f"[bold yellow]{words}[/bold yellow]")
     if case.survival:
-        for line in filter(None, (survival.moments(case), survival.worst(case))):
+        told = (survival.moments(case), survival.worst(case), survival.torn_alone(case))
+        for line in filter(None, told):
             console.print(f"[dim]{escape(line)}[/dim]")
 
 

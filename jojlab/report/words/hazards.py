@@ -21,6 +21,9 @@ SHORT = {
     Harm.STATED: "see below",
 }
 
+# Of settings that risk nothing: the manuals promise nothing of the device or of faults in programs.
+NONE = "no warning"
+
 _MOST_NAMED = 3
 
 _SENTENCES = {

@@ -18,7 +18,7 @@ NOT_TESTED = "not tested"
 _HARMS = {
     "torn": "can split a transaction",
     "corrupt": "can corrupt",
-    "unmountable": "can destroy the filesystem",
+    "unmountable": "can leave the filesystem unmountable",
 }
 _LEFT = {
     "boundary-none": "nothing of what was in flight survived",
@@ -31,8 +31,17 @@ _LEFT = {
 }
 _CONTRADICTIONS = {
     Contradiction.UNPROMISED: "contradiction: the manuals rule this harm out",
-    Contradiction.UNSEEN: "contradiction: the manuals warn, but no harm was seen",
+    # A warning says "may": that nothing was seen refutes no warning.
+    Contradiction.UNSEEN: "not confirmed: the manuals warn, but no harm was seen in these states",
 }
+# Kinds of states that a device with atomic slots, cut once, does not have; what recovery wrote may
+# be torn in a second cut too.
+_TORN_OR_SECOND = frozenset({"torn", "second"})
+# What counts of states say, and what they do not.
+SHARES = (
+    "Counts are of distinct states, most of them at the worst moments: their share is not the "
+    "probability that a power cut does harm."
+)
 # What the bound says, and what it does not.
 BOUND = (
     "The bound 3/S (rule of three, 95 %) is of the states that were drawn: were a larger share of "
@@ -139,6 +148,32 @@ def moments(case: CaseSummary) -> str:
         if states
     ]
     return f"Harm in {' and '.join(parts)}." if parts else ""
+
+
+def torn_alone(case: CaseSummary) -> str:
+    """Say so where harm needs a torn write or a second cut; empty otherwise."""
+    found = case.survival
+    if found is None or not found.is_unsafe:
+        return ""
+    kinds = {
+        kind
+        for kind, counts in found.by_kind.items()
+        if any(count for name, count in counts.items() if name != "kept")
+    }
+    if not kinds <= _TORN_OR_SECOND:
+        return ""
+    ways = [
+        words
+        for kind, words in (
+            ("torn", "a write was torn between its sectors"),
+            ("second", "the power was cut again during recovery"),
+        )
+        if kind in kinds
+    ]
+    told = f"Harm was seen only where {' or '.join(ways)}."
+    if kinds == {"torn"}:
+        told += " A device that keeps 4 KiB whole (atomic_slots) has no such state."
+    return told
 
 
 def worst(case: CaseSummary) -> str:

@@ -19,6 +19,7 @@ from jojlab.report.words.survival import (
     sentence,
     several,
     short,
+    torn_alone,
     worst,
 )
 from jojlab.trace.power_cuts import PowerCuts
@@ -70,7 +71,7 @@ def test_a_case_that_lost_nothing_is_not_refuted() -> None:
         (state(1, outcome="lost", lost=43), "loses up to 43 commits: 1 of 2 states"),
         (state(1, outcome="torn"), "can split a transaction: 1 of 2 states"),
         (state(1, outcome="corrupt"), "can corrupt: 1 of 2 states"),
-        (state(1, outcome="unmountable"), "can destroy the filesystem: 1 of 2 states"),
+        (state(1, outcome="unmountable"), "can leave the filesystem unmountable: 1 of 2 states"),
     ],
 )
 def test_harm_that_was_seen_is_proof(harm: dict[str, Any], words: str) -> None:
@@ -93,6 +94,21 @@ def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
         "last commits; loses the last commit: 1 of 1 states"
     )
     assert "no harm was seen" in contradiction(case(states(kept=3), lazy))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (("torn",), "only where a write was torn between its sectors. A device that keeps 4 KiB"),
+        (("torn", "second"), "its sectors or the power was cut again during recovery."),
+        (("torn", "subset"), ""),
+        ((), ""),
+    ],
+)
+def test_harm_that_needs_a_torn_write_is_told_apart(kinds: tuple[str, ...], told: str) -> None:
+    harm = [state(place, kind, "corrupt") for place, kind in enumerate(kinds, 1)]
+    words = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
+    assert (told in words) if told else not words
 
 
 def test_the_worst_state_is_told() -> None:
