@@ -63,6 +63,7 @@ def replay(
     from jojlab.command_line.bench import measured
     from jojlab.live.bench import Bench
     from jojlab.live.fields import live_settings
+    from jojlab.recording.folder import Recording
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.replay import print_replay
@@ -70,6 +71,8 @@ def replay(
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
     what = "recording" if recording.is_dir() else "script"
+    if recording.is_dir():
+        Recording.open(recording).refuse_sql(WHERE)
     given = {"workload": "replay", what: str(recording.resolve()), **_timing(timing)}
     given["recorded_root"] = recorded_root
     settings = live_settings(given, WHERE)

@@ -52,6 +52,8 @@ def check_inputs(case: Case, where: str) -> None:
         if BY_NAME[name].is_folder:
             if not path.is_dir():
                 raise UseError(f"{where}: {name} = {value!r}: {path} is no folder", "name a folder")
+            if name == "recording":
+                _check_recording(path, where)
         elif not path.is_file():
             raise UseError(f"{where}: {name} = {value!r}: {path} is no file", "name a regular file")
         if Path(str(value)).is_absolute():
@@ -59,6 +61,12 @@ def check_inputs(case: Case, where: str) -> None:
         folder = path.parents[len(PurePath(str(value)).parts) - 1]
         if not path.resolve().is_relative_to(folder.resolve()):
             raise _outside(name, value, where)
+
+
+def _check_recording(folder: Path, where: str) -> None:
+    from jojlab.recording.folder import Recording
+
+    Recording.open(folder).refuse_sql(where)
 
 
 def _outside(name: str, value: Value, where: str) -> UseError:

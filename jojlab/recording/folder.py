@@ -66,6 +66,20 @@ class Recording:
         return cls(folder, manifest)
 
     @property
+    def is_of_sql(self) -> bool:
+        """Whether it holds statements of SQL in place of system calls."""
+        return self.manifest.recorder == "sqlite"
+
+    def refuse_sql(self, where: str) -> None:
+        """Raise UseError where it cannot be replayed as system calls."""
+        if self.is_of_sql:
+            raise UseError(
+                f"{where}: {self.folder}: a recording of SQL, which has no system calls",
+                f"joj export {self.folder} --format sql -o SCRIPTS, which joj bench sql and "
+                "--workload sql-recorded --scripts SCRIPTS play",
+            )
+
+    @property
     def incomplete_reasons(self) -> list[str]:
         """Why it is incomplete; empty if it is not."""
         return self.manifest.incomplete_reasons

@@ -72,7 +72,7 @@ def write(recording: Recording, stream: BinaryIO) -> Exported:
 
     Raises UseError for a recording of SQL.
     """
-    if recording.manifest.recorder == "sqlite":
+    if recording.is_of_sql:
         raise UseError(f"{recording.folder}: a recording of SQL", "use --format sql")
     return _Script(recording).write(stream)
 

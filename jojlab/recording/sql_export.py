@@ -36,7 +36,7 @@ def write(recording: Recording, folder: Path) -> ScriptCounts:
 
     Raises UseError for a recording of calls, or with more connections than a workload has.
     """
-    if recording.manifest.recorder != "sqlite":
+    if not recording.is_of_sql:
         raise UseError(
             f"{recording.folder}: a recording of system calls", "record the SQL: joj record --sql"
         )

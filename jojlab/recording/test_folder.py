@@ -47,3 +47,12 @@ def test_what_is_no_table_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "manifest.parquet").write_bytes(b"")
     with pytest.raises(UseError, match="no recording"):
         Recording.open(tmp_path)
+
+
+def test_a_recording_of_sql_is_no_replay(tmp_path: Path) -> None:
+    recording(tmp_path).refuse_sql("joj replay")
+    rows = [("recording_version", 1), ("recorder", "sqlite")]
+    table = pa.Table.from_pylist([{"key": key, "value": json.dumps(it)} for key, it in rows])
+    pq.write_table(table, tmp_path / "manifest.parquet")
+    with pytest.raises(UseError, match=r"joj replay: .*: a recording of SQL"):
+        Recording.open(tmp_path).refuse_sql("joj replay")

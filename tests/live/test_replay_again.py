@@ -204,7 +204,7 @@ def test_a_hostile_recording_stays_in_its_directory(tmp_path: Path) -> None:
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "manifest.parquet").write_bytes(b"PAR1\0rubbish")
-    for name, words in (("folder", "manifest.parquet: "), ("none", "not there")):
+    for name, words in (("folder", "folder: no recording: "), ("none", "not there")):
         answer = joj("replay", tmp_path / name, "--directory", tmp_path)
         assert (answer.returncode, words in answer.stderr) == (2, True), answer.stderr
     answer = joj("replay", tmp_path / "folder", "--directory", tmp_path, "--timing", "soon")
