@@ -71,10 +71,10 @@ def replay(
     if not recording.exists():
         raise UseError(f"{WHERE}: {recording}: not there", "name what joj record wrote")
     what = "recording" if recording.is_dir() else "script"
-    if recording.is_dir():
-        Recording.open(recording).refuse_sql(WHERE)
     given = {"workload": "replay", what: str(recording.resolve()), **_timing(timing)}
     given["recorded_root"] = recorded_root
+    if recording.is_dir():
+        Recording.open(recording).refuse_sql(WHERE)
     settings = live_settings(given, WHERE)
     with TemporaryDirectory(prefix="joj-") as temporary:
         run = measured(Bench("replay", directory, settings, [seed]), out or Path(temporary) / "run")
