@@ -38,7 +38,8 @@ DROPPED = {
     "workload": {"kind": "workload"},
 }
 # Fields of which a case has one.
-ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions"}
+ALTERNATIVES = {"transactions": "duration_ms", "duration_ms": "transactions",
+                "recording": "script", "script": "recording"}  # fmt: skip
 # Fields whose values have commas of their own: --set gives them one value.
 WITH_COMMAS = ("mkfs_options", "mount_options")
 MAX_SEEDS = 1000

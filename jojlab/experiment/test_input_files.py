@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jojlab.experiment.plan import plan
@@ -46,6 +48,19 @@ def test_on_the_command_line_it_may_lie_anywhere(
     assert case.inputs["script"].samefile(folder.parent / "other/script")
     two = asked(folder, CASE, "script=scripts/script,../other/script").cases
     assert len({case.inputs["script"] for case in two}) == 2
+
+
+def test_a_recording_takes_the_place_of_the_file_s_script(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "recording").mkdir()
+    rows = [{"key": "recording_version", "value": "1"}]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "recording/manifest.parquet")
+    text = 'question = "?"\n[case]\nworkload = "replay"\n[matrix]\nscript = ["a", "b"]\n'
+    [case] = asked(folder, text, "recording=recording").cases
+    assert case.inputs == {"recording": folder / "recording"}
+    assert case.settings["script"] == ""
 
 
 @pytest.mark.parametrize("script", ["/etc/passwd", "../other/script", "scripts/../../other/script"])
