@@ -117,13 +117,16 @@ class Guest:
         await self._leave_memory_out()
         # The default limit is the speed of a network.
         await self.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-        # QEMU ends when its pipe has taken the last byte, cat only when the disk has.
-        partial = shlex.quote(f"{state}.partial")
-        whole = shlex.quote(str(state))
-        await self.execute("migrate", uri=f"exec:cat > {partial} && mv {partial} {whole}")
+        # QEMU ends when its pipe has taken the last byte, cat only when the disk has: what a pipe
+        # holds is saved for QEMU, even if cat then fails. An empty file fits on a full disk.
+        failed = Path(f"{state}.failed")
+        partial, whole = shlex.quote(f"{state}.partial"), shlex.quote(str(state))
+        write = f"cat > {partial} && mv {partial} {whole} || : > {shlex.quote(str(failed))}"
+        await self.execute("migrate", uri=f"exec:{write}")
         async with self._patience("saving the guest"):
             while not state.exists():
-                if await self._status("query-migrate") in ("failed", "cancelled"):
+                status = await self._status("query-migrate")
+                if failed.exists() or status in ("failed", "cancelled"):
                     raise self.error("QEMU could not save the guest: is the disk full?")
                 await asyncio.sleep(_POLL_S)
 
