@@ -1,7 +1,7 @@
 """What may a power cut or a crash destroy, by the settings of a case?
 
 Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
-each setting, and one defect that power cuts found (docs/power-cuts.md).
+each setting, and two defects that power cuts found (docs/power-cuts.md).
 jojlab/verify/durability.py holds them against power cuts; their prose is made in
 jojlab/report/words/hazards.py.
 """
@@ -44,6 +44,7 @@ class Cause(StrEnum):
     NO_DIRECTORY_SYNC = "no-directory-sync"
     NO_BARRIER = "no-barrier"
     SHARED_FLUSH = "shared-flush"
+    EXTERNAL_JOURNAL = "external-journal"
     DATA_WRITEBACK = "data-writeback"
     VARIANT = "variant"
 
@@ -81,6 +82,7 @@ def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
         found.append(Hazard(Harm.COMMITS, Cause.SHARED_FLUSH))
+    found += _of_external_journal(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
@@ -100,6 +102,19 @@ def _has_others(case: Mapping[str, Any]) -> bool:
     """Whether several threads sync at a time."""
     several = any(int(case.get(field) or 1) > 1 for field in ("threads", "connections"))
     return several or case.get("background", "none") != "none"
+
+
+def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    """Of ext4: its fsync leaves the flush of the data's device to jbd2, whose commit may make none.
+
+    "jbd2: add a missing data flush during file and fs synchronization", linux-ext4, 6 December
+    2024; jbd2_trans_will_send_data_barrier() of Linux 6.1.
+    """
+    if case.get("filesystem") != "ext4" or case.get("journal_device", "none") == "none":
+        return
+    yield Hazard(Harm.COMMITS, Cause.EXTERNAL_JOURNAL)
+    if case.get("journal_mode") is not None:
+        yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
 
 
 def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:

@@ -47,6 +47,11 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
             {COMMITS},
         ),
         ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, {COMMITS}),
+        (
+            {"journal_mode": "truncate", "filesystem": "ext4", "journal_device": "emmc-5.1"},
+            {COMMITS, DATABASE},
+        ),
+        ({"journal_mode": "truncate", "filesystem": "xfs", "journal_device": "emmc-5.1"}, set()),
         ({"workload": "file-metadata", "sync_file": "on"}, {COMMITS}),
         ({"workload": "file-metadata", "sync_directory": "on"}, set()),
     ],

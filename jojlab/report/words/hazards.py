@@ -52,6 +52,9 @@ _SENTENCES = {
     "commits and corrupt the database and the filesystem",
     Cause.SHARED_FLUSH: "NILFS2: one of several concurrent syncs may return before the device has "
     "flushed its data; a power cut may lose that data",
+    Cause.EXTERNAL_JOURNAL: "ext4 with its journal on another device: a sync may return before the "
+    "data's device has flushed, by a fault of Linux (patched in December 2024); a power cut can "
+    "lose commits and corrupt the database",
     Cause.DATA_WRITEBACK: "data=writeback: after a power cut, a file that had grown may contain "
     "old data of the device",
     Cause.VARIANT: "{}",
