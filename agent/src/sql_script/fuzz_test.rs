@@ -92,7 +92,7 @@ fn a_slice_of_the_fuzzing() {
 }
 
 #[test]
-#[ignore = "a million inputs take some minutes: make fuzz"]
+#[ignore = "ten million inputs take a minute: make fuzz"]
 fn fuzz_sql_scripts() {
-    fuzz::run("SQL scripts", 1_000_000, input);
+    fuzz::run("SQL scripts", 10_000_000, input);
 }
