@@ -76,7 +76,7 @@ test-flash: packages test-packages ## the flash model in user space: unit, prope
 	$(MAKE) -s -C kernel/flash/test check
 	$(MAKE) -s -C kernel/nand/test check
 
-fuzz: ## 21 million mutated inputs for the agent's parsers and plans, five minutes; FUZZ_INPUTS=N for each
+fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS=N for each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 
