@@ -30,20 +30,22 @@ _SLEPT = 1.5
 
 @dataclass(frozen=True)
 class Distribution:
-    """How long a kind of operation took, in ns; `percentiles` are in the order of PERCENTILES."""
+    """How long a kind of operation took, in ns; `percentiles` are in the order of PERCENTILES, and
+    None where there were too few operations for one to be longer.
+    """
 
     size_bytes: int
     kind: str
     gap_us: int
     operations: int
     mean_ns: float
-    percentiles_ns: tuple[int, ...]
+    percentiles_ns: tuple[int | None, ...]
     longest_ns: int
 
     @property
     def median_ns(self) -> int:
-        """Half of the operations took no longer."""
-        return self.percentiles_ns[0]
+        """Half of the operations took no longer; of a single one, its time."""
+        return self.percentiles_ns[0] or self.longest_ns
 
 
 def measure_distributions(
@@ -93,13 +95,19 @@ def read_answer(text: str, size_bytes: int, kind: str, gap_us: int) -> Distribut
             job["sync"]["lat_ns"] if kind == "flush" else job["write"]["clat_ns"]
         )
         by_percentile = {float(name): int(value) for name, value in times["percentile"].items()}
+        operations = int(times["N"])
         return Distribution(
             size_bytes,
             kind,
             gap_us,
-            int(times["N"]),
+            operations,
             float(times["mean"]),
-            tuple(by_percentile[float(percentile)] for percentile in PERCENTILES),
+            tuple(
+                by_percentile[float(percentile)]
+                if operations * round(100 - percentile, 3) >= 100
+                else None
+                for percentile in PERCENTILES
+            ),
             int(times["max"]),
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
@@ -119,7 +127,7 @@ def mechanisms(found: Sequence[Distribution]) -> dict[str, int]:
     keys: dict[str, int] = {}
     of = {(row.kind, row.gap_us): row for row in found if row.size_bytes == SIZES_BYTES[0]}
     flush = of["flush", 0]
-    tail_ns = flush.percentiles_ns[PERCENTILES.index(95)] - flush.median_ns
+    tail_ns = (flush.percentiles_ns[PERCENTILES.index(95)] or 0) - flush.median_ns
     if tail_ns > 0:
         keys |= {"flush_tail_permille": 100, "flush_tail_ns": min(tail_ns, 10**9)}
     for shorter, longer in itertools.pairwise(GAPS_US[1:]):

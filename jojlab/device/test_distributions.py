@@ -14,10 +14,10 @@ from jojlab.device.distributions import (
 from jojlab.foundation.errors import MachineError
 
 
-def answer() -> dict[str, object]:
+def answer(operations: int = 1000) -> dict[str, object]:
     def times(scale: int) -> dict[str, object]:
         percentile = {f"{value:.6f}": int(value * scale) for value in PERCENTILES}
-        return {"N": 7, "mean": 5.5, "max": 1000, "percentile": percentile}
+        return {"N": operations, "mean": 5.5, "max": 1000, "percentile": percentile}
 
     return {"jobs": [{"write": {"clat_ns": times(10)}, "sync": {"lat_ns": times(20)}}]}
 
@@ -27,7 +27,14 @@ def test_of_a_flush_the_flush_is_read_and_not_its_write() -> None:
     flush, plain = (read_answer(text, 4096, kind, 0) for kind in ("flush", "plain"))
     assert (flush.median_ns, plain.median_ns) == (1000, 500)
     assert plain.percentiles_ns == (500, 900, 950, 990, 999)
-    assert (plain.operations, plain.mean_ns, plain.longest_ns) == (7, 5.5, 1000)
+    assert (plain.operations, plain.mean_ns, plain.longest_ns) == (1000, 5.5, 1000)
+
+
+def test_few_operations_have_no_tail() -> None:
+    found = read_answer(json.dumps(answer(operations=20)), 4096, "plain", 0)
+    assert found.percentiles_ns == (500, 900, 950, None, None)
+    alone = read_answer(json.dumps(answer(operations=1)), 4096, "plain", 0)
+    assert alone.percentiles_ns == (None,) * 5 and alone.median_ns == 1000
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"jobs": []}', '{"jobs": [{"write": {}}]}'])

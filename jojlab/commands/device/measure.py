@@ -104,12 +104,15 @@ def measure(
         for name, value in measured.items():
             print(f"  {name:<30} {value:>15,}  model {fitted.figures[name]:>15,}")
         for row in rows:
-            times = "  ".join(f"{ns / 1000:>9,.0f}" for ns in (*row.percentiles_ns, row.longest_ns))
+            times = "  ".join(
+                f"{'–':>9}" if ns is None else f"{ns / 1000:>9,.0f}"
+                for ns in (*row.percentiles_ns, row.longest_ns)
+            )
             what = f"{row.kind} {row.size_bytes >> 10} KiB, {row.gap_us / 1000:g} ms idle"
             print(f"  {what:<30} {times} us  ({row.operations} operations)")
         if rows:
             told = ", ".join(f"p{percentile:g}" for percentile in PERCENTILES)
-            print(f"  the columns are {told} and the longest")
+            print(f"  the columns are {told} and the longest; –: too few operations (--seconds)")
         for name in missing:
             print(f"  {name:<30} {'not measured':>15}  as {base.name}; use --destroy-data")
         print(f"  cannot be measured, as {base.name}: NAND times, caches, garbage collection")
