@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +13,7 @@ import typer
 from jojlab.command_line.field_options import keyword, option, parsed
 from jojlab.experiment.fields import MAX_SEED, Field
 from jojlab.foundation.errors import FINE
+from jojlab.foundation.printable import json_text
 from jojlab.live.fields import live_settings
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show(run: RunFolder, *, as_json: bool) -> None:
     summary = summarise(run)
     write_report(run.path / "report.html", summary, str(run.path))
     if as_json:
-        print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
+        print(json_text(summary_json(summary)))
     else:
         print_live(terminal(), summary)
 

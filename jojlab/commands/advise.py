@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +16,7 @@ from jojlab.foundation.errors import (
     UseError,
     signal_of,
 )
+from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S, Options
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def advise(
     write_report(folder / "report.html", summary, str(folder))
     gone = _gone(summary, asked)
     if as_json:
-        print(json.dumps(_json(advice, asked, gone), indent=1, ensure_ascii=False))
+        print(json_text(_json(advice, asked, gone)))
     else:
         print_advice(terminal(), advice, asked, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")

@@ -12,7 +12,7 @@ from jojlab.command_line.field_options import keyword, option, parsed, set_signa
 from jojlab.command_line.lab_options import ClusterOption, TimeoutOption
 from jojlab.experiment.fields import FIELDS, MAX_SEED
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT, UseError
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import TIMEOUT_S
 
 EXAMPLES = """Print what one commit costs, by block type, file and cause.
@@ -98,7 +98,6 @@ def bill(
 
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
-    import json
 
     from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.risks import hazard_json
@@ -120,7 +119,7 @@ def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
             "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
         survives = survival_json(case.survival, case.hazards, case.uncut)
         document = {**billed, "hazards": risky, "survives": survives}
-        print(json.dumps(document, indent=1, ensure_ascii=False))
+        print(json_text(document))
     else:
         print_case(terminal(), case)
         print_warnings(terminal(), summary)

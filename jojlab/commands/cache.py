@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from jojlab.foundation.printable import json_text
 
 
 def cache(
@@ -30,7 +31,7 @@ def cache(
     sizes = store.sizes()
     if as_json:
         found = {"folder": str(store.root), "bytes": sizes}
-        print(json.dumps({**found, "left_in_use": left} if empty else found, indent=1))
+        print(json_text({**found, "left_in_use": left} if empty else found))
         return
     print(store.root)
     for kind, size_bytes in sizes.items():

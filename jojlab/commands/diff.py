@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE
+from jojlab.foundation.printable import json_text
 
 
 def diff(
@@ -41,7 +41,7 @@ def diff(
         summarise(old, figures_only=True, kept=kept), summarise(new, figures_only=True, kept=kept)
     )
     if as_json:
-        print(json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False))
+        print(json_text(comparison_json(comparison)))
     else:
         print_comparison(terminal(), comparison)
     if comparison.incomplete and (comparison.same or comparison.nothing):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT
+from jojlab.foundation.printable import json_text
 
 
 def doctor(
@@ -42,5 +42,5 @@ def doctor(
                 print(f"{'':17} remedy: {check.remedy}", flush=True)
     fine = all(check.ok for check in found)
     if as_json:
-        print(json.dumps({"ok": fine, "checks": [vars(check) for check in found]}, indent=1))
+        print(json_text({"ok": fine, "checks": [vars(check) for check in found]}))
     raise typer.Exit(FINE if fine else MACHINE_CANNOT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
+from jojlab.foundation.printable import json_text
 
 
 def explain(
@@ -63,7 +63,7 @@ def explain(
             "latency_ns": trace.latency_ns,
             "calls": [asdict(call) for call in story(trace)],
         }
-        print(json.dumps(document, indent=1, ensure_ascii=False))
+        print(json_text(document))
     else:
         print_story(terminal(), found)
         print_warnings(terminal(), summary)

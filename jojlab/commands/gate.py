@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +25,7 @@ from jojlab.foundation.errors import (
     UseError,
     signal_of,
 )
+from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S, Options
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def gate(
     summary = summarise(folder, kept=Kept(Cache.default().analyses))
     verdicts = check(summary, asked.budgets, accepted)
     if as_json:
-        print(json.dumps(_json(verdicts), indent=1, ensure_ascii=False))
+        print(json_text(_json(verdicts)))
     else:
         print_gate(terminal(), verdicts)
     name = str(budgets)

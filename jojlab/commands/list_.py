@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jojlab.foundation.errors import UseError
+from jojlab.foundation.printable import json_text
 
 Rows = list[dict[str, Any]]
 WHAT = {
@@ -61,7 +61,7 @@ def list_(
         raise UseError("--of is for fields alone", f"joj list fields --of {of}")
     rows = lists[what]()
     if as_json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json_text(rows))
         return
     if what == "fields":  # the second list of a profile's keys says what the first one says
         rows = [row for row in rows if not str(row["name"]).startswith("journal_device.")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import UseError
-from jojlab.foundation.printable import CsvStream
+from jojlab.foundation.printable import CsvStream, json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +48,7 @@ def query(
     answer = run_query(folder, sql, {"figures": lambda: _figures(folder)})
     if as_json:
         _refuse_twins(answer.column_names)
-        print(json.dumps(answer.to_pylist(), indent=1, ensure_ascii=False, default=str))
+        print(json_text(answer.to_pylist(), default=str))
     elif as_csv:
         import csv
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import json_text
 
 WHERE = "joj replay"
 
@@ -85,7 +85,7 @@ def replay(
 
             write_report(run.path / "report.html", summarise(run), str(run.path))
         if as_json:
-            print(json.dumps(found.json(), indent=1, ensure_ascii=False))
+            print(json_text(found.json()))
         else:
             print_replay(terminal(), found)
     if out and not as_json:

@@ -27,7 +27,7 @@ from jojlab.foundation.errors import (
     UseError,
     signal_of,
 )
-from jojlab.foundation.printable import printable
+from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -205,7 +205,6 @@ def show_run(
     `checked` are captures of it that need no further check; with `refutable` harm by a power cut
     that the manuals rule out is a failure.
     """
-    import json
 
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.foundation.cache import Cache
@@ -221,7 +220,7 @@ def show_run(
     report = folder / "report.html"
     write_report(report, summary, str(folder))
     if as_json:
-        print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
+        print(json_text(summary_json(summary)))
     else:
         print_summary(terminal(), summary)
         print(f"\nrun     {folder}\nreport  {report}")

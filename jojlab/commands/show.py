@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, DataError, UseError
+from jojlab.foundation.printable import json_text
 
 if TYPE_CHECKING:
     from jojlab.analysis.run.summary import RunSummary
@@ -101,7 +101,7 @@ def show(
     elif captured and (characterise or not (summary.measured or as_json)):
         _show_kinds(folder, summary, as_json=as_json)
     elif as_json:
-        print(json.dumps(summary_json(summary), indent=1, ensure_ascii=False))
+        print(json_text(summary_json(summary)))
     elif len(summary.cases) == 1:
         print_case(terminal(), summary.cases[0])
         print_warnings(terminal(), summary)
@@ -136,7 +136,7 @@ def _show_pivots(
     found = [pivot(summary, by, figure) for figure in figures]
     if as_json:
         rows = [row for each in found for row in pivot_json(each)]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json_text(rows))
         return
     for each in found:
         if as_csv:
@@ -168,7 +168,7 @@ def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> Non
             }
             for case in cases
         ]
-        print(json.dumps({"cases": document}, indent=1, ensure_ascii=False))
+        print(json_text({"cases": document}))
         return
     for case in cases:
         print_kinds(terminal(), case.label, found[case.case_id])

@@ -6,6 +6,8 @@ direction (Unicode, UAX #9) show a line in another order than it has.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import TextIO
 
 _KEPT = "\n\t"
@@ -17,6 +19,8 @@ _SHOWN = {
     **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
                     0xFFFD),
 }  # fmt: skip
+# Below U+0080, JSON escapes all but DEL by itself.
+_ESCAPED = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
 
 
 class CsvStream:
@@ -34,3 +38,12 @@ class CsvStream:
 def printable(text: str) -> str:
     """Return `text` with every control character shown instead of sent."""
     return text.translate(_SHOWN)
+
+
+def json_text(document: object, default: Callable[[object], object] | None = None) -> str:
+    """Return a document as indented JSON, in which every control character is escaped.
+
+    A program reads the same from it as was there; `default` is that of json.dumps.
+    """
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=default)
+    return text.translate(_ESCAPED)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import pytest
 
-from jojlab.foundation.printable import CsvStream, printable
+from jojlab.foundation.printable import CsvStream, json_text, printable
 from jojlab.report.terminal.console import QuietConsole, print_rows
 
 
@@ -35,3 +36,11 @@ def test_no_console_sends_them() -> None:
     assert set(said.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")) <= {
         *"a␛]0;title␇name[2Jvalue \n"
     }
+
+
+def test_json_sends_them_escaped_and_loses_nothing() -> None:
+    document = {"na\x9bme": ["a\x1b]0;title\x07", "\x7f\u202e", "é – 日本"]}
+    text = json_text(document)
+    assert json.loads(text) == document
+    assert text.isprintable() or set(filter(lambda sign: not sign.isprintable(), text)) == {"\n"}
+    assert "é – 日本" in text

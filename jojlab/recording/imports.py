@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from jojlab.foundation.errors import INCOMPLETE
 from jojlab.foundation.places import agent_path
+from jojlab.foundation.printable import json_text, printable
 
 # Names of calls that are told one by one; the rest is summed up.
 _TOLD_NAMES = 10
+
+
+class ImportCounts(msgspec.Struct):
+    """What the agent counted, and what it could not read (agent/src/import/mod.rs: Imported)."""
+
+    lines: int
+    calls: int
+    threads: int
+    left_out: dict[str, int]
+    bad_lines: int
+    bad: list[str]
+    reasons: list[str]
+    notes: list[str]
 
 
 def import_trace(
@@ -24,27 +38,27 @@ def import_trace(
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, INCOMPLETE):
         return 128 - done.returncode if done.returncode < 0 else done.returncode
-    told = json.loads(done.stdout)
+    told = msgspec.json.decode(done.stdout, type=ImportCounts)
     if as_json:
-        print(json.dumps({"recording": str(folder), **told}, indent=1, ensure_ascii=False))
+        print(json_text({"recording": str(folder), **msgspec.to_builtins(told)}))
     else:
-        _tell(told, folder)
+        print(printable("\n".join(_lines(told, folder))))
     return done.returncode
 
 
-def _tell(told: dict[str, Any], folder: Path) -> None:
-    print(f"{told['lines']} lines: {told['calls']} calls of {told['threads']} threads")
-    left_out = sorted(told["left_out"].items(), key=lambda it: (-it[1], it[0]))
+def _lines(told: ImportCounts, folder: Path) -> Iterator[str]:
+    yield f"{told.lines} lines: {told.calls} calls of {told.threads} threads"
+    left_out = sorted(told.left_out.items(), key=lambda it: (-it[1], it[0]))
     for name, count in left_out[:_TOLD_NAMES]:
-        print(f"left out: {count} {name}")
+        yield f"left out: {count} {name}"
     if more := left_out[_TOLD_NAMES:]:
-        print(f"left out: {sum(count for _, count in more)} of {len(more)} other names")
-    for line in told["bad"]:
-        print(f"not read: {line}")
-    if (more_lines := told["bad_lines"] - len(told["bad"])) > 0:
-        print(f"not read: {more_lines} more lines")
-    for note in told["notes"]:
-        print(f"note: {note}")
-    for reason in told["reasons"]:
-        print(f"incomplete: {reason}")
-    print(f"recording  {folder}")
+        yield f"left out: {sum(count for _, count in more)} of {len(more)} other names"
+    for line in told.bad:
+        yield f"not read: {line}"
+    if (more_lines := told.bad_lines - len(told.bad)) > 0:
+        yield f"not read: {more_lines} more lines"
+    for note in told.notes:
+        yield f"note: {note}"
+    for reason in told.reasons:
+        yield f"incomplete: {reason}"
+    yield f"recording  {folder}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from jojlab.command_line.lab_options import ClusterOption
+from jojlab.foundation.printable import json_text
 
 
 def calibrate(
@@ -41,7 +41,7 @@ def calibrate(
     if write and result.met:
         write_value(profile, result.value)
     if as_json:
-        print(json.dumps(result.record(), indent=1))
+        print(json_text(result.record()))
     else:
         for step in result.steps:
             print(f"{result.parameter} = {step.value:>12,}  {step.throughput_tps:8.2f} tps")

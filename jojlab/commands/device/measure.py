@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import json_text
 
 
 def measure(
@@ -98,7 +98,7 @@ def measure(
             "percentiles": PERCENTILES,
             "distributions": [asdict(row) for row in rows],
         }
-        print(json.dumps(document, indent=1))
+        print(json_text(document))
     else:
         print(f"{device}: {size_bytes:,} bytes")
         for name, value in measured.items():

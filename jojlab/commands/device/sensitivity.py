@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from jojlab.command_line.lab_options import (
     TimeoutOption,
 )
 from jojlab.foundation.errors import FINE, MACHINE_CANNOT, Signalled, UseError, signal_of
+from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S
 
 
@@ -120,7 +120,7 @@ def sensitivity(
     words += [word for key in keys or () for word in ("--key", key)]
     written = write_page(found, profile, page or folder, shlex.join(words))
     if as_json:
-        print(json.dumps(found.record(), indent=1, ensure_ascii=False))
+        print(json_text(found.record()))
     else:
         print_sensitivity(found)
         print(f"\nrun     {folder}\npage    {written[0]}")

@@ -4,10 +4,11 @@ a benchmark would measure.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from jojlab.foundation.printable import json_text
 
 
 def show(
@@ -43,7 +44,7 @@ def show(
     if name in EMULATED:
         emulated = EMULATED[name]
         document = {**vars(emulated), "note": NOTE}
-        print(json.dumps(document, indent=1) if as_json else f"{name}: {emulated.title}\n{NOTE}")
+        print(json_text(document) if as_json else f"{name}: {emulated.title}\n{NOTE}")
         return
     profile = read_profile(name)
     with Console(stderr=True).status("") as status:
@@ -65,4 +66,4 @@ def show(
         "figures": figures,
         "stated": [asdict(stated) for stated in profile.stated],
     }
-    print(json.dumps(document, indent=1, ensure_ascii=False))
+    print(json_text(document))

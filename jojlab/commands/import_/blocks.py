@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import json_text
 
 
 def blocks(
@@ -36,7 +37,6 @@ def blocks(
     Exit code 2 if the format is unknown; 4 if a line is bad, or if the trace lacks something that
     its format has, such as completions after the end of the trace.
     """
-    import json
 
     from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.nearest import nearest
@@ -57,7 +57,7 @@ def blocks(
             shutil.rmtree(folder, ignore_errors=True)  # it was made just now
         raise
     if as_json:
-        print(json.dumps({"run": str(folder), **vars(imported)}, indent=1, ensure_ascii=False))
+        print(json_text({"run": str(folder), **vars(imported)}))
     else:
         counts = [f"{n} {name.replace('_', ' ')}" for name, n in imported.counts.items() if n]
         print(f"{imported.lines} lines of {imported.format}: {imported.requests} requests")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jojlab.foundation.errors import FINE
+from jojlab.foundation.printable import json_text
 
 
 def sql(
@@ -36,7 +37,6 @@ def sql(
 
     Exit code 2 if a file holds something that is no statement; the message names its line.
     """
-    import json
 
     from jojlab.command_line.out_folder import free_folder
     from jojlab.recording import sql_import
@@ -50,7 +50,7 @@ def sql(
         raise
     if as_json:
         said = {"folder": str(folder), "statements": counts.statements}
-        print(json.dumps({**said, "left_out": dict(counts.left_out)}, indent=1))
+        print(json_text({**said, "left_out": dict(counts.left_out)}))
     else:
         print(f"{counts.statements} statements  {folder}")
         for reason, count in counts.left_out.most_common():

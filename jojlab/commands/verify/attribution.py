@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jojlab.command_line.lab_options import ClusterOption
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, MACHINE_CANNOT
+from jojlab.foundation.printable import json_text
 
 if TYPE_CHECKING:
     from jojlab.verify.verdict import Verdict
@@ -125,7 +125,7 @@ def attribution(
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         document = {"filesystems": rows, "skipped": skipped, "failed": failed}
-        print(json.dumps(document, indent=1, ensure_ascii=False))
+        print(json_text(document))
     else:
         _print(verdicts, skipped, failed)
     raise typer.Exit(_exit_code(verdicts, failed))

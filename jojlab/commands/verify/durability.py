@@ -18,6 +18,7 @@ from jojlab.command_line.lab_options import (
     TimeoutOption,
 )
 from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, MACHINE_CANNOT
+from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -121,7 +122,6 @@ def _contradiction(case: CaseSummary) -> Any:
 def _print_json(
     cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
 ) -> None:
-    import json
 
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.survival import survival_json
@@ -139,7 +139,7 @@ def _print_json(
         for case in cases
     ]
     found = {"cases": rows, "failed": failures, "skipped": skipped}
-    print(json.dumps(found, indent=1, ensure_ascii=False))
+    print(json_text(found))
 
 
 def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:

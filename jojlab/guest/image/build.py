@@ -163,7 +163,7 @@ def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
             (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
             (folder / "modules").mkdir()
             modules.collect(work, kernel.release, folder / "modules", roots)
-            (folder / _SHA256).write_text(json.dumps(hashes(folder), indent=1))
+            write_hashes(folder)
 
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
     parts = " ".join((*roots, *modules.STRIP, *parameters, _SHA256))
@@ -182,9 +182,18 @@ def sound_entry(cache: Cache, key: str, build: Callable[[Path], None]) -> Path:
 
 def _sound(folder: Path) -> bool:
     try:
-        return bool(json.loads((folder / _SHA256).read_bytes()) == hashes(folder))
-    except (FileNotFoundError, ValueError):
+        return (folder / _SHA256).read_bytes() == _listed(folder).encode()
+    except FileNotFoundError:
         return False
+
+
+def write_hashes(folder: Path) -> None:
+    """Write the hashes of a kernel's files beside them."""
+    (folder / _SHA256).write_text(_listed(folder))
+
+
+def _listed(folder: Path) -> str:
+    return json.dumps(hashes(folder), indent=1)
 
 
 def hashes(folder: Path) -> dict[str, str]:

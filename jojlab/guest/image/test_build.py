@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256_file
-from jojlab.guest.image.build import Image, hashes, sound_entry
+from jojlab.guest.image.build import Image, hashes, sound_entry, write_hashes
 
 
 def flip(folder: Path) -> None:
@@ -40,7 +39,7 @@ def test_a_damaged_kernel_is_made_anew(tmp_path: Path, damage: Callable[[Path], 
         (folder / "vmlinux").write_bytes(b"kernel")
         (folder / "modules").mkdir()
         (folder / "modules" / "ext4.ko").write_bytes(b"module")
-        (folder / "SHA256").write_text(json.dumps(hashes(folder)))
+        write_hashes(folder)
 
     own = Cache(tmp_path / "cache")
     folder = sound_entry(own, "key", build)

@@ -11,10 +11,12 @@ import pytest
 import vl_convert
 from markupsafe import escape
 
+from jojlab.analysis.run.risks import Cause, Harm, Hazard
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import MachineError
 from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
+from jojlab.report.sections.answer import short_answer
 from tests.captures import make_run
 from tests.cuts import cut, states
 from tests.hostile import HOSTILE, hostile_run
@@ -201,6 +203,20 @@ def test_a_report_that_cannot_be_written_is_told(summary: RunSummary, tmp_path: 
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="cannot write"):
         write_report(tmp_path / "file" / "report.html", summary, "run")
+
+
+def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) -> None:
+    risky = tuple(
+        replace(case, hazards=(Hazard(Harm.COMMITS, Cause.WAL_NORMAL),)) for case in summary.cases
+    )
+    screen = short_answer(replace(summary, cases=risky), "run")
+    assert screen
+    cost, cheaper = (
+        screen.html[screen.html.index(title) :] for title in ("COMMIT costs", "makes it cheaper")
+    )
+    # The first case, and a faster one that risks the same: no card names a case without its risk.
+    assert "at risk: last commits" in cost[: cost.index("Where it goes")]
+    assert "at risk: last commits" in cheaper and "riskier" not in cheaper
 
 
 def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:

@@ -35,6 +35,7 @@ def _cost(found: Answer) -> dict[str, Any]:
         "title": f"What one {transaction.name([found.case])} costs",
         "big": text.duration(median["latency_ns_p50"]),
         "label": found.case.label,
+        "risk": hazards.mark(found.case),
         "regimes": [
             f"{regimes.meaning(each)}: {text.duration(each.figures.median['latency_ns_p50'])}"
             for each in (found.case, *found.regimes)
@@ -109,10 +110,16 @@ def _alternative(each: Cheaper, base: CaseSummary) -> dict[str, str]:
             f"{text.duration(other.figures.median['latency_ns_p50'])}"
             for other in each.regimes
         ),
-        "risks": "; ".join(filter(None, (*hazards.sentences(each.case.hazards), _seen(each.case))))
-        if each.is_riskier
-        else "",
+        "risks": _risks(each),
     }
+
+
+def _risks(each: Cheaper) -> str:
+    """Return what a case puts at risk: in full where that is more than what the first case does."""
+    if not each.is_riskier:
+        return hazards.mark(each.case)
+    sentences = (*hazards.sentences(each.case.hazards), _seen(each.case))
+    return f"riskier: {'; '.join(filter(None, sentences))}"
 
 
 def _seen(case: CaseSummary) -> str:
