@@ -25,6 +25,7 @@ FILES = (
     "kernel/nand/*",
     "kernel/nand/model/*",
     "kernel/nand/figures/*",
+    "kernel/ubi/*",
     "setup/packages.txt",
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"

@@ -7,21 +7,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.experiment.cases import Case
-from jojlab.experiment.devices import by_wall_clock, is_on_raw_nand
+from jojlab.experiment.devices import by_wall_clock, chooses_buffers, is_on_raw_nand
+from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
-from jojlab.guest.image.build import NO_EXTRAS, Image
-from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
+from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
+from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image
+
+# What the name of an image says of what it holds.
+_KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_BUFFERS,)))
 
 
 def name_of(case: Case) -> str:
-    """Return the name of a case's image: its kernel, and `raw NAND` where the case is on it.
+    """Return the name of a case's image: its kernel, `raw NAND` where the case is on it, and
+    `chosen buffers` where it names the allocator of UBI's or UBIFS's buffers.
 
     Cases on block devices have the same image, and so the same numbers, whether or not another case
     of the experiment is on raw NAND: more modules move the guest's addresses and so its times.
     """
     kernel = str(case.settings["kernel"])
-    return f"{kernel}, raw NAND" if is_on_raw_nand(case.settings) else kernel
+    words = [kernel, *(word for word, extras in _KINDS if _extras(case.settings) in extras)]
+    return ", ".join(words)
+
+
+def _extras(settings: Mapping[str, Value]) -> Extras:
+    """Return what the image of a case has beside the usual."""
+    if chooses_buffers(settings):
+        return CHOSEN_BUFFERS
+    return RAW_NAND if is_on_raw_nand(settings) else NO_EXTRAS
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,5 @@ def images_of(planned: Plan, cache: Cache) -> Images:
         if live:
             images[name] = ready_wall_image(cache, kernel=kernel)
         else:
-            extras = RAW_NAND if is_on_raw_nand(settings) else NO_EXTRAS
-            images[name] = ready_image(cache, extras, kernel)
+            images[name] = ready_image(cache, _extras(settings), kernel)
     return Images(images)

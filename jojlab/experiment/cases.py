@@ -10,9 +10,11 @@ from pathlib import Path
 
 from jojlab.experiment.fields import (
     ALL_SQLITE,
+    ALLOCATOR_FIELDS,
+    ALLOCATORS,
     BY_NAME,
-    DEVICE_FIELDS,
     FIELDS,
+    NAMED_FIELDS,
     PROGRAMS,
     RAW_NAND_DEVICE,
     RAW_NAND_FILESYSTEMS,
@@ -94,7 +96,7 @@ def refuse_useless(names: Iterable[str], workloads: Sequence[Value], where: str)
 def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     """Return all fields that the workload has, in their order, defaults filled in.
 
-    Those of DEVICE_FIELDS that are named come last.
+    Those of NAMED_FIELDS that are named come last.
     """
     workload = settings.get("workload", BY_NAME["workload"].default)
     assert workload is not None
@@ -107,8 +109,10 @@ def complete(settings: Mapping[str, Value]) -> dict[str, Value]:
     record = {name: value for name, value in given.items() if value is not None}
     # initial_rows alone has a default that depends on other fields.
     whole = {name: record[name] if name in record else _default_rows(record) for name in given}
-    named = [field.name for field in DEVICE_FIELDS if field.name in settings]
-    return whole | {name: settings[name] for name in named}
+    named = {field.name: settings[field.name] for field in NAMED_FIELDS if field.name in settings}
+    if any(field.name in named for field in ALLOCATOR_FIELDS):
+        named = {**{field.name: ALLOCATORS[0] for field in ALLOCATOR_FIELDS}, **named}
+    return whole | named
 
 
 def _default_rows(settings: Mapping[str, Value]) -> int:

@@ -8,6 +8,7 @@ from jojlab.device.emulated import CAPACITY_BYTES, EMULATED
 from jojlab.device.profile import RAW_NAND, Profile
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import (
+    ALLOCATOR_FIELDS,
     NO_DEVICE,
     RAW_NAND_DEVICE,
     RAW_NAND_FILESYSTEMS,
@@ -90,6 +91,11 @@ def profile_of(
 def is_on_raw_nand(settings: Mapping[str, Value]) -> bool:
     """Whether the filesystem of a case is one of raw NAND."""
     return settings["filesystem"] in RAW_NAND_FILESYSTEMS
+
+
+def chooses_buffers(settings: Mapping[str, Value]) -> bool:
+    """Whether a case names the allocator of UBI's or UBIFS's buffers."""
+    return any(field.name in settings for field in ALLOCATOR_FIELDS)
 
 
 def _refuse_interface(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jojlab.experiment.fields import NO_DEVICE, Value
+from jojlab.experiment.fields import ALLOCATOR_FIELDS, NO_DEVICE, RAW_NAND_FILESYSTEMS, Value
 
 # Mount options by filesystem (Linux 6.1, Documentation/filesystems and fs/*/super.c), beside those
 # that every filesystem takes.
@@ -56,6 +56,9 @@ def impossible_filesystem(settings: Mapping[str, Value]) -> str:
     filesystem = str(settings["filesystem"])
     if settings["journal_device"] != NO_DEVICE and filesystem not in SMALLEST_JOURNAL_BYTES:
         return f"{filesystem} has no journal that could be on another device; ext4 and xfs have"
+    for name in (field.name for field in ALLOCATOR_FIELDS):
+        if name in settings and filesystem not in RAW_NAND_FILESYSTEMS:
+            return f"{filesystem} has no buffers of UBI: {name} is for {RAW_NAND_FILESYSTEMS[0]}"
     allowed = re.compile(f"(?:{ANY_MOUNT_OPTIONS}|{MOUNT_OPTIONS[filesystem]})")
     for option in filter(None, str(settings["mount_options"]).split(",")):
         if not allowed.fullmatch(option):

@@ -20,7 +20,7 @@ from jojlab.experiment.fields import field_named
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
-from jojlab.trace.shapes import Published
+from jojlab.trace.shapes import Published, PublishedTable
 
 SELECTORS = ("case", "against", "than")
 
@@ -36,6 +36,21 @@ def check_published(
             check_figure(published.figure, place)
         for name in SELECTORS:
             check_selector(entry.get(name, {}), variants, f"{place}: {name}")
+
+
+def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
+    """Check the entries [[table]]; UseError naming file, entry and key."""
+    for number, entry in enumerate(entries, 1):
+        place = f"{where}: [[table]] number {number}"
+        table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
+        check_figure(table.figure, place)
+        check_selector(table.against, variants, f"{place}: against")
+        rows = [row for group in table.group for row in group.rows]
+        cells = [(each.name, each.case) for each in table.columns]
+        cells += [(each.name, each.case) for each in table.group]
+        cells += [(each.name, each.case) for each in rows]
+        for name, selector in cells:
+            check_selector(selector, variants, f"{place}: {name}: case")
 
 
 def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str) -> None:

@@ -15,7 +15,7 @@ from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import check_charts
 from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat
 from jojlab.experiment.input_files import input_files, refuse_outside
-from jojlab.experiment.published import check_published, refuse_idle
+from jojlab.experiment.published import check_published, check_tables, refuse_idle
 from jojlab.experiment.variants import (
     Variant,
     choose,
@@ -29,7 +29,7 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import EXPERIMENTS
 
-CASES = ("case", "matrix", "variant", "published", "chart")
+CASES = ("case", "matrix", "variant", "published", "table", "chart")
 FORM = "docs/experiments.md has the form"
 # Tables of an older form, with the names that three fields had in them.
 DROPPED = {
@@ -64,6 +64,7 @@ class _Document(Struct, forbid_unknown_fields=True):
     variant: list[dict[str, Any]] = []
     published: list[dict[str, Any]] = []
     chart: list[dict[str, Any]] = []
+    table: list[dict[str, Any]] = []
     part: list[_Part] = []
 
 
@@ -91,6 +92,7 @@ class Experiment:
     variants: tuple[Variant, ...] = ()
     published: tuple[Mapping[str, Any], ...] = ()
     charts: tuple[Mapping[str, Any], ...] = ()
+    tables: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     parts: tuple[Experiment, ...] = ()
     text: str = ""
@@ -134,6 +136,7 @@ class Experiment:
             "notes": list(self.notes),
             "published": [dict(entry) for entry in self.published],
             "charts": [dict(entry) for entry in self.charts],
+            "tables": [dict(entry) for entry in self.tables],
             "cases": [case.case_id for case in self.cases],
             # Cases that --set made: nothing that was published speaks of them.
             "altered": [
@@ -193,7 +196,7 @@ def read(path: Path, settings: Sequence[str] = ()) -> Experiment:
 
 def _with_own_cases(asked: Experiment) -> Experiment:
     """Remember the cases that what was published is about; UseError where it is about none."""
-    if not asked.published:
+    if not (asked.published or asked.tables):
         return asked
     cases = asked.expanded().cases
     refuse_idle(asked.published, cases, asked.where)
@@ -230,6 +233,7 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
     names = [variant.name for variant in variants]
     check_published(asked.published, names, where)
     check_charts(asked.chart, names, where)
+    check_tables(asked.table, names, where)
     return Experiment(
         name=name,
         question=asked.question,
@@ -239,6 +243,7 @@ def parse(document: Mapping[str, Any], name: str, text: str, where: str) -> Expe
         variants=variants,
         published=tuple(asked.published),
         charts=tuple(asked.chart),
+        tables=tuple(asked.table),
         notes=notes,
         text=text,
         where=where,

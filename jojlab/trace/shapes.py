@@ -81,6 +81,50 @@ class Chart(Struct, kw_only=True, forbid_unknown_fields=True):
     case: Selector = {}
 
 
+class TableColumn(Struct, forbid_unknown_fields=True):
+    """A column of a published table: the cases of its cells."""
+
+    name: str
+    case: Selector = {}
+
+
+class TableRow(Struct, forbid_unknown_fields=True):
+    """A row of a published table: the cases of its cells, and what was printed in each column."""
+
+    name: str
+    values: list[Number]
+    case: Selector = {}
+
+
+class TableGroup(Struct, forbid_unknown_fields=True):
+    """Rows that a published table has a mean of."""
+
+    name: str
+    rows: list[TableRow]
+    case: Selector = {}
+    note: str = ""
+
+
+class PublishedTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A table of changes in per cent, as it was printed; docs/experiments.md has the form."""
+
+    source: str
+    place: str
+    title: str
+    figure: str
+    against: Selector
+    columns: list[TableColumn]
+    group: list[TableGroup]
+
+    def __post_init__(self) -> None:
+        """Check that every row has a value for each column."""
+        for group in self.group:
+            for row in group.rows:
+                if len(row.values) != len(self.columns):
+                    said = f"{group.name}, {row.name} has {len(row.values)} values"
+                    raise Mismatch(said, f"one for each of the {len(self.columns)} columns")
+
+
 class StoredVariant(Struct):
     """A variant, and the case_ids of its cases."""
 
@@ -106,6 +150,7 @@ class StoredExperiment(Struct):
     notes: list[str] = []
     published: list[Published] = []
     charts: list[Chart] = []
+    tables: list[PublishedTable] = []
     cases: list[str] = []
     altered: list[str] = []
     variants: list[StoredVariant] = []

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::device::disk::Disk;
 use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, make};
-use crate::raw_nand::ubi;
-use crate::record::{Case, Completion, DeviceModel, Filesystem};
+use crate::raw_nand::{buffers, ubi};
+use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
 use crate::workload::kind::Workload;
 
@@ -38,6 +38,8 @@ pub struct Stand<'a> {
     pub filesystem: Filesystem,
     pub mkfs_options: &'a str,
     pub mount_options: &'a str,
+    /// Of the buffers of UBI and of UBIFS, where the case chooses them.
+    pub allocators: Option<(Allocator, Allocator)>,
 }
 
 /// A workload that can begin: its filesystem is mounted, and the disks are at rest soon.
@@ -73,6 +75,7 @@ impl<'a> Stand<'a> {
             filesystem: settings.filesystem,
             mkfs_options: &settings.mkfs_options,
             mount_options: &settings.mount_options,
+            allocators: settings.ubi_allocator.zip(settings.ubifs_allocator),
         })
     }
 
@@ -81,6 +84,10 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// If its mkfs or the kernel refuses.
     pub fn make(&self) -> anyhow::Result<Mounted> {
+        if let Some((ubi, ubifs)) = self.allocators {
+            buffers::choose("ubi", ubi)?;
+            buffers::choose("ubifs", ubifs)?;
+        }
         if self.filesystem.is_on_raw_nand() {
             ubi::make_volume(&self.disks[0])?;
         }
@@ -115,6 +122,9 @@ impl<'a> Stand<'a> {
         let workload = asked.prepare(mounted.directory(), case.seed)?;
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
+        if let Some((ubi, ubifs)) = self.allocators {
+            configuration["buffers"] = json!(buffers::read_back(ubi, ubifs)?);
+        }
         for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {
             if !disk.is_block() {
                 continue; // it has no queue

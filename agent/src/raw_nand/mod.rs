@@ -2,9 +2,10 @@
 //! the module of kernel/nand keeps; and says whose the bytes are that were read and programmed, by
 //! the headers of UBI and UBIFS in them.
 //!
-//! ubi; operation; headers, nodes -> block -> follower
+//! ubi; buffers; operation; headers, nodes -> block -> follower
 
 mod block;
+pub mod buffers;
 pub mod follower;
 mod headers;
 mod nodes;

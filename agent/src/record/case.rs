@@ -36,9 +36,19 @@ pub struct Settings {
     pub mkfs_options: String,
     pub mount_options: String,
     pub background: Background,
+    /// Of the buffers of UBI and of UBIFS; without, they are the distribution's own modules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubi_allocator: Option<Allocator>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubifs_allocator: Option<Allocator>,
     /// All other fields; the workload refuses what it does not know.
     #[serde(flatten)]
     pub workload: WorkloadFields,
+}
+
+words! {
+    /// What allocates buffers of the kernel; kernel/ubi/chosen_buffers.c.
+    Allocator { Vmalloc = "vmalloc", Kmalloc = "kmalloc", KmemCache = "kmem_cache" }
 }
 
 words! {
@@ -62,6 +72,8 @@ pub(crate) mod tests {
             mkfs_options: String::new(),
             mount_options: "noatime".into(),
             background: Background::None,
+            ubi_allocator: None,
+            ubifs_allocator: None,
             workload: serde_json::from_value(json!({
                 "workload": "sqlite-insert", "transactions": 7, "key_order": "random",
             }))

@@ -14,7 +14,7 @@ mod workload;
 pub use background::Background;
 #[cfg(test)]
 pub(crate) use case::tests::small_case;
-pub use case::{Case, Completion, DeviceModel};
+pub use case::{Allocator, Case, Completion, DeviceModel};
 pub use filesystem::Filesystem;
 pub use job::{Afterwards, Job, PowerCuts, SelfTest};
 pub use live_case::LiveCase;

@@ -14,8 +14,9 @@ from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
-from jojlab.analysis.study.parts import Part, evaluate, parts_of
+from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
+from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.traffic import Traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
@@ -161,7 +162,11 @@ def summarise(
     )
     records = run.experiment.get("parts") or [run.experiment]
     parts = tuple(
-        replace(part, statements=evaluate(record, part, cases))
+        replace(
+            part,
+            statements=evaluate(record, part, cases),
+            tables=fill_tables(record, part, cases),
+        )
         for record, part in zip(records, parts, strict=True)
     )
     return RunSummary(
@@ -205,5 +210,6 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
             for case in summary.cases
         ],
         "published": {part.name: statements_json(part.statements) for part in summary.parts},
+        "tables": {part.name: tables_json(part.tables) for part in summary.parts},
         "fingerprint": dict(summary.fingerprint),
     }

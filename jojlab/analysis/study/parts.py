@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.study.published import Place, Statement, statements
+from jojlab.analysis.study.tables import ComparedTable, tables
 from jojlab.trace.run_folder import CaseEntry
 
 # Why a published statement does not speak of a case.
@@ -75,6 +76,7 @@ class Part:
     variants: tuple[VariantNote, ...]
     charts: tuple[Mapping[str, Any], ...]
     statements: tuple[Statement, ...] = ()
+    tables: tuple[ComparedTable, ...] = ()
     # What the labels are made of, in their order; empty where they are case_ids.
     named_by: tuple[str, ...] = ()
 
@@ -128,6 +130,32 @@ def evaluate(
         if case.case_id in part.labels and case.figures.seeds
     ]
     return statements(record.get("published", ()), places, part.axes)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A case as tables see it."""
+
+    fields: Mapping[str, Any]
+    figures: CaseFigures
+    unfit: str
+
+
+def fill_tables(
+    record: Mapping[str, Any], part: Part, cases: Iterable[Measured]
+) -> tuple[ComparedTable, ...]:
+    """Fill the printed tables of a part with the changes of its cases."""
+    altered = set(record.get("altered", ()))
+    placed = [
+        _Placed(
+            {**case.case, "variant": part.variant_of.get(case.case_id, "")},
+            case.figures,
+            ALTERED if case.case_id in altered else "" if case.status == "ok" else PARTIAL,
+        )
+        for case in cases
+        if case.case_id in part.labels and case.figures.seeds
+    ]
+    return tables(record.get("tables", ()), placed)
 
 
 def case_labels(

@@ -6,6 +6,7 @@ A field's name is also its key in the agent's case record (agent/src/record/mod.
 
 from __future__ import annotations
 
+from jojlab.experiment.fields.allocator import ALLOCATOR_FIELDS, ALLOCATORS
 from jojlab.experiment.fields.common import (
     BLOCK_FILESYSTEMS,
     COMMON_FIELDS,
@@ -26,6 +27,8 @@ from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 
 __all__ = [
+    "ALLOCATORS",
+    "ALLOCATOR_FIELDS",
     "ALL_SQLITE",
     "BLOCK_FILESYSTEMS",
     "BY_NAME",
@@ -36,6 +39,7 @@ __all__ = [
     "FILESYSTEMS",
     "JOURNAL_MODES",
     "MAX_SEED",
+    "NAMED_FIELDS",
     "NO_DEVICE",
     "PROGRAMS",
     "RAW_NAND_DEVICE",
@@ -62,8 +66,9 @@ FIELDS: tuple[Field, ...] = (
     *REPLAY_FIELDS,
     *PROGRAM_FIELDS,
 )
-# Those of DEVICE_FIELDS are in a case only where they are named.
-BY_NAME = {field.name: field for field in (*FIELDS, *DEVICE_FIELDS)}
+# Fields that are in a case only where they are named.
+NAMED_FIELDS = (*ALLOCATOR_FIELDS, *DEVICE_FIELDS)
+BY_NAME = {field.name: field for field in (*FIELDS, *NAMED_FIELDS)}
 
 
 def field_named(name: str, where: str) -> Field:

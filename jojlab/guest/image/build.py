@@ -16,7 +16,7 @@ from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256, sha256_file
 from jojlab.foundation.remembered import Seen
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
-from jojlab.guest.image import modules
+from jojlab.guest.image import chosen_buffers, modules
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.elf import unpack_elf
@@ -49,7 +49,7 @@ _EMPTY_FOLDERS = ("dev", "mnt", "proc", "sys", "tmp")
 @dataclass(frozen=True)
 class Extras:
     """What an image holds beside the usual: kernel modules by name, programs with their packages,
-    the modelled raw NAND.
+    the modelled raw NAND, and UBI and UBIFS with `chosen_buffers` in place of the distribution's.
 
     An image without extras is the one that every case runs in; its bytes do not know of them.
     """
@@ -57,6 +57,7 @@ class Extras:
     modules: tuple[str, ...] = ()
     programs: tuple[tuple[str, str], ...] = ()
     raw_nand: bool = False
+    chosen_buffers: bool = False
 
 
 NO_EXTRAS = Extras()
@@ -108,6 +109,8 @@ def build_image(
         for source in (flash_source, *beside):
             folders = (path for path in source.rglob("*") if path.is_dir())
             seen.add([source, *folders, *modules.flash_sources(source)])
+        if extras.chosen_buffers:
+            seen.add(chosen_buffers.sources(flash_source.parent / chosen_buffers.FOLDER))
     chosen = chosen_kernel(cache, kernel_name)
     seen.add(chosen.files)
     kernel = kernel_entry(cache, chosen, modules.ROOTS + extras.modules)
@@ -120,6 +123,10 @@ def build_image(
         if extras.raw_nand:
             nand = modules.raw_nand_module(cache, chosen, flash_source)
             parts[nand.name] = nand.read_bytes()
+        if extras.chosen_buffers:
+            folder = flash_source.parent / chosen_buffers.FOLDER
+            for path in chosen_buffers.chosen_buffer_modules(cache, chosen, folder):
+                parts[path.name] = path.read_bytes()
     tools = _tools(extras.programs, seen)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {

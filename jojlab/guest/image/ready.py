@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jojlab.foundation import in_use
@@ -34,6 +34,8 @@ from jojlab.guest.kernel.choose import INSTALLED
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
 # Of UBIFS: what it is on, and the compressors that it looks up by name.
 RAW_NAND = Extras(("zstd", "ubifs"), raw_nand=True)
+# The same, with our own build of UBI and UBIFS.
+CHOSEN_BUFFERS = replace(RAW_NAND, chosen_buffers=True)
 # What makes an image.
 _SOURCES = (PACKAGE / "guest" / "image", PACKAGE / "guest" / "kernel", PACKAGE / "foundation")
 # What decides which library a program loads, and where packages are looked up.
@@ -78,6 +80,7 @@ def _ready(cache: Cache, flash_source: Path | None, extras: Extras, name: str) -
         "flash_source": str(flash_source),
         "modules": extras.modules,
         "raw_nand": extras.raw_nand,
+        "chosen_buffers": extras.chosen_buffers,
         "programs": _programs(extras),
         "variables": [os.environ.get(name) for name in _VARIABLES],
         "python": sys.version,

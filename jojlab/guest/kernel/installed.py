@@ -14,7 +14,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.disk import FULL_BELOW_BYTES
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.guest.kernel.kernel import source_package, unpack_packages
 
 HEADERS_ROOT = Path("/usr/src")
 # Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
@@ -43,6 +43,10 @@ class InstalledKernel:
     def headers(self, folder: Path) -> Path:
         """See Kernel; `folder` stays empty."""
         return self.headers_folder
+
+    def download_source(self, folder: Path) -> None:
+        """See Kernel."""
+        _apt_download([source_package(self.release)], self.version, folder)
 
 
 def installed_kernel(cache: Cache, headers_root: Path = HEADERS_ROOT) -> InstalledKernel:

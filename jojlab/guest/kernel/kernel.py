@@ -38,6 +38,9 @@ class Kernel(Protocol):
         It is in `folder` then.
         """
 
+    def download_source(self, folder: Path) -> None:
+        """Put the package with the kernel's source into `folder`."""
+
 
 def unpack_packages(packages: Sequence[Path], folder: Path) -> None:
     """Unpack Debian packages into `folder`; nothing is installed."""
@@ -52,3 +55,8 @@ def packed_image(folder: Path, release: str) -> Path:
         if (folder / place).is_file():
             return folder / place
     raise MachineError(f"the kernel {release} has neither {' nor '.join(places)}")
+
+
+def source_package(release: str) -> str:
+    """Return the name of the package with the source of a kernel of this release."""
+    return f"linux-source-{'.'.join(release.split('.')[:2])}"

@@ -24,7 +24,7 @@ from jojlab.foundation.places import KERNELS
 from jojlab.foundation.tools import package_version, run_tool
 from jojlab.guest.kernel.archive import Archive
 from jojlab.guest.kernel.installed import newest_release
-from jojlab.guest.kernel.kernel import unpack_packages
+from jojlab.guest.kernel.kernel import source_package, unpack_packages
 from jojlab.guest.kernel.own_libraries import run_by_own_libraries
 
 FORM = "docs/kernels.md has the form"
@@ -62,6 +62,7 @@ class ArchiveKernel:
     release: str
     version: str
     packages: Path
+    suite: str
 
     @property
     def files(self) -> Sequence[Path]:
@@ -90,6 +91,13 @@ class ArchiveKernel:
             run_by_own_libraries(folder / "usr" / "lib", folder / "libraries")
         return headers
 
+    def download_source(self, folder: Path) -> None:
+        """See Kernel."""
+        lists = folder / "lists"
+        lists.mkdir()
+        wanted = f"{source_package(self.release)}={self.version}"
+        Archive([self.suite], lists).download([wanted], folder)
+
 
 def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
     """Read the file of a kernel; UseError naming the nearest where there is none of that name."""
@@ -114,7 +122,7 @@ def named_kernel(cache: Cache, name: str, kernels: Path = KERNELS) -> ArchiveKer
     [release] = (entry / "release").read_text().split()
     image = next((entry / _IMAGE).glob(f"linux-image-{release}_*.deb"))
     version = run_tool(["dpkg-deb", "-f", str(image), "Version"], "read a package").strip()
-    return ArchiveKernel(release, version, entry)
+    return ArchiveKernel(release, version, entry, asked.suite)
 
 
 def _fetch(cache: Cache, asked: NamedKernel, folder: Path) -> None:

@@ -60,7 +60,7 @@ def test_headers_name_the_folder_that_they_are_unpacked_into(tmp_path: Path) -> 
             )
         },
     )
-    kernel = ArchiveKernel("1-amd64", "1", tmp_path / "packages")
+    kernel = ArchiveKernel("1-amd64", "1", tmp_path / "packages", "bookworm")
     headers = kernel.headers(tmp_path / "out")
     assert (headers / "Makefile").read_text() == (
         f"KBUILD_OUTPUT={tmp_path}/out/usr/src/linux-headers-1-amd64\n"

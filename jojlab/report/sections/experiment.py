@@ -16,6 +16,7 @@ from jojlab.report.sections.overview import overview_table
 from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
 from jojlab.report.words import hazards
 from jojlab.report.words import statements as words
+from jojlab.report.words import tables as table_words
 
 
 def anchor(part: Part) -> str:
@@ -38,6 +39,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
         question=part.question,
         charts=_charts(part, summary, specs),
         statements=_statements(part),
+        tables=_tables(part),
         risks=_risks(own.measured),
         names=_names(part),
         notes=part.notes,
@@ -59,9 +61,9 @@ def pictures(part: Part, summary: RunSummary, specs: Specs) -> Section | None:
 
 def published(part: Part) -> Section | None:
     """Printed values, changes and orderings beside ours."""
-    if not part.statements:
+    if not (part.statements or part.tables):
         return None
-    html = render("sections/published.html", statements=_statements(part))
+    html = render("sections/published.html", statements=_statements(part), tables=_tables(part))
     return Section("published", html)
 
 
@@ -88,6 +90,35 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
         if is_drawn
     ]
     return {"drawn": found, "note": " ".join(notes)}
+
+
+def _tables(part: Part) -> list[dict[str, Any]]:
+    """Return the printed tables, each with ours in the columns beside theirs."""
+    found = []
+    for table in part.tables:
+        columns = ["", ""]
+        for name in table.columns:
+            columns += [f"{name}, theirs", "ours"]
+        rows: list[list[Cell]] = []
+        for group in table.groups:
+            for place, row in enumerate(group.rows):
+                first = Noted(group.name, group.note) if place == 0 else ""
+                rows.append([first, row.name])
+                for cell in row.cells:
+                    rows[-1] += [table_words.change(cell.theirs), table_words.cell(cell)]
+            rows.append(["", "mean"])
+            for theirs, ours in zip(group.theirs, group.ours, strict=True):
+                rows[-1] += [table_words.change(theirs), table_words.change(ours)]
+        found.append(
+            {
+                "title": table.title,
+                "source": table.source,
+                "verdict": table_words.verdict(table),
+                "columns": columns,
+                "rows": rows,
+            }
+        )
+    return found
 
 
 def _statements(part: Part) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table
 from jojlab.report.terminal.statements import print_statements
+from jojlab.report.terminal.tables import print_tables
 from jojlab.report.words import hazards, program, regimes, survival, text
 from jojlab.report.words.overview import case_title, overview_columns
 
@@ -30,6 +31,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         if summary.is_composed:
             console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
         _print_overview(console, summary.of_part(part))
+        print_tables(console, part)
         print_statements(console, part)
     seeds = len(summary.seeds)
     over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"

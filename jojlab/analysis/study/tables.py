@@ -1,0 +1,181 @@
+"""Tables of changes that others printed, and ours in the same cells.
+
+A cell is about one case: that of its column, its group and its row. Its change is by how much a
+figure is above that of the case that `against` names and that differs in nothing else. Each is the
+median over the seeds. Where the seeds of the two cases overlap, the change is none: another seed
+would have given another sign.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jojlab.analysis.figures.case_figures import CaseFigures
+
+
+class Placed(Protocol):
+    """What a cell needs of a case."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """Its record and its variant."""
+
+    @property
+    def figures(self) -> CaseFigures:
+        """Its figures."""
+
+    @property
+    def unfit(self) -> str:
+        """Why no table can speak of it; empty where one can."""
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """Both changes in per cent; `ours` is None where it was not measured.
+
+    `spread_percent` is how far the seeds of the case that is compared with lie apart.
+    """
+
+    theirs: float
+    ours: float | None = None
+    spread_percent: float | None = None
+    is_none: bool = False
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A row of a table: its name, and a cell for each column."""
+
+    name: str
+    cells: tuple[TableCell, ...]
+
+
+@dataclass(frozen=True)
+class ComparedGroup:
+    """Rows, and the means of their columns; one of ours is None where a cell was not measured."""
+
+    name: str
+    note: str
+    rows: tuple[ComparedRow, ...]
+    theirs: tuple[float, ...]
+    ours: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A printed table beside ours."""
+
+    title: str
+    source: str
+    figure: str
+    columns: tuple[str, ...]
+    groups: tuple[ComparedGroup, ...]
+    seeds: int
+
+    @property
+    def measured(self) -> tuple[TableCell, ...]:
+        """The cells that have a change of ours."""
+        cells = (cell for group in self.groups for row in group.rows for cell in row.cells)
+        return tuple(cell for cell in cells if cell.ours is not None)
+
+
+def tables(
+    entries: Iterable[Mapping[str, Any]], places: Sequence[Placed]
+) -> tuple[ComparedTable, ...]:
+    """Fill every table of the experiment with the changes of its cases."""
+    fit = [place for place in places if not place.unfit]
+    return tuple(_table(entry, fit) for entry in entries)
+
+
+def _table(entry: Mapping[str, Any], places: Sequence[Placed]) -> ComparedTable:
+    groups = []
+    for group in entry["group"]:
+        rows = []
+        for row in group["rows"]:
+            cells = []
+            for column, printed in zip(entry["columns"], row["values"], strict=True):
+                wanted = {**column.get("case", {}), **group.get("case", {}), **row.get("case", {})}
+                cells.append(_cell(entry, wanted, float(printed), places))
+            rows.append(ComparedRow(str(row["name"]), tuple(cells)))
+        columns = list(zip(*(row.cells for row in rows), strict=True))
+        groups.append(
+            ComparedGroup(
+                str(group["name"]),
+                str(group.get("note", "")),
+                tuple(rows),
+                tuple(statistics.mean(cell.theirs for cell in cells) for cells in columns),
+                tuple(_mean([cell.ours for cell in cells]) for cells in columns),
+            )
+        )
+    return ComparedTable(
+        str(entry["title"]),
+        f"{entry['source']}, {entry['place']}",
+        str(entry["figure"]),
+        tuple(str(column["name"]) for column in entry["columns"]),
+        tuple(groups),
+        max((len(place.figures.seeds) for place in places), default=0),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known and len(known) == len(values) else None
+
+
+def _cell(
+    entry: Mapping[str, Any], wanted: Mapping[str, Any], printed: float, places: Sequence[Placed]
+) -> TableCell:
+    here = _figure(entry["figure"], wanted, places)
+    base = _figure(entry["figure"], {**wanted, **entry["against"]}, places)
+    if here is None or base is None:
+        return TableCell(printed)
+    (median, low, high), (beside, lowest, highest) = here, base
+    return TableCell(
+        printed,
+        (median / beside - 1) * 100,
+        (highest / lowest - 1) * 100,
+        is_none=low <= highest and lowest <= high,
+    )
+
+
+def _figure(
+    name: str, wanted: Mapping[str, Any], places: Sequence[Placed]
+) -> tuple[float, float, float] | None:
+    """Return median, smallest and largest of the one case that is meant; None without it."""
+    found = [
+        place
+        for place in places
+        if all(place.fields.get(key) in _listed(value) for key, value in wanted.items())
+    ]
+    if len(found) != 1:
+        return None
+    figures = found[0].figures
+    low, high = figures.spread.get(name, (0, 0))
+    return (float(figures.median[name]), float(low), float(high)) if low else None
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def tables_json(found: Iterable[ComparedTable]) -> list[dict[str, Any]]:
+    """Return what `joj show --json` prints of tables; changes are in per cent."""
+    return [
+        {
+            **{key: value for key, value in vars(table).items() if key != "groups"},
+            "groups": [
+                {
+                    **{key: value for key, value in vars(group).items() if key != "rows"},
+                    "rows": [
+                        {"name": row.name, "cells": [vars(cell) for cell in row.cells]}
+                        for row in group.rows
+                    ],
+                }
+                for group in table.groups
+            ],
+        }
+        for table in found
+    ]

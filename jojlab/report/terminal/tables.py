@@ -1,0 +1,38 @@
+"""Prints the tables that others printed beside ours; computes nothing."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from jojlab.analysis.study.parts import Part
+from jojlab.report.terminal.console import new_table
+from jojlab.report.words import tables as words
+
+
+def print_tables(console: Console, part: Part) -> None:
+    """Print each table with the means of its groups, and what its changes amount to."""
+    for found in part.tables:
+        table = new_table(
+            (found.title, "left"),
+            ("", "left"),
+            *((f"{name}, {whose}", "right") for name in found.columns for whose in _BOTH),
+        )
+        for group in found.groups:
+            for place, row in enumerate(group.rows):
+                cells = [(words.change(cell.theirs), words.cell(cell)) for cell in row.cells]
+                table.add_row(
+                    escape(f"{group.name}: {group.note}" if place == 0 else ""),
+                    escape(row.name),
+                    *(text for both in cells for text in both),
+                )
+            means = zip(group.theirs, group.ours, strict=True)
+            table.add_row(
+                "", "mean", *(words.change(value) for both in means for value in both),
+                style="bold",
+            )  # fmt: skip
+        console.print(table)
+        console.print(f"[dim]{escape(f'Theirs: {found.source}. {words.verdict(found)}')}[/dim]")
+
+
+_BOTH = ("theirs", "ours")
