@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Allocates the buffers of UBI or UBIFS by vmalloc, kmalloc or a kmem_cache of their own, as the
- * parameter `allocator` of the module says at that moment; the parameter `buffers` tells which there
- * are and what lies behind them, as the memory itself says and not what was asked for. It is linked
- * into both modules, so that each has parameters and buffers of its own.
+ * parameter `allocator` of the module says at that moment; the parameter `buffers` tells which
+ * there are and what lies behind them, as the memory itself says and not what was asked for. It is
+ * linked into both modules, so that each has parameters and buffers of its own.
  */
 #include <linux/io.h>
 #include <linux/list.h>
@@ -99,7 +99,7 @@ static const char *found_allocator(const void *memory)
 {
 	if (is_vmalloc_addr(memory))
 		return words[VMALLOC];
-	/* kmalloc takes what is larger than two pages from the page allocator (mm/slab_common.c). */
+	/* kmalloc has what is larger than two pages of the page allocator (mm/slab_common.c). */
 	return PageSlab(virt_to_head_page(memory)) ? words[KMEM_CACHE] : words[KMALLOC];
 }
 
