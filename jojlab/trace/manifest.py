@@ -83,6 +83,7 @@ class ReplayedCalls(Struct):
     as_recorded_calls: int
     by_name: dict[str, CallTimes]
     by_thread: dict[str, ThreadCalls]
+    idle_threads: list[int]
     otherwise: dict[str, OtherwiseEnded]
     left_out: list[LeftOutCalls]
     elsewhere: dict[str, int]

@@ -55,6 +55,7 @@ def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(
     maps = ("by_name", "by_thread", "elsewhere", "carried", "start_error_ns")
     replay = {
         **dict.fromkeys((*counts, *moved), 0), **{key: {} for key in maps}, "left_out": [],
+        "idle_threads": [],
         "otherwise": {"read": {"calls": 2, "first_call": 17}},
     }  # fmt: skip
     builder.more_manifest = {

@@ -26,8 +26,9 @@ class Replayed:
     """What was done of a recording, and how.
 
     `fidelity` is the share of the calls made that ended as recorded, of those of which the
-    recording tells; None where it tells of none. `left_out` are (name, why, calls); `elsewhere`
-    are calls about no file of a disk, `carried` those whose effect is in other calls, both by name.
+    recording tells; None where it tells of none. `idle_threads` are the recorded threads of whose
+    calls none was made. `left_out` are (name, why, calls); `elsewhere` are calls about no file of a
+    disk, `carried` those whose effect is in other calls, both by name.
     `kept_writes` are calls that wrote the recorded contents, `seeded_writes` those whose contents
     were made from the seed. `start_error_ns` has the percentiles of how late calls began; empty
     where they had no times.
@@ -38,6 +39,7 @@ class Replayed:
     fidelity: float | None
     by_name: tuple[CallSum, ...]
     by_thread: tuple[CallSum, ...]
+    idle_threads: tuple[int, ...]
     first_otherwise: Mapping[str, int]
     left_out: tuple[tuple[str, str, int], ...]
     elsewhere: Mapping[str, int]
@@ -79,6 +81,7 @@ def replayed(capture: Capture) -> Replayed:
         fidelity=found["as_recorded_calls"] / comparable if comparable else None,
         by_name=tuple(sorted(by_name, key=lambda each: (-each.time_ns, each.name))),
         by_thread=tuple(sorted(by_thread, key=lambda each: (-each.time_ns, each.name))),
+        idle_threads=tuple(found["idle_threads"]),
         first_otherwise={name: each["first_call"] for name, each in otherwise.items()},
         left_out=tuple((each["name"], each["why"], each["calls"]) for each in found["left_out"]),
         elsewhere=found["elsewhere"],

@@ -25,6 +25,10 @@ def print_replay(console: Console, found: Replayed) -> None:
     _sums(console, "call", found.by_name, found.first_otherwise)
     if len(found.by_thread) > 1:
         _sums(console, "thread", found.by_thread, {})
+    if found.idle_threads:
+        listed = ", ".join(map(str, found.idle_threads[:_MOST_ROWS]))
+        more = ", ..." if len(found.idle_threads) > _MOST_ROWS else ""
+        console.print(f"[dim]threads of whose calls none was made: {listed}{more}[/dim]")
     _counts(console, "about no file of a disk", found.elsewhere)
     _counts(console, "carried out by other calls", found.carried)
     if found.kept_writes:
