@@ -6,8 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.run.compare import Comparison, OneSided
-from jojlab.report.terminal.console import new_table
+from jojlab.report.terminal.console import new_table, print_some
 from jojlab.report.words import survival, text
+
+_ALL = "joj diff --json"
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -20,27 +22,27 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(f"[bold yellow]not comparable[/bold yellow]: {escape(words)}")
     for name, (old, new) in comparison.fingerprint.items() if not comparison.clocks else ():
         console.print(f"[cyan]{escape(name)}[/cyan]: {escape(_change_words(old, new))}")
-    for case_id, fields in comparison.settings.items():
-        for name, (old, new) in fields.items():
-            console.print(
-                f"[cyan]{escape(case_id)}: {name}[/cyan]: {escape(_change_words(old, new))}"
-            )
+    settings = [
+        f"{escape(case_id)}: {name}: {escape(_change_words(old, new))}"
+        for case_id, fields in comparison.settings.items()
+        for name, (old, new) in fields.items()
+    ]
+    print_some(console, "[cyan]setting[/cyan]", settings, _ALL)
     for which, side in (("first", comparison.old), ("second", comparison.new)):
-        for case_id in side.cases:
-            console.print(f"[yellow]only in the {which} run[/yellow]: {escape(case_id)}")
+        only = f"[yellow]only in the {which} run[/yellow]:"
+        print_some(console, only, [escape(case_id) for case_id in side.cases], _ALL)
         for names, cases in _by_figures(side).items():
             console.print(
                 f"[yellow]figures only in the {which} run[/yellow]: {', '.join(names)} "
                 f"[dim]({escape(', '.join(cases))})[/dim]"
             )
-        for case_id, lacking in side.lacking.items():
-            console.print(
-                f"[bold red]incomplete in the {which} run[/bold red] {escape(case_id)}: "
-                f"{escape(lacking)}"
-            )
-    for case_id, seeds in comparison.seeds.items():
-        old_seeds, new_seeds = (", ".join(map(str, own)) for own in seeds)
-        console.print(f"[cyan]{escape(case_id)}: seeds[/cyan]: {old_seeds} → {new_seeds}")
+        lacking = [f"{escape(case_id)}: {escape(why)}" for case_id, why in side.lacking.items()]
+        print_some(console, f"[bold red]incomplete in the {which} run[/bold red]", lacking, _ALL)
+    seeds = [
+        f"{escape(case_id)}: {' → '.join(', '.join(map(str, own)) for own in both)}"
+        for case_id, both in comparison.seeds.items()
+    ]
+    print_some(console, "[cyan]seeds[/cyan]", seeds, _ALL)
     if comparison.changes:
         table = new_table(
             ("case", "left"),

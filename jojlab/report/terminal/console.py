@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -40,6 +40,18 @@ def terminal() -> QuietConsole:
     """Return the console of standard output; piped text is never cut."""
     width = None if sys.stdout.isatty() else 10_000
     return QuietConsole(width=width, highlight=False)
+
+
+# Lines of one kind, such as cases that were not reached: a run may have ten thousand.
+_MOST_LINES = 10
+
+
+def print_some(console: Console, what: str, lines: Sequence[str], command: str) -> None:
+    """Print each line of markup after `what`; of many the first, and how many `command` has."""
+    for line in lines[:_MOST_LINES]:
+        console.print(f"{what} {line}")
+    if (further := len(lines) - _MOST_LINES) > 0:
+        console.print(f"{what} {further:,} more: {command} names them")
 
 
 def new_table(*columns: tuple[str, str]) -> Table:

@@ -10,14 +10,13 @@ from rich.markup import escape
 from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
-from jojlab.report.terminal.console import new_table
+from jojlab.report.terminal.console import new_table, print_some
 from jojlab.report.terminal.statements import print_statements
 from jojlab.report.terminal.tables import print_tables
 from jojlab.report.words import hazards, program, regimes, survival, text
 from jojlab.report.words.overview import case_title, overview_columns
 
 # A run that was interrupted early may have thousands; they differ only in their names.
-_MOST_PENDING = 10
 
 _TITLE = 16  # letters of a column's title in one line
 _SURVIVES = 30  # letters of what survives in one line
@@ -111,16 +110,17 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
                 console.print(f"           {escape(reason)}")
         for note in missing.notes:
             console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
-        if case.status not in ("ok", "pending"):
-            console.print(
-                f"[yellow]{case.status}[/yellow] {escape(case.label)}: {escape(case.reason)}"
-            )
-    pending = [case for case in summary.cases if case.status == "pending"]
-    for case in pending[:_MOST_PENDING]:
-        console.print(f"[yellow]pending[/yellow] {escape(case.label)}: {escape(case.reason)}")
-    further = len(pending) - _MOST_PENDING
-    if further > 0:
-        console.print(f"[yellow]pending[/yellow] {further} more: joj show --json names them")
+    for status, cases in _without_result(summary).items():
+        named = [f"{escape(case.label)}: {escape(case.reason)}" for case in cases]
+        print_some(console, f"[yellow]{status}[/yellow]", named, "joj show --json")
+
+
+def _without_result(summary: RunSummary) -> dict[str, list[CaseSummary]]:
+    found: dict[str, list[CaseSummary]] = {"failed": [], "skipped": [], "pending": []}
+    for case in summary.cases:
+        if case.status != "ok":
+            found[case.status].append(case)
+    return found
 
 
 def print_case(console: Console, case: CaseSummary) -> None:

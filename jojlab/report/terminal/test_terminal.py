@@ -119,6 +119,17 @@ def test_cases_that_were_not_reached_are_told_once_and_not_by_the_thousand(tmp_p
     assert told[-1] == "pending 20 more: joj show --json names them"
 
 
+def test_a_comparison_does_not_name_cases_by_the_thousand(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=20)
+    whole = summarise(run, figures_only=True)
+    run.cases += [CaseEntry(f"further-{number}", dict(run.cases[0].case)) for number in range(30)]
+    out, printed = console()
+    print_comparison(out, compare(whole, summarise(run, figures_only=True)))
+    told = [line for line in lines(printed) if "in the second run" in line]
+    assert told[-1] == "incomplete in the second run 20 more: joj diff --json names them"
+    assert len(told) == 11
+
+
 def test_a_pivot_marks_what_is_at_risk(summary: RunSummary) -> None:
     out, printed = console()
     risky = hazards({"journal_mode": "wal", "synchronous": "normal"})
