@@ -231,6 +231,7 @@ def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     untested = text_of(report_html(summarise(run), "run"))
     assert "By power cuts: not tested. joj run --durability tests it." in untested
+    assert "Not tested; the manuals warn of none of 2 cases" in untested
     assert '<section id="safety">' not in untested and "<rect" not in untested
     cut(run, WAL, states(kept=38, lost=2))
     page = text_of(report_html(summarise(run), "run"))
@@ -239,4 +240,5 @@ def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
     assert 'aria-label="wal: states by the moment of the power cut. Harm in 2' in page
     assert "Harm in 2 of 2 states cut just after a commit returned and 0 of 38" in page
     assert page.count('fill="#E69F00"') == 1 and "2 lost</title>" in page
+    assert "their share is not the probability" in page
     assert "It is not the" in page and "Not modelled: bits that rot" in page

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.sections.template import Cell, Noted, Section, render
 from jojlab.report.words import hazards, survival, text
-from jojlab.report.words.overview import case_title, overview_columns
+from jojlab.report.words.overview import case_title, overview_columns, paying_note
 
 _MOST_FAILED = 12  # cases without a result that are named at the top
 
@@ -47,7 +47,13 @@ def warnings(summary: RunSummary) -> Markup:
 def overview(summary: RunSummary, run: str) -> Section:
     """One line per case."""
     return Section(
-        "overview", render("sections/overview.html", cases=overview_table(summary), run=run)
+        "overview",
+        render(
+            "sections/overview.html",
+            cases=overview_table(summary),
+            paying=paying_note(summary),
+            run=run,
+        ),
     )
 
 

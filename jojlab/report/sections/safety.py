@@ -79,10 +79,11 @@ def _not_risky(found: Answer) -> dict[str, Any]:
     calls = text.count(median["sync_calls_per_commit"], "sync call")
     flushes = text.count(median["flushes_per_commit"], "flush", "flushes")
     word = "a commit" if transaction.has_commit([found.case]) else "an operation"
+    several = f"the manuals warn of none of {len(cases)} cases"
+    told = several if len(cases) > 1 else "the manuals warn of nothing"
+    tested = "Not refuted" if any(case.survival for case in cases) else "Not tested"
     return {
-        "big": f"Yes by the manuals, all {len(cases)} cases"
-        if len(cases) > 1
-        else "Yes, by its settings",
+        "big": f"{tested}; {told}",
         "risks": (),
         "line": f"By the manuals, {word} that returned survives a power cut with these settings, "
         f"if the device keeps flushed data. {found.case.label} makes {calls} and {flushes} each.",

@@ -14,7 +14,7 @@ from jojlab.report.terminal.console import new_table, print_some
 from jojlab.report.terminal.statements import print_statements
 from jojlab.report.terminal.tables import print_tables
 from jojlab.report.words import hazards, program, regimes, survival, text
-from jojlab.report.words.overview import case_title, overview_columns
+from jojlab.report.words.overview import case_title, overview_columns, paying_note
 
 # A run that was interrupted early may have thousands; they differ only in their names.
 
@@ -38,6 +38,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     console.print(f"[dim]{escape(note)}[/dim]")
     if found := sorted(filter(None, {regimes.meaning(case) for case in summary.measured})):
         console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
+    if paying := paying_note(summary):
+        console.print(f"[dim]{escape(paying)}[/dim]")
     print_warnings(console, summary)
     print_fingerprint(console, summary)
 

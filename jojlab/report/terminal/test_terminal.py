@@ -65,6 +65,7 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     assert [line.split()[0] for line in shown[2:5]] == ["truncate", "wal", "journal_mode"]
     assert "68 KiB" in shown[2] and "44 KiB" in shown[2]
     assert shown[4].split() == ["journal_mode", "off", "skipped"]
+    assert "paying for a checkpoint: of 2 checkpoints a capture; p99 of few is the longest" in shown
     assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
 
 

@@ -48,3 +48,19 @@ def overview_columns(summary: RunSummary) -> list[tuple[str, str]]:
         if figure not in left_out
         if not summary.measured or any(figure in c.figures.median for c in summary.measured)
     ]
+
+
+def paying_note(summary: RunSummary) -> str:
+    """Say how many commits the percentiles of those that paid for a checkpoint are of; empty where
+    none did.
+    """
+    counts = [
+        int(case.figures.median["checkpoints"])
+        for case in summary.measured
+        if case.figures.median.get("paying_latency_ns_p50") is not None
+    ]
+    if not counts:
+        return ""
+    least, most = min(counts), max(counts)
+    many = f"{least}" if least == most else f"{least} to {most}"
+    return f"paying for a checkpoint: of {many} checkpoints a capture; p99 of few is the longest"
