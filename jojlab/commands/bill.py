@@ -150,7 +150,9 @@ _PARAMETERS = [
         "argument",
         Annotated[
             list[str] | None,
-            typer.Option("--argument", metavar="TEXT", help="One argument of --program; again."),
+            typer.Option(
+                "--argument", metavar="TEXT", help="One argument of --program; may be repeated."
+            ),
         ],
         None,
     ),

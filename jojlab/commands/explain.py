@@ -19,7 +19,7 @@ def explain(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell the typical commit of a case, write by write, in sentences.
+    """Describe the typical commit of a case in sentences, write by write.
 
     It is the commit whose requests and bytes, and then latency, are nearest to the medians.
 

@@ -58,7 +58,7 @@ def gate(
     cluster: ClusterOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Hold a run to budgets, and say what grew.
+    """Compare a run with budgets, and list what grew.
 
     Without RUN it runs the experiment that BUDGETS names; what is in the cache is not run again.
     The same case gives the same numbers on every machine, so a budget has no tolerance.

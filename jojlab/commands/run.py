@@ -51,27 +51,33 @@ def run(
         str,
         typer.Option(
             metavar="PROGRAM",
-            help="Instead of an experiment: this program, a path or a system's program, on every "
-            "filesystem. docs/own-program.md says what it finds.",
+            help="Run this program on every filesystem, instead of an experiment: a path, or the "
+            "name of an installed one. docs/own-program.md describes its surroundings.",
             rich_help_panel=_PROGRAM,
         ),
     ] = "",
     argument: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="One argument of it; again.", rich_help_panel=_PROGRAM),
+        typer.Option(
+            metavar="TEXT",
+            help="One argument of the program; may be repeated.",
+            rich_help_panel=_PROGRAM,
+        ),
     ] = None,
     files: Annotated[
         str,
         typer.Option(
             metavar="DIR",
-            help="What is in its working directory when it begins.",
+            help="Files to put into its working directory first.",
             rich_help_panel=_PROGRAM,
         ),
     ] = "",
     other_programs: Annotated[
         str,
         typer.Option(
-            metavar="'NAME NAME'", help="What it starts, such as sh.", rich_help_panel=_PROGRAM
+            metavar="'NAME NAME'",
+            help="Other programs that it starts, such as sh.",
+            rich_help_panel=_PROGRAM,
         ),
     ] = "",
     jobs: JobsOption = JOBS,
@@ -101,7 +107,7 @@ def run(
       joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
       joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
 
-    What survives of a case whose power was cut before is shown in any case.
+    Results of earlier power cuts are shown too, if they are in the cache.
 
     Exit code 3 if a case failed, 4 if events were lost or bytes are unattributed; with --durability
     1 if a power cut did harm that the manuals rule out.
