@@ -61,13 +61,20 @@ class Dataset:
         return self._engine.columns(sql, parameters)
 
     def keep(
-        self, table: str, sql: str, parameters: Row | None = None, *, in_slices: bool = False
+        self,
+        table: str,
+        sql: str,
+        parameters: Row | None = None,
+        *,
+        in_slices: bool = False,
+        one_in: int = 1,
     ) -> None:
         """Make what one SELECT gives a table of the dataset, unless it is there already.
 
         With `in_slices` it is what the SELECT gives of some requests, then of the next, and so on.
+        Otherwise it may be of a sample: one in so many requests.
         """
-        self._engine.keep(table, sql, parameters, in_slices=in_slices)
+        self._engine.keep(table, sql, parameters, in_slices=in_slices, one_in=one_in)
 
     @cached_property
     def _engine(self) -> Engine:

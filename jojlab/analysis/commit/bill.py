@@ -18,7 +18,7 @@ from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.completeness import Completeness, completeness
 from jojlab.trace.dataset import Dataset, Row
 
-# In this order they are shown (rows/sliced/billed.sql says what they are).
+# In this order they are shown (rows/shared/billed.sql says what they are).
 PARTS = ("commit", "deferred", "background")
 
 _Share = TypeVar("_Share")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jojlab.analysis.commit.bill import Bill, commit_bills
@@ -56,30 +56,27 @@ class Findings:
 
 
 def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
-    """Return what the captures of `data` say; raises DataError when one is damaged."""
+    """Return what the captures of `data` say; raises DataError when one is damaged.
+
+    Each depth is kept, as are those before it: what joj show found, joj report does not ask again,
+    and the other way round.
+    """
     if kept is None:
-        return _compute(data, depth)
-    return kept.value(data, f"findings {depth.name}", Findings, lambda: _compute(data, depth))
+        return _compute(data, depth, kept)
+    return kept.value(data, f"findings {depth.name}", Findings, lambda: _compute(data, depth, kept))
 
 
-def _compute(data: Dataset, depth: Depth) -> Findings:
-    figures, missing, manifests = case_figures(data), completeness(data), _manifests(data)
+def _compute(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
     if depth == Depth.FIGURES:
-        return Findings(figures, missing, manifests=manifests)
-    bills, traces = commit_bills(data, missing), commit_traces(data)
+        return Findings(case_figures(data), completeness(data), manifests=_manifests(data))
+    before = findings(data, Depth(depth - 1), kept)
+    if depth == Depth.TRAFFIC:
+        return replace(before, moved=traffic(data), latencies=histograms(data, FINE_NS))
+    bills, traces = commit_bills(data, before.missing), commit_traces(data)
     for case_id, _ in lacking(data, "requests"):
         bills.pop(case_id, None)
         traces.pop(case_id, None)
-    deep = depth == Depth.TRAFFIC
-    return Findings(
-        figures,
-        missing,
-        bills,
-        traces,
-        traffic(data) if deep else {},
-        histograms(data, FINE_NS if deep else COARSE_NS),
-        manifests,
-    )
+    return replace(before, bills=bills, traces=traces, latencies=histograms(data, COARSE_NS))
 
 
 def _manifests(data: Dataset) -> Manifests:

@@ -31,11 +31,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Depth]:
     """Every depth that was computed, and not taken as it was kept."""
     found: list[Depth] = []
-    compute: Callable[[Dataset, Depth], Findings] = module._compute
+    compute: Callable[[Dataset, Depth, Kept | None], Findings] = module._compute
 
-    def counting(data: Dataset, depth: Depth) -> Findings:
+    def counting(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
         found.append(depth)
-        return compute(data, depth)
+        return compute(data, depth, kept)
 
     monkeypatch.setattr(module, "_compute", counting)
     return found
@@ -52,8 +52,20 @@ def test_what_is_kept_is_what_was_computed(
 ) -> None:
     kept = Kept(tmp_path / "kept")
     made, again = findings(Dataset.of(run), depth, kept), findings(Dataset.of(run), depth, kept)
-    assert asked == [depth] and again == made and again is not made
+    assert asked == [each for each in reversed(Depth) if each <= depth]
+    assert again == made and again is not made
     assert made.figures and bool(made.bills) == (depth > 0) and bool(made.moved) == (depth > 1)
+
+
+def test_a_depth_builds_on_what_is_kept_of_those_before_it(
+    run: RunFolder, asked: list[Depth], tmp_path: Path
+) -> None:
+    kept = Kept(tmp_path / "kept")
+    shown = findings(Dataset.of(run), Depth.COMMITS, kept)
+    reported = findings(Dataset.of(run), Depth.TRAFFIC, kept)
+    assert asked == [Depth.COMMITS, Depth.FIGURES, Depth.TRAFFIC]
+    assert reported == findings(Dataset.of(run), Depth.TRAFFIC)
+    assert shown == findings(Dataset.of(run), Depth.COMMITS)
 
 
 def test_every_damage_of_an_entry_is_seen(

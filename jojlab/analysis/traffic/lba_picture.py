@@ -65,7 +65,9 @@ def lba_pictures(data: Dataset) -> dict[str, tuple[LbaPicture, ...]]:
     points = _split(ask_columns(data, "traffic/points"))
     zones = _split(ask_columns(data, "traffic/stretches"))
     phases = _split(ask_columns(data, "traffic/phases"))
-    flushes = _split(ask_columns(data, "traffic/flushes", limit=MOST_POINTS))
+    ends = ask(data, "traffic/last_flushes", limit=MOST_POINTS)
+    last = max((row["last"] for row in ends), default=-1)
+    flushes = _split(ask_columns(data, "traffic/flushes", limit=MOST_POINTS, last=last))
     result: dict[str, tuple[LbaPicture, ...]] = {}
     for whole in pictures:
         key = tuple(whole[name] for name in _KEY)
@@ -97,7 +99,7 @@ def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     least = min((picture["points"] for picture in dense), default=0)
     one_in = max(1, least // (limit * _SAMPLES_PER_CELL))
     if dense:
-        data.keep("sampled_cells", text_of("traffic/sample"), {"one_in": one_in})
+        data.keep("sampled_cells", text_of("traffic/sample"), one_in=one_in)
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
     data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}

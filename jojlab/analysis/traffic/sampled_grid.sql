@@ -1,9 +1,10 @@
 -- How many cells does a sample fill where $size cells of the finest grid are joined each way?
 WITH cells AS (
     SELECT DISTINCT
-        capture, device, kind, operation,
+        capture, device, kind,
         across // $size AS across,
         up // $size AS up
     FROM sampled_cells
+    JOIN movers ON sampled_cells.mover = movers.mover
 )
 SELECT capture, device, count(*) AS cells FROM cells GROUP BY capture, device

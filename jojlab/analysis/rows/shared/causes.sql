@@ -6,7 +6,7 @@
 WITH asked AS (
     SELECT DISTINCT
         capture, operation, submitter_comm, submitter_call, asker_call, asker_file_id
-    FROM requests
+    FROM request_sums
 ),
 named AS (
     SELECT

@@ -1,7 +1,7 @@
 -- Which commit of each case is typical? The one whose number of requests and bytes lie nearest to
 -- the medians of its case, in the case's first seed; among equals the one whose latency does, then
 -- the first. Each distance counts in parts of its median, so that requests and bytes weigh alike.
-WITH firsts AS (
+WITH seeds AS (
     SELECT case_id, min(seed) AS seed
     FROM captures
     WHERE capture IN (
@@ -9,47 +9,60 @@ WITH firsts AS (
     )
     GROUP BY case_id
 ),
+firsts AS (
+    SELECT capture, captures.case_id, captures.seed
+    FROM captures
+    JOIN seeds ON captures.case_id = seeds.case_id AND captures.seed = seeds.seed
+),
 sized AS (
     SELECT
-        transactions.capture, transactions.transaction_id, captures.case_id, captures.seed,
+        transactions.capture, transactions.transaction_id,
         begin_ns,
         return_ns - begin_ns AS latency_ns,
         coalesce(requests, 0) AS requests,
         coalesce(bytes, 0) AS bytes
     FROM transactions
-    JOIN captures ON transactions.capture = captures.capture
-    JOIN firsts ON captures.case_id = firsts.case_id AND captures.seed = firsts.seed
     LEFT JOIN transaction_requests
         ON transactions.capture = transaction_requests.capture
         AND transactions.transaction_id = transaction_requests.transaction_id
-    WHERE phase = 'commit'
+    WHERE phase = 'commit' AND transactions.capture IN (SELECT capture FROM firsts)
 ),
 middle AS (
     SELECT
-        case_id,
+        capture,
         median(requests) AS requests,
         median(bytes) AS bytes,
         median(latency_ns) AS latency_ns
     FROM sized
-    GROUP BY case_id
+    GROUP BY capture
 ),
-apart AS (
+-- Transactions of one size are equally far from the middle.
+sizes AS (
     SELECT
-        sized.*,
-        abs(sized.requests - middle.requests) / greatest(middle.requests, 1.0)
-            + abs(sized.bytes - middle.bytes) / greatest(middle.bytes, 1.0) AS distance,
-        abs(sized.latency_ns - middle.latency_ns) AS apart_ns
-    FROM sized
-    JOIN middle ON sized.case_id = middle.case_id
+        counted.capture, counted.requests, counted.bytes, middle.latency_ns AS middle_ns,
+        abs(counted.requests - middle.requests) / greatest(middle.requests, 1.0)
+            + abs(counted.bytes - middle.bytes) / greatest(middle.bytes, 1.0) AS distance
+    FROM (SELECT DISTINCT capture, requests, bytes FROM sized) AS counted
+    JOIN middle ON counted.capture = middle.capture
 ),
-least AS (
-    SELECT case_id, min(distance) AS distance FROM apart GROUP BY case_id
+nearest AS (
+    SELECT capture, min(distance) AS distance FROM sizes GROUP BY capture
 ),
 placed AS (
     SELECT
-        apart.*,
-        row_number() OVER (PARTITION BY apart.case_id ORDER BY apart_ns, transaction_id) AS place
-    FROM apart
-    JOIN least ON apart.case_id = least.case_id AND apart.distance = least.distance
+        sized.*,
+        row_number() OVER (
+            PARTITION BY sized.capture
+            ORDER BY abs(sized.latency_ns - middle_ns), transaction_id
+        ) AS place
+    FROM sized
+    JOIN sizes
+        ON sized.capture = sizes.capture
+        AND sized.requests = sizes.requests
+        AND sized.bytes = sizes.bytes
+    JOIN nearest ON sizes.capture = nearest.capture AND sizes.distance = nearest.distance
 )
-SELECT capture, case_id, seed, transaction_id, begin_ns, latency_ns FROM placed WHERE place = 1
+SELECT placed.capture, case_id, seed, transaction_id, begin_ns, latency_ns
+FROM placed
+JOIN firsts ON placed.capture = firsts.capture
+WHERE place = 1
