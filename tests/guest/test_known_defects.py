@@ -46,6 +46,12 @@ NILFS_APPENDS: dict[str, Value] = {
     "sync_mode": "fdatasync",
     "transactions": 41,
 }
+# The three ways of SQLite to make a commit whole.
+FAMILIES: dict[str, dict[str, Value]] = {
+    "rollback": {"journal_mode": "truncate"},
+    "wal": {"journal_mode": "wal"},
+    "batch-atomic": {"journal_mode": "memory", "batch_atomic_write": "on", "filesystem": "f2fs"},
+}
 AGED: dict[str, Value] = {"device.preload_percent": 90, "device.overwrite_percent": 10}
 STATES = 16
 LOSES = {"kept", "lost"}
@@ -122,7 +128,7 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
         ({"journal_mode": "persist", "filesystem": "xfs"}, "journal"),
         ({"journal_mode": "wal"}, "wal"),
     ],
-    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else value,
+    ids=["rollback-database", "rollback-journal", "wal"],
 )
 def test_a_sync_that_sqlite_leaves_out_is_found(
     cache: Cache, image: Image, settings: dict[str, Value], dropped: str
@@ -131,26 +137,25 @@ def test_a_sync_that_sqlite_leaves_out_is_found(
     assert_found(answer, HARMS, HARMS - {"kept"})
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param(settings, id=name)
-        for name, settings in (
-            ("rollback", {"journal_mode": "truncate"}),
-            ("wal", {"journal_mode": "wal"}),
-            # In place of a journal.
-            (
-                "batch-atomic",
-                {"journal_mode": "memory", "batch_atomic_write": "on", "filesystem": "f2fs"},
-            ),
-        )
-    ],
-)
+@pytest.mark.parametrize("settings", FAMILIES.values(), ids=FAMILIES)
 def test_a_device_that_lies_about_flushes_is_found(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
     lying = {**settings, "device.flush_lies": 1}
     assert_found(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
+
+
+def test_batch_atomic_writes_need_no_sync_of_sqlite_s(cache: Cache, image: Image) -> None:
+    """F2FS makes them durable when it commits them: f2fs_ioc_commit_atomic_write() syncs."""
+    answer = judged(cache, image, dropped_sync="database", **FAMILIES["batch-atomic"])
+    assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
+
+
+@pytest.mark.parametrize("family", ["wal", "batch-atomic"])
+def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, family: str) -> None:
+    """Of the rollback journal test_power_cut.py has it."""
+    answer = judged(cache, image, mount_options="nobarrier", **FAMILIES[family])
+    assert_found(answer, HARMS, HARMS - {"kept"})
 
 
 @pytest.mark.parametrize(
