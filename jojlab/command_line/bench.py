@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,6 +63,7 @@ def show(run: RunFolder, *, as_json: bool) -> None:
 
 def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> int:
     """Run what the options of a subcommand ask for, and show it; return the exit code."""
+    from jojlab.foundation.cache import Cache
     from jojlab.live.bench import Bench
 
     where = f"joj bench {name}"
@@ -75,8 +75,8 @@ def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> 
     seeds = range(given["seed"], given["seed"] + given["repeat"])
     bench = Bench(f"bench-{name}", given["directory"], settings, seeds)
     out: Path | None = given["out"]
-    with TemporaryDirectory(prefix="joj-") as temporary:
-        show(measured(bench, out or Path(temporary) / "run"), as_json=given["as_json"])
+    with Cache.default().work_dir() as temporary:
+        show(measured(bench, out or temporary / "run"), as_json=given["as_json"])
     if out and not given["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return FINE

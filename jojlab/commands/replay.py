@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -61,6 +60,7 @@ def replay(
     """
     from jojlab.analysis.run.replayed import replayed
     from jojlab.command_line.bench import measured
+    from jojlab.foundation.cache import Cache
     from jojlab.live.bench import Bench
     from jojlab.live.fields import live_settings
     from jojlab.recording.folder import Recording
@@ -76,8 +76,8 @@ def replay(
     if recording.is_dir():
         Recording.open(recording).refuse_sql(WHERE)
     settings = live_settings(given, WHERE)
-    with TemporaryDirectory(prefix="joj-") as temporary:
-        run = measured(Bench("replay", directory, settings, [seed]), out or Path(temporary) / "run")
+    with Cache.default().work_dir() as temporary:
+        run = measured(Bench("replay", directory, settings, [seed]), out or temporary / "run")
         (_, _, capture) = next(run.captures())
         found = replayed(capture)
         if out:

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from jojlab.experiment.fields import Value
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
@@ -61,10 +61,10 @@ def run_bench(bench: Bench, out: Path, progress: BenchWatcher) -> RunFolder:
     )
     try:
         for seed in bench.seeds:
-            with TemporaryDirectory(prefix="joj-") as tables:
+            with Cache.default().work_dir() as tables:
                 stage = functools.partial(progress.stage, seed)
-                run_agent(agent, bench.directory, bench.settings, seed, Path(tables), stage)
-                run.add_capture(CASE_ID, seed, Path(tables))
+                run_agent(agent, bench.directory, bench.settings, seed, tables, stage)
+                run.add_capture(CASE_ID, seed, tables)
             progress.finished(seed)
     except JojError as error:
         _end_early(run, was_there, error)

@@ -138,11 +138,11 @@ class RunFolder:
             entry.status == "pending" or (power_cuts and entry.without_power_cuts)
             for entry in there.cases
         ):
-            what = "a run is already there"
-            raise UseError(f"{self.path}: {what}", "name a new folder with --out")
+            raise UseError(f"{self.path}: a run is already there", "name a new folder with --out")
         if there._asked() != self._asked():
-            what = "another run is already there, or this one as of another image or machine"
-            raise UseError(f"{self.path}: {what}", "name a new folder with --out")
+            is_ours = there._asked()[:-1] == self._asked()[:-1]
+            what = "this run, of another image or machine," if is_ours else "another run"
+            raise UseError(f"{self.path}: {what} is already there", "name a new folder with --out")
         for entry in there.cases:
             for capture in entry.captures:
                 there._inside(capture.folder)
@@ -150,10 +150,11 @@ class RunFolder:
                 entry.status, entry.reason = "pending", ""
         return there
 
-    def _asked(self) -> object:
+    def _asked(self) -> list[Any]:
         """Return what makes this run another one than others, as JSON has it."""
         cases = [(entry.case_id, entry.case) for entry in self.cases]
-        return json.loads(json.dumps([self.experiment, self.seeds, cases, self.fingerprint]))
+        asked = [self.experiment, self.seeds, cases, self.fingerprint]
+        return msgspec.json.decode(json.dumps(asked), type=list[Any])
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

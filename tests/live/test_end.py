@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.foundation.cache import Cache
 from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
@@ -48,7 +49,13 @@ def test_a_signal_leaves_nothing_behind(
     assert bench.left() == []
 
 
-def test_a_joj_that_is_killed_takes_its_agent_with_it(bench: Bench) -> None:
+def test_a_joj_that_is_killed_takes_its_agent_with_it(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, temporary = Cache(tmp_path / "cache"), tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("JOJ_CACHE", str(own.root))
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         wait_for_database(bench)
         agent = os.pidfd_open(child_of(joj.pid))
@@ -56,6 +63,10 @@ def test_a_joj_that_is_killed_takes_its_agent_with_it(bench: Bench) -> None:
     ended, _, _ = select.select([agent], [], [], _GONE_WITHIN_S)
     os.close(agent)
     assert ended and bench.left() == []
+    # Its tables are removed with the next folder that is made beside them.
+    with own.work_dir() as mine:
+        assert list(own.folder("work").iterdir()) == [mine]
+    assert not list(temporary.iterdir())
 
 
 def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,6 +49,7 @@ def mobibench(
     ] = None,
 ) -> None:
     """See FLAGS, which `--help` and `-h` show."""
+    from jojlab.foundation.cache import Cache
     from jojlab.live.mobibench import read_flags
 
     asked = read_flags(arguments or [])
@@ -58,8 +58,8 @@ def mobibench(
         return
     made = _directory(asked.directory)
     try:
-        with TemporaryDirectory(prefix="joj-") as temporary:
-            run = _run(asked, Path(temporary) / "run")
+        with Cache.default().work_dir() as temporary:
+            run = _run(asked, temporary / "run")
             code = _print_replay(run, asked) if asked.script else _print(run, asked)
     finally:
         if made:
