@@ -75,7 +75,8 @@ class Space:
         """Whether the manuals allow it for the guarantee."""
         if self.guarantee is Guarantee.NONE:
             return True
-        allowed = {Harm.COMMITS} if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
+        lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
+        allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
         return all(each.kind in allowed for each in hazards(self.settings(candidate)))
 
     @cached_property

@@ -17,7 +17,9 @@ from typing import Any
 class Harm(StrEnum):
     """What may be lost."""
 
-    COMMITS = "lost-commits"  # what had returned, such as a COMMIT
+    COMMITS = "lost-commits"  # of SQLite, that had returned
+    WRITES = "lost-writes"  # to files, that had returned, or whose sync had
+    NAMES = "lost-names"  # created, removed or renamed files
     TRANSACTION = "split-transaction"  # it may be in some of its databases only
     DATABASE = "corrupt-database"
     DATABASE_BY_CRASH = "corrupt-database-by-crash"  # no power cut is needed: the app's end will do
@@ -81,7 +83,7 @@ def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
     if case.get("filesystem") == "nilfs2" and _has_others(case):
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
-        found.append(Hazard(Harm.COMMITS, Cause.SHARED_FLUSH))
+        found.append(Hazard(_last(case), Cause.SHARED_FLUSH))
     found += _of_external_journal(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
@@ -98,6 +100,15 @@ def hazard_json(hazard: Hazard) -> dict[str, str]:
     return {"kind": hazard.kind.value, "cause": hazard.cause.value, "value": hazard.value}
 
 
+def _last(case: Mapping[str, Any]) -> Harm:
+    """What the last operations of a case are that can be lost: file workloads and replays have no
+    commits.
+    """
+    if case.get("metadata_operation") is not None:
+        return Harm.NAMES
+    return Harm.WRITES if case.get("workload") in ("file-write", "replay") else Harm.COMMITS
+
+
 def _has_others(case: Mapping[str, Any]) -> bool:
     """Whether several threads sync at a time."""
     several = any(int(case.get(field) or 1) > 1 for field in ("threads", "connections"))
@@ -112,7 +123,7 @@ def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
     """
     if case.get("filesystem") != "ext4" or case.get("journal_device", "none") == "none":
         return
-    yield Hazard(Harm.COMMITS, Cause.EXTERNAL_JOURNAL)
+    yield Hazard(_last(case), Cause.EXTERNAL_JOURNAL)
     if case.get("journal_mode") is not None:
         yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
 
@@ -121,7 +132,9 @@ def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:
     options = str(case.get("mount_options") or "").split(",")
     for option in options:
         if option in _NO_BARRIER:
-            for harm in (Harm.COMMITS, Harm.DATABASE, Harm.FILESYSTEM):
+            last = _last(case)
+            database = [Harm.DATABASE] if last is Harm.COMMITS else []
+            for harm in (last, *database, Harm.FILESYSTEM):
                 yield Hazard(harm, Cause.NO_BARRIER, option)
     if "data=writeback" in options:  # ext4(5)
         yield Hazard(Harm.STALE_DATA, Cause.DATA_WRITEBACK)
@@ -170,9 +183,9 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
 
 def _of_files(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if case.get("sync_mode") in _LAZY_SYNCS:
-        yield Hazard(Harm.COMMITS, Cause.LAZY_SYNC_MODE, str(case["sync_mode"]))
+        yield Hazard(_last(case), Cause.LAZY_SYNC_MODE, str(case["sync_mode"]))
     elif int(case.get("sync_every") or 1) > 1:
-        yield Hazard(Harm.COMMITS, Cause.SYNC_EVERY, str(case["sync_every"]))
+        yield Hazard(_last(case), Cause.SYNC_EVERY, str(case["sync_every"]))
     # fsync(2): that a file is synced does not mean that its name is; the directory must be.
     elif case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
-        yield Hazard(Harm.COMMITS, Cause.NO_DIRECTORY_SYNC)
+        yield Hazard(_last(case), Cause.NO_DIRECTORY_SYNC)

@@ -23,6 +23,8 @@ _ANY = frozenset(OUTCOMES)
 _OF_DATABASE = frozenset({"lost", "torn", "corrupt"})
 _WARNED: Mapping[Harm, frozenset[str]] = {
     Harm.COMMITS: frozenset({"lost"}),
+    Harm.WRITES: frozenset({"lost"}),
+    Harm.NAMES: frozenset({"lost"}),
     Harm.TRANSACTION: frozenset({"torn"}),
     Harm.DATABASE: _OF_DATABASE,
     Harm.DATABASE_BY_CRASH: _OF_DATABASE,

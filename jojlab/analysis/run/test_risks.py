@@ -38,13 +38,13 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
         ({"journal_mode": "wal", "dropped_sync": "wal"}, {COMMITS, DATABASE}),
         ({"journal_mode": "wal", "sync_call": "fdatasync-of-size"}, {COMMITS, DATABASE}),
         ({"workload": "file-write"}, set()),
-        ({"workload": "file-write", "sync_mode": "o_direct"}, {COMMITS}),
-        ({"workload": "file-write", "sync_every": 5}, {COMMITS}),
-        ({"workload": "file-metadata"}, {COMMITS}),
+        ({"workload": "file-write", "sync_mode": "o_direct"}, {Harm.WRITES}),
+        ({"workload": "file-write", "sync_every": 5}, {Harm.WRITES}),
+        ({"workload": "file-metadata"}, {Harm.NAMES}),
         ({"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"}, set()),
         (
             {"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync", "threads": 3},
-            {COMMITS},
+            {Harm.WRITES},
         ),
         ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, {COMMITS}),
         (
@@ -52,8 +52,12 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
             {COMMITS, DATABASE},
         ),
         ({"journal_mode": "truncate", "filesystem": "xfs", "journal_device": "emmc-5.1"}, set()),
-        ({"workload": "file-metadata", "sync_file": "on"}, {COMMITS}),
+        ({"workload": "file-metadata", "sync_file": "on"}, {Harm.NAMES}),
         ({"workload": "file-metadata", "sync_directory": "on"}, set()),
+        (
+            {"workload": "file-write", "mount_options": "nobarrier"},
+            {Harm.WRITES, Harm.FILESYSTEM},
+        ),
     ],
 )
 def test_each_setting_says_what_it_puts_at_risk(

@@ -13,6 +13,8 @@ from jojlab.analysis.run.summary import CaseSummary
 # The words of a column or a mark, in the order in which they are shown.
 SHORT = {
     Harm.COMMITS: "last commits",
+    Harm.WRITES: "last writes",
+    Harm.NAMES: "last changes of names",
     Harm.TRANSACTION: "atomicity",
     Harm.DATABASE: "database",
     Harm.DATABASE_BY_CRASH: "database",
@@ -45,8 +47,8 @@ _SENTENCES = {
     "transaction in only some of them",
     Cause.UNSET_ATTACHED: "attached databases without the settings of the main one: a power cut "
     "may undo a commit in them, and leave a transaction in only some databases",
-    Cause.LAZY_SYNC_MODE: "sync mode {}: written data may still be in a cache",
-    Cause.SYNC_EVERY: "one sync for {} operations: a power cut may lose the last ones",
+    Cause.LAZY_SYNC_MODE: "sync mode {}: a write that returned may still be in a cache",
+    Cause.SYNC_EVERY: "one sync for {} operations: a power cut may lose those since the last sync",
     Cause.NO_DIRECTORY_SYNC: "no sync of the directory: a power cut may undo the operation",
     Cause.NO_BARRIER: "mount option {}: the filesystem sends no flush; a power cut can lose "
     "commits and corrupt the database and the filesystem",
@@ -60,12 +62,22 @@ _SENTENCES = {
     Cause.VARIANT: "{}",
 }
 
+# What is said of a file workload or a replay, which has no commits and no database.
+_OF_FILES = {
+    Cause.NO_BARRIER: "mount option {}: the filesystem sends no flush; a power cut can lose writes "
+    "and names whose sync returned, and corrupt the filesystem",
+    Cause.EXTERNAL_JOURNAL: "ext4 with its journal on another device: a sync may return before the "
+    "data's device has flushed, by a fault of Linux (patched in December 2024); a power cut can "
+    "lose what was synced",
+}
+
 
 def sentences(hazards: Iterable[Hazard]) -> tuple[str, ...]:
     """Return one sentence for each cause; one that may do several harms names them all."""
-    return tuple(
-        dict.fromkeys(_SENTENCES[each.cause].format(each.value or "?") for each in hazards)
-    )
+    found = tuple(hazards)
+    of_files = not {Harm.WRITES, Harm.NAMES}.isdisjoint(each.kind for each in found)
+    words = {**_SENTENCES, **_OF_FILES} if of_files else _SENTENCES
+    return tuple(dict.fromkeys(words[each.cause].format(each.value or "?") for each in found))
 
 
 def short(hazards: Iterable[Hazard]) -> str:

@@ -26,7 +26,12 @@ def test_every_cause_has_its_sentence() -> None:
             ["nobarrier: the filesystem sends no flush"],
             "last commits, database, filesystem",
         ),
-        ({"workload": "file-write", "sync_every": 5}, ["one sync for 5"], "last commits"),
+        ({"workload": "file-write", "sync_every": 5}, ["one sync for 5"], "last writes"),
+        (
+            {"workload": "file-metadata", "sync_directory": "on", "mount_options": "nobarrier"},
+            ["lose writes and names whose sync returned"],
+            "last changes of names, filesystem",
+        ),
         ({"journal_mode": "wal"}, [], ""),
     ],
 )
