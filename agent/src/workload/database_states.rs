@@ -38,7 +38,8 @@ pub fn survival(
         message: message.to_owned(),
     };
     if found_last.contains(&None) {
-        return told(CutOutcome::Corrupt, 0, "sound for SQLite, with rows as after no transaction");
+        let message = "sound for SQLite, but with rows that were never there together";
+        return told(CutOutcome::Corrupt, 0, message);
     }
     let Some((first, others)) = places.split_first() else {
         return told(CutOutcome::Kept, 0, "");
