@@ -23,10 +23,10 @@ class _PowerCuts(PowerCuts, kw_only=True):
 
 
 class _Writer(msgspec.Struct):
-    """The last writer of some sectors (agent/src/verify/writers.rs)."""
+    """The last writer of some bytes (agent/src/verify/writers.rs)."""
 
-    sector: int
-    sectors: int
+    begin_bytes: int
+    length_bytes: int
     block_type: str
     block_subtype: str
     inode: int | None

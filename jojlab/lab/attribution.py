@@ -10,12 +10,14 @@ from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
 from jojlab.guest.image.build import NO_EXTRAS, Extras
-from jojlab.guest.image.ready import ready_image, ready_wall_image
+from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.machine import WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
 
-FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+# Those of block devices; and that of raw NAND, which no machine has that has no NAND.
+ON_BLOCKS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
+FILESYSTEMS = (*ON_BLOCKS, "ubifs")
 # What the filesystem's device may be made of (agent/src/device/stack.rs), and the modules for it.
 STACKS = {
     "dm-linear": ("dm_mod",),
@@ -28,13 +30,17 @@ STACKS = {
 }
 _STACK_MODULES = tuple(sorted({module for modules in STACKS.values() for module in modules}))
 _STACK_EXTRAS = Extras(_STACK_MODULES, (("dmsetup", "dmsetup"),))
-_PROFILE = "emmc-galaxy-s3"
+_PROFILE, _NAND_PROFILE = "emmc-galaxy-s3", "nand-slc-512mb"
 # The contents of the filesystem's device after the unmount, where they are asked for.
 DISK_IMAGE = "disk.img"
 # All of it is read at the end; mkfs.xfs wants 300 MB. An SD card's words come one by one through a
 # register, and a card's size is a power of two.
 _CAPACITY_BYTES = 512 << 20
 _CARD_BYTES = 256 << 20
+# Of raw NAND: every block has a header.
+_NAND_BYTES = 64 << 20
+# What is compressed cannot be compared with what was written.
+_NAND_MOUNT_OPTIONS = "compr=none"
 
 
 def self_test(
@@ -50,13 +56,20 @@ def self_test(
 
     The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
     `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
-    is on one. `device` is one of EMULATED; without, the disk is modelled. `kernel` is of
-    jojlab/guest/kernel. `with_disk` has the contents of the filesystem's device handed out, as
-    DISK_IMAGE (jojlab/guest/sparse_image.py).
+    is on one. UBIFS takes mount_options alone. `device` is one of EMULATED; without, the disk is
+    modelled. `kernel` is of jojlab/guest/kernel. `with_disk` has the contents of the filesystem's
+    device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
     """
     target: dict[str, Any] = {"filesystem": filesystem, **options}
     if with_disk:
         target["disk_image"] = True
+    if filesystem == "ubifs":
+        profile = read_profile(_NAND_PROFILE)
+        target = {"mount_options": _NAND_MOUNT_OPTIONS} | target
+        target["device_model"] = dict(profile.model) | {"capacity_bytes": _NAND_BYTES}
+        record = record_of(Kind.SELF_TEST, target)
+        image = ready_image(cache, RAW_NAND, kernel)
+        return Job(Kind.SELF_TEST, record, image, virtual(profile.icount_shift))
     if device:
         target["disk"] = EMULATED[device].disk
         record = record_of(Kind.SELF_TEST, target)

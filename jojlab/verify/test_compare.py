@@ -16,7 +16,8 @@ def told() -> Told:
 
 def writer(sector: int, sectors: int, **other: Any) -> dict[str, Any]:
     row = {"block_type": "data", "block_subtype": "", "inode": 12, "file_offset_bytes": 0}
-    return {"sector": sector, "sectors": sectors, "path": "/a", **row, **other}
+    place = {"begin_bytes": sector * 512, "length_bytes": sectors * 512}
+    return {**place, "path": "/a", **row, **other}
 
 
 def found(*writers: dict[str, Any]) -> Addresses:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jojlab.verify.compare import Addresses
-from jojlab.verify.told.places import SECTOR
 
 # Keys of a row in `joj verify attribution --json`, in the order in which they are shown; bytes.
 COLUMNS = (
@@ -73,7 +72,7 @@ class Verdict:
             "address_checked_bytes": self.addresses.checked_bytes,
             "address_superseded_bytes": self.addresses.superseded_bytes,
             "address_untold_bytes": self.addresses.untold_bytes,
-            "address_wrong_bytes": len(self.addresses.wrong) * SECTOR,
+            "address_wrong_bytes": len(self.addresses.wrong) * self.addresses.unit_bytes,
             "sources": ", ".join(self.addresses.sources),
             "addresses_missing": self.addresses.missing,
             "did": self.did,

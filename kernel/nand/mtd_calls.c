@@ -29,14 +29,19 @@ static void sleep_until(u64 completion_ns)
 	}
 }
 
-/* An operation on a page, or on a whole block: asked for and recorded when its die is free. */
-static struct raw_nand_result operate(struct raw_nand_device *nand, struct operation operation,
+/*
+ * An operation on a page, or on a whole block: asked for and recorded when its die is free. While
+ * what power cuts leave is looked at, operations take no time and are in no record.
+ */
+static struct raw_nand_result operate(struct raw_nand_device *nand, struct operation *asked,
 				      const u8 *data)
 {
+	struct operation operation = *asked;
 	u32 page = operation.block * nand->model.config.pages_per_block +
 		   operation.offset_bytes / (u32)nand->model.config.page_bytes;
 	struct mutex *die = &nand->die_locks[operation.block % nand->model.nand.dies];
 	struct raw_nand_result result;
+	bool untimed;
 
 	atomic_inc(&nand->in_flight);
 	operation.queue_ns = ktime_get_ns();
@@ -59,10 +64,13 @@ static struct raw_nand_result operate(struct raw_nand_device *nand, struct opera
 	operation.complete_ns = result.completion_ns;
 	operation.outcome = result.outcome;
 	operation.flipped_bits = result.flipped_bits;
-	if (result.outcome != RAW_NAND_OFF && result.outcome != RAW_NAND_REFUSED)
+	asked->issue_ns = operation.issue_ns;
+	untimed = nand->cut.untimed;
+	if (!untimed && result.outcome != RAW_NAND_OFF && result.outcome != RAW_NAND_REFUSED)
 		record_add(&nand->record, operation, data);
 	mutex_unlock(&nand->model_lock);
-	sleep_until(result.completion_ns);
+	if (!untimed)
+		sleep_until(result.completion_ns);
 	return result;
 }
 
@@ -82,6 +90,13 @@ static int error_of(struct raw_nand_result result)
 	default:
 		return -EIO;
 	}
+}
+
+static void read_contents(struct raw_nand_device *nand, u32 page, u32 offset, u8 *to, u32 length)
+{
+	mutex_lock(&nand->model_lock);
+	contents_read(&nand->contents, page, offset, to, length);
+	mutex_unlock(&nand->model_lock);
 }
 
 /* A piece of a call within one page: of its bytes, or of its out-of-band bytes. */
@@ -146,15 +161,15 @@ static int nand_read_oob(struct mtd_info *mtd, loff_t from, struct mtd_oob_ops *
 	while (ops->retlen < ops->len) {
 		struct piece piece = piece_at(nand, from + ops->retlen, ops->len - ops->retlen);
 		struct piece whole = corrected(nand, piece);
-		struct raw_nand_result result =
-			operate(nand, operation_of(nand, OPERATION_READ, &whole, 0), NULL);
+		struct operation operation = operation_of(nand, OPERATION_READ, &whole, 0);
+		struct raw_nand_result result = operate(nand, &operation, NULL);
 
 		error = error ?: error_of(result);
 		if (result.outcome == RAW_NAND_UNCORRECTABLE)
 			nand->mtd.ecc_stats.failed++;
 		nand->mtd.ecc_stats.corrected += result.flipped_bits;
 		worst = max_t(int, worst, result.flipped_bits);
-		contents_read(&nand->contents, piece.page, piece.offset, ops->datbuf + ops->retlen,
+		read_contents(nand, piece.page, piece.offset, ops->datbuf + ops->retlen,
 			      piece.length);
 		end(nand, piece.block);
 		if (error && error != -EBADMSG)
@@ -166,32 +181,47 @@ static int nand_read_oob(struct mtd_info *mtd, loff_t from, struct mtd_oob_ops *
 
 		if (!ops->len) {
 			struct raw_nand_result result;
+			struct operation operation;
 
 			piece.offset = 0;
 			piece = corrected(nand, piece);
-			result = operate(nand, operation_of(nand, OPERATION_READ, &piece, 0),
-					 NULL);
+			operation = operation_of(nand, OPERATION_READ, &piece, 0);
+			result = operate(nand, &operation, NULL);
 			error = error_of(result);
 			end(nand, piece.block);
 		}
-		contents_read(&nand->contents, piece.page, nand->mtd.writesize + spare_offset(ops),
+		read_contents(nand, piece.page, nand->mtd.writesize + spare_offset(ops),
 			      ops->oobbuf, ops->ooblen);
 		ops->oobretlen = ops->ooblen;
 	}
 	return error ?: worst;
 }
 
+/* What is programmed is in the contents, and among the changes of a run. */
+static int put_contents(struct raw_nand_device *nand, const struct piece *piece, const u8 *data,
+			u32 length)
+{
+	return contents_program(&nand->contents, piece->page, piece->offset, data, length,
+				nand->model.programs[piece->page]);
+}
+
 static int program(struct raw_nand_device *nand, const struct piece *piece, const u8 *data)
 {
-	struct raw_nand_result result =
-		operate(nand, operation_of(nand, OPERATION_PROGRAM, piece, piece->length), data);
+	struct operation operation = operation_of(nand, OPERATION_PROGRAM, piece, piece->length);
+	struct raw_nand_result result = operate(nand, &operation, data);
 	int error = error_of(result);
 
 	/* Of what a cut tore, the first half has reached its cells. */
 	if (!error || result.outcome == RAW_NAND_CUT) {
-		int failed = contents_program(&nand->contents, piece->page, piece->offset, data,
-					      error ? piece->length / 2 : piece->length);
+		u32 length = error ? piece->length / 2 : piece->length;
+		int failed;
 
+		mutex_lock(&nand->model_lock);
+		power_cut_begin_request(nand, operation.issue_ns, result.completion_ns);
+		failed = put_contents(nand, piece, data, length);
+		if (!failed)
+			power_cut_note_page(nand, piece->page, piece->offset, length);
+		mutex_unlock(&nand->model_lock);
 		error = error ?: failed;
 	}
 	end(nand, piece->block);
@@ -217,9 +247,13 @@ static int nand_write_oob(struct mtd_info *mtd, loff_t to, struct mtd_oob_ops *o
 
 		piece.offset = nand->mtd.writesize + spare_offset(ops);
 		piece.length = ops->ooblen;
-		error = ops->len ? contents_program(&nand->contents, piece.page, piece.offset,
-						    ops->oobbuf, ops->ooblen) :
-				   program(nand, &piece, ops->oobbuf);
+		if (ops->len) {
+			mutex_lock(&nand->model_lock);
+			error = put_contents(nand, &piece, ops->oobbuf, ops->ooblen);
+			mutex_unlock(&nand->model_lock);
+		} else {
+			error = program(nand, &piece, ops->oobbuf);
+		}
 		if (error)
 			return error;
 		ops->oobretlen = ops->ooblen;
@@ -227,22 +261,44 @@ static int nand_write_oob(struct mtd_info *mtd, loff_t to, struct mtd_oob_ops *o
 	return 0;
 }
 
+static int erase_contents(struct raw_nand_device *nand, u32 block, const struct operation *asked,
+			  u64 completion_ns)
+{
+	u32 pages = nand->model.config.pages_per_block, page = block * pages, end = page + pages;
+	int error = 0;
+
+	mutex_lock(&nand->model_lock);
+	power_cut_begin_request(nand, asked->issue_ns, completion_ns);
+	for (; page < end && !error; page++) {
+		if (!contents_find(&nand->contents, nand->contents.top, page))
+			continue;
+		error = contents_erase(&nand->contents, page);
+		if (!error)
+			power_cut_note_page(nand, page, 0, nand->mtd.writesize);
+	}
+	mutex_unlock(&nand->model_lock);
+	return error;
+}
+
 static int nand_erase(struct mtd_info *mtd, struct erase_info *instruction)
 {
 	struct raw_nand_device *nand = mtd->priv;
-	u32 pages = nand->model.config.pages_per_block, i;
 	u64 done;
 
 	for (done = 0; done < instruction->len; done += nand->mtd.erasesize) {
 		struct piece piece = piece_at(nand, instruction->addr + done, 1);
 		struct raw_nand_result result;
+		struct operation operation;
+		int error = 0;
 
 		piece.length = nand->mtd.erasesize;
-		result = operate(nand, operation_of(nand, OPERATION_ERASE, &piece, 0), NULL);
-		for (i = 0; i < pages && result.outcome == RAW_NAND_DONE; i++)
-			contents_erase(&nand->contents, piece.block * pages + i);
+		operation = operation_of(nand, OPERATION_ERASE, &piece, 0);
+		result = operate(nand, &operation, NULL);
+		if (result.outcome == RAW_NAND_DONE)
+			error = erase_contents(nand, piece.block, &operation,
+					       result.completion_ns);
 		end(nand, piece.block);
-		if (result.outcome != RAW_NAND_DONE) {
+		if (error || result.outcome != RAW_NAND_DONE) {
 			instruction->fail_addr = instruction->addr + done;
 			return -EIO;
 		}
@@ -284,6 +340,17 @@ static int spare_free(struct mtd_info *mtd, int section, struct mtd_oob_region *
 
 static const struct mtd_ooblayout_ops spare_layout = { .ecc = spare_ecc, .free = spare_free };
 
+static int nand_get_device(struct mtd_info *mtd)
+{
+	atomic_inc(&((struct raw_nand_device *)mtd->priv)->users);
+	return 0;
+}
+
+static void nand_put_device(struct mtd_info *mtd)
+{
+	atomic_dec(&((struct raw_nand_device *)mtd->priv)->users);
+}
+
 void raw_nand_describe(struct raw_nand_device *nand)
 {
 	const struct raw_nand_config *config = &nand->model.config;
@@ -307,5 +374,7 @@ void raw_nand_describe(struct raw_nand_device *nand)
 	mtd->_erase = nand_erase;
 	mtd->_block_isbad = nand_block_isbad;
 	mtd->_block_markbad = nand_block_markbad;
+	mtd->_get_device = nand_get_device;
+	mtd->_put_device = nand_put_device;
 	mtd_set_ooblayout(mtd, &spare_layout);
 }

@@ -9,6 +9,7 @@
 
 #include "contents.h"
 #include "model/raw_nand.h"
+#include "power_cut.h"
 #include "record.h"
 
 struct raw_nand_device {
@@ -16,10 +17,12 @@ struct raw_nand_device {
 	struct mutex model_lock;
 	struct mutex *die_locks;
 	void *tables;
-	struct contents contents;
+	struct contents contents;	/* under model_lock */
+	struct power_cut cut;
 	struct record record;
 	struct mtd_info mtd;
 	atomic_t in_flight;
+	atomic_t users;		/* who has the MTD device open */
 };
 
 /* Fills in the MTD layer's view: sizes and calls. */

@@ -2,8 +2,8 @@
 /*
  * Raw NAND as a device of the MTD layer, mtd0, in memory, that takes as long as the model in model/
  * says. Reads its parameters from the module's command line and MTD calls from the kernel; produces
- * their results; statistics in /sys/class/misc/nand0/flash_statistics, and a record of its
- * operations in /dev/nand0.
+ * their results; statistics in /sys/class/misc/nand0/flash_statistics, beside the files of
+ * power_cut.h, and a record of its operations in /dev/nand0.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -17,6 +17,7 @@
 #include <linux/sysfs.h>
 #include <linux/vmalloc.h>
 
+#include "../flash/compat.h"
 #include "raw_nand_device.h"
 
 #define RAW_NAND_MODULE_PARAMETER(name, minimum, maximum) \
@@ -63,12 +64,56 @@ static ssize_t flash_power_store(struct device *device, struct device_attribute 
 }
 static DEVICE_ATTR_WO(flash_power);
 
+static ssize_t flash_record_store(struct device *device, struct device_attribute *attribute,
+				  const char *text, size_t length)
+{
+	return power_cut_command(&nand, text) ?: length;
+}
+static DEVICE_ATTR_WO(flash_record);
+
+static ssize_t flash_record_requests_read(struct file *file, struct kobject *kobject,
+					  flash_bin_attribute *attribute, char *buffer,
+					  loff_t offset, size_t length)
+{
+	return power_cut_requests(&nand, buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_record_requests, 0);
+
+static ssize_t flash_record_pieces_read(struct file *file, struct kobject *kobject,
+					flash_bin_attribute *attribute, char *buffer,
+					loff_t offset, size_t length)
+{
+	return power_cut_pieces(&nand, buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_record_pieces, 0);
+
+static ssize_t flash_power_cut_write(struct file *file, struct kobject *kobject,
+				     flash_bin_attribute *attribute, char *buffer,
+				     loff_t offset, size_t length)
+{
+	return power_cut_choose(&nand, buffer, length);
+}
+static BIN_ATTR_WO(flash_power_cut, 0);
+
 static struct attribute *nand_attrs[] = {
 	&dev_attr_flash_statistics.attr,
 	&dev_attr_flash_power.attr,
+	&dev_attr_flash_record.attr,
 	NULL,
 };
-ATTRIBUTE_GROUPS(nand);
+
+static flash_bin_attribute *nand_bin_attrs[] = {
+	&bin_attr_flash_record_requests,
+	&bin_attr_flash_record_pieces,
+	&bin_attr_flash_power_cut,
+	NULL,
+};
+
+static const struct attribute_group nand_group = {
+	.attrs = nand_attrs,
+	.bin_attrs = nand_bin_attrs,
+};
+static const struct attribute_group *nand_groups[] = { &nand_group, NULL };
 
 static ssize_t nand_read_record(struct file *file, char __user *to, size_t length, loff_t *at)
 {
@@ -123,6 +168,7 @@ static int take_parameters(struct raw_nand_config *config)
 static void free_all(void)
 {
 	record_free(&nand.record);
+	power_cut_free(&nand);
 	contents_free(&nand.contents);
 	kfree(nand.die_locks);
 	vfree(nand.tables);
@@ -130,7 +176,7 @@ static void free_all(void)
 
 static int allocate(const struct raw_nand_config *config)
 {
-	u32 i, pages = div_u64(config->capacity_bytes, config->page_bytes);
+	u32 i;
 
 	nand.tables = vmalloc(raw_nand_memory_bytes(config));
 	if (!nand.tables)
@@ -141,7 +187,8 @@ static int allocate(const struct raw_nand_config *config)
 		return -ENOMEM;
 	for (i = 0; i < nand.model.nand.dies; i++)
 		mutex_init(&nand.die_locks[i]);
-	return contents_init(&nand.contents, pages, config->page_bytes, config->spare_bytes);
+	return power_cut_init(&nand.cut, nand.model.blocks) ?:
+	       contents_init(&nand.contents, config->page_bytes, config->spare_bytes);
 }
 
 static int __init nand_init(void)

@@ -7,12 +7,13 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::agreement;
-use super::nand_watch::{self, NandWatch};
+use super::flash_operations;
 use super::observation::{Observation, SOURCES};
 use super::stand::{Prepared, Stand};
 use crate::device::disk::Disk;
 use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
+use crate::raw_nand::watch::NandWatch;
 use crate::record::Case;
 use crate::tables::annotate::annotate;
 use crate::tables::capture::Tables;
@@ -39,7 +40,7 @@ pub fn run<'a>(
     let stand = Stand::of_case(case, flash_module)?;
     let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
     configuration["clock_source"] = clock::source()?.into();
-    let nand = NandWatch::start(stand.raw_nand())?;
+    let nand = stand.raw_nand().map(NandWatch::start).transpose()?;
     let on_raw_nand = stand.raw_nand().map(|_| mounted.number()).transpose()?;
     let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
@@ -49,10 +50,10 @@ pub fn run<'a>(
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;
 
-    let operations = nand.finish()?;
+    let told = nand.map(NandWatch::finish).transpose()?;
     closed.remains.check()?;
-    let flash_operations = operations.as_deref().map(nand_watch::rows);
-    tracer.add_operations(operations.unwrap_or_default());
+    let flash_operations = told.as_ref().map(|told| flash_operations::rows(&told.operations));
+    tracer.add_operations(told.unwrap_or_default());
     let capture = tracer.finish().context("making requests of the tracer's events")?;
     let (disks, configured) = (stand.disks.as_slice(), configuration.clone());
     let about = About { case, clock, disks, configuration: configured, flash_operations };

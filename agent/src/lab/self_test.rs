@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::stand::{Stand, insert};
+use super::stand::{Stand, insert, insert_raw_nand};
 use crate::device::disk::Disk;
 use crate::device::partition;
 use crate::errors::WrongUse;
+use crate::raw_nand::ubi;
 use crate::record::{Completion, SelfTest, Stack};
 use crate::tracer::Tracer;
 use crate::verify;
+use crate::verify::disk_image::{self, Blank};
 
 /// Makes the device and the filesystem, and runs the self-test.
 ///
@@ -24,11 +26,19 @@ pub fn run(
     output: &Path,
 ) -> anyhow::Result<()> {
     let Ground { stand, traced, first_sector } = Ground::of(test, flash_module)?;
-    let mut verdict = verify::run(stand.make()?, &traced, tracer)?;
+    let (mounted, mtd) = (stand.make()?, Path::new(ubi::MTD));
+    let mut verdict = match stand.raw_nand() {
+        Some(nand) => verify::run_on_raw_nand(mounted, nand, mtd, tracer)?,
+        None => verify::run(mounted, &traced, tracer)?,
+    };
     // As the filesystem counts, whose tools are asked.
-    verdict.writers.iter_mut().for_each(|writer| writer.sector -= first_sector);
+    verdict.writers.iter_mut().for_each(|writer| writer.begin_bytes -= first_sector * 512);
     if test.disk_image {
-        verify::disk_image::write(&stand.device, &output.join("disk.img"))?;
+        let (contents, blank) = match stand.raw_nand() {
+            Some(_) => (mtd, Blank::Ones),
+            None => (stand.device.as_path(), Blank::Zeroes),
+        };
+        disk_image::write(contents, &output.join("disk.img"), blank)?;
     }
     let path = output.join("verification.json");
     let json = serde_json::to_vec(&verdict)?;
@@ -46,6 +56,9 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn of(test: &'a SelfTest, flash_module: &Path) -> anyhow::Result<Self> {
+        if test.filesystem.is_on_raw_nand() {
+            return Self::on_raw_nand(test, flash_module);
+        }
         let disks = disks(test, flash_module)?;
         let (parts, journal) = disks.split_at(test.stack.map_or(1, Stack::disks));
         let names: Vec<String> = parts.iter().map(|disk| disk.name().to_owned()).collect();
@@ -69,6 +82,22 @@ impl<'a> Ground<'a> {
             allocators: None,
         };
         Ok(Self { stand, traced, first_sector })
+    }
+
+    fn on_raw_nand(test: &'a SelfTest, flash_module: &Path) -> anyhow::Result<Self> {
+        if test.stack.is_some() || test.partition || test.external_journal || test.disk.is_some() {
+            let message = "the self-test: ubifs is on raw NAND, not on disks";
+            return Err(WrongUse(message.to_owned()).into());
+        }
+        let stand = Stand {
+            disks: vec![insert_raw_nand(flash_module, test.device_model.as_ref())?],
+            device: ubi::VOLUME.into(),
+            journal: None,
+            filesystem: test.filesystem,
+            mkfs_options: &test.mkfs_options,
+            mount_options: &test.mount_options,
+        };
+        Ok(Self { stand, traced: Vec::new(), first_sector: 0 })
     }
 }
 

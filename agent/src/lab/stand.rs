@@ -156,7 +156,7 @@ fn device_of(filesystem: Filesystem, disk: &Disk) -> PathBuf {
 ///
 /// # Errors
 /// If there is no model of it, or the kernel refuses it.
-fn insert_raw_nand(flash_module: &Path, model: Option<&DeviceModel>) -> anyhow::Result<Disk> {
+pub fn insert_raw_nand(flash_module: &Path, model: Option<&DeviceModel>) -> anyhow::Result<Disk> {
     let wrong = || WrongUse("the job: ubifs needs the device_model of raw NAND".to_owned());
     let model = model.filter(|model| model.contains_key("page_bytes")).ok_or_else(wrong)?;
     Ok(flash_module::insert_raw_nand(flash_module, model)?)

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::headers::{self, Header, LAYOUT_VOLUME};
+use super::names::Names;
 use super::nodes::{self, ALIGNMENT_BYTES, Areas, PADDING_BYTE, TELLING_BYTES, What};
 
 /// Bytes of a block that are one thing.
@@ -22,6 +23,7 @@ pub struct KnownNodes {
     pub areas: Option<Areas>,
     /// Sequence numbers of the nodes seen.
     pub sequences: HashSet<u64>,
+    pub names: Names,
 }
 
 /// The life of a block between two erases.
@@ -112,11 +114,17 @@ impl BlockLife {
                 self.give_up();
                 return;
             };
+            if self.pending.len() < nodes::named_bytes(&self.pending) {
+                return; // the rest of the name comes with the next page
+            }
             if node.what == What::Superblock {
                 known.areas = nodes::areas(&self.pending);
             }
             // Padding has no number.
             let is_copy = node.sequence > 0 && !known.sequences.insert(node.sequence);
+            if let Some(entry) = nodes::entry(&self.pending).filter(|_| !is_copy) {
+                known.names.see(entry);
+            }
             self.left = Some((node.what, is_copy, node.length_bytes));
         }
     }

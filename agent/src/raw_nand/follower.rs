@@ -1,6 +1,6 @@
 //! Follows all blocks of raw NAND through its operations, and says of each what it moved and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::block::Extent;
 use super::block::{BlockLife, KnownNodes};
@@ -40,6 +40,24 @@ pub struct TracedOperation {
     pub logical_block: Option<u32>,
     pub erases: Option<u64>,
     pub cause: OperationCause,
+}
+
+/// A file or directory that operations are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedInode {
+    pub inode: u64,
+    /// From the root of the filesystem; empty where no name was seen.
+    pub path: String,
+    pub is_directory: bool,
+}
+
+/// All that was told.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// In the order of their issue.
+    pub operations: Vec<TracedOperation>,
+    /// Those that they are of.
+    pub inodes: Vec<NamedInode>,
 }
 
 /// Where an operation was: a block in one of its lives.
@@ -95,7 +113,7 @@ impl Follower {
     }
 
     /// What all traced operations are of, now that the nodes they begin are whole.
-    pub fn tell(self) -> Vec<TracedOperation> {
+    pub fn tell(self) -> Told {
         let Self { known, lives, places, .. } = self;
         let told = |PlacedOperation { operation, life }| {
             let life = &lives[life];
@@ -112,7 +130,15 @@ impl Follower {
                 pieces,
             }
         };
-        places.into_iter().map(told).collect()
+        let operations: Vec<TracedOperation> = places.into_iter().map(told).collect();
+        let pieces = operations.iter().flat_map(|traced| &traced.pieces);
+        let inodes: BTreeSet<u64> = pieces.filter_map(|piece| piece.what.inode()).collect();
+        let named = |inode| NamedInode {
+            inode,
+            path: known.names.path(inode).unwrap_or_default(),
+            is_directory: known.names.is_directory(inode),
+        };
+        Told { operations, inodes: inodes.into_iter().map(named).collect() }
     }
 }
 

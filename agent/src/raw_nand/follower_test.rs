@@ -53,7 +53,7 @@ fn a_node_that_goes_on_in_the_next_page_is_told_in_both() {
     follower.remember(headers(7, 0, 40).to_vec());
     let (first, second) = bytes.split_at(PAGE as usize);
     follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
-    let told = follower.tell();
+    let told = follower.tell().operations;
     let data = What::Data { inode: 65, offset_bytes: 3 * 4096 };
     assert_eq!(pieces(&told[0]), [(What::Inode { inode: 65 }, 160), (data, 1888)]);
     assert_eq!(pieces(&told[1]), [(data, 1112), (What::Padding, 936)]);
@@ -71,7 +71,7 @@ fn what_was_programmed_before_the_trace_is_known_when_it_is_read() {
     let mut read = operation(OperationKind::Read, 7, PAGE, &[0; 4096]);
     read.data.clear();
     follower.trace(vec![read]);
-    let told = follower.tell();
+    let told = follower.tell().operations;
     assert_eq!(pieces(&told[0]), [(What::Entry { inode: 1 }, 2048), (What::Erased, 2048)]);
 }
 
@@ -84,7 +84,7 @@ fn a_node_with_a_number_that_was_seen_before_was_moved() {
     follower.trace(headers(8, 0, 41).to_vec());
     follower.trace(vec![program(8, PAGE, &data), operation(OperationKind::Erase, 7, 0, &[])]);
     follower.trace(vec![program(7, PAGE, &node(8, 9, 64, [0, 0]))]);
-    let told = follower.tell();
+    let told = follower.tell().operations;
     assert_eq!(pieces(&told[0]), [(What::EraseCounter, 512)]);
     assert_eq!(pieces(&told[1]), [(What::VolumeHeader, 512)]);
     let causes: Vec<_> = told.iter().map(|it| it.cause).collect();
@@ -101,7 +101,7 @@ fn what_ubis_thread_does_is_its_own() {
     let [counter, of_volume] = headers(7, 0, 40);
     let erase = operation(OperationKind::Erase, 7, 0, &[]);
     follower.trace(vec![by_thread(erase), by_thread(counter), by_thread(of_volume)]);
-    let causes: Vec<_> = follower.tell().iter().map(|it| it.cause).collect();
+    let causes: Vec<_> = follower.tell().operations.iter().map(|it| it.cause).collect();
     let (reclaim, wear) = (OperationCause::Reclaim, OperationCause::WearLevelling);
     assert_eq!(causes, [reclaim, reclaim, wear]);
 }
@@ -119,7 +119,7 @@ fn the_areas_of_the_superblock_are_heeded() {
     follower.remember(headers(4, super::super::headers::LAYOUT_VOLUME, 0).to_vec());
     let bytes = [0x12; 2048];
     follower.trace([2, 3, 4].map(|block| program(block, PAGE, &bytes)).to_vec());
-    let told = follower.tell();
+    let told = follower.tell().operations;
     let found: Vec<What> = told.iter().map(|it| it.pieces[0].what).collect();
     assert_eq!(found, [What::Properties, What::Unknown, What::VolumeTable]);
 }
@@ -150,7 +150,7 @@ mod any_bytes {
                 offset_bytes: at, length_bytes: length, ..Operation::default()
             };
             follower.trace(vec![read]);
-            let told = follower.tell();
+            let told = follower.tell().operations;
             let mut next = at;
             for piece in &told[0].pieces {
                 prop_assert_eq!(piece.offset_bytes, next);

@@ -2,12 +2,14 @@
 //! the module of kernel/nand keeps; and says whose the bytes are that were read and programmed, by
 //! the headers of UBI and UBIFS in them.
 //!
-//! ubi; buffers; operation; headers, nodes -> block -> follower
+//! ubi; buffers; operation; headers, nodes -> names -> block -> follower -> watch
 
 mod block;
 pub mod buffers;
 pub mod follower;
 mod headers;
+mod names;
 mod nodes;
 pub mod operation;
 pub mod ubi;
+pub mod watch;

@@ -53,6 +53,19 @@ pub enum What {
     Unknown,
 }
 
+impl What {
+    /// The inode that it is of.
+    pub fn inode(self) -> Option<u64> {
+        match self {
+            Self::Data { inode, .. }
+            | Self::Inode { inode }
+            | Self::Entry { inode }
+            | Self::Truncation { inode } => Some(inode),
+            _ => None,
+        }
+    }
+}
+
 /// A node, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlashNode {
@@ -61,6 +74,15 @@ pub struct FlashNode {
     pub length_bytes: usize,
     /// The same in two places: the later one is a copy.
     pub sequence: u64,
+}
+
+/// A name in a directory (struct ubifs_dent_node). Where a name is taken away, it is of no inode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub directory: u64,
+    pub name: String,
+    pub inode: u64,
+    pub is_directory: bool,
 }
 
 /// The areas of a filesystem, by logical blocks (struct ubifs_sb_node).
@@ -101,6 +123,35 @@ pub fn parse(bytes: &[u8]) -> Option<FlashNode> {
         _ => What::Unknown,
     };
     Some(FlashNode { what, length_bytes: padded_bytes, sequence })
+}
+
+/// UBIFS_DENT_NODE: a name in a directory. Names of extended attributes have a kind of their own.
+const ENTRY_NODE: u8 = 2;
+const ENTRY_HEAD_BYTES: usize = 56;
+/// UBIFS_ITYPE_DIR.
+const DIRECTORY_TYPE: u8 = 1;
+
+/// The bytes of a node that begins so, until which its name ends; of another kind of node, 0.
+pub fn named_bytes(bytes: &[u8]) -> usize {
+    match bytes.get(20) {
+        Some(&ENTRY_NODE) => {
+            let length = bytes.get(50..52).map_or(0, |it| u16::from_le_bytes([it[0], it[1]]));
+            let node = bytes.get(16..20).map_or(0, |it| it[0] as usize | (it[1] as usize) << 8);
+            node.min(ENTRY_HEAD_BYTES + usize::from(length))
+        }
+        _ => 0,
+    }
+}
+
+/// The name that a node gives; all of its bytes are there.
+pub fn entry(bytes: &[u8]) -> Option<Entry> {
+    let name = bytes.get(ENTRY_HEAD_BYTES..named_bytes(bytes))?;
+    Some(Entry {
+        directory: u32::from_le_bytes(bytes.get(24..28)?.try_into().ok()?).into(),
+        name: String::from_utf8_lossy(name).into_owned(),
+        inode: u64::from_le_bytes(bytes.get(40..48)?.try_into().ok()?),
+        is_directory: *bytes.get(49)? == DIRECTORY_TYPE,
+    })
 }
 
 /// What a superblock node says of the areas.

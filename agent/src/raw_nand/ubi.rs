@@ -11,6 +11,9 @@ use anyhow::{Context, ensure};
 
 use crate::device::disk::Disk;
 
+/// The NAND as MTD has it.
+pub const MTD: &str = "/dev/mtd0";
+
 /// What UBIFS is mounted from: the volume that is made.
 pub const VOLUME: &str = "/dev/ubi0_0";
 
@@ -96,7 +99,22 @@ fn number(name: &str) -> anyhow::Result<i64> {
     text.trim().parse().with_context(|| format!("{}: {text}", path.display()))
 }
 
-fn wait_until_quiet(nand: &Disk) -> anyhow::Result<()> {
+/// Bytes of a block of what MTD has as `node`.
+///
+/// # Errors
+/// If it has nothing of that name.
+pub fn block_bytes(node: &Path) -> anyhow::Result<u64> {
+    let name = node.file_name().unwrap_or_default();
+    let path = Path::new("/sys/class/mtd").join(name).join("erasesize");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    text.trim().parse().with_context(|| format!("{}: {text}", path.display()))
+}
+
+/// Waits until UBI's thread has nothing to do.
+///
+/// # Errors
+/// If it never comes to rest.
+pub fn wait_until_quiet(nand: &Disk) -> anyhow::Result<()> {
     let (mut before, mut quiet) = (nand.statistics()?, 0);
     for _ in 0..MOST_LOOKS {
         thread::sleep(LOOK);

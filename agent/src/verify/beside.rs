@@ -141,7 +141,8 @@ pub fn trimmed(directory: &Path, recorded: &mut SectorVersions) -> anyhow::Resul
     // SAFETY: struct fstrim_range is three u64: start, length, shortest.
     if unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) } != 0 {
         let error = std::io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
+        // UBIFS does not know the call.
+        if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY)) {
             return Err(error).context("FITRIM");
         }
         return Ok(Some(format!("FITRIM: {error}")));

@@ -57,7 +57,21 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn complain(&mut self, what: String) {
+    /// What was written and lost; nothing is compared yet.
+    pub(super) fn begin(capture: &Capture, log: &Log) -> Self {
+        let mut verdict = Self {
+            lost_events: capture.lost_events,
+            reasons: capture.gaps.reasons(capture.lost_events),
+            did: log.did.clone(),
+            left_out: log.left_out.clone(),
+            ..Self::default()
+        };
+        add_up(capture, &mut verdict);
+        verdict
+    }
+
+    /// A sector is another's than was told.
+    pub(super) fn complain(&mut self, what: String) {
         self.misattributed_bytes += SECTOR as u64;
         if self.complaints.len() < TOLD {
             self.complaints.push(what);
@@ -66,7 +80,7 @@ impl Verdict {
 }
 
 /// Who a file of the tables is.
-enum Owner<'a> {
+pub(super) enum Owner<'a> {
     Stamped(&'a Known),
     Recorded(&'a str),
     /// Written through a mapping by SQLite.
@@ -75,22 +89,15 @@ enum Owner<'a> {
 }
 
 /// Durable sectors that were seen, by number of the file and offset.
-type Seen = BTreeSet<(u32, u64)>;
+pub(super) type Seen = BTreeSet<(u32, u64)>;
 
 /// Compares. `nodes` are the disks, that of the filesystem first.
 ///
 /// # Errors
 /// If a device cannot be read.
 pub fn check(capture: &Capture, log: &Log, nodes: &[PathBuf]) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict {
-        lost_events: capture.lost_events,
-        reasons: capture.gaps.reasons(capture.lost_events),
-        did: log.did.clone(),
-        left_out: log.left_out.clone(),
-        ..Verdict::default()
-    };
-    add_up(capture, &mut verdict);
-    let owners: Vec<Owner> = capture.files.iter().map(|row| owner(row, log)).collect();
+    let mut verdict = Verdict::begin(capture, log);
+    let owners = owners(capture, log);
     let last = last_writes(capture);
     let devices = open(nodes)?;
     let mut sector_bytes = [0; SECTOR];
@@ -148,6 +155,11 @@ fn add_up(capture: &Capture, verdict: &mut Verdict) {
             verdict.bytes += bytes;
         }
     }
+}
+
+/// Of each file of the tables.
+pub(super) fn owners<'a>(capture: &'a Capture, log: &'a Log) -> Vec<Owner<'a>> {
+    capture.files.iter().map(|row| owner(row, log)).collect()
 }
 
 fn owner<'a>(row: &'a rows::File, log: &'a Log) -> Owner<'a> {
@@ -213,6 +225,19 @@ fn judge(
         return (is_stranger || !is_zero)
             .then(|| format!("not zeroes of a known file; {}", holds()));
     }
+    wrong_data(owner, offset, sector, log, verdict)
+}
+
+/// What is wrong with a sector that was told to be of a file's data; its offset there, if told.
+pub(super) fn wrong_data(
+    owner: &Owner,
+    offset: Option<u64>,
+    sector: &[u8],
+    log: &Log,
+    verdict: &mut Verdict,
+) -> Option<String> {
+    let stamp = Stamp::read(sector);
+    let holds = || format!("it holds {stamp:?}");
     match owner {
         Owner::Stamped(known) => wrong_stamp(known, offset, stamp, sector),
         Owner::Recorded(path) => {
@@ -268,10 +293,21 @@ fn missing(capture: &Capture, log: &Log, owners: &[Owner], mut seen: Seen, verdi
             seen.extend(sectors.map(|at| (known.number, (offset + at) as u64)));
         }
     }
-    let judged = |known: &&Known| known.small_bytes.is_none() && !packed.contains(&known.number);
-    for known in log.known.iter().filter(judged) {
-        // Btrfs may keep a compressed first page with the metadata (max_inline, btrfs(5)).
-        let first = if packed.is_empty() { 0 } else { INLINE_BYTES };
+    let is_packed = |known: &&Known| packed.contains(&known.number);
+    // Btrfs may keep a compressed first page with the metadata (max_inline, btrfs(5)).
+    let first = if packed.is_empty() { 0 } else { INLINE_BYTES };
+    let judged = log.known.iter().filter(|known| !is_packed(known));
+    complain_of_missing(judged, first, &seen, verdict);
+}
+
+/// Complains of durable sectors, from an offset on, that were not seen.
+pub(super) fn complain_of_missing<'a>(
+    judged: impl Iterator<Item = &'a Known>,
+    first: u64,
+    seen: &Seen,
+    verdict: &mut Verdict,
+) {
+    for known in judged.filter(|known| known.small_bytes.is_none()) {
         let durable = known.durable.range(first..);
         for offset in durable.filter(|&&at| !seen.contains(&(known.number, at))) {
             verdict.missing_bytes += SECTOR as u64;

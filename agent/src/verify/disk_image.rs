@@ -19,20 +19,29 @@ const RAW: u16 = 0xcac1;
 const DO_NOT_CARE: u16 = 0xcac3;
 const PIECE_BLOCKS: usize = 256;
 
-/// Reads the disk at `node`, and writes the image to a new file.
+/// What a medium reads as where nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blank {
+    Zeroes,
+    /// Erased NAND.
+    Ones,
+}
+
+/// Reads the disk or the NAND at `node`, and writes the image to a new file.
 ///
 /// # Errors
 /// If the disk cannot be read, or is not of whole blocks; or the file cannot be written.
-pub fn write(node: &Path, path: &Path) -> anyhow::Result<()> {
-    // Past the page cache: in a guest, whose processor is emulated, each copy of a whole disk takes
-    // seconds.
-    let disk = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(node);
+pub fn write(node: &Path, path: &Path, blank: Blank) -> anyhow::Result<()> {
+    // Past the page cache, which NAND has not: in a guest, whose processor is emulated, each copy
+    // of a whole disk takes seconds.
+    let flags = if blank == Blank::Zeroes { libc::O_DIRECT } else { 0 };
+    let disk = OpenOptions::new().read(true).custom_flags(flags).open(node);
     let disk = disk.with_context(|| node.display().to_string())?;
     let image = File::create_new(path).with_context(|| path.display().to_string())?;
-    sparse(disk, image).with_context(|| format!("{} to {}", node.display(), path.display()))
+    sparse(disk, image, blank).with_context(|| format!("{} to {}", node.display(), path.display()))
 }
 
-fn sparse(mut disk: impl Read, mut image: impl Write + Seek) -> io::Result<()> {
+fn sparse(mut disk: impl Read, mut image: impl Write + Seek, blank: Blank) -> io::Result<()> {
     image.write_all(&[0; HEADER_BYTES as usize])?;
     let mut piece = AlignedBuffer::new(PIECE_BLOCKS * BLOCK_BYTES);
     let piece = piece.bytes();
@@ -43,7 +52,7 @@ fn sparse(mut disk: impl Read, mut image: impl Write + Seek) -> io::Result<()> {
             return Err(io::Error::other("its length is no multiple of 4096 bytes"));
         }
         let found: Vec<(bool, &[u8])> =
-            piece[..length].chunks(BLOCK_BYTES).map(|block| (is_zero(block), block)).collect();
+            piece[..length].chunks(BLOCK_BYTES).map(|it| (is_blank(it, blank), it)).collect();
         for run in found.chunk_by(|one, other| one.0 == other.0) {
             blocks += run.len() as u32;
             if run[0].0 {
@@ -77,11 +86,13 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Eight words at a time: by bytes, this took three quarters of a self-test in a guest, whose
 /// processor is emulated (`time joj verify attribution --filesystem ext4` on an empty cache).
-fn is_zero(block: &[u8]) -> bool {
+fn is_blank(block: &[u8], blank: Blank) -> bool {
+    let blank = if blank == Blank::Zeroes { 0 } else { u64::MAX };
     let (words, rest) = block.as_chunks::<8>();
     let (eights, others) = words.as_chunks::<8>();
-    let any = |words: &[[u8; 8]]| words.iter().fold(0, |all, word| all | u64::from_ne_bytes(*word));
-    rest.iter().all(|byte| *byte == 0)
+    let other = |word: &[u8; 8]| u64::from_ne_bytes(*word) ^ blank;
+    let any = |words: &[[u8; 8]]| words.iter().fold(0, |all, word| all | other(word));
+    rest.iter().all(|byte| *byte == blank as u8)
         && eights.iter().all(|words| any(words) == 0)
         && any(others) == 0
 }
@@ -121,7 +132,7 @@ mod tests {
         disk[5 * BLOCK_BYTES + 7] = 1;
         disk[6 * BLOCK_BYTES] = 2;
         let mut image = io::Cursor::new(Vec::new());
-        sparse(&disk[..], &mut image).unwrap();
+        sparse(&disk[..], &mut image, Blank::Zeroes).unwrap();
         let image = image.into_inner();
         let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
         assert_eq!(image.len(), 28 + 3 * 12 + 2 * BLOCK_BYTES);
@@ -131,6 +142,6 @@ mod tests {
         assert_eq!(image[52 + 7], 1);
         let end = 52 + 2 * BLOCK_BYTES;
         assert_eq!((word(end) as u16, word(end + 4)), (DO_NOT_CARE, 593));
-        assert!(sparse(&disk[..5000], io::Cursor::new(Vec::new())).is_err());
+        assert!(sparse(&disk[..5000], io::Cursor::new(Vec::new()), Blank::Zeroes).is_err());
     }
 }

@@ -2,11 +2,12 @@
 //! tables with what lies on the device afterwards. Every sector written carries its own file and
 //! offset, so the device itself contradicts a wrong answer.
 //!
-//! stamp -> workload (writes, and logs the writes) -> the tracer's tables -> check;
+//! stamp -> workload (writes, and logs the writes) -> the tracer's tables -> check, check_nand;
 //! writers -> who wrote each sector last, for the filesystem's own tools
 
 mod beside;
 mod check;
+mod check_nand;
 pub mod disk_image;
 mod log;
 mod sector_versions;
@@ -15,10 +16,15 @@ mod stamp;
 mod workload;
 mod writers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use log::Log;
+
+use crate::device::disk::Disk;
 use crate::device::number;
 use crate::filesystem::mount::{Mounted, drop_caches};
+use crate::raw_nand::ubi;
+use crate::raw_nand::watch::NandWatch;
 use crate::tracer::Tracer;
 
 pub use check::Verdict;
@@ -32,14 +38,48 @@ pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::
     let disks = nodes.iter().map(|node| number::of_path(node)).collect::<Result<Vec<u32>, _>>()?;
     mounted.sync()?;
     tracer.start(&disks)?;
-    let mut log = workload::run(mounted.directory(), &mut || Ok(tracer.digest().map(|_| ())?))?;
+    let log = write_known(mounted, &mut || Ok(tracer.digest().map(|_| ())?))?;
+    tracer.rest()?;
+    let capture = tracer.finish()?;
+    drop_caches()?; // what is read from now on comes from the device
+    check::check(&capture, &log, nodes)
+}
+
+/// As `run`, of a filesystem on raw NAND, which MTD has as `node`.
+///
+/// # Errors
+/// As `run`.
+pub fn run_on_raw_nand(
+    mounted: Mounted,
+    nand: &Disk,
+    node: &Path,
+    tracer: &mut Tracer,
+) -> anyhow::Result<Verdict> {
+    mounted.sync()?;
+    ubi::wait_until_quiet(nand)?;
+    let watch = NandWatch::start(nand)?;
+    tracer.start_raw_nand(nand.name(), mounted.number()?)?;
+    let log = write_known(mounted, &mut || {
+        tracer.drain();
+        Ok(())
+    })?;
+    ubi::wait_until_quiet(nand)?;
+    tracer.stop();
+    tracer.add_operations(watch.finish()?);
+    let capture = tracer.finish()?;
+    check_nand::check(&capture, &log, node, ubi::block_bytes(node)?)
+}
+
+/// Does the known writes, and unmounts.
+fn write_known(
+    mounted: Mounted,
+    pause: &mut dyn FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<Log> {
+    let mut log = workload::run(mounted.directory(), pause)?;
     // A second sync finds what the first made dirty (checkpoints).
     mounted.sync()?;
     mounted.sync()?;
     log.close();
     mounted.unmount()?;
-    tracer.rest()?;
-    let capture = tracer.finish()?;
-    drop_caches()?; // what is read from now on comes from the device
-    check::check(&capture, &log, nodes)
+    Ok(log)
 }

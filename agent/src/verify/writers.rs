@@ -12,11 +12,11 @@ use crate::tracer::Capture;
 /// The run that wrote a sector last, and how far into the run it is; by disk and sector.
 pub type Last<'a> = BTreeMap<(&'a str, i64), (&'a PageRun, i64)>;
 
-/// Neighbouring sectors that one owner wrote last.
+/// Neighbouring bytes that one owner wrote last.
 #[derive(Debug, Serialize)]
 pub struct LastWriter {
-    pub sector: i64,
-    pub sectors: i64,
+    pub begin_bytes: i64,
+    pub length_bytes: i64,
     pub block_type: Word,
     pub block_subtype: Word,
     pub inode: Option<i64>,
@@ -57,19 +57,28 @@ pub fn writers(capture: &Capture, last: &Last, disk: &str) -> Vec<LastWriter> {
         });
         before = Some((run, skipped));
         if let Some(stretch) = stretches.last_mut().filter(|_| continues) {
-            stretch.sectors += 1;
+            stretch.length_bytes += SECTOR as i64;
             continue;
         }
+        let file_offset_bytes = run.file_offset_bytes.map(|offset| offset + skipped);
+        let place = (sector * SECTOR as i64, SECTOR as i64);
+        stretches.push(LastWriter { file_offset_bytes, ..LastWriter::of(run, place, capture) });
+    }
+    stretches
+}
+
+impl LastWriter {
+    /// Of a run, at a place given as begin and length in bytes.
+    pub fn of(run: &PageRun, (begin_bytes, length_bytes): (i64, i64), capture: &Capture) -> Self {
         let file = run.file_id.map(|id| &capture.files[id as usize]);
-        stretches.push(LastWriter {
-            sector,
-            sectors: 1,
+        Self {
+            begin_bytes,
+            length_bytes,
             block_type: run.block_type.clone(),
             block_subtype: run.block_subtype.clone(),
             inode: file.map(|file| file.inode),
             path: file.map(|file| file.path.clone()).unwrap_or_default(),
-            file_offset_bytes: run.file_offset_bytes.map(|offset| offset + skipped),
-        });
+            file_offset_bytes: run.file_offset_bytes,
+        }
     }
-    stretches
 }

@@ -18,7 +18,7 @@ def attribution(
     filesystem: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs; repeatable; default: all."
+            metavar="NAME", help="ext4, xfs, btrfs, nilfs2, f2fs, ubifs; repeatable; default: all."
         ),
     ] = None,
     stack: Annotated[
@@ -59,7 +59,8 @@ def attribution(
 
     Every sector written states its file and offset. After the unmount, joj reads the device sector
     by sector and compares it with the tables. It also compares the addresses that the filesystem's
-    own tool reports: debugfs, xfs_db, btrfs inspect-internal, dump.f2fs or dumpseg.
+    own tool reports: debugfs, xfs_db, btrfs inspect-internal, dump.f2fs or dumpseg; UBIFS has none,
+    and joj walks its index. UBIFS is on raw NAND in a guest, mounted with compr=none.
 
     \b
     Examples:
@@ -77,18 +78,27 @@ def attribution(
     from jojlab.device.emulated import EMULATED
     from jojlab.foundation.errors import MachineError, UseError
     from jojlab.guest.kernel.choose import INSTALLED, check_kernel
-    from jojlab.lab.attribution import FILESYSTEMS, STACKS
+    from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
     from jojlab.lab.options import Options
     from jojlab.verify.host import LackingError, need_tracer, verify_on_host
     from jojlab.verify.lab import verify_in_lab
 
-    chosen = list(dict.fromkeys(filesystem or FILESYSTEMS))
+    options = _options(stack, mkfs_options, mount_options, external_journal, partition)
+    of_blocks = [name for name in options if name != "mount_options"]
+    of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
+    chosen = list(dict.fromkeys(filesystem or (ON_BLOCKS if of_blocks else FILESYSTEMS)))
+    if of_blocks and "ubifs" in chosen:
+        given = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
+        raise UseError(
+            f"--filesystem ubifs takes no {given}: it is on raw NAND, in a guest, and the kernel "
+            "makes it",
+            f"drop {given}, or take {', '.join(ON_BLOCKS)}",
+        )
     for name in chosen:
         if name not in FILESYSTEMS:
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
-    options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     check_kernel(kernel)
     if host and (device or options or kernel != INSTALLED):
         chose = {"device": device, "kernel": kernel != INSTALLED}

@@ -1,9 +1,9 @@
-"""What a filesystem's own tool says is where on its disk: stretches of 512-byte sectors."""
+"""What a filesystem's own tool says is where on its disk: stretches of bytes."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SECTOR = 512
 
@@ -19,12 +19,11 @@ class Fact:
     # Of the stretch's first byte in the file.
     offset_bytes: int | None = None
 
-    def at(self, sectors: int) -> Fact:
+    def at(self, length_bytes: int) -> Fact:
         """Return what is said of a place so far into the stretch."""
-        if self.offset_bytes is None or not sectors:
+        if self.offset_bytes is None or not length_bytes:
             return self
-        offset = self.offset_bytes + sectors * SECTOR
-        return Fact(self.block_types, self.subtypes, self.inode, offset)
+        return replace(self, offset_bytes=self.offset_bytes + length_bytes)
 
 
 @dataclass
@@ -35,20 +34,20 @@ class Places:
     _begins: list[int] = field(default_factory=list)
 
     def add_bytes(self, begin: int, length: int, fact: Fact) -> None:
-        """Add a stretch by its place in bytes; both are whole sectors."""
-        self.facts.setdefault(begin // SECTOR, (length // SECTOR, fact))
+        """Add a stretch."""
+        self.facts.setdefault(begin, (length, fact))
         self._begins = []
 
-    def find(self, sector: int) -> Fact | None:
-        """Return what is said of a sector."""
+    def find(self, position: int) -> Fact | None:
+        """Return what is said of the byte at a position."""
         if not self._begins:
             self._begins = sorted(self.facts)
-        index = bisect_right(self._begins, sector) - 1
+        index = bisect_right(self._begins, position) - 1
         if index < 0:
             return None
         begin = self._begins[index]
-        sectors, fact = self.facts[begin]
-        return fact.at(sector - begin) if sector < begin + sectors else None
+        length, fact = self.facts[begin]
+        return fact.at(position - begin) if position < begin + length else None
 
 
 @dataclass(frozen=True)
@@ -58,3 +57,8 @@ class Told:
     sources: tuple[str, ...]
     exact: Places
     areas: Places
+    # What has one owner: everything is of whole ones.
+    unit_bytes: int = SECTOR
+    # Whether the offsets of data are those of whole blocks of a file, and do not grow within them:
+    # the nodes of UBIFS have heads, and are compressed.
+    of_blocks: bool = False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.verify.told import btrfs, ext4, f2fs, nilfs2, xfs
-from jojlab.verify.told.places import SECTOR, Fact, Places, Told
+from jojlab.verify.told.places import Fact, Places, Told
 from jojlab.verify.told.tools import ToolError
 
 CONTENTS = {
@@ -57,10 +57,10 @@ def test_the_files_bytes_are_where_they_are_told_to_be(name: str, tmp_path: Path
     told = tell(disk)
     content = disk.read_bytes()
     files: dict[int, dict[int, bytes]] = {}
-    for sector, (sectors, fact) in told.exact.facts.items():
+    for begin, (length, fact) in told.exact.facts.items():
         if fact.block_types == ("data",) and fact.inode is not None:
             assert fact.offset_bytes is not None
-            stretch = content[sector * SECTOR : (sector + sectors) * SECTOR]
+            stretch = content[begin : begin + length]
             files.setdefault(fact.inode, {})[fact.offset_bytes] = stretch
     found = [b"".join(parts[at] for at in sorted(parts)) for parts in files.values()]
     for wanted in CONTENTS.values():
@@ -99,7 +99,7 @@ blocknr = 30, nblocks = 8
 def test_every_block_of_a_nilfs2_log_has_its_kind() -> None:
     exact = Places()
     nilfs2._add_log(LOG, 4096, exact)
-    kinds = [exact.find(block * 8) for block in range(29, 39)]
+    kinds = [exact.find(block * 4096) for block in range(29, 39)]
     assert kinds == [
         None,
         Fact(("fs-journal",), ("segment-summary",)),

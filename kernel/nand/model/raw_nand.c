@@ -281,6 +281,12 @@ void raw_nand_mark_bad(struct raw_nand *model, flash_u32 block)
 	model->block[block].bad = 1;
 }
 
+void raw_nand_rest(struct raw_nand *model)
+{
+	flash_nand_init(&model->nand);
+	model->busy_until_ns = 0;
+}
+
 void raw_nand_power_on(struct raw_nand *model, flash_u64 after)
 {
 	model->config.cut_after_operations = after;

@@ -128,6 +128,9 @@ struct raw_nand_result raw_nand_erase(struct raw_nand *model, flash_u32 block, f
 flash_u32 raw_nand_is_bad(const struct raw_nand *model, flash_u32 block);
 void raw_nand_mark_bad(struct raw_nand *model, flash_u32 block);
 
+/* Nothing is under way any more: the power was off meanwhile. */
+void raw_nand_rest(struct raw_nand *model);
+
 /* The power comes back; `after` more programs and erases till it goes again, 0: it stays. */
 void raw_nand_power_on(struct raw_nand *model, flash_u64 after);
 

@@ -10,12 +10,12 @@ use super::sequence::Sequence;
 use super::tables::{Capture, FinishedRows};
 use super::totals::{Sums, Totals};
 use crate::bpf::Symbols;
-use crate::raw_nand::follower::TracedOperation;
+use crate::raw_nand::follower::{NamedInode, Told, TracedOperation};
 use crate::tracer::causes::Causes;
 use crate::tracer::classify::layout::Layout;
 use crate::tracer::classify::{Class, RunOwner, classify};
-use crate::tracer::files::Files;
 use crate::tracer::files::file_kind::FileKinds;
+use crate::tracer::files::{Files, Numbered};
 use crate::tracer::records::counted::CountedRuns;
 use crate::tracer::records::kernel::BLOCK_DEVICE_MAGIC;
 use crate::tracer::records::{Bio, Record, Run};
@@ -45,6 +45,8 @@ pub struct Assembler {
     sums: Sums,
     /// What raw NAND did and was not fed yet.
     operations: VecDeque<TracedOperation>,
+    /// The files and directories that those are of.
+    inodes: Vec<NamedInode>,
     /// Number (s_dev) of the filesystem on it.
     on_raw_nand: u32,
 }
@@ -69,6 +71,7 @@ impl Assembler {
             sequence: Sequence::default(),
             sums: Sums::default(),
             operations: VecDeque::new(),
+            inodes: Vec::new(),
             on_raw_nand: 0,
         }
     }
@@ -81,8 +84,9 @@ impl Assembler {
     }
 
     /// What raw NAND did while it was traced: each is fed before the records of later times.
-    pub fn add_operations(&mut self, operations: Vec<TracedOperation>) {
-        self.operations.extend(operations);
+    pub fn add_operations(&mut self, told: Told) {
+        self.operations.extend(told.operations);
+        self.inodes.extend(told.inodes);
     }
 
     fn feed_operations(&mut self, until_ns: u64) {
@@ -255,7 +259,14 @@ impl Assembler {
 
     /// Everything that is left, as whole tables.
     pub fn finish(mut self, lost_events: u64) -> Capture {
+        let first_ns = self.operations.front().map_or(0, |it| it.operation.queue_ns);
         self.feed_operations(NEVER_NS);
+        // Calls tell more of a file than the filesystem's own entries, and earlier.
+        for inode in std::mem::take(&mut self.inodes) {
+            let is_directory = inode.is_directory;
+            let file = Numbered { filesystem: self.on_raw_nand, inode: inode.inode, is_directory };
+            self.files.see_numbered(file, &inode.path, first_ns);
+        }
         let FinishedRows { requests, page_runs } = self.take(NEVER_NS);
         let left: usize = self.pending.values().map(Vec::len).sum();
         let lost_events = lost_events + self.orphans + left as u64;

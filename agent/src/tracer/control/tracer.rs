@@ -15,7 +15,7 @@ use super::unseen;
 use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
-use crate::raw_nand::follower::TracedOperation;
+use crate::raw_nand::follower::Told;
 use crate::tables::clock::now_ns;
 use crate::tables::rows;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
@@ -124,8 +124,10 @@ impl Tracer {
     }
 
     /// What raw NAND did while it was traced, in order; before `finish`.
-    pub fn add_operations(&mut self, operations: Vec<TracedOperation>) {
-        self.assembler.iter_mut().for_each(|it| it.add_operations(operations.clone()));
+    pub fn add_operations(&mut self, told: Told) {
+        if let Some(assembler) = &mut self.assembler {
+            assembler.add_operations(told);
+        }
     }
 
     /// Tells the kinds of files by this table, from the next `start` on.

@@ -29,6 +29,14 @@ pub struct FileKey {
     pub generation: u32,
 }
 
+/// A file of which only the inode number is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbered {
+    pub filesystem: u32,
+    pub inode: u64,
+    pub is_directory: bool,
+}
+
 /// What a call that changed names did to a file that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -164,6 +172,26 @@ impl Files {
             self.number(sync_key(sync));
         }
         self.note_change(sync_key(sync));
+    }
+
+    /// The filesystem's own entries name a file that was read or written: it is one of the tables,
+    /// and has this path where no call named it.
+    pub fn see_numbered(&mut self, file: Numbered, path: &str, time_ns: u64) {
+        let Numbered { filesystem, inode, is_directory } = file;
+        let first = FileKey { filesystem, inode, generation: 0 };
+        let last = FileKey { filesystem, inode, generation: u32::MAX };
+        let known = self.stories.range(first..=last).next_back().map(|(key, _)| *key);
+        let key = known.unwrap_or(first);
+        let story = self.story(key, time_ns);
+        let is_named = !story.paths.is_empty();
+        if known.is_none() {
+            (story.directory, story.links) = (is_directory, 1);
+        }
+        if !is_named {
+            self.see_name(key, path, time_ns);
+        }
+        self.number(key);
+        self.note_change(key);
     }
 
     /// A filesystem turned out to be on a traced disk: so are the files synced on it.

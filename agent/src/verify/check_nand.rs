@@ -1,0 +1,219 @@
+//! The judgement on raw NAND: what the tracer said of each byte, against what the NAND holds.
+//!
+//! The bytes between two nodes of UBIFS are not of whole sectors, so that they are compared from
+//! both sides. Each stamp that is found, wherever it lies, must have been told as data of its file
+//! and block. And what was told as data must be nodes of that file and block: the payload is held
+//! against the stamps, or against what was written there. Of a node's header no more is believed
+//! than its lengths; what it says of inode and block is what the tracer read too.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::check::{Owner, Seen, Verdict, complain_of_missing, owners, wrong_data};
+use super::log::Log;
+use super::stamp::{SECTOR, Stamp};
+use super::writers::LastWriter;
+use crate::tables::rows::PageRun;
+use crate::tracer::Capture;
+
+/// UBIFS's nodes begin at multiples of so many bytes.
+const ALIGNMENT_BYTES: usize = 8;
+/// A node of data has at most so many of a file (UBIFS_BLOCK_SIZE).
+const FILE_BLOCK_BYTES: u64 = 4096;
+/// struct ubifs_data_node without the data.
+const HEADER_BYTES: usize = 48;
+/// UBIFS_NODE_MAGIC.
+const MAGIC: u32 = 0x0610_1831;
+
+/// Compares; `node` is the NAND's, of blocks of so many bytes.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn check(
+    capture: &Capture,
+    log: &Log,
+    node: &Path,
+    block_bytes: u64,
+) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::begin(capture, log);
+    let owners = owners(capture, log);
+    let nand = File::open(node).with_context(|| node.display().to_string())?;
+    let mut seen = Seen::new();
+    let last = last_programs(capture, block_bytes);
+    for stretch in stretches(&last, block_bytes) {
+        let mut bytes = vec![0; stretch.length_bytes()];
+        nand.read_exact_at(&mut bytes, stretch.begin).context("reading NAND")?;
+        verdict.checked_bytes += bytes.len() as u64;
+        let compared = Compared { stretch, bytes, owners: &owners, log };
+        compared.stamps(&mut seen, &mut verdict);
+        compared.data(&mut verdict);
+    }
+    complain_of_missing(log.known.iter(), 0, &seen, &mut verdict);
+    let writer = |(&begin, run): (&u64, &&PageRun)| {
+        LastWriter::of(run, (begin as i64, run.length_bytes), capture)
+    };
+    verdict.writers = last.iter().map(writer).collect();
+    Ok(verdict)
+}
+
+/// The runs that were programmed since the last erase of their block, by their first byte.
+fn last_programs(capture: &Capture, block_bytes: u64) -> BTreeMap<u64, &PageRun> {
+    let mut last = BTreeMap::new();
+    let mut runs = capture.page_runs.iter().peekable();
+    for request in &capture.requests {
+        let mut at = request.sector.unwrap_or(0) as u64 * SECTOR as u64;
+        if request.operation == "erase" {
+            last.retain(|begin, _| !(at..at + block_bytes).contains(begin));
+        }
+        while let Some(run) = runs.next_if(|run| run.request_id == request.request_id) {
+            if request.operation == "write" {
+                last.insert(at, run);
+            }
+            at += run.length_bytes as u64;
+        }
+    }
+    last
+}
+
+/// Runs that follow each other in a block, each with its first byte in the stretch.
+struct Stretch<'a> {
+    begin: u64,
+    runs: Vec<(usize, &'a PageRun)>,
+}
+
+impl Stretch<'_> {
+    fn length_bytes(&self) -> usize {
+        self.runs.last().map_or(0, |(at, run)| at + run.length_bytes as usize)
+    }
+}
+
+fn stretches<'a>(last: &BTreeMap<u64, &'a PageRun>, block_bytes: u64) -> Vec<Stretch<'a>> {
+    let mut found: Vec<Stretch> = Vec::new();
+    for (&begin, run) in last {
+        let follows = |stretch: &&mut Stretch| {
+            stretch.begin + stretch.length_bytes() as u64 == begin
+                && stretch.begin / block_bytes == begin / block_bytes
+        };
+        match found.last_mut().filter(follows) {
+            Some(stretch) => stretch.runs.push(((begin - stretch.begin) as usize, run)),
+            None => found.push(Stretch { begin, runs: vec![(0, run)] }),
+        }
+    }
+    found
+}
+
+/// What was told of a stretch, and what it holds.
+struct Compared<'a> {
+    stretch: Stretch<'a>,
+    bytes: Vec<u8>,
+    owners: &'a [Owner<'a>],
+    log: &'a Log,
+}
+
+impl Compared<'_> {
+    /// Every stamp is told as data of its file.
+    fn stamps(&self, seen: &mut Seen, verdict: &mut Verdict) {
+        let mut at = 0;
+        while at + SECTOR <= self.bytes.len() {
+            let Some(stamp) = Stamp::read(&self.bytes[at..at + SECTOR]) else {
+                at += ALIGNMENT_BYTES;
+                continue;
+            };
+            match self.wrong_owner(at, stamp) {
+                None => drop(seen.insert((stamp.file, stamp.offset))),
+                Some(wrong) => verdict.complain(self.complaint(at, &wrong)),
+            }
+            at += SECTOR;
+        }
+    }
+
+    /// Who else's the bytes of a stamp were told to be.
+    fn wrong_owner(&self, at: usize, stamp: Stamp) -> Option<String> {
+        let block = (stamp.offset / FILE_BLOCK_BYTES * FILE_BLOCK_BYTES) as i64;
+        let is_right = |run: &PageRun| {
+            let owner = run.file_id.map(|id| &self.owners[id as usize]);
+            matches!(owner, Some(Owner::Stamped(known)) if known.number == stamp.file)
+                && run.block_type == "data"
+                && run.file_offset_bytes == Some(block)
+        };
+        let runs = &self.stretch.runs;
+        let first = runs.partition_point(|(begin, run)| begin + run.length_bytes as usize <= at);
+        let told = runs[first..].iter().take_while(|(begin, _)| *begin < at + SECTOR);
+        let wrong = told.map(|(_, run)| run).find(|run| !is_right(run))?;
+        let PageRun { block_type, block_subtype, file_offset_bytes, .. } = wrong;
+        Some(format!("{stamp:?}, told as {block_type} {block_subtype} at {file_offset_bytes:?}"))
+    }
+
+    /// What is told as data is nodes of data, whose payload is the file's.
+    fn data(&self, verdict: &mut Verdict) {
+        let is_data = |run: &PageRun| run.block_type == "data";
+        let one = |one: &PageRun, next: &PageRun| {
+            (one.file_id, one.file_offset_bytes) == (next.file_id, next.file_offset_bytes)
+        };
+        let groups =
+            self.stretch.runs.chunk_by(|(_, a), (_, b)| is_data(a) && is_data(b) && one(a, b));
+        for group in groups {
+            let (begin, run) = group[0];
+            if !is_data(run) {
+                continue;
+            }
+            let length: i64 = group.iter().map(|(_, run)| run.length_bytes).sum();
+            self.nodes(begin, begin + length as usize, run, verdict);
+        }
+    }
+
+    fn nodes(&self, begin: usize, end: usize, run: &PageRun, verdict: &mut Verdict) {
+        let mut at = begin;
+        while at < end {
+            let node = &self.bytes[at..end];
+            let Some((length, is_packed)) = data_node(node) else {
+                verdict.complain(self.complaint(at, "told as data, but no node of data"));
+                return;
+            };
+            let payload = &node[HEADER_BYTES..length];
+            if is_packed {
+                verdict.uncheckable_bytes += payload.len() as u64;
+            } else {
+                self.payload(at, payload, run, verdict);
+            }
+            at += length.next_multiple_of(ALIGNMENT_BYTES);
+        }
+    }
+
+    fn payload(&self, at: usize, payload: &[u8], run: &PageRun, verdict: &mut Verdict) {
+        for (index, part) in payload.chunks(SECTOR).enumerate() {
+            let mut sector = [0; SECTOR];
+            sector[..part.len()].copy_from_slice(part);
+            let within = (index * SECTOR) as i64;
+            let offset = run.file_offset_bytes.map(|block| (block + within) as u64);
+            let wrong = match run.file_id.map(|id| &self.owners[id as usize]) {
+                Some(owner) => wrong_data(owner, offset, &sector, self.log, verdict),
+                None => Some("data of no file".to_owned()),
+            };
+            if let Some(wrong) = wrong {
+                verdict.complain(self.complaint(at, &format!("at {offset:?}: {wrong}")));
+            }
+        }
+    }
+
+    fn complaint(&self, at: usize, what: &str) -> String {
+        format!("byte {} of NAND: {what}", self.stretch.begin + at as u64)
+    }
+}
+
+/// The length of the node of data that bytes begin with, and whether it is compressed.
+fn data_node(bytes: &[u8]) -> Option<(usize, bool)> {
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let length = word(16)? as usize;
+    let is_node = word(0)? == MAGIC && *bytes.get(20)? == 1;
+    let is_whole = (HEADER_BYTES..=bytes.len()).contains(&length);
+    (is_node && is_whole).then_some((length, *bytes.get(44)? != 0))
+}
+
+#[cfg(test)]
+#[path = "check_nand_test.rs"]
+mod tests;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Puts raw NAND into the state that a power cut leaves: records what a run programmed and erased,
+ * tells it, and lets a state be chosen of it. Commands and layouts are those of a disk
+ * (../flash/power_cut.h); a slot is a page here, and a sector an eighth of it.
+ *
+ * A page whose eighths are of one moment is whole. Any other is torn: it cannot be read (-EBADMSG),
+ * nor can one of a block whose erase was cut.
+ */
+#ifndef RAW_NAND_POWER_CUT_H
+#define RAW_NAND_POWER_CUT_H
+
+#include <linux/types.h>
+
+#include "../flash/paged_list.h"
+#include "model/raw_nand.h"
+
+struct raw_nand_device;
+
+#define POWER_CUT_PARTS 8
+
+/* Of a run, and of a recovery after a cut of that run. */
+#define POWER_CUT_RECORDS 2
+
+struct changes {
+	struct flash_paged_list requests;
+	struct flash_paged_list pieces;
+	bool running;
+	bool overflown;		/* memory ran out: there is no saying what was changed */
+};
+
+struct power_cut {
+	struct changes changes[POWER_CUT_RECORDS];
+	bool untimed;			/* operations take no time, nor wear anything */
+	struct raw_nand_block *blocks;	/* as they were when the run ended */
+};
+
+/* `blocks` of the model. */
+int power_cut_init(struct power_cut *cut, u32 blocks);
+void power_cut_free(struct raw_nand_device *nand);
+
+/*
+ * Pages were changed by an operation: begins, then notes each of them, with the bytes it wrote,
+ * once it is in the contents. Under the lock of the model.
+ */
+void power_cut_begin_request(struct raw_nand_device *nand, u64 issue_ns, u64 completion_ns);
+void power_cut_note_page(struct raw_nand_device *nand, u32 page, u32 offset, u32 length);
+
+/* The files of power_cut.h of a disk: flash_record, flash_record_requests and so on. */
+int power_cut_command(struct raw_nand_device *nand, const char *text);
+ssize_t power_cut_requests(struct raw_nand_device *nand, char *buffer, loff_t offset,
+			   size_t length);
+ssize_t power_cut_pieces(struct raw_nand_device *nand, char *buffer, loff_t offset, size_t length);
+ssize_t power_cut_choose(struct raw_nand_device *nand, const char *buffer, size_t length);
+
+#endif
