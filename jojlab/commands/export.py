@@ -41,7 +41,8 @@ def export(
     perfetto: one track per slot of a device's queue, and per thread its transactions and the calls
     that waited. Arrows link a call to its requests. Open the file in Perfetto's viewer.
 
-    iolog: fio replays it on another device, with the timing of the capture.
+    iolog: fio replays it on another device, with the timing of the capture. What fio has no word
+    for, such as an erase of raw NAND, is left out and counted.
 
     mobigen: of a recording (joj record), a script that mobibench -g replays. Calls that such a
     script cannot express are counted.
@@ -78,7 +79,10 @@ def export(
     capture = chosen_capture(RunFolder.open(run), case, seed)
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
-    print(f"{write(capture, path, format_name)} requests  {path}")
+    exported = write(capture, path, format_name)
+    print(f"{exported.requests} requests  {path}")
+    for operation, count in exported.left_out.items():
+        print(f"left out: {count} requests of {operation}: {format_name} has no such operation")
     raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
 
 

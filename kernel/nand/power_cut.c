@@ -153,7 +153,7 @@ static void begin_layer(struct raw_nand_device *nand, unsigned int below)
 	contents->top = below + 1;
 }
 
-/* Which record a command names, after its word. */
+/* Which record a command names. */
 static int record_of(const char *text, const char *word, unsigned int *number)
 {
 	size_t length = strlen(word);
@@ -176,13 +176,6 @@ static size_t blocks_bytes(const struct raw_nand_device *nand)
 	return nand->model.blocks * sizeof(*nand->cut.blocks);
 }
 
-static void end_changes(struct raw_nand_device *nand)
-{
-	if (nand->cut.changes[0].running)
-		memcpy(nand->cut.blocks, nand->model.block, blocks_bytes(nand));
-	nand->cut.changes[0].running = nand->cut.changes[1].running = false;
-}
-
 static int change(struct raw_nand_device *nand, const char *text)
 {
 	unsigned int number;
@@ -200,7 +193,9 @@ static int change(struct raw_nand_device *nand, const char *text)
 		return 0;
 	}
 	if (sysfs_streq(text, "end")) {
-		end_changes(nand);
+		if (nand->cut.changes[0].running)
+			memcpy(nand->cut.blocks, nand->model.block, blocks_bytes(nand));
+		nand->cut.changes[0].running = nand->cut.changes[1].running = false;
 		return 0;
 	}
 	if (record_of(text, "begin ", &number))

@@ -1,5 +1,6 @@
 """UBIFS on raw NAND: every byte of a commit has an owner, operations take as long as the data sheet
-says and are what the module counted, and worn and flipping NAND loses nothing.
+says and are what the module counted, flipping NAND and power cuts lose nothing that was synced, and
+a worn part says that it is.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import pytest
 from jojlab.device.profile import read_profile
 from jojlab.experiment.fields import RAW_NAND_DEVICE
 from jojlab.foundation.cache import Cache
+from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image
 from jojlab.guest.image.ready import RAW_NAND, ready_image
+from jojlab.lab.job import Kind
+from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
-from tests.guest.jobs import run_case
+from tests.guest.jobs import case_job, run_case, run_job
 
 PROFILE = read_profile(RAW_NAND_DEVICE)
+STATES = 24
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,12 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
 def test_bad_blocks_and_flipping_bits_lose_nothing(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:
-    changes = {"factory_bad_blocks": 20, "flipped_reads_per_million": 50000, "error_seed": 7}
+    changes = {
+        "factory_bad_blocks": 20,
+        "flipped_reads_per_million": 50000,
+        "read_disturb_reads": 100,
+        "error_seed": 7,
+    }
     fields = {f"device.{key}": value for key, value in changes.items()}
     record = real_case(filesystem="ubifs", workload="sqlite-update", transactions=30, **fields)
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
@@ -78,3 +88,23 @@ def test_bad_blocks_and_flipping_bits_lose_nothing(
         if row["phase"] == "all" and row["source"] == "device"
     }
     assert counted["uncorrectable_reads"] == counted["failed_programs"] == 0
+
+
+def test_power_cuts_lose_nothing_that_was_synced(
+    cache: Cache, nand_image: Image, tmp_path: Path
+) -> None:
+    small = {"device.capacity_bytes": 16 << 20}
+    record = real_case(filesystem="ubifs", transactions=6, sync_call="fsync", **small)
+    case = case_job(nand_image, record, PROFILE.icount_shift)
+    [job] = power_cuts(case, STATES)
+    found = merged([run_job(cache, job, tmp_path).answer(Kind.POWER_CUTS)])
+    assert STATES - 3 <= len(found["states"]) <= STATES
+    assert {"torn", "second"} <= set(found["by_kind"])
+    assert {state["outcome"] for state in found["states"]} == {"kept"}, found["states"]
+
+
+def test_a_part_that_wears_out_says_so(cache: Cache, nand_image: Image, tmp_path: Path) -> None:
+    worn = {"device.capacity_bytes": 16 << 20, "device.endurance_erases": 1}
+    record = real_case(filesystem="ubifs", transactions=4000, **worn)
+    with pytest.raises(GuestError, match=r"raw NAND only be read from now on: \d+ of its blocks"):
+        run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)

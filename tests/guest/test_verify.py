@@ -26,8 +26,11 @@ def right(filesystem: str, **options: Any) -> Verdict:
 ZEROES = "dioread_lock"
 
 
-# NILFS2's blocks have no address that stays.
-LACKS = {"nilfs2": {"fallocate", "swapped"}}
+# NILFS2's blocks have no address that stays, nor have UBIFS's, which knows no O_DIRECT either.
+LACKS = {
+    "nilfs2": {"fallocate", "swapped"},
+    "ubifs": {"direct", "fallocate", "swapped", "trimmed"},
+}
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)

@@ -177,8 +177,8 @@ impl Disk {
 
     fn tell_record(&self, command: RecordCommand) -> Result<(), DiskError> {
         match self.witness {
-            Witness::Model => Ok(flash_record::command(&self.folder, command)?),
-            Witness::RawNand | Witness::BlockLayer(_) => Ok(()),
+            Witness::Model | Witness::RawNand => Ok(flash_record::command(&self.folder, command)?),
+            Witness::BlockLayer(_) => Ok(()),
         }
     }
 

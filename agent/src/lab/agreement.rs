@@ -131,6 +131,24 @@ mod tests {
     }
 
     #[test]
+    fn raw_nand_counts_programs_erases_and_reads() {
+        let mut counters = vec![
+            counter("read_requests", 1),
+            counter("read_bytes", 512),
+            counter("write_requests", 2),
+            counter("write_bytes", 4096),
+            counter("erase_requests", 1),
+        ];
+        let programs = [request("write", 2048), request("write", 2048)];
+        let requests = [&programs[..], &[request("read", 512), request("erase", 0)]].concat();
+        let found = disk_differences(&requests, &counters, DISK, &RAW_NAND);
+        assert_eq!(found, Vec::<String>::new());
+        counters[4].value = 2;
+        let found = disk_differences(&requests, &counters, DISK, &RAW_NAND);
+        assert_eq!(found, ["flash0: requests of erase: 1 traced, 2 counted by it"]);
+    }
+
+    #[test]
     fn each_disk_is_held_against_its_own_counters() {
         let counters = [counter("write_requests", 1), counter("write_bytes", 4096)];
         let requests = [request("write", 4096)];

@@ -45,7 +45,8 @@ pub fn run<'a>(
     let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
-    let closed = course::run(workload, background, place, &mut observation, sync)?;
+    let closed = course::run(workload, background, place, &mut observation, sync);
+    let closed = closed.map_err(|error| stand.explained(error))?;
     let timeline = observation.finish()?;
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;

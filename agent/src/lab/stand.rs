@@ -101,6 +101,30 @@ impl<'a> Stand<'a> {
         self.disks.first().filter(|disk| !disk.is_block())
     }
 
+    /// Has raw NAND used by UBI, once the power is back; other disks are there by themselves.
+    ///
+    /// # Errors
+    /// If UBI cannot use what is on it.
+    pub fn attach(&self) -> anyhow::Result<()> {
+        self.raw_nand().map_or(Ok(()), |_| ubi::attach())
+    }
+
+    /// The error of a workload, with the reason where the disk is worn out.
+    pub fn explained(&self, error: anyhow::Error) -> anyhow::Error {
+        match self.raw_nand().and_then(ubi::read_only_reason) {
+            Some(reason) => error.context(reason),
+            None => error,
+        }
+    }
+
+    /// Lets the disks go, whose filesystem is not mounted, so that they can be put into a state.
+    ///
+    /// # Errors
+    /// If UBI does not let raw NAND go.
+    pub fn detach(&self) -> anyhow::Result<()> {
+        self.raw_nand().map_or(Ok(()), |_| ubi::detach())
+    }
+
     /// Mounts the filesystem that is there.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::headers::{self, Header, LAYOUT_VOLUME};
-use super::names::Names;
+use super::names::InodeNames;
 use super::nodes::{self, ALIGNMENT_BYTES, Areas, PADDING_BYTE, TELLING_BYTES, What};
 
 /// Bytes of a block that are one thing.
@@ -23,7 +23,7 @@ pub struct KnownNodes {
     pub areas: Option<Areas>,
     /// Sequence numbers of the nodes seen.
     pub sequences: HashSet<u64>,
-    pub names: Names,
+    pub names: InodeNames,
 }
 
 /// The life of a block between two erases.

@@ -53,7 +53,7 @@ pub struct NamedInode {
 
 /// All that was told.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ToldOperations {
     /// In the order of their issue.
     pub operations: Vec<TracedOperation>,
     /// Those that they are of.
@@ -113,7 +113,7 @@ impl Follower {
     }
 
     /// What all traced operations are of, now that the nodes they begin are whole.
-    pub fn tell(self) -> Told {
+    pub fn tell(self) -> ToldOperations {
         let Self { known, lives, places, .. } = self;
         let told = |PlacedOperation { operation, life }| {
             let life = &lives[life];
@@ -138,7 +138,7 @@ impl Follower {
             path: known.names.path(inode).unwrap_or_default(),
             is_directory: known.names.is_directory(inode),
         };
-        Told { operations, inodes: inodes.into_iter().map(named).collect() }
+        ToldOperations { operations, inodes: inodes.into_iter().map(named).collect() }
     }
 }
 

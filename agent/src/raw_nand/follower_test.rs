@@ -124,6 +124,36 @@ fn the_areas_of_the_superblock_are_heeded() {
     assert_eq!(found, [What::Properties, What::Unknown, What::VolumeTable]);
 }
 
+/// An entry of a directory, padded to the next node.
+fn entry(sequence: u64, directory: u32, name: &str, inode: u64) -> Vec<u8> {
+    let mut bytes = node(2, sequence, 57 + name.len(), [directory, 2 << 29]);
+    bytes[40..48].copy_from_slice(&inode.to_le_bytes());
+    bytes[49] = 0;
+    bytes[50..52].copy_from_slice(&(name.len() as u16).to_le_bytes());
+    bytes[56..56 + name.len()].copy_from_slice(name.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+#[test]
+fn a_file_has_the_name_of_its_entry_even_one_that_goes_on_in_the_next_page() {
+    let name = "a-name-that-is-long-enough-to-go-on-in-the-next-page";
+    let mut bytes = node(1, 1, 2048 - 64, [70, 1 << 29]);
+    bytes.extend(entry(2, 1, name, 70));
+    bytes.extend(node(1, 3, 64, [71, 1 << 29]));
+    bytes.resize(2 * PAGE as usize, 0xff);
+    let mut follower = Follower::default();
+    follower.remember(headers(7, 0, 40).to_vec());
+    let (first, second) = bytes.split_at(PAGE as usize);
+    follower.trace(vec![program(7, PAGE, first), program(7, 2 * PAGE, second)]);
+    let told = follower.tell();
+    let [of_entry, named, unnamed] = &told.inodes[..] else { panic!("{:?}", told.inodes) };
+    assert_eq!((of_entry.inode, of_entry.path.as_str(), of_entry.is_directory), (1, "/", true));
+    assert_eq!((named.inode, named.path.as_str()), (70, format!("/{name}").as_str()));
+    assert_eq!((unnamed.inode, unnamed.path.as_str()), (71, ""));
+    assert_eq!(pieces(&told.operations[1])[0].0, What::Entry { inode: 1 });
+}
+
 mod any_bytes {
     use proptest::prelude::*;
 

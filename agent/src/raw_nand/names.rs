@@ -1,9 +1,9 @@
-//! Names of files on UBIFS: takes the entries of directories as they are programmed, and gives the
+//! InodeNames of files on UBIFS: takes the entries of directories as they are programmed, and gives the
 //! path of an inode, whether or not a call on it was ever seen.
 
 use std::collections::HashMap;
 
-use super::nodes::Entry;
+use super::nodes::DirectoryEntry;
 
 /// UBIFS_ROOT_INO.
 const ROOT: u64 = 1;
@@ -12,13 +12,13 @@ const MOST_STEPS: usize = 2048;
 
 /// The last name of each inode, which it keeps here when it is taken away.
 #[derive(Debug, Default)]
-pub struct Names {
-    entries: HashMap<u64, Entry>,
+pub struct InodeNames {
+    entries: HashMap<u64, DirectoryEntry>,
 }
 
-impl Names {
+impl InodeNames {
     /// An entry was programmed, which was not moved from elsewhere.
-    pub fn see(&mut self, entry: Entry) {
+    pub fn see(&mut self, entry: DirectoryEntry) {
         if entry.inode > 0 {
             self.entries.insert(entry.inode, entry);
         }
@@ -46,13 +46,18 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn see(names: &mut Names, directory: u64, name: &str, inode: u64) {
-        names.see(Entry { directory, name: name.to_owned(), inode, is_directory: inode < 70 });
+    fn see(names: &mut InodeNames, directory: u64, name: &str, inode: u64) {
+        names.see(DirectoryEntry {
+            directory,
+            name: name.to_owned(),
+            inode,
+            is_directory: inode < 70,
+        });
     }
 
     #[test]
     fn a_path_is_of_the_last_names() {
-        let mut names = Names::default();
+        let mut names = InodeNames::default();
         see(&mut names, 1, "old", 65);
         see(&mut names, 65, "a", 70);
         see(&mut names, 1, "new", 65);
@@ -65,7 +70,7 @@ mod tests {
 
     #[test]
     fn damaged_names_in_a_circle_are_none() {
-        let mut names = Names::default();
+        let mut names = InodeNames::default();
         see(&mut names, 66, "a", 65);
         see(&mut names, 65, "b", 66);
         assert_eq!(names.path(65), None);

@@ -78,7 +78,7 @@ pub struct FlashNode {
 
 /// A name in a directory (struct ubifs_dent_node). Where a name is taken away, it is of no inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     pub directory: u64,
     pub name: String,
     pub inode: u64,
@@ -144,9 +144,9 @@ pub fn named_bytes(bytes: &[u8]) -> usize {
 }
 
 /// The name that a node gives; all of its bytes are there.
-pub fn entry(bytes: &[u8]) -> Option<Entry> {
+pub fn entry(bytes: &[u8]) -> Option<DirectoryEntry> {
     let name = bytes.get(ENTRY_HEAD_BYTES..named_bytes(bytes))?;
-    Some(Entry {
+    Some(DirectoryEntry {
         directory: u32::from_le_bytes(bytes.get(24..28)?.try_into().ok()?).into(),
         name: String::from_utf8_lossy(name).into_owned(),
         inode: u64::from_le_bytes(bytes.get(40..48)?.try_into().ok()?),

@@ -1,4 +1,4 @@
-//! Attaches UBI to raw NAND and makes one volume of all of it, by the ioctls of
+//! Attaches UBI to raw NAND, detaches it, and makes one volume of all of it, by the ioctls of
 //! include/uapi/mtd/ubi-user.h. The kernel makes UBIFS on the empty volume at the first mount.
 
 use std::fs::{self, File, OpenOptions};
@@ -7,18 +7,22 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use crate::device::disk::Disk;
 
 /// The NAND as MTD has it.
 pub const MTD: &str = "/dev/mtd0";
 
+const CONTROL: &str = "/dev/ubi_ctrl";
+
 /// What UBIFS is mounted from: the volume that is made.
 pub const VOLUME: &str = "/dev/ubi0_0";
 
 /// _IOW('o', 64, struct ubi_attach_req) and _IOW('o', 0, struct ubi_mkvol_req).
 const ATTACH: libc::c_ulong = 0x4018_6f40;
+/// _IOW('o', 65, __s32): the number of the UBI device.
+const DETACH: libc::c_ulong = 0x4004_6f41;
 const MAKE_VOLUME: libc::c_ulong = 0x4098_6f00;
 const DYNAMIC_VOLUME: i8 = 3;
 
@@ -60,9 +64,7 @@ const _: () = assert!(size_of::<AttachRequest>() == 24 && size_of::<VolumeReques
 /// # Errors
 /// If a module is not in the image, or the kernel refuses.
 pub fn make_volume(nand: &Disk) -> anyhow::Result<PathBuf> {
-    let mut attach =
-        AttachRequest { ubi: 0, mtd: 0, header_offset: 0, most_bad_per_1024: 0, padding: [0; 10] };
-    request("/dev/ubi_ctrl", ATTACH, (&raw mut attach).cast()).context("attaching UBI")?;
+    attach()?;
     wait_until_quiet(nand)?;
     let mut volume = VolumeRequest {
         volume: 0,
@@ -80,11 +82,49 @@ pub fn make_volume(nand: &Disk) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(VOLUME))
 }
 
+/// Attaches UBI to what is on the NAND.
+///
+/// # Errors
+/// If the kernel refuses, as what is there is damaged beyond use.
+pub fn attach() -> anyhow::Result<()> {
+    let mut attach =
+        AttachRequest { ubi: 0, mtd: 0, header_offset: 0, most_bad_per_1024: 0, padding: [0; 10] };
+    request(CONTROL, ATTACH, (&raw mut attach).cast()).context("attaching UBI")
+}
+
+/// Detaches UBI, if it is attached. Nothing of the volume is in use.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn detach() -> anyhow::Result<()> {
+    if !Path::new("/sys/class/ubi/ubi0").exists() {
+        return Ok(());
+    }
+    let mut number = 0_i32;
+    request(CONTROL, DETACH, (&raw mut number).cast()).context("detaching UBI")
+}
+
+/// Why UBI can only be read from now on, if that is so.
+pub fn read_only_reason(nand: &Disk) -> Option<String> {
+    if number("ro_mode").ok()? == 0 {
+        return None;
+    }
+    let bad = nand.statistics().ok()?.get("bad_blocks").copied()?;
+    let spare = number("reserved_for_bad").ok()?;
+    Some(format!(
+        "UBI lets raw NAND only be read from now on: {bad} of its blocks are bad, and {spare} are \
+         left to take the place of others. A part that lasts has a \
+         larger endurance_erases or capacity_bytes, or fewer factory_bad_blocks"
+    ))
+}
+
 fn request(node: &str, number: libc::c_ulong, argument: *mut libc::c_void) -> anyhow::Result<()> {
     let file = open(node)?;
     // SAFETY: the argument is the struct that this ioctl takes, of its size, and lives on.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), number, argument) };
-    ensure!(done >= 0, "{node}: {}", std::io::Error::last_os_error());
+    if done < 0 {
+        return Err(std::io::Error::last_os_error()).context(node.to_owned());
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 
-use super::follower::{Follower, Told};
+use super::follower::{Follower, ToldOperations};
 use super::operation;
 use crate::device::disk::Disk;
 
@@ -28,7 +28,7 @@ impl<'a> NandWatch<'a> {
     ///
     /// # Errors
     /// If the record cannot be read.
-    pub fn finish(mut self) -> anyhow::Result<Told> {
+    pub fn finish(mut self) -> anyhow::Result<ToldOperations> {
         self.follower.trace(operation::take(self.nand.node()).context("the record of NAND")?);
         Ok(self.follower.tell())
     }

@@ -10,6 +10,7 @@ from types import ModuleType
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports import iolog, perfetto
+from jojlab.trace.exports.rows import ExportedRequests
 from jojlab.trace.run_folder import RunFolder
 
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (perfetto, iolog)}
@@ -35,8 +36,8 @@ def chosen_capture(run: RunFolder, case_id: str = "", seed: int | None = None) -
     raise UseError(f"{run.path}: {case_id} has no seed {seed}", f"its seeds: {seeds}")
 
 
-def export(capture: Capture, path: Path, format_name: str) -> int:
-    """Write `capture` to `path`, whole or not at all; return its number of requests.
+def export(capture: Capture, path: Path, format_name: str) -> ExportedRequests:
+    """Write `capture` to `path`, whole or not at all; return what was written and left out.
 
     Raises UseError for a capture that has no table of requests: there is nothing to write.
     """
@@ -48,7 +49,7 @@ def export(capture: Capture, path: Path, format_name: str) -> int:
     temporary = path.with_name(f".{path.name}.partial")
     try:
         with temporary.open("wb") as stream:
-            count: int = FORMATS[format_name].write(capture, stream)
+            exported: ExportedRequests = FORMATS[format_name].write(capture, stream)
         os.replace(temporary, path)
     except OSError as error:
         raise MachineError(
@@ -57,4 +58,4 @@ def export(capture: Capture, path: Path, format_name: str) -> int:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    return count
+    return exported

@@ -6,17 +6,19 @@
     TIME /dev/flash0 write OFFSET LENGTH
 
 TIME is in microseconds since the first request (log_io_u() and delay_since_ttime() in fio's
-iolog.c). A flush is a sync of the file, discard and zeroes are trims. A log is replayed with
+iolog.c). A flush is a sync of the file, discard and zeroes are trims; an erase of raw NAND is
+nothing that fio knows, which writes to a disk what was programmed. A log is replayed with
 fio --name=x --read_iolog=FILE --replay_redirect=/dev/DISK, which destroys what is on DISK.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import BinaryIO
 
 from jojlab.foundation.errors import DataError
 from jojlab.trace.capture import Capture
-from jojlab.trace.exports.rows import requests
+from jojlab.trace.exports.rows import ExportedRequests, requests
 
 NAME = "iolog"
 SUFFIX = ".iolog"
@@ -24,16 +26,18 @@ SECTOR_BYTES = 512
 _ACTIONS = {"read": "read", "write": "write", "discard": "trim", "zeroes": "trim"}
 
 
-def write(capture: Capture, stream: BinaryIO) -> int:
-    """Write the log of one capture; return its number of requests (of other kinds there are none).
+def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
+    """Write the log of one capture; erases of raw NAND, and what is no request of a disk, are left
+    out and counted.
 
     Raises DataError when a device has a name that fio could not read back.
     """
     stream.write(b"fio version 3 iolog\n")
     first_ns, last_us, count, devices = 0, 0, 0, []
+    left_out: Counter[str] = Counter()
     for request in requests(capture):
         device = _file_name(request["device"])
-        first_ns = first_ns if count else request["issue_ns"]
+        first_ns = first_ns if count or left_out else request["issue_ns"]
         # Imported traces may be out of order by what two CPUs disagree; fio goes forward only.
         last_us = max(last_us, (request["issue_ns"] - first_ns) // 1000)
         if device not in devices:
@@ -45,11 +49,12 @@ def write(capture: Capture, stream: BinaryIO) -> int:
             offset, length = request["sector"] * SECTOR_BYTES, request["length_bytes"]
             stream.write(f"{last_us} {device} {action} {offset} {length}\n".encode())
         else:
+            left_out[request["operation"]] += 1
             continue
         count += 1
     for device in devices:
         stream.write(f"{last_us} {device} close\n".encode())
-    return count
+    return ExportedRequests(count, left_out)
 
 
 def _file_name(device: str) -> str:

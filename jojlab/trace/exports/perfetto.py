@@ -23,7 +23,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
 
 from jojlab.trace.capture import Capture
 from jojlab.trace.exports.perfetto_threads import Calls, Slice, nested, transaction_slices
-from jojlab.trace.exports.rows import file_paths, requests
+from jojlab.trace.exports.rows import ExportedRequests, file_paths, requests
 
 NAME = "perfetto"
 SUFFIX = ".perfetto-trace"
@@ -79,8 +79,8 @@ class _Tracks:
         return self._next
 
 
-def write(capture: Capture, stream: BinaryIO) -> int:
-    """Write the trace of one capture; return its number of requests."""
+def write(capture: Capture, stream: BinaryIO) -> ExportedRequests:
+    """Write the trace of one capture, with all of its requests."""
     trace, count = Trace(), 0
     for packet in _packets(capture):
         trace.packet.append(packet)
@@ -90,7 +90,7 @@ def write(capture: Capture, stream: BinaryIO) -> int:
             stream.write(trace.SerializeToString(deterministic=True))
             trace = Trace()
     stream.write(trace.SerializeToString(deterministic=True))
-    return count
+    return ExportedRequests(count)
 
 
 def _packets(capture: Capture) -> Iterator[TracePacket]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -10,6 +11,14 @@ import pyarrow.parquet as pq
 from jojlab.trace.capture import Capture
 
 _BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class ExportedRequests:
+    """Requests that were written; those left out by operation, as the format has none such."""
+
+    requests: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def file_paths(capture: Capture) -> dict[int, str]:

@@ -166,8 +166,21 @@ static void a_worn_block_cannot_be_erased(void)
 	start(config);
 	for (i = 0; i < 5; i++)
 		CHECK(raw_nand_erase(&nand, 1, 0).outcome, ==, RAW_NAND_DONE);
+	raw_nand_program(&nand, PAGES, 2048, 0);
 	CHECK(raw_nand_erase(&nand, 1, 0).outcome, ==, RAW_NAND_FAILED);
+	/* What it holds is still there to be copied, and nothing goes beside it. */
+	CHECK(raw_nand_read(&nand, PAGES, 2048, 0).outcome, ==, RAW_NAND_DONE);
+	CHECK(raw_nand_program(&nand, PAGES + 1, 2048, 0).outcome, ==, RAW_NAND_DONE);
+	CHECK(nand.statistics.failed_erases, ==, 1);
 	CHECK(raw_nand_erase(&nand, 2, 0).outcome, ==, RAW_NAND_DONE);
+}
+
+static void after_a_rest_nothing_is_under_way(void)
+{
+	start(plain());
+	raw_nand_program(&nand, 0, 2048, 1000000);
+	raw_nand_rest(&nand);
+	CHECK(raw_nand_read(&nand, 0, 2048, 0).completion_ns, ==, READ_NS);
 }
 
 static void a_cut_tears_a_program(void)
@@ -232,6 +245,7 @@ int main(void)
 		 bits_flip_as_often_as_asked_and_by_the_seed);
 	test_run("bad_blocks_refuse", bad_blocks_refuse);
 	test_run("a_worn_block_cannot_be_erased", a_worn_block_cannot_be_erased);
+	test_run("after_a_rest_nothing_is_under_way", after_a_rest_nothing_is_under_way);
 	test_run("a_cut_tears_a_program", a_cut_tears_a_program);
 	test_run("a_cut_tears_an_erase", a_cut_tears_an_erase);
 	test_run("wrong_parameters_are_named", wrong_parameters_are_named);

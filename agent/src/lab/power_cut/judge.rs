@@ -55,13 +55,16 @@ impl<'a> Judge<'a> {
     /// Where this machine failed to look: that says nothing of what is there.
     pub fn judge(&mut self, cut: &Cut) -> anyhow::Result<Judgement> {
         self.log.lines();
-        let (mut survival, mut fsck) = (self.survival(cut)?, Checked::NotRun);
+        let survival = self.survival(cut);
+        self.stand.detach()?;
+        let (mut survival, mut fsck) = (survival?, Checked::NotRun);
         if survival.outcome != CutOutcome::Unmountable {
             let (kind, journal) = (self.stand.filesystem, self.stand.journal.as_deref());
             fsck = check::check(kind, &self.stand.device, journal)?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
-        let kernel_log = bounded(errors.map(|line| line.text));
+        let errors = errors.map(|line| line.text).filter(|text| !is_of_torn_page(text));
+        let kernel_log = bounded(errors);
         if matches!(survival.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
                 Checked::Unclean(what) => Some(format!("fsck: {what}")),
@@ -77,6 +80,11 @@ impl<'a> Judge<'a> {
 
     fn survival(&self, cut: &Cut) -> anyhow::Result<Survival> {
         let untold = |outcome, error: anyhow::Error| Survival::untold(outcome, text(&error));
+        match self.stand.attach() {
+            Ok(()) => {}
+            Err(error) if of_this_machine::attaching(&error) => return Err(error),
+            Err(error) => return Ok(untold(CutOutcome::Unmountable, error)),
+        }
         let mounted = match self.stand.mount() {
             Ok(mounted) => mounted,
             Err(error) if of_this_machine::mounting(&error) => return Err(error.into()),
@@ -98,6 +106,12 @@ impl<'a> Judge<'a> {
             Err(error) => untold(CutOutcome::Corrupt, error.into()),
         })
     }
+}
+
+/// UBI tells of a page that the cut tore, which cannot be read, as of an error (ubi_io_read() in
+/// drivers/mtd/ubi/io.c). It is none: what matters is whether anything durable was in it.
+fn is_of_torn_page(text: &str) -> bool {
+    text.starts_with("ubi") && text.contains("(ECC error) while reading")
 }
 
 /// The first lines, and how many there were beyond.

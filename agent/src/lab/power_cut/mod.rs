@@ -45,6 +45,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     closed.transactions.retain(|transaction| transaction.phase != "checkpoint");
     closed.remains.check_oracle()?;
     mounted.unmount()?;
+    stand.detach()?;
     let mut disks = CutDisks::new(&stand.disks, &promises);
     let written = disks.record()?;
     let times = TransactionTimes::of(&closed.transactions);
@@ -105,11 +106,6 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
 fn refuse(case: &Case) -> anyhow::Result<()> {
     if let Some(reason) = workload::read(&case.case.workload)?.refuses_power_cut() {
         return Err(WrongUse(format!("power cuts: {reason}")).into());
-    }
-    if case.case.filesystem.is_on_raw_nand() {
-        return Err(
-            WrongUse("power cuts: raw NAND keeps no record that could be cut".into()).into()
-        );
     }
     if case.disk.is_some() || case.device_model.is_none() {
         return Err(WrongUse("power cuts: the device must be a modelled one".into()).into());

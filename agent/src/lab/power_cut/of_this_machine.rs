@@ -17,6 +17,12 @@ pub fn mounting(error: &FilesystemError) -> bool {
     }
 }
 
+/// Whether UBI could not be attached for a reason that is not on the NAND.
+pub fn attaching(error: &anyhow::Error) -> bool {
+    let source = error.downcast_ref::<std::io::Error>().and_then(Errno::from_io_error);
+    source.is_some_and(|source| OF_MOUNTING.contains(&source))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;

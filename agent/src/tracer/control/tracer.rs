@@ -15,7 +15,7 @@ use super::unseen;
 use crate::bpf::Symbols;
 use crate::device::layers::Layer;
 use crate::device::sysfs;
-use crate::raw_nand::follower::Told;
+use crate::raw_nand::follower::ToldOperations;
 use crate::tables::clock::now_ns;
 use crate::tables::rows;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
@@ -124,7 +124,7 @@ impl Tracer {
     }
 
     /// What raw NAND did while it was traced, in order; before `finish`.
-    pub fn add_operations(&mut self, told: Told) {
+    pub fn add_operations(&mut self, told: ToldOperations) {
         if let Some(assembler) = &mut self.assembler {
             assembler.add_operations(told);
         }
