@@ -96,6 +96,7 @@ impl<'a> Ground<'a> {
             filesystem: test.filesystem,
             mkfs_options: &test.mkfs_options,
             mount_options: &test.mount_options,
+            allocators: None,
         };
         Ok(Self { stand, traced: Vec::new(), first_sector: 0 })
     }

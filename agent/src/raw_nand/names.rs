@@ -1,4 +1,4 @@
-//! InodeNames of files on UBIFS: takes the entries of directories as they are programmed, and gives the
+//! Names of files on UBIFS: takes the entries of directories as they are programmed, and gives the
 //! path of an inode, whether or not a call on it was ever seen.
 
 use std::collections::HashMap;
