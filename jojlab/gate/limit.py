@@ -18,7 +18,9 @@ SURVIVES = "survives"
 PER_COMMIT, PER_ROW = "_per_commit", "_per_row"
 # A figure of a commit, divided by the rows that the commit changes.
 ROW_FIGURES = {
-    name.removesuffix(PER_COMMIT) + PER_ROW: name for name in FIGURES if name.endswith(PER_COMMIT)
+    name.removesuffix(PER_COMMIT) + PER_ROW: name
+    for name, figure in FIGURES.items()
+    if figure.is_sum
 }
 _UNITS: dict[Unit, dict[str, Number]] = {
     "ns": {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000},

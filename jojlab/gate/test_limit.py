@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.foundation.errors import UseError
-from jojlab.gate.limit import parse_limit
+from jojlab.gate.limit import PER_COMMIT, ROW_FIGURES, parse_limit
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,12 @@ def test_figures(text: str, name: str, bound: float, is_least: bool) -> None:
 
 def test_a_figure_of_a_row_is_that_of_a_commit() -> None:
     assert parse_limit("bytes_per_row <= 1 B", "here").figure == "bytes_per_commit"
+
+
+def test_the_figures_that_are_sums_are_named_so() -> None:
+    names = {name for name, figure in FIGURES.items() if figure.is_sum}
+    assert names == {name for name in FIGURES if name.endswith(PER_COMMIT)}
+    assert set(ROW_FIGURES.values()) == names and len(names) > 20
 
 
 def test_guarantees() -> None:

@@ -5,17 +5,10 @@ Reads bills; gives lines, each what one commit costs by part, operation, owner a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jojlab.analysis.commit.bill import PARTS, Bill
-
-_BLOCK_TYPES = {
-    "data_bytes": "data",
-    "fs_journal_bytes": "fs-journal",
-    "fs_metadata_bytes": "fs-metadata",
-    "unknown_bytes": "unknown",
-}
 
 
 @dataclass(frozen=True)
@@ -74,8 +67,8 @@ def grown(
     """Return the lines behind a figure that grew, what grew most first; all, dearest first, where
     no bill was accepted.
     """
-    is_part, measure = _measure(figure)
-    own = [line for line in now if is_part(line)]
+    made_of = _made_of(figure)
+    own, measure = [line for line in now if any(it.has(line) for it in made_of)], made_of[0].measure
     if before is None:
         return tuple(GrownLine(line, None) for line in sorted(own, key=measure, reverse=True))
     known: Mapping[tuple[str, ...], BillLine] = {line.key: line for line in before}
@@ -89,35 +82,52 @@ def grown(
     return tuple(change for _, change in changes)
 
 
-_Measure = Callable[[BillLine], tuple[float, ...]]
+@dataclass(frozen=True)
+class _MadeOf:
+    """The lines that a figure is made of, "" for any, and what of them it adds up."""
+
+    part: str = ""
+    operation: str = ""
+    block_type: str = ""
+    by_requests: bool = False
+    by_bytes: bool = False
+
+    def has(self, line: BillLine) -> bool:
+        return (
+            self.part in ("", line.part)
+            and self.operation in ("", line.operation)
+            and self.block_type in ("", line.block_type)
+        )
+
+    def measure(self, line: BillLine) -> tuple[float, ...]:
+        requests = (line.requests,) if self.by_requests else ()
+        return requests + ((line.bytes,) if self.by_bytes else ())
 
 
-def _measure(figure: str) -> tuple[Callable[[BillLine], bool], _Measure]:
-    """Return which lines a figure is made of, and by what of them."""
-    name = figure.removesuffix("_per_commit")
-    part = next((part for part in PARTS if name.startswith(f"{part}_")), PARTS[0])
-    name = name.removeprefix(f"{part}_")
-    if name in _BLOCK_TYPES:
-        kind = _BLOCK_TYPES[name]
-        return lambda line: line.part == part and line.block_type == kind, _bytes
-    match name:
-        case "bytes":
-            return lambda line: line.part == part, _bytes
-        case "requests":
-            return lambda line: line.part == part, _requests
-        case "writes":
-            return lambda line: line.part == part and line.operation == "write", _requests
-        case "flushes":
-            return lambda line: line.part == part and line.operation == "flush", _requests
-        case "nand_bytes" | "ftl_wa":
-            return lambda line: line.operation == "write", _bytes
-    # A time: what it went for is requests, then bytes, of the commit and of checkpoints.
-    return lambda line: line.part != "background", lambda line: (line.requests, line.bytes)
+def _of_part(part: str, name: str = "") -> dict[str, _MadeOf]:
+    return {
+        f"{name}requests_per_commit": _MadeOf(part, by_requests=True),
+        f"{name}flushes_per_commit": _MadeOf(part, "flush", by_requests=True),
+        f"{name}bytes_per_commit": _MadeOf(part, by_bytes=True),
+    }
 
 
-def _bytes(line: BillLine) -> tuple[float, ...]:
-    return (line.bytes,)
+_COMMIT, _DEFERRED, _BACKGROUND = PARTS
+_FIGURES: Mapping[str, _MadeOf] = {
+    **_of_part(_COMMIT),
+    **_of_part(_DEFERRED, "deferred_"),
+    **_of_part(_BACKGROUND, "background_"),
+    "writes_per_commit": _MadeOf(_COMMIT, "write", by_requests=True),
+    "data_bytes_per_commit": _MadeOf(_COMMIT, block_type="data", by_bytes=True),
+    "fs_journal_bytes_per_commit": _MadeOf(_COMMIT, block_type="fs-journal", by_bytes=True),
+    "fs_metadata_bytes_per_commit": _MadeOf(_COMMIT, block_type="fs-metadata", by_bytes=True),
+    "unknown_bytes_per_commit": _MadeOf(_COMMIT, block_type="unknown", by_bytes=True),
+    "nand_bytes_per_commit": _MadeOf(operation="write", by_bytes=True),
+    "ftl_wa": _MadeOf(operation="write", by_bytes=True),
+}
+# A time: what it went for is requests, then bytes, of the commit and of checkpoints.
+_TIMES = tuple(_MadeOf(part, by_requests=True, by_bytes=True) for part in (_COMMIT, _DEFERRED))
 
 
-def _requests(line: BillLine) -> tuple[float, ...]:
-    return (line.requests,)
+def _made_of(figure: str) -> tuple[_MadeOf, ...]:
+    return (_FIGURES[figure],) if figure in _FIGURES else _TIMES

@@ -31,6 +31,8 @@ class Figure:
     unit: Unit
     source: Source
     better: Better = "lower"
+    # Whether it is a sum over the commits, given for one of them: so it can be given for a row.
+    is_sum: bool = False
 
 
 def _latencies() -> Iterator[Figure]:
@@ -42,9 +44,9 @@ def _latencies() -> Iterator[Figure]:
             yield Figure(f"{prefix}_{name}", f"{meaning}, {name}", "ns", "transactions")
 
 
-def _several(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figure]:
+def _sums(source: Source, unit: Unit, meanings: dict[str, str]) -> Iterator[Figure]:
     for name, meaning in meanings.items():
-        yield Figure(name, meaning, unit, source)
+        yield Figure(name, meaning, unit, source, is_sum=True)
 
 
 # In the order in which they are shown.
@@ -68,16 +70,16 @@ _ALL = (
         )
         for name in ("p50", "p99")
     ),
-    *_several("transactions", "ns", {
+    *_sums("transactions", "ns", {
         "checkpoint_ns_per_commit": "time of all checkpoints and openings, shared out evenly",
     }),
-    *_several("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
-    *_several("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
-    *_several("requests", "count", {
+    *_sums("requests", "count", {"requests_per_commit": "block requests, including flushes"}),
+    *_sums("requests", "bytes", {"bytes_per_commit": "bytes of all block requests"}),
+    *_sums("requests", "count", {
         "writes_per_commit": "write requests, without flushes",
         "flushes_per_commit": "cache flushes",
     }),
-    *_several("requests", "bytes", {
+    *_sums("requests", "bytes", {
         "data_bytes_per_commit": "bytes of file data",
         "fs_journal_bytes_per_commit": "bytes of the filesystem's journal",
     }),
@@ -86,40 +88,40 @@ _ALL = (
         "a commit's first write to the filesystem's journal, median; 0: none",
         "bytes", "requests",
     ),
-    *_several("requests", "bytes", {
+    *_sums("requests", "bytes", {
         "fs_metadata_bytes_per_commit": "bytes of the filesystem's metadata",
         "unknown_bytes_per_commit": "unattributed bytes",
     }),
-    *_several("requests", "count", {
+    *_sums("requests", "count", {
         "deferred_requests_per_commit": "requests of checkpoints and of the sync at the end",
     }),
-    *_several("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
-    *_several("requests", "count", {
+    *_sums("requests", "bytes", {"deferred_bytes_per_commit": "bytes of deferred requests"}),
+    *_sums("requests", "count", {
         "deferred_flushes_per_commit": "flushes among deferred requests",
         "background_requests_per_commit": "requests of the background load",
     }),
-    *_several("requests", "bytes", {
+    *_sums("requests", "bytes", {
         "background_bytes_per_commit": "bytes of the background load's requests",
     }),
-    *_several("requests", "count", {
+    *_sums("requests", "count", {
         "background_flushes_per_commit": "flushes among the background load's requests",
     }),
-    *_several("flash model", "bytes", {
+    *_sums("flash model", "bytes", {
         "nand_bytes_per_commit": "bytes the device programmed, including checkpoints and settling",
     }),
     Figure(
         "ftl_wa", "programmed bytes / bytes written to the device; whole program units, with "
         "padding", "ratio", "flash model",
     ),
-    *_several("transactions", "count", {
+    *_sums("transactions", "count", {
         "sync_calls_per_commit": "calls that sync a file or a directory",
         "busy_retries_per_commit": "waits for another connection's lock",
     }),
-    *_several("machine", "ns", {
+    *_sums("machine", "ns", {
         "cpu_ns_per_commit": "the agent's CPU time, user and kernel mode, from getrusage(2)",
         "iowait_ns_per_commit": "idle CPU time during I/O, from /proc/stat in ticks of 10 ms",
     }),
-    *_several("machine", "count", {
+    *_sums("machine", "count", {
         "voluntary_switches_per_commit": "times the agent gave up the CPU to wait",
         "involuntary_switches_per_commit": "times the agent was preempted",
         "context_switches_per_commit": "context switches of the whole machine, from /proc/stat",
@@ -127,13 +129,13 @@ _ALL = (
         "/proc/stat",
         "device_interrupts_per_commit": "interrupts of the disk's adapter, from /proc/interrupts",
     }),
-    *_several("flash model", "count", {
+    *_sums("flash model", "count", {
         "dispatch_voluntary_switches_per_commit": "times the driver's dispatch thread slept to "
         "wait",
         "dispatch_involuntary_switches_per_commit": "times the driver's dispatch thread was "
         "preempted",
     }),
-    *_several("flash model", "ns", {
+    *_sums("flash model", "ns", {
         "dispatch_cpu_ns_per_commit": "CPU time of the driver's dispatch thread",
     }),
     Figure(
@@ -148,9 +150,10 @@ _ALL = (
         "count", "transactions", "neither",
     ),
     Figure("checkpoint_ns_max", "the longest of them; 0: none", "ns", "transactions"),
-    *_several("machine", "ns", {
-        "io_time_ns": "of a replay: time within all its calls, added up over its threads",
-    }),
+    Figure(
+        "io_time_ns", "of a replay: time within all its calls, added up over its threads",
+        "ns", "machine",
+    ),
 )  # fmt: skip
 
 FIGURES = MappingProxyType({figure.name: figure for figure in _ALL})
