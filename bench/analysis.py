@@ -1,9 +1,10 @@
 """Times the standard questions on a large capture, and the answers that are kept of a small run.
 
-Makes a capture of many requests (made_capture.py) and runs joj show and joj report on it, each with
-nothing kept. Beside them blkparse and btt read a trace of fewer requests, and their time is scaled
-to as many. With --run it times what is kept of a run, and joj bill of a case of the cache, each as
-a ratio to loading DuckDB and Altair.
+Makes a capture of many requests (made_capture.py) and runs joj show on it with nothing kept, then
+joj report with nothing kept, and joj show with what the report kept: these two answer all standard
+questions, and are held to the goal. Beside them blkparse and btt read a trace of fewer requests,
+and their time is scaled to as many. With --run it times what is kept of a run, and joj bill of a
+case of the cache, each as a ratio to loading DuckDB and Altair.
 """
 
 from __future__ import annotations
@@ -73,19 +74,26 @@ def _make(folder: Path, requests: int) -> Path:
 
 
 def _time_large(run: Path, folder: Path) -> bool:
-    met = True
+    show = [*_JOJ, "show", str(run)]
+    report = [*_JOJ, "report", str(run), "-o", str(folder / "report.html")]
     print(f"{'on ' + str(run):40} {'wall s':>8} {'CPU s':>8} {'GB':>6}")
-    for name, command in (
-        ("joj show", [*_JOJ, "show", str(run)]),
-        ("joj report", [*_JOJ, "report", str(run), "-o", str(folder / "report.html")]),
-    ):
-        with TemporaryDirectory(dir=folder) as cache:  # nothing is kept in it
-            took = timed(command, {"JOJ_CACHE": cache})
-        _print(name, took)
-        # On a machine with other load the wall tells less than the CPU time that two cores share.
-        met &= took.cpu_s / _CORES <= GOAL_S and took.memory_gb <= GOAL_GB
+    with TemporaryDirectory(dir=folder) as cache:  # nothing is kept in it
+        alone = timed(show, {"JOJ_CACHE": cache})
+        _print("joj show", alone)
+    with TemporaryDirectory(dir=folder) as cache:
+        first = timed(report, {"JOJ_CACHE": cache})
+        _print("joj report", first)
+        then = timed(show, {"JOJ_CACHE": cache})
+        _print("joj show after it", then)
+    both = Took(
+        first.wall_s + then.wall_s,
+        first.cpu_s + then.cpu_s,
+        max(alone.memory_gb, first.memory_gb, then.memory_gb),
+    )
+    _print("all questions: joj report, then joj show", both)
     print(f"goal: CPU time / {_CORES} <= {GOAL_S:g} s, <= {GOAL_GB:g} GB")
-    return met
+    # On a machine with other load the wall tells less than the CPU time that two cores share.
+    return both.cpu_s / _CORES <= GOAL_S and both.memory_gb <= GOAL_GB
 
 
 def _time_peers(requests: int, asked: int, folder: Path) -> None:
