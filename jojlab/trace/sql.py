@@ -3,6 +3,9 @@
 Every table of schema/ is there with the columns case_id, seed and the fields of its case added; a
 field that has the name of a column (device) is added as case_device. The caller may add tables of
 its own, a row a capture, which are made when a query names them.
+
+It is no analysis: those ask a Dataset (dataset.py). The SQL here is a stranger's, and runs in a
+connection of its own that is locked before it.
 """
 
 from __future__ import annotations
@@ -64,6 +67,9 @@ def query(
         connection.execute("SET lock_configuration = true")
         try:
             return connection.sql(sql).to_arrow_table()
+        except duckdb.PermissionException as error:
+            remedy = "a query reads the tables of the run, and no file"
+            raise UseError(f"the query failed: {error}", remedy) from error
         except duckdb.Error as error:
             raise UseError(f"the query failed: {error}", _SHOW_COLUMNS) from error
 

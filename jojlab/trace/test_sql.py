@@ -82,6 +82,12 @@ def test_no_file_is_read(run: RunFolder, tmp_path: Path, sql: str) -> None:
         query(run, sql.format(file=secret, folder=tmp_path))
 
 
+def test_a_query_of_a_file_is_told_what_it_may_read(run: RunFolder) -> None:
+    with pytest.raises(UseError) as refused:
+        query(run, "SELECT * FROM read_csv('/etc/passwd')")
+    assert "no file" in refused.value.remedy
+
+
 def test_nonsense_is_told_with_the_place(run: RunFolder) -> None:
     with pytest.raises(UseError, match="selec"):
         query(run, "selec 1")
