@@ -120,7 +120,8 @@ def model(found: Survival) -> str:
         "volatile cache" if any(caches) else "no volatile cache",
         ("FUA" if any(fua) else "no FUA") if any(caches) else "",
         "flushes that do nothing" if any(lies) else "",
-        *dict.fromkeys(_torn(each) for each in torn),
+        *dict.fromkeys(_torn(each) for each in torn if not known.get("torn_pages")),
+        "torn pages of NAND, which cannot be read" if known.get("torn_pages") else "",
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]

@@ -51,6 +51,9 @@ def test_what_a_device_keeps_whole_is_part_of_the_model() -> None:
         "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
         "no second cuts, no fsck]"
     ) in sentence(case(states(kept=4), model=told))
+    nand = {"volatile_cache": False, "torn_bytes": 512, "torn_pages": True}
+    words = "[no volatile cache, torn pages of NAND, which cannot be read, no second cuts, no fsck]"
+    assert words in sentence(case(states(kept=4), model=nand))
 
 
 def test_a_case_that_lost_nothing_is_not_refuted() -> None:

@@ -115,6 +115,7 @@ impl Answer<'_> {
             "fua": each(|promise| promise.has_fua.into()),
             "flush_lies": each(|promise| promise.lies_about_flushes.into()),
             "torn_bytes": each(|promise| promise.torn_bytes.into()),
+            "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,
             "fsck": crate::filesystem::check::word(self.case.case.filesystem),
         })
