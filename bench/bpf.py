@@ -22,6 +22,8 @@ _INFO_BYTES, _NAME_AT, _RUNS_AT = 208, 64, 192
 # r0 = 0; exit.
 _NOTHING = bytes([0xB7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 
+_STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
+
 BLOCK_TRACEPOINTS = ("block_bio_queue", "block_rq_issue", "block_rq_complete")
 CALL_TRACEPOINTS = ("sys_enter", "sys_exit")
 
@@ -61,6 +63,17 @@ def runs_of(pid: int) -> dict[str, Runs]:
         name, runs = _information(number)
         programs[name] = programs.get(name, Runs()) + runs
     return programs
+
+
+@contextlib.contextmanager
+def timed_runs() -> Iterator[None]:
+    """Let the kernel time every run of a BPF program (sysctl kernel.bpf_stats_enabled)."""
+    before = _STATISTICS.read_text()
+    _STATISTICS.write_text("1")
+    try:
+        yield
+    finally:
+        _STATISTICS.write_text(before)
 
 
 @contextlib.contextmanager

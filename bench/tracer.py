@@ -18,12 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.bpf import Runs
+from bench.bpf import Runs, timed_runs
 from bench.watchers import WATCHERS, CannotWatchError, Watched, nobody
 
 MEMORY = Path("/dev/shm")
 DEVICE_BYTES = 512 << 20
-STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # CPU of the BPF programs for an I/O; of one core at LIGHT_IOPS; and what must lose nothing.
 GOAL_NS, GOAL_SHARE, LIGHT_IOPS, HEAVY_IOPS = 500.0, 0.02, 20_000, 100_000
 
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench/tracer: {why}", file=sys.stderr)
         return 3
     rows: list[Row] = []
-    with _loop_device() as device, _statistics():
+    with _loop_device() as device, timed_runs():
         names = ["nobody", *_usable(device, asked.without)]
         for load, rate in (("all it can", 0), (f"{LIGHT_IOPS} a second", LIGHT_IOPS)):
             seen: dict[str, list[Turn]] = {name: [] for name in names}
@@ -208,17 +207,6 @@ def _loop_device() -> Iterator[str]:
             yield device
         finally:
             subprocess.run(["losetup", "--detach", device], check=False)
-
-
-@contextlib.contextmanager
-def _statistics() -> Iterator[None]:
-    """Let the kernel time every run of a BPF program (sysctl kernel.bpf_stats_enabled)."""
-    before = STATISTICS.read_text()
-    STATISTICS.write_text("1")
-    try:
-        yield
-    finally:
-        STATISTICS.write_text(before)
 
 
 def _print(rows: Sequence[Row], *, as_json: bool) -> None:
