@@ -36,7 +36,7 @@ DISK_IMAGE = "disk.img"
 # All of it is read at the end; mkfs.xfs wants 300 MB. An SD card's words come one by one through a
 # register, and a card's size is a power of two.
 _CAPACITY_BYTES = 512 << 20
-_CARD_BYTES = 256 << 20
+_CARD_BYTES = 128 << 20
 # Of raw NAND: every block has a header.
 _NAND_BYTES = 64 << 20
 # What is compressed cannot be compared with what was written.

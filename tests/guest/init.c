@@ -17,7 +17,7 @@
 #define PVPANIC 0x505
 #define FW_CFG_SELECT 0x510
 #define FW_CFG_DATA 0x511
-#define HANDOUT 0x20000000 /* where a machine of 512 MiB has it: right above */
+#define HANDOUT 0x10000000 /* where a machine of 256 MiB has it: right above */
 
 static void read_bytes(unsigned char *bytes, int count)
 {

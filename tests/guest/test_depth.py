@@ -67,8 +67,7 @@ def test_packed_writes_go_to_the_device_as_one(
     assert one.manifest["operation_hash"] == packed.manifest["operation_hash"]
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
-@pytest.mark.parametrize("way", ["interrupt", "polling"])
+@pytest.mark.parametrize(("filesystem", "way"), [("ext4", "interrupt"), ("xfs", "polling")])
 def test_each_of_two_disks_has_a_dispatch_thread(
     cache: Cache, image: Image, tmp_path: Path, filesystem: str, way: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""What captures of file workloads promise: complete, and every byte of a file where it belongs."""
+"""What captures of file workloads promise: complete, every byte of a file where it belongs, and the
+call that it serves.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jojlab.analysis.commit.bill import commit_bills
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.fields import SYNC_MODES
@@ -31,6 +34,18 @@ WRITTEN_AT_ONCE = set(SYNC_MODES) - {"none", "mmap", "mmap_async"}
 FLUSHED = WRITTEN_AT_ONCE - {"o_direct", "sync_file_range"}
 # And of those the ones that make the file's times durable too, by a commit of the journal.
 WITH_TIMES = {"o_sync", "fsync", "o_direct_sync"}
+# The call that each byte of those serves which write at once.
+WAYS = {
+    "o_sync": "O_SYNC write",
+    "o_dsync": "O_DSYNC write",
+    "fsync": "fsync",
+    "fdatasync": "fdatasync",
+    "o_direct": "O_DIRECT write",
+    "o_direct_sync": "O_SYNC write",
+    "mmap_sync": "msync",
+    "sync_file_range": "sync_file_range",
+    "rwf_dsync": "O_DSYNC write",
+}
 
 
 def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
@@ -50,16 +65,18 @@ def bytes_of_file(run: RunFolder, operation: str) -> dict[tuple[str, str], int]:
     return {(row["case_id"], row["phase"]): int(row["total"]) for row in sums}
 
 
-def test_every_sync_mode_writes_each_record_once(lab: Lab, tmp_path: Path) -> None:
-    run = run_experiment(
-        lab,
-        tmp_path / "run",
-        "sync-modes",
-        *("filesystem=ext4", "access=sequential", "transactions=37", "file_bytes=1048576"),
-    )
-    assert_complete(run)
-    found = bytes_of_file(run, "write")
-    counted = Dataset.of(run).rows(
+@pytest.fixture(scope="module")
+def sync_modes(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """Every sync mode on ext4; cases are named by it."""
+    settings = ("filesystem=ext4", "access=sequential", "transactions=37", "file_bytes=1048576")
+    out = tmp_path_factory.mktemp("runs") / "sync-modes"
+    return run_experiment(Lab(cache), out, "sync-modes", *settings)
+
+
+def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
+    assert_complete(sync_modes)
+    found = bytes_of_file(sync_modes, "write")
+    counted = Dataset.of(sync_modes).rows(
         "SELECT case_id, block_type, count(*) AS n FROM requests JOIN captures USING (capture) "
         "WHERE phase = 'commit' GROUP BY case_id, block_type"
     )
@@ -71,6 +88,14 @@ def test_every_sync_mode_writes_each_record_once(lab: Lab, tmp_path: Path) -> No
         assert phases.get("commit", 0) == at_once, (mode, phases)
         assert (counts.get((mode, "flush"), 0) >= 37) == (mode in FLUSHED), (mode, counts)
         assert (counts.get((mode, "fs-journal"), 0) >= 37) == (mode in WITH_TIMES), (mode, counts)
+
+
+def test_every_way_to_wait_is_a_cause(sync_modes: RunFolder) -> None:
+    bills = commit_bills(Dataset.of(sync_modes))
+    for mode, wanted in WAYS.items():
+        rows = bills[mode].part("commit")
+        calls = {row.cause.split(" of ")[0] for row in rows if row.block_type == "data"}
+        assert calls == {wanted}, mode
 
 
 def test_a_read_past_the_cache_reads_each_record(lab: Lab, tmp_path: Path) -> None:

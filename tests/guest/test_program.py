@@ -97,13 +97,13 @@ def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Pat
 def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    name = written(folder, arguments="bomb", time_limit_ms=5_000)
+    name = written(folder, arguments="bomb", time_limit_ms=2_500)
     capture = captured(lab, tmp_path / "out", name)
     program = capture.manifest["program"]
     assert program["timed_out"] and program["commits"] == 6
     assert len(program["output"]) <= 64 << 10 < program["output_bytes"]
     reasons = capture.manifest["incomplete_reasons"]
-    assert any("did not end within time_limit_ms = 5000" in reason for reason in reasons)
+    assert any("did not end within time_limit_ms = 2500" in reason for reason in reasons)
 
 
 def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
