@@ -55,7 +55,7 @@ test: packages test-packages ## every check and test
 	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
 
-# Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/tests.
+# Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/live.
 check: lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
 	cargo test --quiet --bins
 	.venv/bin/pytest -q -n 2 jojlab tests/tidy
@@ -63,8 +63,8 @@ check: lint test-flash ## lints, and the tests of units: no guest and no root, i
 lint: lint-agent lint-python ## formatting, lints and types of the three zones and setup/
 
 lint-agent: packages
-	cargo fmt --check
-	cargo clippy --quiet --all-targets -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 lint-python: packages test-packages
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
@@ -80,14 +80,14 @@ fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 
-test-agent: packages ## the agent's own tests
-	cargo test --quiet
+test-agent: agent ## the agent's own tests
+	cargo test --quiet --workspace
 
 test-python: setup ## the engineer's side, and what crosses the zones
 	.venv/bin/pytest -q -n 2
 
 format: ## formats Rust and Python
-	cargo fmt
+	cargo fmt --all
 	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup
 	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup
 

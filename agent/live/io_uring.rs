@@ -1,17 +1,15 @@
 //! Names that are changed through io_uring, and files that are synced, on the running kernel and
-//! real filesystems: what the tracer tells of the files afterwards. Needs what tests/support says.
+//! real filesystems: what the tracer tells of the files afterwards. Needs what support.rs says.
 //! The workload is this very program, run again for its ignored test.
-
-mod support;
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use crate::support::{assert_complete, file, mounted, written};
 use io_uring::{IoUring, opcode, squeue, types};
 use serde_json::Value;
-use support::{assert_complete, file, mounted, written};
 
 const HERE: types::Fd = types::Fd(libc::AT_FDCWD);
 
@@ -131,7 +129,7 @@ fn live(filesystem: &str) {
     let Some(mounted) = mounted(filesystem, "defaults", 0) else { return };
     let program = std::env::current_exe().unwrap().display().to_string();
     // What the tracer prints goes to the same standard output.
-    let quietly = r#"exec "$0" --exact workload --ignored >&2"#;
+    let quietly = r#"exec "$0" --exact io_uring::workload --ignored >&2"#;
     check(&mounted.trace(&["sh", "-c", quietly, &program]));
 }
 

@@ -2,9 +2,6 @@
 //! tables of a tracing. Needs root, BTF, loop devices and mkfs; where there is no root, no BTF or
 //! no such filesystem a test says so and passes.
 
-// Each test program uses a part.
-#![allow(dead_code)]
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,15 +43,15 @@ fn lacking(filesystem: &str) -> Option<String> {
 /// Says that the tests of this program leave something out; fails where tests/skips.toml must list
 /// that, and does not (CONTRIBUTING.md, "Skips").
 pub fn skipped(reason: &str) {
-    let program = format!("agent/tests/{}.rs", env!("CARGO_CRATE_NAME"));
+    let program = "agent/live";
     let is = |name: &str, values: &[&str]| {
         std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
     };
     if is("JOJ_SKIPS", &["listed"]) || is("CI", &["true", "1"]) {
-        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/skips.toml");
+        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/skips.toml");
         let list: toml::Table = std::fs::read_to_string(list).unwrap().parse().unwrap();
         let may = list["skip"].as_array().unwrap().iter().any(|each| {
-            matches(each["test"].as_str().unwrap(), &program)
+            each["test"].as_str() == Some(program)
                 && reason.contains(each["says"].as_str().unwrap())
         });
         assert!(may, "{reason}\ntests/skips.toml does not list that {program} may skip");
@@ -62,16 +59,6 @@ pub fn skipped(reason: &str) {
     // The test harness keeps what eprintln! prints to itself.
     let mut stderr = std::io::stderr();
     writeln!(stderr, "skipped: {program}: {reason}").unwrap();
-}
-
-/// A pattern with at most one `*`.
-fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((start, end)) => {
-            text.len() >= start.len() + end.len() && text.starts_with(start) && text.ends_with(end)
-        }
-    }
 }
 
 /// What is counted as missing is not there.
@@ -136,7 +123,9 @@ impl Mounted {
         run("sync", &["-f", &self.mountpoint.display().to_string()]).unwrap();
         let tables = tempfile::tempdir().unwrap();
         let folder = tables.path().display().to_string();
-        let output = Command::new(env!("CARGO_BIN_EXE_joj-agent"))
+        let agent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../release/joj-agent");
+        assert!(agent.exists(), "{} is missing: make agent", agent.display());
+        let output = Command::new(agent)
             .args(["trace", "--json", "--device", &self.device, "--output", &folder])
             .arg("--")
             .args(command)

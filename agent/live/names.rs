@@ -1,9 +1,7 @@
 //! Names that mean something else to the process that gives them: under another root directory,
 //! among other mounts, and to a program of 32 bits. A file of this machine must not get another's.
 
-mod support;
-
-use support::{assert_complete, file, mounted, run, skipped, written};
+use crate::support::{assert_complete, file, mounted, run, skipped, written};
 
 /// In a chroot and in a mount namespace, each with files of the same paths as those that are
 /// traced; and in a chroot that is in what is traced. What it is given: mount point, an empty

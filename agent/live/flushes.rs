@@ -1,9 +1,7 @@
 //! Flushes that the block layer makes, on the running kernel: whom each is for. Needs what
-//! tests/support says.
+//! support.rs says.
 
-mod support;
-
-use support::{assert_complete, mounted};
+use crate::support::{assert_complete, mounted};
 
 /// After two seconds an unknown bio is nobody's, and no longer from before the tracing.
 const WORKLOAD: &str = r#"

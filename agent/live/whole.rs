@@ -1,14 +1,12 @@
 //! The tracer on the running kernel: known writes on real filesystems on loop devices, each byte
-//! of which must be found again. Needs what tests/support says. The placement of one file is
+//! of which must be found again. Needs what support.rs says. The placement of one file is
 //! checked against FIEMAP, which knows nothing of the tracer.
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::support::{assert_complete, file, mounted, run, written};
 use serde_json::Value;
-use support::{assert_complete, file, mounted, run, written};
 
 /// Sizes are chosen so that the whole pages written can be counted by hand.
 const WORKLOAD: &str = r#"
