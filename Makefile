@@ -75,6 +75,7 @@ lint-python: packages test-packages
 test-flash: packages test-packages ## the flash model in user space: unit, property and fuzz tests
 	$(MAKE) -s -C kernel/flash/test check
 	$(MAKE) -s -C kernel/nand/test check
+	$(MAKE) -s -C kernel/memory_model/test check
 
 fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS=N for each
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \

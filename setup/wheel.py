@@ -26,6 +26,7 @@ FILES = (
     "kernel/nand/model/*",
     "kernel/nand/figures/*",
     "kernel/ubi/*",
+    "kernel/memory_model/*",
     "setup/packages.txt",
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"

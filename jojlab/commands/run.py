@@ -18,6 +18,7 @@ from jojlab.command_line.lab_options import (
     SetOption,
     TimeoutOption,
 )
+from jojlab.command_line.memory_model import MemoryModelOption, show_memory_model
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -89,6 +90,7 @@ def run(
     cluster: ClusterOption = "",
     durability: DurabilityOption = False,
     states: StatesOption = STATES,
+    memory_model: MemoryModelOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.
@@ -103,6 +105,7 @@ def run(
       joj run first-look --set sync_call=fsync,fdatasync --out /tmp/sync-calls
       joj run first-look --no-cache --jobs 1
       joj run first-look --durability --states 200   # also cut the power of every case
+      joj run first-look --memory-model cortex-a9    # docs/memory-model.md
       joj run atc13 --cluster tcp://10.0.0.2:8786   # docs/cluster.md
       joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
       joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
@@ -124,6 +127,10 @@ def run(
     from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
     fields = {"files": files, "other_programs": other_programs}
+    if memory_model:
+        from jojlab.campaign.memory_model import core_named
+
+        core_named(memory_model)  # refused before anything runs
     planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
     asked, cache = planned.experiment, Cache.default()
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
@@ -154,6 +161,8 @@ def run(
             "the same command goes on from there",
         ) from None
     code = show_run(folder, as_json=as_json, checked=made.checked, refutable=durability)
+    if memory_model and code in (FINE, INCOMPLETE):
+        show_memory_model(memory_model, planned, images, lab, folder, silent=as_json)
     if durability and code == FINE and steps_left(made, planned):
         code = MACHINE_CANNOT
     raise typer.Exit(code)

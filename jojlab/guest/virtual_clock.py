@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from jojlab.foundation.cache import Cache
-from jojlab.guest import handout, qemu
+from jojlab.guest import handout, memory_model, qemu
 from jojlab.guest.errors import ContentsTooLarge
 from jojlab.guest.given import Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import SIZES_MIB, available_bytes, next_larger, refuse_small_host
 from jojlab.guest.memory_file import Memory
+from jojlab.guest.memory_model import COUNTS, Core, counts_of
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.snapshot import MEMORY, STATE, snapshot
 
@@ -30,8 +31,10 @@ def run_by_virtual_clock(
     *,
     timeout_s: float,
     tell: Callable[[str], None],
+    core: Core | None = None,
 ) -> dict[str, bytes]:
-    """Runs the guest; returns the files that it hands out, by name.
+    """Runs the guest; returns the files that it hands out, by name; with a `core` also what the
+    model of its memory counted, as COUNTS.
 
     Where its memory does not hold what its disks are filled with, it is run again with more.
     `timeout_s` is for the smallest guest, and grows with its memory. `tell` hears "snapshot" and
@@ -45,9 +48,10 @@ def run_by_virtual_clock(
         saved = snapshot(cache, image, machine)
         tell("run")
         patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
+        beside = memory_model.arguments(cache, core, machine) if core else []
         try:
             with cache.work_dir() as work:
-                return asyncio.run(_run(image, machine, saved, given, work, patience_s))
+                return asyncio.run(_run(image, machine, saved, given, work, patience_s, beside))
         except ContentsTooLarge:
             larger = next_larger(machine.memory_mib)
             if larger is None:
@@ -56,13 +60,22 @@ def run_by_virtual_clock(
 
 
 async def _run(
-    image: Image, machine: Machine, saved: Path, given: Given, work: Path, timeout_s: float
+    image: Image,
+    machine: Machine,
+    saved: Path,
+    given: Given,
+    work: Path,
+    timeout_s: float,
+    beside: list[str],
 ) -> dict[str, bytes]:
     ours, theirs = socket.socketpair()
     memory = Memory(saved / MEMORY, kept=False)
     command = qemu.command(image, machine, memory, CONSOLE, theirs.fileno())
-    added = [*qemu.incoming(), *given.write(work)]
+    added = [*qemu.incoming(), *given.write(work), *beside]
     async with start([*command, *added], ours, theirs, work) as guest:
         await guest.restore(saved / STATE)
         await guest.run_until_stop(timeout_s)
-        return await handout.collect(guest, machine.handout_address, HANDOUT_BYTES)
+        files = await handout.collect(guest, machine.handout_address, HANDOUT_BYTES)
+    if beside:
+        files[COUNTS] = counts_of(work)
+    return files

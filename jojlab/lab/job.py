@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from jojlab.guest.given import MOST_INPUT_BYTES, Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
+from jojlab.guest.memory_model import Core, source_hash
 from jojlab.lab.tree import pack
 
 _CONTENT = "content"
@@ -126,6 +127,8 @@ class Job:
     inputs: tuple[Input, ...] = ()
     # What is done when a case is over: JSON.
     afterwards: bytes = b"{}"
+    # The core whose caches and TLBs are modelled beside it.
+    core: Core | None = None
 
     @property
     def key(self) -> str:
@@ -135,6 +138,8 @@ class Job:
         inputs = {each.name: each.identity for each in self.inputs}
         asked = [self.record.decode(), self.afterwards.decode()]
         parts = [basis(self.image, self.machine), *asked, inputs]
+        if self.core:
+            parts += [asdict(self.core.tables), source_hash()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def given(self) -> Given:

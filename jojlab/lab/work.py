@@ -16,6 +16,7 @@ from jojlab.guest.machine import Machine
 from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
 from jojlab.lab.job import Job
+from jojlab.lab.memory_model import fold
 
 _OUTCOME = "outcome.json"
 
@@ -39,7 +40,7 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
     given = job.given()
     if isinstance(job.machine, Machine):
         files = run_by_virtual_clock(
-            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell
+            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core
         )
     else:
         files = run_by_wall_clock(
@@ -48,6 +49,8 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
     _check(files.pop(_OUTCOME, None))
     if job.kind.answer not in files:
         raise GuestError(f"the guest handed out no {job.kind.answer}")
+    if job.core:
+        fold(files)
     return files
 
 

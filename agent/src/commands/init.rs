@@ -21,6 +21,8 @@ const AFTERWARDS_FILE: &str = "opt/jojlab/afterwards";
 /// Input files and trees of the job; its record names them by their paths in `INPUTS`.
 const INPUT_FILES: &str = "opt/jojlab/input/";
 const INPUT_TREES: &str = "opt/jojlab/tree/";
+/// Where the kernel's functions are, with their names.
+const SYMBOLS: &str = "/proc/kallsyms";
 const INPUTS: &str = "/inputs";
 const RESULTS: &str = "/results";
 const FLASH_MODULE: &str = "/modules/flash.ko";
@@ -77,7 +79,11 @@ fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()>
     match Job::parse(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
         Job::Case(case) => {
             let finished = case::run(&case, module, clock, tracer, results)?;
-            match afterwards()?.power_cuts {
+            let asked = afterwards()?;
+            if asked.symbols {
+                fs::copy(SYMBOLS, results.join("symbols")).context(SYMBOLS)?;
+            }
+            match asked.power_cuts {
                 Some(cuts) => power_cut::run(&cuts, &case, finished, results),
                 None => Ok(()),
             }

@@ -13,6 +13,7 @@ use super::stand::{Prepared, Stand};
 use crate::device::disk::Disk;
 use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
+use crate::lab::channel::marks::Marks;
 use crate::raw_nand::watch::NandWatch;
 use crate::record::Case;
 use crate::tables::annotate::annotate;
@@ -38,11 +39,16 @@ pub fn run<'a>(
     output: &Path,
 ) -> anyhow::Result<Finished<'a>> {
     let stand = Stand::of_case(case, flash_module)?;
-    let Prepared { mounted, workload, mut configuration } = stand.prepare(case)?;
+    let Prepared { mounted, workload, mut configuration, buffers } = stand.prepare(case)?;
+    let mut marks = Marks::open()?;
+    for buffer in &buffers {
+        let (name, address) = (&buffer.name, &buffer.address);
+        marks.say(&format!("buffer {name} {address} {}", buffer.length_bytes));
+    }
     configuration["clock_source"] = clock::source()?.into();
     let nand = stand.raw_nand().map(NandWatch::start).transpose()?;
     let on_raw_nand = stand.raw_nand().map(|_| mounted.number()).transpose()?;
-    let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer)?;
+    let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer, marks)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
     let closed = course::run(workload, background, place, &mut observation, sync);

@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
+use crate::lab::channel::marks::Marks;
 use crate::tables::timeline::Timeline;
 use crate::tables::watch::{Counters, Watch};
 use crate::tracer::Tracer;
@@ -15,6 +16,8 @@ use crate::workload::threads::observer::Observer;
 
 /// Pause between looks at a device that is still busy.
 const SETTLE: Duration = Duration::from_millis(1);
+/// The phase whose loads and stores a memory model counts.
+const MODELLED: &str = "commit";
 /// Looks before a device that never rests is given up: 60 s.
 const SETTLE_LOOKS: u32 = 60_000;
 
@@ -29,6 +32,8 @@ pub struct Observation<'a> {
     disks: &'a [Disk],
     tracer: &'a mut Tracer,
     watch: Watch<&'a [Disk]>,
+    marks: Marks,
+    is_counting: bool,
 }
 
 impl<'a> Observation<'a> {
@@ -41,6 +46,7 @@ impl<'a> Observation<'a> {
         disks: &'a [Disk],
         on_raw_nand: Option<u32>,
         tracer: &'a mut Tracer,
+        marks: Marks,
     ) -> anyhow::Result<Self> {
         let blocks = disks.iter().filter(|disk| disk.is_block());
         let numbers: Vec<u32> = blocks.map(Disk::number).collect::<Result<_, _>>()?;
@@ -54,7 +60,7 @@ impl<'a> Observation<'a> {
                 let after = statistics(disks)?;
                 if before == after {
                     let watch = Watch::new(disks, Reading::take(&after)?);
-                    return Ok(Self { disks, tracer, watch });
+                    return Ok(Self { disks, tracer, watch, marks, is_counting: false });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
@@ -68,7 +74,8 @@ impl<'a> Observation<'a> {
     ///
     /// # Errors
     /// If they never rest.
-    pub fn finish(self) -> anyhow::Result<Timeline> {
+    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+        self.marks.say("end");
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(self.disks)?;
             if at_rest(&before) {
@@ -82,6 +89,14 @@ impl<'a> Observation<'a> {
             std::thread::sleep(SETTLE);
         }
         anyhow::bail!("the device never came to rest after the measured part")
+    }
+}
+
+impl Observation<'_> {
+    fn count(&mut self) {
+        if self.is_counting {
+            self.marks.say("count");
+        }
     }
 }
 
@@ -102,10 +117,14 @@ impl Counters for &[Disk] {
 
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
-        self.watch.enter(phase)
+        self.watch.enter(phase)?;
+        self.is_counting = phase == MODELLED;
+        self.count();
+        Ok(())
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
+        self.marks.say("pause");
         self.watch.leave()
     }
 
@@ -114,7 +133,9 @@ impl Observer for Observation<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
+        self.marks.say("pause");
         self.tracer.drain();
+        self.count();
         Ok(())
     }
 }

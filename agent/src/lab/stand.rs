@@ -13,7 +13,8 @@ use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, make};
-use crate::raw_nand::{buffers, ubi};
+use crate::raw_nand::buffers::{self, Buffer};
+use crate::raw_nand::ubi;
 use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
 use crate::workload::kind::Workload;
@@ -48,6 +49,8 @@ pub struct Prepared {
     pub workload: Box<dyn Workload>,
     /// What is in force, as the manifest has it.
     pub configuration: Value,
+    /// Of UBI and UBIFS, where the case chooses their allocator.
+    pub buffers: Vec<Buffer>,
 }
 
 impl<'a> Stand<'a> {
@@ -146,8 +149,12 @@ impl<'a> Stand<'a> {
         let workload = asked.prepare(mounted.directory(), case.seed)?;
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
-        if let Some((ubi, ubifs)) = self.allocators {
-            configuration["buffers"] = json!(buffers::read_back(ubi, ubifs)?);
+        let buffers = match self.allocators {
+            Some((ubi, ubifs)) => buffers::read_back(ubi, ubifs)?,
+            None => Vec::new(),
+        };
+        if !buffers.is_empty() {
+            configuration["buffers"] = json!(buffers);
         }
         for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {
             if !disk.is_block() {
@@ -167,7 +174,7 @@ impl<'a> Stand<'a> {
         self.disks.iter().try_for_each(Disk::begin_record)?;
         let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
         std::thread::sleep(Duration::from_nanos(delay_ns));
-        Ok(Prepared { mounted, workload, configuration })
+        Ok(Prepared { mounted, workload, configuration, buffers })
     }
 }
 

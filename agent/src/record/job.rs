@@ -45,6 +45,9 @@ pub struct SelfTest {
 #[serde(deny_unknown_fields)]
 pub struct Afterwards {
     pub power_cuts: Option<PowerCuts>,
+    /// Whether the names of the kernel's functions are handed out.
+    #[serde(default)]
+    pub symbols: bool,
 }
 
 /// How many states that power cuts leave are judged; of them, this guest has those whose number
@@ -130,7 +133,7 @@ mod tests {
         assert_eq!(parse(json!({})), Ok(Afterwards::default()));
         let cuts = PowerCuts { states: 9, part: 1, parts: 2 };
         let record = json!({ "power_cuts": { "states": 9, "part": 1, "parts": 2 } });
-        assert_eq!(parse(record), Ok(Afterwards { power_cuts: Some(cuts) }));
+        assert_eq!(parse(record), Ok(Afterwards { power_cuts: Some(cuts), symbols: false }));
         for (record, words) in [
             (json!({ "power_cuts": { "states": 9, "part": 2, "parts": 2 } }), "part: 2 of 2"),
             (json!({ "power_cut": {} }), "unknown field `power_cut`"),

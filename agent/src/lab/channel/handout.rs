@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"joj-tar\0";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;
+const PAGE_BYTES: usize = 4096;
 
 /// The name of the kernel command line's field: `joj.handout=ADDRESS:LENGTH`, hexadecimal bytes.
 const FIELD: &str = "joj.handout=";
@@ -43,11 +44,29 @@ impl Region {
     /// # Errors
     /// If it names none, or the kernel does not let us map it.
     pub fn open() -> Result<Self, HandoutError> {
-        let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
-        let (address, length_bytes) = parse_field(&line).ok_or(HandoutError::NoRegion)?;
+        let (address, length_bytes) = place()?;
+        Self::map(address, length_bytes)
+    }
+
+    /// Maps its last page, which results of a usual size do not reach.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_last_page() -> Result<Self, HandoutError> {
+        let (address, length_bytes) = place()?;
+        let before = length_bytes.checked_sub(PAGE_BYTES).ok_or(HandoutError::NoRegion)?;
+        Self::map(address + before as u64, PAGE_BYTES)
+    }
+
+    fn map(address: u64, length_bytes: usize) -> Result<Self, HandoutError> {
         let memory = PhysicalMapping::new(address, length_bytes)
             .map_err(|source| HandoutError::Map { address, source })?;
         Ok(Self { memory })
+    }
+
+    /// The mapped memory.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.memory.as_mut_slice()
     }
 
     /// Writes the regular files of `folder` in the order of their names.
@@ -58,6 +77,11 @@ impl Region {
     pub fn write(&mut self, folder: &Path) -> Result<(), HandoutError> {
         write_to(self.memory.as_mut_slice(), folder)
     }
+}
+
+fn place() -> Result<(u64, usize), HandoutError> {
+    let line = fs::read_to_string("/proc/cmdline").map_err(|_| HandoutError::NoRegion)?;
+    parse_field(&line).ok_or(HandoutError::NoRegion)
 }
 
 fn parse_field(line: &str) -> Option<(u64, usize)> {

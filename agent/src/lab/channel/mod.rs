@@ -6,6 +6,7 @@ pub mod clock;
 pub mod entropy;
 pub mod fw_cfg;
 pub mod handout;
+pub mod marks;
 pub mod modules;
 pub mod mounts;
 pub mod physical;

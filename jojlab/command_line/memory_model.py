@@ -1,0 +1,74 @@
+"""The option --memory-model: runs each case again with the model of a core's caches and TLBs, and
+shows what it adds, beside the figures of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jojlab.foundation.printable import json_text
+
+if TYPE_CHECKING:
+    from jojlab.campaign.images import Images
+    from jojlab.experiment.plan import Plan
+    from jojlab.lab.lab import Lab
+
+MemoryModelOption = Annotated[
+    str,
+    typer.Option(
+        "--memory-model",
+        metavar="CORE",
+        help="Also run each case with a model of the caches and TLBs of cortex-a9 or arm11, and "
+        "show what their misses would add; takes some three times as long.",
+    ),
+]
+
+
+def show_memory_model(
+    name: str, planned: Plan, images: Images, lab: Lab, folder: Path, *, silent: bool = False
+) -> None:
+    """Run the model on every case, keep what it counted in the run folder, and print it.
+
+    With `silent` nothing is printed but on stderr.
+    Raises UseError for an unknown core, and what a job fails by.
+    """
+    from jojlab.analysis.run.summary import summarise
+    from jojlab.analysis.study.parts import fill_tables
+    from jojlab.campaign.jobs import jobs_of
+    from jojlab.campaign.memory_model import core_named, model_json, model_run, with_memory
+    from jojlab.report.terminal.console import terminal
+    from jojlab.report.terminal.memory_model import print_memory_model
+    from jojlab.report.terminal.tables import print_tables
+    from jojlab.trace.run_folder import RunFolder
+
+    core = core_named(name)
+    jobs = jobs_of(planned, images, lab.cache)
+    found = model_run(jobs, lab, core, lambda line: typer.echo(line, err=True))
+    path = folder / f"memory-model-{core.name}.json"
+    written = model_json(core, found)
+    path.write_text(json_text(written))
+    typer.echo(f"memory model  {path}", err=True)
+    if silent:
+        return
+    console = terminal()
+    print_memory_model(console, written)
+    by_id = {each.case.case_id: each for each in found}
+    summary = summarise(RunFolder.open(folder), with_traffic=False)
+
+    def modelled(case: Any) -> Any:
+        there = by_id.get(case.case_id)
+        if there is None or "throughput_tps" not in case.figures.median:
+            return case
+        added = there.added_ns(core, int(case.figures.median["transactions"]))
+        return replace(case, figures=with_memory(case.figures, added))
+
+    cases = [modelled(case) for case in summary.cases]
+    records = summary.experiment.get("parts") or [summary.experiment]
+    for record, part in zip(records, summary.parts, strict=True):
+        if part.tables:
+            console.print("\n[bold]With the memory model's time in every case:[/bold]")
+            print_tables(console, replace(part, tables=fill_tables(record, part, cases)))
