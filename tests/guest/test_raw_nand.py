@@ -71,12 +71,7 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
 def test_bad_blocks_and_flipping_bits_lose_nothing(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:
-    changes = {
-        "factory_bad_blocks": 20,
-        "flipped_reads_per_million": 50000,
-        "read_disturb_reads": 100,
-        "error_seed": 7,
-    }
+    changes = {"factory_bad_blocks": 20, "flipped_reads_per_million": 50000, "error_seed": 7}
     fields = {f"device.{key}": value for key, value in changes.items()}
     record = real_case(filesystem="ubifs", workload="sqlite-update", transactions=30, **fields)
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
