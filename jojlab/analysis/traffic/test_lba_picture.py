@@ -56,6 +56,15 @@ def test_many_points_become_few_cells_that_lose_nothing(
         assert (sector + sectors <= 800) if low else (sector >= 1_000_000)
 
 
+def test_every_sample_finds_the_same_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lba_picture, "MOST_POINTS", 50)
+    found = []
+    for samples in (1000, 4, 1):  # for each cell: all requests, one in two, one in eight
+        monkeypatch.setattr(lba_picture, "_SAMPLES_PER_CELL", samples)
+        found += pictures_of(tmp_path / str(samples), two_streams(200))
+    assert found[0].binned and found[1] == found[0] and found[2] == found[0]
+
+
 def test_a_device_each_and_what_was_not_seen_to_complete(tmp_path: Path) -> None:
     builder = two_streams(1)
     builder.request([("data", "", None, KIB)], sector=5, device="sda", complete_ns=None)
