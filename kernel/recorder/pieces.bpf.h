@@ -80,8 +80,13 @@ __noinline int tell_string(__u64 address, __u32 tid)
 		return PIECE_LOST;
 	/* Longer ones than PATH_MAX the kernel refuses as well. */
 	size = bpf_probe_read_user_str(scratch->bytes, PIECE_BYTES + 8, (void *)address);
-	if (size <= 0)
+	if (size < 0)
 		return PIECE_UNREAD;
+	/* Older kernels, such as 6.1, do not count the NUL of an empty one (mm/maccess.c). */
+	if (!size) {
+		scratch->bytes[0] = 0;
+		size = 1;
+	}
 	result = send_piece(scratch, size);
 	return result == PIECE_TOLD && scratch->bytes[0] == '/' ? PIECE_ABSOLUTE : result;
 }
