@@ -58,7 +58,7 @@ def test_many_points_become_few_cells_that_lose_nothing(
 
 def test_every_sample_finds_the_same_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lba_picture, "MOST_POINTS", 50)
-    found = []
+    found: list[LbaPicture] = []
     for samples in (1000, 4, 1):  # for each cell: all requests, one in two, one in eight
         monkeypatch.setattr(lba_picture, "_SAMPLES_PER_CELL", samples)
         found += pictures_of(tmp_path / str(samples), two_streams(200))
