@@ -29,6 +29,7 @@ _POLL_S = 0.005
 _ENDED = "the guest panicked, reset or ended before its results were out"
 # kernel/flash/flash_module.c
 _CONTENTS = re.compile(r"Kernel panic - not syncing: flash: (the contents .*)")
+_MEMORY = "Kernel panic - not syncing: Out of memory"
 # What QEMU does for us (load, save, copy) takes a second; on a machine in trouble, much more.
 _COMMAND_TIMEOUT_S = 120
 # The child asks to be killed when we die, then makes sure that we had not died before it asked.
@@ -213,11 +214,18 @@ async def start(
 
 
 def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:
-    """Return the error of a guest that ended, or that of a disk whose contents did not fit."""
+    """Return the error of a guest that ended, or that of what did not fit in its memory."""
     for line in console:
         if found := _CONTENTS.search(line):
             return ContentsTooLarge(
                 found[1], remedy="make the database or the files smaller", final=True
+            )
+        if _MEMORY in line:
+            return GuestError(
+                "the guest ran out of memory: its programs, with what its disk keeps, want more",
+                console=error.console,
+                remedy="write less, or start fewer processes",
+                final=True,
             )
     return error
 

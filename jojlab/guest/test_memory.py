@@ -47,6 +47,8 @@ def test_a_disk_that_is_full_of_contents_is_told_from_other_panics() -> None:
     found = panic_error(ended, ["before", line])
     assert isinstance(found, ContentsTooLarge) and "767 MiB" in found.message
     assert panic_error(ended, ["Kernel panic - other"]) is ended
+    line = "[ 9.8] Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
+    assert "ran out of memory" in panic_error(ended, [line]).message
 
 
 def test_what_does_not_fit_is_run_with_more_memory(
