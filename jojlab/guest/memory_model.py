@@ -66,10 +66,10 @@ CORES = {
             l2_hit_ns=0,
             memory_ns=150,
             sources=(
-                "caches, micro TLB of 10 entries, main TLB of 64 entries in 2 ways, walks that "
-                "read memory: ARM1176JZF-S TRM (ARM DDI 0301), chapters 6 and 7; its 8 lockable "
-                "entries are left out",
-                "no L2: S3C6410X user's manual",
+                "lines, micro TLB of 10 entries, main TLB of 64 entries in 2 ways: ARM1176JZF-S "
+                "TRM (ARM DDI 0301H), 6.2.1, 6.2.2, 7.2; its 8 lockable entries are left out",
+                "L1 of 16 KiB in 4 ways and no L2 of the S3C6410, walks that read memory: "
+                "assumptions, not looked up",
                 "150 ns for a line of mobile DDR and for a level of a walk, 2 cycles from the main "
                 "TLB: assumptions",
             ),
@@ -83,9 +83,11 @@ CORES = {
             l2_hit_ns=20,
             memory_ns=100,
             sources=(
-                "caches, micro TLB of 32 entries, main TLB in 2 ways: Cortex-A9 TRM (ARM DDI "
-                "0388), chapters 6 and 7; 128 entries of the sizes that it allows: assumption",
-                "L2 of 1 MiB, 16 ways: PL310 TRM (ARM DDI 0246), Exynos 4412 user's manual",
+                "ways and lines of L1, micro TLB of 32 entries, main TLB in 2 ways: Cortex-A9 TRM "
+                "(ARM DDI 0388I), chapters 6 and 7; 128 entries of the sizes that it allows: "
+                "assumption",
+                "L1 of 32 KiB, L2 of 1 MiB in 16 ways: Exynos 4412 user's manual, and L2_AUX_VAL "
+                "of Linux's arch/arm/mach-exynos/common.c",
                 "20 ns of L2, which walks read too, 100 ns of memory: assumptions",
             ),
         ),

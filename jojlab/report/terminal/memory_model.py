@@ -49,9 +49,9 @@ def print_memory_model(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"[dim]costliest of {escape(first['case_id'])}: {escape(words)}[/dim]")
     console.print(
         "[dim]A model: loads and stores of x86-64 code in the tables of another core, which drop "
-        "what was used longest ago and keep stores; no instruction fetches, no prefetching, no "
-        "misses that overlap, programs not told apart in the TLB. Each of the last three adds "
-        "time that a core may hide, the first leaves some out. The run itself is unchanged.[/dim]"
+        "what was used longest ago and keep stores. Without prefetching, store buffers and misses "
+        "that overlap it adds time that a core may hide; without instruction fetches and address "
+        "spaces in the TLB it leaves some out. The run itself is unchanged.[/dim]"
     )
 
 
