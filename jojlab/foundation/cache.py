@@ -189,7 +189,8 @@ class Cache:
                         continue
                     with in_use.unused(path) as free:
                         if free:
-                            path.rename(work / f"{kind}-{path.name}")
+                            with contextlib.suppress(FileNotFoundError):  # dropped meanwhile
+                                path.rename(work / f"{kind}-{path.name}")
                         elif path.exists():
                             left.append(path)
         return left

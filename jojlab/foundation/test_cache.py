@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,25 @@ def test_emptying_leaves_what_is_in_use(own: Cache) -> None:
     own.drop("snapshots", "key")
     assert own.entry("snapshots", "key", build) == used
     assert own.empty() == [used]
+
+
+def test_an_entry_that_is_dropped_while_the_cache_is_emptied_is_no_error(
+    own: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.store("key", {"table": b"1"})
+    own.store("other", {"table": b"2"})
+    unused = in_use.unused
+
+    @contextlib.contextmanager
+    def dropped_within(path: Path) -> Iterator[bool]:
+        with unused(path) as free:
+            if path.name == "key":
+                Cache(own.root).drop("results", "key")
+            yield free
+
+    monkeypatch.setattr(in_use, "unused", dropped_within)
+    assert own.empty() == []
+    assert not own.has("other")
 
 
 def test_a_kind_may_be_linked_in_from_another_filesystem(
