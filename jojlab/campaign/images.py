@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jojlab.experiment.cases import Case
@@ -61,8 +62,11 @@ class Images:
         }
 
 
-def images_of(planned: Plan, cache: Cache) -> Images:
-    """Return the images that the cases need, made if need be.
+def images_of(
+    planned: Plan, cache: Cache, tell: Callable[[str], None] = lambda name: None
+) -> Images:
+    """Return the images that the cases need, made if need be; `tell` hears the name of each that
+    is about to be made.
 
     Raises MachineError where this machine lacks something, or a kernel cannot be had.
     """
@@ -73,7 +77,7 @@ def images_of(planned: Plan, cache: Cache) -> Images:
     for name, settings in needed.items():
         kernel = str(settings["kernel"])
         if live:
-            images[name] = ready_wall_image(cache, kernel=kernel)
+            images[name] = ready_wall_image(cache, kernel, partial(tell, name))
         else:
-            images[name] = ready_image(cache, _extras(settings), kernel)
+            images[name] = ready_image(cache, _extras(settings), kernel, partial(tell, name))
     return Images(images)

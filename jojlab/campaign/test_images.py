@@ -1,12 +1,22 @@
-"""A case on raw NAND gives the cases beside it no other image than they have alone."""
+"""Which image a case has, and that whoever waits for one is told.
+
+A case on raw NAND gives the cases beside it no other image than they have alone.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from jojlab.campaign.images import Images, name_of
+import pytest
+
+from jojlab.campaign.images import Images, images_of, name_of
 from jojlab.experiment.cases import Case, complete
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment
+from jojlab.foundation.cache import Cache
+from jojlab.guest.image import ready
 from jojlab.guest.image.build import Image
+from tests.images import unbootable_image
 
 
 def image(fingerprint: str) -> Image:
@@ -26,3 +36,19 @@ def test_cases_on_raw_nand_have_an_image_of_their_own() -> None:
         "image": {"installed": "block", "installed, raw NAND": "nand"},
         "agent": "same",
     }
+
+
+def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def build_image(*_: object) -> Image:
+        assert told == ["installed, raw NAND"]
+        return unbootable_image(tmp_path / "image")
+
+    monkeypatch.setattr(ready, "agent_path", lambda: tmp_path / "agent")
+    monkeypatch.setattr(ready, "build_image", build_image)
+    asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expanded()
+    images = images_of(plan(asked), Cache(tmp_path / "cache"), told.append)
+    assert list(images.by_name) == told

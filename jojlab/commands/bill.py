@@ -50,7 +50,7 @@ def bill(
 ) -> None:
     """See EXAMPLES, which `--help` shows; the options stand in _PARAMETERS."""
     from jojlab.campaign.execute import Unwatched, execute, options_for
-    from jojlab.campaign.images import images_of
+    from jojlab.command_line.images import told_images
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import Experiment, apply
     from jojlab.foundation.cache import Cache
@@ -75,7 +75,7 @@ def bill(
     options = Options(use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
     lab = Lab(cache, options_for(planned, options))
     with cache.work_dir() as work:
-        images = images_of(planned, cache)
+        images = told_images(planned, cache)
         run = execute(planned, images, lab, work / "bill", Unwatched())
         entry = run.cases[0]
         if entry.status != "ok":
@@ -98,7 +98,6 @@ def bill(
 
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
-
     from jojlab.analysis.commit.bill import bill_json
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.summary import summarise

@@ -65,8 +65,8 @@ def sensitivity(
     """
     from jojlab.analysis.figures.figure import FIGURES
     from jojlab.campaign.execute import execute
-    from jojlab.campaign.images import images_of
     from jojlab.campaign.sensitivity import compared, varied
+    from jojlab.command_line.images import told_images
     from jojlab.command_line.out_folder import free_folder
     from jojlab.device.profile import read_profile
     from jojlab.device.ranges import numbers
@@ -101,7 +101,7 @@ def sensitivity(
     cache = Cache.default()
     lab, images = (
         Lab(cache, Options(jobs=jobs, timeout_s=timeout, cluster=cluster)),
-        images_of(planned, cache),
+        told_images(planned, cache),
     )
     folder = out or free_folder(Path("runs") / f"sensitivity-{profile.name}")
     steps = sum(not case.skip for case in cases.cases) * len(cases.seeds)

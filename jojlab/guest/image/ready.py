@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,23 +52,33 @@ class _Made:
     manifest: dict[str, object]
 
 
-def ready_image(cache: Cache, extras: Extras = NO_EXTRAS, kernel: str = INSTALLED) -> Image:
+def ready_image(
+    cache: Cache,
+    extras: Extras = NO_EXTRAS,
+    kernel: str = INSTALLED,
+    tell: Callable[[], None] = lambda: None,
+) -> Image:
     """Return the image with jojlab's agent and flash device, built if need be.
 
-    `kernel` is of chosen_kernel.
+    `kernel` is of chosen_kernel. `tell` is called before it is built.
     """
-    return _ready(cache, FLASH, extras, kernel)
+    return _ready(cache, FLASH, extras, kernel, tell)
 
 
-def ready_wall_image(cache: Cache, kernel: str = INSTALLED) -> Image:
+def ready_wall_image(
+    cache: Cache, kernel: str = INSTALLED, tell: Callable[[], None] = lambda: None
+) -> Image:
     """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return _ready(cache, None, DRIVERS, kernel)
+    return _ready(cache, None, DRIVERS, kernel, tell)
 
 
-def _ready(cache: Cache, flash_source: Path | None, extras: Extras, name: str) -> Image:
+def _ready(
+    cache: Cache, flash_source: Path | None, extras: Extras, name: str, tell: Callable[[], None]
+) -> Image:
     agent = agent_path()
 
     def build(seen: Seen) -> _Made:
+        tell()
         seen.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
         seen.add([KERNELS, KERNELS / f"{name}.toml"])
         made = build_image(cache, agent, flash_source, extras, seen, name)
