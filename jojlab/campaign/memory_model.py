@@ -13,8 +13,8 @@ from typing import Any
 
 from jojlab.campaign.jobs import AskedJob
 from jojlab.experiment.cases import Case
+from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
-from jojlab.guest.machine import Machine
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.lab import Lab
 from jojlab.lab.memory_model import Counts, Modelled, modelled_job, read_modelled
@@ -43,9 +43,9 @@ def core_named(name: str) -> Core:
     return CORES[name]
 
 
-def refuse_unmodelled(jobs: Sequence[AskedJob]) -> None:
+def refuse_unmodelled(cases: Sequence[Case]) -> None:
     """Raise UseError where a case runs by the clock on the wall."""
-    if any(not isinstance(each.job.machine, Machine) for each in jobs):
+    if by_wall_clock(cases):
         raise UseError(
             "--memory-model: cases of emulated devices run by the clock on the wall",
             "drop --memory-model, or use a modelled device",
@@ -59,7 +59,6 @@ def model_run(
 
     `tell` hears which case is next. Raises what a job fails by.
     """
-    refuse_unmodelled(jobs)
     found: dict[str, tuple[Case, dict[int, Modelled]]] = {}
     for number, each in enumerate(jobs, 1):
         tell(f"[{number}/{len(jobs)}] {each.answers[0][0].case_id}, seed {each.answers[0][1]}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jojlab.foundation.errors import Signalled, signal_of
 from jojlab.foundation.printable import json_text
 
 if TYPE_CHECKING:
@@ -33,31 +34,39 @@ def show_memory_model(
 ) -> None:
     """Run the model on every case, keep what it counted in the run folder, and print it.
 
-    With `silent` nothing is printed but on stderr.
-    Raises UseError for an unknown core, and what a job fails by.
+    The report is written again, as it names that file. With `silent` nothing is printed but on
+    stderr. Raises UseError for an unknown core, and what a job fails by.
     """
     from jojlab.analysis.run.summary import summarise
     from jojlab.analysis.study.parts import fill_tables
     from jojlab.campaign.jobs import jobs_of
     from jojlab.campaign.memory_model import core_named, model_json, model_run, with_memory
+    from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.memory_model import print_memory_model
     from jojlab.report.terminal.tables import print_tables
+    from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
     core = core_named(name)
     jobs = jobs_of(planned, images, lab.cache)
-    found = model_run(jobs, lab, core, lambda line: typer.echo(line, err=True))
+    try:
+        found = model_run(jobs, lab, core, lambda line: typer.echo(line, err=True))
+    except KeyboardInterrupt as error:
+        raise Signalled(
+            signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
+        ) from None
     path = folder / f"memory-model-{core.name}.json"
     written = model_json(core, found)
     path.write_text(json_text(written))
     typer.echo(f"memory model  {path}", err=True)
+    summary = summarise(RunFolder.open(folder), with_traffic=True, kept=Kept(lab.cache.analyses))
+    write_report(folder / "report.html", summary, str(folder))
     if silent:
         return
     console = terminal()
     print_memory_model(console, written)
     by_id = {each.case.case_id: each for each in found}
-    summary = summarise(RunFolder.open(folder), with_traffic=False)
 
     def modelled(case: Any) -> Any:
         there = by_id.get(case.case_id)

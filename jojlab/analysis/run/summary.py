@@ -63,6 +63,8 @@ class RunSummary:
     fingerprint: Mapping[str, Any]
     clocks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    # Files beside the captures, which joj run --memory-model wrote.
+    memory_models: tuple[str, ...] = ()
 
     @property
     def is_composed(self) -> bool:
@@ -178,6 +180,7 @@ def summarise(
         run.fingerprint,
         tuple(sorted(found.manifests.clocks)),
         parts,
+        tuple(sorted(path.name for path in run.path.glob("memory-model-*.json"))),
     )
 
 

@@ -219,6 +219,14 @@ def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) 
     assert "at risk: last commits" in cheaper and "riskier" not in cheaper
 
 
+def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    assert "memory-model" not in report_html(summarise(run), "run")
+    (run.path / "memory-model-arm11.json").write_text("{}")
+    page = text_of(report_html(summarise(run), "run"))
+    assert "memory-model-arm11.json of the run folder" in page
+
+
 def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:
     cases = tuple(replace(case, case={"workload": "file-write"}) for case in summary.cases)
     page = report_html(replace(summary, cases=cases), "run")
