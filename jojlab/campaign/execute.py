@@ -26,11 +26,15 @@ from jojlab.trace.run_folder import RunFolder, folder_name
 
 @dataclass(frozen=True)
 class Step:
-    """What became of one case and seed; `failure` is empty when it is in the run folder."""
+    """What became of one case and seed; `failure` is empty when it is in the run folder.
+
+    `is_there`: it was, before this run took it up.
+    """
 
     case_id: str
     seed: int
     cached: bool = False
+    is_there: bool = False
     failure: str = ""
 
 
@@ -123,6 +127,9 @@ def execute(
         experiment_toml=experiment.text,
         power_cuts=power_cuts,
     )
+    for entry in run.cases:
+        for capture in entry.captures:
+            watcher.finished(Step(entry.case_id, capture.seed, is_there=True))
     jobs = jobs_of(planned, images, lab.cache)
     asked = [replace(each, answers=left) for each in jobs if (left := _left(run, each))]
     with run.many_changes(), lab.cache.work_dir() as work:

@@ -21,9 +21,7 @@ from jojlab.foundation.errors import (
     FINE,
     INCOMPLETE,
     MachineError,
-    Signalled,
     UseError,
-    signal_of,
 )
 from jojlab.foundation.printable import json_text
 from jojlab.lab.options import TIMEOUT_S, Options
@@ -117,7 +115,8 @@ def gate(
 def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Options) -> RunFolder:
     """Run the experiment of the budgets, and cut the power of the cases with a guarantee."""
     from jojlab.campaign.execute import execute, options_for
-    from jojlab.campaign.images import images_of
+    from jojlab.command_line.images import told_images
+    from jojlab.command_line.interrupted import interrupted
     from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import Plan, plan
     from jojlab.experiment.read import find, read
@@ -136,7 +135,7 @@ def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Opt
     refuse_idle_budgets(budgets.budgets, [case.settings for case in experiment.cases])
     planned, cache = plan(experiment), Cache.default()
     asked = planned.experiment
-    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
     cut = tuple(case for case in asked.cases if guarded(budgets.budgets, case.settings))
     folder = out or free_folder(Path("runs") / asked.name)
     try:
@@ -150,11 +149,7 @@ def _fresh(budgets: Budgets, settings: list[str], out: Path | None, options: Opt
                 for step in cut_run(made, some, images, lab, budgets.states, watcher):
                     watcher.finished(step)
     except KeyboardInterrupt as error:
-        raise Signalled(
-            signal_of(error),
-            f"what was finished is kept: joj show {folder}",
-            "the same command goes on from there",
-        ) from None
+        raise interrupted(error, folder, out, lab, planned) from None
     return made
 
 

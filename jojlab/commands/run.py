@@ -24,9 +24,7 @@ from jojlab.foundation.errors import (
     FINE,
     INCOMPLETE,
     MACHINE_CANNOT,
-    Signalled,
     UseError,
-    signal_of,
 )
 from jojlab.foundation.printable import json_text, printable
 from jojlab.lab.options import TIMEOUT_S
@@ -117,7 +115,8 @@ def run(
     """
     from jojlab.campaign.estimate import guests, in_words
     from jojlab.campaign.execute import execute, options_for
-    from jojlab.campaign.images import images_of
+    from jojlab.command_line.images import told_images
+    from jojlab.command_line.interrupted import interrupted
     from jojlab.command_line.out_folder import free_folder
     from jojlab.experiment.plan import plan
     from jojlab.foundation.cache import Cache
@@ -128,14 +127,16 @@ def run(
 
     fields = {"files": files, "other_programs": other_programs}
     if memory_model:
-        from jojlab.campaign.memory_model import core_named
+        from jojlab.campaign.memory_model import core_named, refuse_unmodelled
 
         core_named(memory_model)  # refused before anything runs
     planned = plan(_asked(experiment, program, argument or (), fields, settings or ()))
+    if memory_model:
+        refuse_unmodelled(planned.experiment.cases)
     asked, cache = planned.experiment, Cache.default()
     steps = sum(not case.skip for case in asked.cases) * len(asked.seeds)
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
     folder = out or free_folder(Path("runs") / asked.name)
     if not cluster and (words := in_words(guests(planned, images, lab), lab.options.jobs)):
         typer.echo(words, err=True)
@@ -155,11 +156,7 @@ def run(
         else:
             take_known(made, planned, images, lab, states)
     except KeyboardInterrupt as error:
-        raise Signalled(
-            signal_of(error),
-            f"what was finished is kept: joj show {folder}",
-            "the same command goes on from there",
-        ) from None
+        raise interrupted(error, folder, out, lab, planned) from None
     code = show_run(folder, as_json=as_json, checked=made.checked, refutable=durability)
     if memory_model and code in (FINE, INCOMPLETE):
         show_memory_model(memory_model, planned, images, lab, folder, silent=as_json)
@@ -220,7 +217,6 @@ def show_run(
     `checked` are captures of it that need no further check; with `refutable` harm by a power cut
     that the manuals rule out is a failure.
     """
-
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.foundation.cache import Cache
     from jojlab.report.page.html import write_report

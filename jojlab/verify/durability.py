@@ -117,6 +117,12 @@ def outlook(planned: Plan, images: Images, lab: Lab, states: int) -> str:
     )
 
 
+def guests_kept(planned: Plan, images: Images, lab: Lab, states: int) -> tuple[int, int]:
+    """Return of how many guests the cache has what they judged, and how many judge all."""
+    jobs = [job for each in _asked(planned, images, lab, states) for job in each.jobs]
+    return sum(lab.cache.has(job.key) for job in jobs), len(jobs)
+
+
 def take_known(run: RunFolder, planned: Plan, images: Images, lab: Lab, states: int) -> None:
     """Put those answers into a run folder that the cache has whole."""
     known = [

@@ -26,6 +26,7 @@ from jojlab.trace.run_folder import RunFolder
 from jojlab.verify.durability import (
     cut,
     cut_run,
+    guests_kept,
     outlook,
     steps_left,
     take_known,
@@ -94,10 +95,11 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     words = outlook(*asked, 4000)
     assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 28 min"), words
     assert outlook(*asked, 3) == ""  # is not worth a word
+    assert guests_kept(*asked, 4000) == (0, 18)
     for job in kitchen.jobs:
         for part in power_cuts(job, 1334):
             kitchen.lab.cache.store(part.key, {Kind.POWER_CUTS.answer: b""})
-    assert outlook(*asked, 4000) == ""
+    assert outlook(*asked, 4000) == "" and guests_kept(*asked, 4000) == (18, 18)
 
 
 def test_what_fails_is_marked_and_taken_up_again(kitchen: Kitchen, tmp_path: Path) -> None:

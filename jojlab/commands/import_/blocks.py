@@ -37,7 +37,6 @@ def blocks(
     Exit code 2 if the format is unknown; 4 if a line is bad, or if the trace lacks something that
     its format has, such as completions after the end of the trace.
     """
-
     from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.nearest import nearest
     from jojlab.trace.imports.trace_file import FORMATS, import_trace

@@ -37,7 +37,6 @@ def sql(
 
     Exit code 2 if a file holds something that is no statement; the message names its line.
     """
-
     from jojlab.command_line.out_folder import free_folder
     from jojlab.recording import sql_import
 

@@ -68,7 +68,7 @@ def durability(
 
     from jojlab.analysis.run.survival import Contradiction
     from jojlab.campaign.execute import options_for
-    from jojlab.campaign.images import images_of
+    from jojlab.command_line.images import told_images
     from jojlab.experiment.cases import refuse_alone
     from jojlab.experiment.plan import plan
     from jojlab.experiment.read import find, read
@@ -77,7 +77,7 @@ def durability(
     from jojlab.lab.lab import Lab
     from jojlab.lab.options import Options
     from jojlab.report.terminal.progress import shown
-    from jojlab.verify.durability import cut, outlook, unfit, verdicts
+    from jojlab.verify.durability import cut, guests_kept, outlook, unfit, verdicts
 
     planned = plan(read(find(experiment), settings or ()))
     asked = planned.experiment
@@ -86,7 +86,7 @@ def durability(
     asked = replace(asked, cases=tuple(fit))
     planned, cache = planned._replace(experiment=asked), Cache.default()
     options = Options(jobs=jobs, use_cache=not no_cache, timeout_s=timeout, cluster=cluster)
-    lab, images = Lab(cache, options_for(planned, options)), images_of(planned, cache)
+    lab, images = Lab(cache, options_for(planned, options)), told_images(planned, cache)
     steps = sum(not case.skip for case in fit) * len(asked.seeds)
     failures: dict[str, str] = {}
     answers: dict[str, list[Any]] = {}
@@ -101,8 +101,15 @@ def durability(
                 else:
                     answers.setdefault(step.case_id, []).append(answer)
     except KeyboardInterrupt as error:
-        what = "what was judged is kept", "the same command goes on from there"
-        raise Signalled(signal_of(error), *what) from None
+        kept, guests = guests_kept(planned, images, lab, states)
+        if not kept:
+            raise Signalled(signal_of(error), "nothing was judged yet") from None
+        way = " without --no-cache" if no_cache else ""
+        raise Signalled(
+            signal_of(error),
+            f"what {kept} of {guests} guests judged is kept",
+            f"the same command{way} goes on from there",
+        ) from None
     skipped = {case.case_id: case.skip for case in asked.cases if case.skip}
     cases = verdicts(asked.cases, answers)
     if as_json:
@@ -122,7 +129,6 @@ def _contradiction(case: CaseSummary) -> Any:
 def _print_json(
     cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
 ) -> None:
-
     from jojlab.analysis.run.risks import hazard_json
     from jojlab.analysis.run.survival import survival_json
     from jojlab.report.words import survival

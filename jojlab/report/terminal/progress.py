@@ -33,7 +33,7 @@ class ShownProgress:
     def __init__(self, steps: int, unit: str) -> None:
         self._console = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._steps, self._unit = steps, unit
-        self._done = self._cached = self._failed = 0
+        self._done = self._cached = self._there = self._failed = 0
         self._running: dict[str, str] = {}
         self._lock = threading.Lock()
         # Only the names of the running cases give way on a narrow terminal, never the counts.
@@ -69,25 +69,28 @@ class ShownProgress:
         self._console.print(f"{name} is tried again: {step.failure}", markup=False)
 
     def finished(self, step: Step) -> None:
-        """Count a step, and print it unless it came from the cache."""
+        """Count a step, and print it unless it was there or came from the cache."""
         name = f"{step.case_id}, seed {step.seed}"
         with self._lock:
             self._running.pop(name, None)
             self._describe()
         self._done += 1
         self._cached += step.cached
+        self._there += step.is_there
         self.bar.advance(self._task)
         place = f"[{self._done}/{self._steps}]"
         if step.failure:
             self._failed += 1
             self._console.print(f"{place} {name} failed: {step.failure}", markup=False)
-        elif not step.cached and self.bar.disable:
+        elif not (step.cached or step.is_there) and self.bar.disable:
             self._console.print(f"{place} {name}", markup=False)
 
     def summary(self) -> str:
-        """Return how many steps went well, how many are cached, and how many failed."""
+        """Return how many steps went well, how many of them were known, and how many failed."""
         well = self._done - self._failed
-        text = f"{well} {self._unit}{'s' if well != 1 else ''} ({self._cached} from the cache)"
+        there = f", {self._there} there before" if self._there else ""
+        counts = f"{self._cached} from the cache{there}"
+        text = f"{well} {self._unit}{'s' if well != 1 else ''} ({counts})"
         return f"{text}, {self._failed} failed" if self._failed else text
 
     def _describe(self) -> None:

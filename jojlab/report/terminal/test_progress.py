@@ -30,6 +30,16 @@ def test_every_case_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 5
 
 
+def test_a_run_that_is_taken_up_again_goes_on_counting(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("What?", 3) as watcher:
+        watcher.finished(Step("ext4-wal", 1, is_there=True))
+        watcher.finished(Step("ext4-wal", 2, cached=True))
+        watcher.finished(Step("ext4-wal", 3))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1] == "[3/3] ext4-wal, seed 3"
+    assert lines[2].startswith("3 captures (1 from the cache, 1 there before) in ")
+
+
 def test_an_interrupted_run_says_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), shown("What?", 2) as watcher:
         watcher.stage("a", 1, "run")
