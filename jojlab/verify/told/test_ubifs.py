@@ -80,7 +80,8 @@ def test_the_index_of_the_last_master_node_is_walked(tmp_path: Path) -> None:
     assert told.exact.find(at(9, 256)) is None
     assert told.exact.find(at(8, 4096)) == Fact(("fs-metadata",), ("index",))
     assert told.exact.find(at(1, PAGE)) == Fact(("fs-metadata",), ("master",))
-    assert told.exact.find(at(1, 0)) is None
+    assert told.exact.find(at(2, PAGE + 504)) == told.exact.find(at(1, PAGE))  # all of its bytes
+    assert told.exact.find(at(1, PAGE + 512)) is None and told.exact.find(at(1, 0)) is None
     assert told.exact.find(at(9, 0) - PAGE) == Fact(
         ("fs-metadata",), ("ubi-volume-header", "padding")
     )
@@ -93,6 +94,12 @@ def test_an_index_that_is_not_whole_is_told_as_such(tmp_path: Path) -> None:
         ubifs.told(image(tmp_path, root=(8, 2048)))
     with pytest.raises(ToolError, match="points to byte 0 of block 77: nothing"):
         ubifs.told(image(tmp_path, root=(77, 0)))
+    disk = image(tmp_path)
+    content = bytearray(disk.read_bytes())
+    content[at(2, 0) : at(2, 0) + 2 * PAGE] = b"\xff" * (2 * PAGE)
+    disk.write_bytes(content)
+    with pytest.raises(ToolError, match="no master node in block 2"):
+        ubifs.told(disk)
     disk = tmp_path / "empty"
     disk.write_bytes(b"\xff" * (1 << 20))
     with pytest.raises(ToolError, match="UBI is not on it"):

@@ -150,15 +150,15 @@ def _is_header(header: memoryview, magic: bytes) -> bool:
 
 def _add_masters(exact: Places, nand: _Nand) -> tuple[int, int]:
     """Add the last master node of each of its two blocks; return where the index begins."""
-    root = None
+    root = 0, 0
     for block in (1, 2):
-        for offset, kind, node in _nodes(nand, block):
-            if kind == _MASTER:
-                last, root = offset, _MASTER_FIELDS.unpack_from(node, 48)[:2]
-        if root is None:
+        masters = [each for each in _nodes(nand, block) if each[1] == _MASTER]
+        if not masters:
             raise ToolError(f"UBIFS has no master node in block {block}")
-        _add(exact, nand, (block, last), Fact(_METADATA, ("master",)), len(node))
-    assert root is not None
+        offset, _, node = masters[-1]
+        block_at, offset_at, _ = _MASTER_FIELDS.unpack_from(node, 48)
+        root = block_at, offset_at
+        _add(exact, nand, (block, offset), Fact(_METADATA, ("master",)), len(node))
     return root
 
 
