@@ -20,7 +20,7 @@ from jojlab.experiment.fields import field_named
 from jojlab.foundation.document import checked
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
-from jojlab.trace.shapes import Published, PublishedTable
+from jojlab.trace.shapes import Published
 
 SELECTORS = ("case", "against", "than")
 
@@ -38,27 +38,12 @@ def check_published(
             check_selector(entry.get(name, {}), variants, f"{place}: {name}")
 
 
-def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], where: str) -> None:
-    """Check the entries [[table]]; UseError naming file, entry and key."""
-    for number, entry in enumerate(entries, 1):
-        place = f"{where}: [[table]] number {number}"
-        table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
-        check_figure(table.figure, place)
-        check_selector(table.against, variants, f"{place}: against")
-        rows = [row for group in table.group for row in group.rows]
-        cells = [(each.name, each.case) for each in table.columns]
-        cells += [(each.name, each.case) for each in table.group]
-        cells += [(each.name, each.case) for each in rows]
-        for name, selector in cells:
-            check_selector(selector, variants, f"{place}: {name}: case")
-
-
 def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], where: str) -> None:
     """Raise UseError for an entry that is about none of the cases: a slip in its selector."""
     for number, entry in enumerate(entries, 1):
         for name in ("case", "against"):
             selector = entry.get(name, {})
-            if entry.get("status") == "missing" or any(_selects(selector, c) for c in cases):
+            if entry.get("status") == "missing" or any(selects(selector, c) for c in cases):
                 continue
             raise UseError(
                 f"{where}: [[published]] number {number}: {name} = {dict(selector)} is no case of "
@@ -67,7 +52,8 @@ def refuse_idle(entries: Iterable[Mapping[str, Any]], cases: Sequence[Case], whe
             )
 
 
-def _selects(selector: Mapping[str, Any], case: Case) -> bool:
+def selects(selector: Mapping[str, Any], case: Case) -> bool:
+    """Whether a case has all that a selector names."""
     values = {**case.settings, "variant": case.variant}
     return all(values.get(k) in (v if isinstance(v, list) else [v]) for k, v in selector.items())
 

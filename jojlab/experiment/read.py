@@ -15,7 +15,8 @@ from jojlab.experiment.cases import Case, refuse_alone, refuse_useless
 from jojlab.experiment.charts import check_charts
 from jojlab.experiment.fields import BY_NAME, MAX_SEED, Value, field_named, flat
 from jojlab.experiment.input_files import input_files, refuse_outside
-from jojlab.experiment.published import check_published, check_tables, refuse_idle
+from jojlab.experiment.published import check_published, refuse_idle
+from jojlab.experiment.published_tables import check_tables, refuse_idle_tables
 from jojlab.experiment.variants import (
     Variant,
     choose,
@@ -200,6 +201,7 @@ def _with_own_cases(asked: Experiment) -> Experiment:
         return asked
     cases = asked.expanded().cases
     refuse_idle(asked.published, cases, asked.where)
+    refuse_idle_tables(asked.tables, cases, asked.where)
     return replace(asked, own=frozenset(map(_identity, cases)))
 
 
