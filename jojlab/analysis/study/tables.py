@@ -2,8 +2,8 @@
 
 A cell is about one case: that of its column, its group and its row. Its change is by how much a
 figure is above that of the case that `against` names and that differs in nothing else. Each is the
-median over the seeds. Where the seeds of the two cases overlap, the change is none: another seed
-would have given another sign.
+median over the seeds. Where the seeds of the two cases overlap, the change is none: other seeds may
+give another sign.
 """
 
 from __future__ import annotations
@@ -80,6 +80,26 @@ class ComparedTable:
         """The cells that have a change of ours."""
         cells = (cell for group in self.groups for row in group.rows for cell in row.cells)
         return tuple(cell for cell in cells if cell.ours is not None)
+
+    @property
+    def changed(self) -> int:
+        """How many of them are changes beyond the seeds."""
+        return sum(not cell.is_none for cell in self.measured)
+
+    @property
+    def near(self) -> int:
+        """How many of them lie within one point of what was printed."""
+        return sum(abs((cell.ours or 0.0) - cell.theirs) <= 1 for cell in self.measured)
+
+    @property
+    def largest_percent(self) -> float:
+        """The largest change, up or down; 0 without any."""
+        return max((abs(cell.ours or 0.0) for cell in self.measured), default=0.0)
+
+    @property
+    def spread_percent(self) -> float:
+        """How far the seeds of one case lie apart at most; 0 without any."""
+        return max((cell.spread_percent or 0.0 for cell in self.measured), default=0.0)
 
 
 def tables(

@@ -65,6 +65,8 @@ def test_a_change_is_none_where_the_seeds_overlap() -> None:
     assert second.ours == pytest.approx(2) and second.is_none
     assert group.theirs == (5.0,) and group.ours == pytest.approx((6.0,))
     assert table.seeds == 3 and len(table.measured) == 2
+    assert (table.changed, table.near) == (1, 1)
+    assert table.largest_percent == pytest.approx(10) and table.spread_percent > 3
 
 
 @pytest.mark.parametrize(

@@ -11,25 +11,21 @@ def change(value: float | None) -> str:
 
 
 def cell(found: TableCell) -> str:
-    """Ours, or that there is none, with what it would have had to exceed."""
+    """Ours in per cent, and whether it is none; a dash where it was not measured."""
     if found.ours is None:
         return "–"
     return f"none ({found.ours:+.3f})" if found.is_none else f"{found.ours:+.3f}"
 
 
 def verdict(table: ComparedTable) -> str:
-    """How many changes there are, and what a change has to exceed."""
-    cells = table.measured
-    if not cells:
+    """How many changes there are, and how far the seeds of one case lie apart."""
+    if not table.measured:
         return "Not measured."
-    real = [cell for cell in cells if not cell.is_none and cell.ours is not None]
-    spread = max(cell.spread_percent or 0.0 for cell in cells)
-    largest = max((abs(cell.ours or 0.0) for cell in cells), default=0.0)
-    close = sum(abs((cell.ours or 0.0) - cell.theirs) <= 1 for cell in cells)
     seeds = f"the {table.seeds} seeds" if table.seeds > 1 else "one seed (no spread: take more)"
     return (
-        f"Ours differs from case 1 beyond {seeds} in {len(real)} of {len(cells)} cells; "
-        f"the largest change is {largest:.3f} %, and the seeds of one case lie up to "
-        f"{spread:.3f} % apart. {close} cells are within one point of what was printed. "
-        "none: the seeds of both cases overlap, so that another seed gives another sign."
+        f"Ours differs from the case that it is compared with beyond {seeds} in {table.changed} of "
+        f"{len(table.measured)} cells; the largest change is {table.largest_percent:.3f} %, and "
+        f"the seeds of one case lie up to {table.spread_percent:.3f} % apart. {table.near} cells "
+        "are within one point of what was printed. "
+        "none: the seeds of both cases overlap, so that other seeds may give another sign."
     )
