@@ -163,16 +163,17 @@ def torn_alone(case: CaseSummary) -> str:
     }
     if not kinds <= _TORN_OR_SECOND:
         return ""
+    of_nand = bool(found.model.get("torn_pages"))
     ways = [
         words
         for kind, words in (
-            ("torn", "a write was torn between its sectors"),
+            ("torn", "a page was torn" if of_nand else "a write was torn between its sectors"),
             ("second", "the power was cut again during recovery"),
         )
         if kind in kinds
     ]
     told = f"Harm was seen only where {' or '.join(ways)}."
-    if kinds == {"torn"}:
+    if kinds == {"torn"} and not of_nand:
         told += " A device that keeps 4 KiB whole (atomic_slots) has no such state."
     return told
 

@@ -114,6 +114,11 @@ def test_harm_that_needs_a_torn_write_is_told_apart(kinds: tuple[str, ...], told
     assert (told in words) if told else not words
 
 
+def test_raw_nand_has_torn_pages_and_no_slots() -> None:
+    found = case([state(1, "torn", "corrupt"), state(2)], model={"torn_pages": True})
+    assert torn_alone(found) == "Harm was seen only where a page was torn."
+
+
 def test_the_worst_state_is_told() -> None:
     found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")])
     assert worst(found) == (
