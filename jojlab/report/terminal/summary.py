@@ -16,8 +16,6 @@ from jojlab.report.terminal.tables import print_tables
 from jojlab.report.words import hazards, program, regimes, survival, text
 from jojlab.report.words.overview import case_title, overview_columns, paying_note
 
-# A run that was interrupted early may have thousands; they differ only in their names.
-
 _TITLE = 16  # letters of a column's title in one line
 _SURVIVES = 30  # letters of what survives in one line
 

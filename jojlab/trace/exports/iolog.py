@@ -6,8 +6,8 @@
     TIME /dev/flash0 write OFFSET LENGTH
 
 TIME is in microseconds since the first request (log_io_u() and delay_since_ttime() in fio's
-iolog.c). A flush is a sync of the file, discard and zeroes are trims; an erase of raw NAND is
-nothing that fio knows, which writes to a disk what was programmed. A log is replayed with
+iolog.c). A flush is a sync of the file, discard and zeroes are trims. What was programmed on raw
+NAND is a write; its erases are left out, as fio has no such action. A log is replayed with
 fio --name=x --read_iolog=FILE --replay_redirect=/dev/DISK, which destroys what is on DISK.
 """
 
