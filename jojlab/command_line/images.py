@@ -20,6 +20,8 @@ def told_images(planned: Plan, cache: Cache) -> Images:
     from jojlab.campaign.images import images_of
 
     def tell(name: str) -> None:
-        typer.echo(f"making the image of the guests, once: {name}", err=True)
+        typer.echo(
+            f"making the image of the guests, once (it may download packages): {name}", err=True
+        )
 
     return images_of(planned, cache, tell)

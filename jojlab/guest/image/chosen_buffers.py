@@ -1,7 +1,7 @@
 """UBI and UBIFS whose buffers are allocated as a parameter says: the kernel's own source, changed
 by the semantic patch of kernel/ubi, with the allocators of that folder linked in.
 
-spatch(1) of the package coccinelle makes the change. It needs 30 s of processor time to build, and
+spatch(1) of the package coccinelle makes the change. It takes some 40 s of processor time, and
 the source package 139 MB of network, both once.
 """
 
