@@ -108,10 +108,29 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// UBI tells of a page that the cut tore, which cannot be read, as of an error (ubi_io_read() in
-/// drivers/mtd/ubi/io.c). It is none: what matters is whether anything durable was in it.
+/// UBI and UBIFS tell of a page that the cut tore as of an error, while they recover from it. It is
+/// none: what matters is whether anything durable was in it. In Linux 6.1 these are:
+///
+/// - ubi_io_read() in drivers/mtd/ubi/io.c: the page cannot be read.
+/// - ubifs_scan() in fs/ubifs/scan.c: it says "bad node" or "garbage" even where it is asked to be
+///   quiet. So it is by those who recover next: replay_log_leb(), kill_orphans() and
+///   scan_for_master(). Where it is not quiet, ubifs_scanned_corruption() says more.
+/// - ubifs_leb_read() in fs/ubifs/io.c: recover_head() in recovery.c reads where the next node will
+///   be written, and cleans a page that it cannot read. All others who have it told fail, or scan
+///   that block and are not quiet.
 fn is_of_torn_page(text: &str) -> bool {
-    text.starts_with("ubi") && text.contains("(ECC error) while reading")
+    if text.starts_with("ubi") {
+        return text.contains("(ECC error) while reading");
+    }
+    let told = text.strip_prefix("UBIFS error (").and_then(|rest| rest.split_once("): "));
+    let Some((function, words)) = told.and_then(|(_, told)| told.split_once(": ")) else {
+        return false;
+    };
+    match function.trim_end_matches(" [ubifs]") {
+        "ubifs_scan" => ["bad node", "garbage"].contains(&words),
+        "ubifs_leb_read" => words.ends_with(" failed, error -74"),
+        _ => false,
+    }
 }
 
 /// The first lines, and how many there were beyond.
@@ -134,6 +153,25 @@ fn bounded(lines: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_of_a_torn_page_while_it_is_recovered_is_no_error() {
+        for (text, expected) in [
+            ("ubi0 error: ubi_io_read [ubi]: error -74 (ECC error) while reading 2048 bytes", true),
+            ("UBIFS error (ubi0:0 pid 1): ubifs_scan [ubifs]: bad node", true),
+            (
+                "UBIFS error (ubi0:0 pid 1): ubifs_leb_read [ubifs]: \
+                 reading 2048 bytes from LEB 10:10240 failed, error -74",
+                true,
+            ),
+            ("UBIFS error (ubi0:0 pid 1): ubifs_leb_read [ubifs]: reading failed, error -5", false),
+            ("UBIFS error (ubi0:0 pid 1): ubifs_check_node [ubifs]: bad node at LEB 3:0", false),
+            ("UBIFS error (ubi0:0 pid 1): ubifs_scan [ubifs]: LEB 3 scanning failed", false),
+            ("EXT4-fs error: bad node", false),
+        ] {
+            assert_eq!(is_of_torn_page(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_log_without_end_is_cut_and_says_so() {
