@@ -15,7 +15,9 @@ use super::walk::Walk;
 use super::written::WrittenRun;
 use crate::tables::rows::Transaction;
 
-/// Of so many states in ten, the boundary ones are as many at most where there are more of both.
+/// All boundary states are chosen where they are so many in ten at most: the rest is drawn.
+const ALL_BOUNDARY_TENTHS: usize = 8;
+/// Where they are more, so many in ten are, as none of them stands for all.
 const BOUNDARY_TENTHS: usize = 6;
 /// Of so many drawn states, one is cut again while it recovers.
 const SECOND_EVERY: usize = 8;
@@ -93,7 +95,8 @@ impl Chooser<'_> {
         let mut known = HashSet::new();
         let mut boundary = self.boundaries(&moments, &mut known);
         let total = boundary.len();
-        let most = (self.asked * BOUNDARY_TENTHS).div_ceil(10);
+        let fit = total * 10 <= self.asked * ALL_BOUNDARY_TENTHS;
+        let most = if fit { total } else { (self.asked * BOUNDARY_TENTHS).div_ceil(10) };
         let rest = if total > most { thin_out(&mut boundary, most) } else { Vec::new() };
         // What is left out is known, and not drawn.
         let mut states = States::default();
@@ -297,6 +300,19 @@ mod tests {
         // Draws that met a known state count too.
         let drawn = found.chosen.len() - (1 + 4 * 4);
         assert!(drawn > 30 && found.draws > drawn as u64, "{drawn} of {}", found.draws);
+    }
+
+    #[test]
+    fn all_boundaries_are_chosen_up_to_eight_in_ten() {
+        // 1 + 4 * 20 = 81 boundary states.
+        let boundary = |asked| {
+            let found = states(20, asked, 7);
+            let count = found.chosen.iter().filter(|it| it.choice.kind.is_boundary()).count();
+            (count, found.boundary_left_out)
+        };
+        assert_eq!(boundary(102), (81, 0));
+        let (chosen, left_out) = boundary(101);
+        assert!((61..70).contains(&chosen) && chosen + left_out == 81, "{chosen} {left_out}");
     }
 
     #[test]
