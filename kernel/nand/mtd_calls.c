@@ -197,7 +197,7 @@ static int nand_read_oob(struct mtd_info *mtd, loff_t from, struct mtd_oob_ops *
 	return error ?: worst;
 }
 
-/* What is programmed is in the contents, and among the changes of a run. */
+/* Puts what was programmed into the contents. Under the lock of the model. */
 static int put_contents(struct raw_nand_device *nand, const struct piece *piece, const u8 *data,
 			u32 length)
 {

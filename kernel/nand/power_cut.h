@@ -4,8 +4,8 @@
  * tells it, and lets a state be chosen of it. Commands and layouts are those of a disk
  * (../flash/power_cut.h); a slot is a page here, and a sector an eighth of it.
  *
- * A page whose eighths are of one moment is whole. Any other is torn: it cannot be read (-EBADMSG),
- * nor can one of a block whose erase was cut.
+ * A page whose eighths are of one moment is whole. Any other is torn: it cannot be read (-EBADMSG).
+ * Of a block whose erase was cut, each page is as it was, erased, or torn.
  */
 #ifndef RAW_NAND_POWER_CUT_H
 #define RAW_NAND_POWER_CUT_H

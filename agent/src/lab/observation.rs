@@ -16,10 +16,10 @@ use crate::workload::threads::observer::Observer;
 
 /// Pause between looks at a device that is still busy.
 const SETTLE: Duration = Duration::from_millis(1);
-/// The phase whose loads and stores a memory model counts.
-const MODELLED: &str = "commit";
 /// Looks before a device that never rests is given up: 60 s.
 const SETTLE_LOOKS: u32 = 60_000;
+/// The phase whose loads and stores a memory model counts.
+const MODELLED: &str = "commit";
 
 /// Sources of the disks' counters, in the order of the disks.
 pub const SOURCES: [&str; 2] = ["device", "journal-device"];
@@ -90,9 +90,7 @@ impl<'a> Observation<'a> {
         }
         anyhow::bail!("the device never came to rest after the measured part")
     }
-}
 
-impl Observation<'_> {
     fn count(&mut self) {
         if self.is_counting {
             self.marks.say("count");
