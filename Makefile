@@ -5,7 +5,7 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages test-packages agent image wheel check lint lint-agent \
+.PHONY: help run test setup packages python test-packages agent image wheel check lint lint-agent \
 	lint-python test-agent test-flash fuzz test-python format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
@@ -15,14 +15,16 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 # joj run builds the guest image itself when there is none yet.
-run: packages agent ## what one commit costs: runs experiments/first-look and shows it
+run: python agent ## what one commit costs: runs experiments/first-look and shows it
 	.venv/bin/joj run experiments/first-look
 
-setup: packages agent image ## installs packages, builds agent, environment and guest image
+setup: python agent image ## installs packages, builds agent, environment and guest image
 
 packages:
 	@setup/packages.sh packages.txt packages-agent.txt
 	@setup/rust.sh
+
+python: packages
 	@setup/python.sh
 
 test-packages:
@@ -37,10 +39,10 @@ agent: packages
 	@echo "setup: building the agent"
 	@cargo build --release --quiet
 
-image: agent
+image: python agent
 	@.venv/bin/joj doctor --build
 
-wheel: agent ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
+wheel: python agent ## dist/*.whl: joj with all that it needs; pipx install dist/*.whl
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
 
@@ -56,7 +58,7 @@ test: packages test-packages ## every check and test
 	$(MAKE) test-python
 
 # Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/live.
-check: lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
+check: python lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes
 	cargo test --quiet --bins
 	.venv/bin/pytest -q -n 2 jojlab tests/tidy
 
@@ -66,7 +68,7 @@ lint-agent: packages
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
-lint-python: packages test-packages
+lint-python: python test-packages
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
 	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup
 	.venv/bin/mypy
