@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.campaign.jobs import AskedJob
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
@@ -105,7 +106,7 @@ def _counts(counts: Counts, core: Core) -> dict[str, float]:
     return {**vars(counts), "added_ns": counts.added_ns(core)}
 
 
-def with_memory(figures: Any, added_ns: tuple[float, float, float]) -> Any:
+def with_memory(figures: CaseFigures, added_ns: tuple[float, float, float]) -> CaseFigures:
     """Return figures whose throughput has the added time in every transaction.
 
     The largest throughput has the smallest addition, as each seed has its own.

@@ -4,22 +4,17 @@
  * record N is of, or a state chosen of it; what is written then goes to the layer above. Sectors of
  * several pieces in one slot are the only thing that is copied.
  */
-#include <linux/string.h>
-
 #include "compat.h"
 #include "disk.h"
 #include "power_cut.h"
 
-/* Of a sector. Chance makes two of a million sectors equal once in 10^7 records. */
 static u64 hash_sector(const u64 *words)
 {
-	u64 hash = 0x9e3779b97f4a7c15ULL;
+	u64 hash = FLASH_HASH_SEED;
 	unsigned int i;
 
-	for (i = 0; i < SECTOR_SIZE / sizeof(*words); i++) {
-		hash = (hash ^ words[i]) * 0xbf58476d1ce4e5b9ULL;
-		hash ^= hash >> 29;
-	}
+	for (i = 0; i < SECTOR_SIZE / sizeof(*words); i++)
+		hash = flash_hash_word(hash, words[i]);
 	return hash;
 }
 
@@ -33,18 +28,6 @@ static void hash_slot(struct page *page, u64 *hashes)
 		hashes[i] = hash_sector((const u64 *)((data ?: zeroes) + i * SECTOR_SIZE));
 	if (data)
 		kunmap_local(data);
-}
-
-/* Which record a command names, after its word. */
-static int record_of(const char *text, const char *word, unsigned int *number)
-{
-	size_t length = strlen(word);
-
-	if (strncmp(text, word, length))
-		return -ENOENT;
-	if (kstrtouint(text + length, 10, number) || *number >= FLASH_RECORDS)
-		return -EINVAL;
-	return 0;
 }
 
 static void drop_records(struct flash *flash, unsigned int first)
@@ -77,7 +60,7 @@ static int change_records(struct flash *flash, const char *text)
 
 	if (sysfs_streq(text, "end"))
 		end_records(flash);
-	else if (!record_of(text, "begin ", &number))
+	else if (!flash_record_of(text, "begin ", &number))
 		begin_record(flash, number);
 	else
 		error = -EINVAL;
@@ -89,9 +72,9 @@ static int change_records(struct flash *flash, const char *text)
 int flash_power_cut_command(struct flash *flash, const char *text)
 {
 	unsigned int number;
-	bool clear = !record_of(text, "clear ", &number);
+	bool clear = !flash_record_of(text, "clear ", &number);
 
-	if (!clear && record_of(text, "restore ", &number))
+	if (!clear && flash_record_of(text, "restore ", &number))
 		return change_records(flash, text);
 	if (disk_openers(flash->disk))
 		return -EBUSY;

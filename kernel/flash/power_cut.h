@@ -7,6 +7,9 @@
 #ifndef FLASH_POWER_CUT_H
 #define FLASH_POWER_CUT_H
 
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
 #include <linux/types.h>
 
 #include "model/geometry.h"
@@ -31,6 +34,27 @@ struct flash_chosen_slot {
 	u64 slot;
 	u32 pieces[FLASH_SLOT_SECTORS];
 };
+
+/* Hashes a sector, from FLASH_HASH_SEED on. Two of a million are equal once in 10^7 records. */
+#define FLASH_HASH_SEED 0x9e3779b97f4a7c15ULL
+
+static inline u64 flash_hash_word(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xbf58476d1ce4e5b9ULL;
+	return hash ^ hash >> 29;
+}
+
+/* Which record a command names, after its word. */
+static inline int flash_record_of(const char *text, const char *word, unsigned int *number)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(text, word, length))
+		return -ENOENT;
+	if (kstrtouint(text + length, 10, number) || *number >= FLASH_RECORDS)
+		return -EINVAL;
+	return 0;
+}
 
 /*
  * "begin N": record N begins, 0 of a run or 1 of a recovery, and what is above it is dropped;

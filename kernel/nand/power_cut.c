@@ -9,14 +9,11 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "../flash/power_cut.h"
 #include "../flash/record.h"
 #include "raw_nand_device.h"
 
 /* Of the memory, what the versions of a run may take. */
 #define SHARE 4
-
-static_assert(POWER_CUT_PARTS == FLASH_SLOT_SECTORS);
 
 /* What a request made of a page. */
 struct changed_page {
@@ -44,7 +41,7 @@ int power_cut_init(struct power_cut *cut, u32 blocks)
 {
 	unsigned int i;
 
-	for (i = 0; i < POWER_CUT_RECORDS; i++) {
+	for (i = 0; i < FLASH_RECORDS; i++) {
 		flash_paged_list_init(&cut->changes[i].requests,
 				      sizeof(struct flash_recorded_request));
 		flash_paged_list_init(&cut->changes[i].pieces, sizeof(struct changed_page));
@@ -59,7 +56,7 @@ void power_cut_free(struct raw_nand_device *nand)
 
 	if (!nand->cut.blocks)
 		return;
-	for (i = 0; i < POWER_CUT_RECORDS; i++)
+	for (i = 0; i < FLASH_RECORDS; i++)
 		free_changes(nand, &nand->cut.changes[i]);
 	vfree(nand->cut.blocks);
 }
@@ -68,7 +65,7 @@ static struct changes *running(struct raw_nand_device *nand)
 {
 	unsigned int i;
 
-	for (i = 0; i < POWER_CUT_RECORDS; i++)
+	for (i = 0; i < FLASH_RECORDS; i++)
 		if (nand->cut.changes[i].running)
 			return &nand->cut.changes[i];
 	return NULL;
@@ -153,21 +150,9 @@ static void begin_layer(struct raw_nand_device *nand, unsigned int below)
 	contents->top = below + 1;
 }
 
-/* Which record a command names. */
-static int record_of(const char *text, const char *word, unsigned int *number)
-{
-	size_t length = strlen(word);
-
-	if (strncmp(text, word, length))
-		return -ENOENT;
-	if (kstrtouint(text + length, 10, number) || *number >= POWER_CUT_RECORDS)
-		return -EINVAL;
-	return 0;
-}
-
 static void drop_changes(struct raw_nand_device *nand, unsigned int first)
 {
-	for (; first < POWER_CUT_RECORDS; first++)
+	for (; first < FLASH_RECORDS; first++)
 		free_changes(nand, &nand->cut.changes[first]);
 }
 
@@ -179,9 +164,9 @@ static size_t blocks_bytes(const struct raw_nand_device *nand)
 static int change(struct raw_nand_device *nand, const char *text)
 {
 	unsigned int number;
-	bool clear = !record_of(text, "clear ", &number);
+	bool clear = !flash_record_of(text, "clear ", &number);
 
-	if (clear || !record_of(text, "restore ", &number)) {
+	if (clear || !flash_record_of(text, "restore ", &number)) {
 		if (atomic_read(&nand->users))
 			return -EBUSY;
 		drop_changes(nand, number + 1);
@@ -198,7 +183,7 @@ static int change(struct raw_nand_device *nand, const char *text)
 		nand->cut.changes[0].running = nand->cut.changes[1].running = false;
 		return 0;
 	}
-	if (record_of(text, "begin ", &number))
+	if (flash_record_of(text, "begin ", &number))
 		return -EINVAL;
 	drop_changes(nand, number);
 	begin_layer(nand, number);
@@ -227,7 +212,7 @@ static int top_changes(struct raw_nand_device *nand, loff_t offset, size_t row_b
 
 	if (nand->cut.changes[0].overflown || nand->cut.changes[1].overflown)
 		return -EOVERFLOW;
-	if (!top || top > POWER_CUT_RECORDS || nand->cut.changes[top - 1].running)
+	if (!top || top > FLASH_RECORDS || nand->cut.changes[top - 1].running)
 		return -ENODATA;
 	*found = &nand->cut.changes[top - 1];
 	return offset % row_bytes ? -EINVAL : 0;
@@ -259,7 +244,7 @@ static void hash_page(const struct raw_nand_device *nand, const struct version *
 	u32 words = nand->contents.page_bytes / POWER_CUT_PARTS / sizeof(u64), part, i;
 
 	for (part = 0; part < POWER_CUT_PARTS; part++) {
-		u64 hash = 0x9e3779b97f4a7c15ULL;
+		u64 hash = FLASH_HASH_SEED;
 
 		for (i = 0; i < words; i++) {
 			u64 word = ~0ULL;
@@ -267,8 +252,7 @@ static void hash_page(const struct raw_nand_device *nand, const struct version *
 			if (version)
 				memcpy(&word, version->data + (part * words + i) * sizeof(word),
 				       sizeof(word));
-			hash = (hash ^ word) * 0xbf58476d1ce4e5b9ULL;
-			hash ^= hash >> 29;
+			hash = flash_hash_word(hash, word);
 		}
 		hashes[part] = hash;
 	}

@@ -13,14 +13,12 @@
 #include <linux/types.h>
 
 #include "../flash/paged_list.h"
+#include "../flash/power_cut.h"
 #include "model/raw_nand.h"
 
 struct raw_nand_device;
 
-#define POWER_CUT_PARTS 8
-
-/* Of a run, and of a recovery after a cut of that run. */
-#define POWER_CUT_RECORDS 2
+#define POWER_CUT_PARTS FLASH_SLOT_SECTORS
 
 struct changes {
 	struct flash_paged_list requests;
@@ -30,7 +28,7 @@ struct changes {
 };
 
 struct power_cut {
-	struct changes changes[POWER_CUT_RECORDS];
+	struct changes changes[FLASH_RECORDS];
 	bool untimed;			/* operations take no time, nor wear anything */
 	struct raw_nand_block *blocks;	/* as they were when the run ended */
 };
