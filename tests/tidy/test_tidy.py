@@ -41,6 +41,18 @@ def test_files_are_found_at_all() -> None:
         assert tracked(suffix, under=zone), f"no {suffix} files under {zone}"
 
 
+def test_what_is_built_is_ignored_by_git() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name.decode() for name in listed.stdout.split(b"\0") if name]
+    programs = [path for path in paths if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    assert not programs, f"programs in the tree, for .gitignore: {programs}"
+
+
 def test_files_are_short_and_narrow() -> None:
     faults = []
     for path in tracked(*SOURCES):
