@@ -84,7 +84,7 @@ CORES = {
             memory_ns=100,
             sources=(
                 "ways and lines of L1, micro TLB of 32 entries, main TLB in 2 ways: Cortex-A9 TRM "
-                "(ARM DDI 0388I), chapters 6 and 7; 128 entries of the sizes that it allows: "
+                "(ARM DDI 0388I), 4.3.2, 7.1.1; 128 entries of the sizes that it allows: "
                 "assumption",
                 "L1 of 32 KiB, L2 of 1 MiB in 16 ways: Exynos 4412 user's manual, and L2_AUX_VAL "
                 "of Linux's arch/arm/mach-exynos/common.c",

@@ -1,6 +1,6 @@
 //! What the calls of a replay have promised: gets the plan and when each of its steps was made;
-//! makes the tree of names and contents that power cuts are judged by. A plan has no contents, but
-//! what the replay wrote in their place is known.
+//! makes the tree of names and contents that power cuts are judged by. What was written is known:
+//! the contents that the recording kept, or else what the replay wrote in their place.
 
 use std::collections::BTreeMap;
 
