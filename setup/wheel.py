@@ -18,6 +18,7 @@ FILES = (
     "devices/*.toml",
     "kernels/*.toml",
     "schema/*.toml",
+    "schema/fleet/*.toml",
     "kernel/LICENSE",
     "kernel/flash/*",
     "kernel/flash/model/*",

@@ -21,6 +21,11 @@ TABLES = (
 
 SCHEMA_VERSION = 2
 
+# Those of a collector's segment, in the order of its file; `segments` has one row.
+FLEET_TABLES = ("segments", "commits", "io_sums", "file_sums", "file_lives")
+
+FLEET_SCHEMA_VERSION = 1
+
 _FORM = "restore the schema folder from the repository"
 
 # Name of a column's type -> of the function of pyarrow that makes it.
@@ -69,12 +74,15 @@ class TableSchema:
 
 @cache
 def table_schema(table: str) -> TableSchema:
-    """Return the schema of `table`; raises MachineError when its file is missing or malformed."""
+    """Return the schema of `table`, which may lie in a folder, as in `fleet/commits`.
+
+    Raises MachineError when its file is missing or malformed.
+    """
     path = SCHEMA / f"{table}.toml"
     try:
         document = checked(read_toml(path, _FORM)[1], _Document, str(path), _FORM)
     except UseError as error:
         raise MachineError(error.message, _FORM) from error
-    if document.table != table:
+    if document.table != path.stem:
         raise MachineError(f"{path}: is for {document.table!r}", _FORM)
-    return TableSchema(table, tuple(document.column))
+    return TableSchema(document.table, tuple(document.column))
