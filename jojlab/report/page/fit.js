@@ -147,6 +147,37 @@ const fit = (() => {
     spec.spacing = 18;
   }
 
+  // Returns `spec` with the cases of those names alone; null where none is left. A copy.
+  function only(spec, names) {
+    const own = structuredClone(spec), kept = (name) => names.has(name);
+    for (const [name, rows] of Object.entries(own.datasets || {})) {
+      own.datasets[name] = rows.filter((row) => !("case" in row) || kept(row.case));
+    }
+    const shares = (panel) => {
+      let all = 0, left = 0;
+      walk(panel, (part) => {
+        if (part.field !== "case") return;
+        for (const [owner, key] of [[part.scale, "domain"], [part, "sort"]]) {
+          if (!Array.isArray(owner?.[key])) continue;
+          all = Math.max(all, owner[key].length);
+          owner[key] = owner[key].filter(kept);
+          left = Math.max(left, owner[key].length);
+        }
+      });
+      if (panel.height && all && !panel.facet) {
+        panel.height = Math.max(40, Math.round(panel.height * left / all));
+      }
+      return !all || left;
+    };
+    for (const side of ["vconcat", "hconcat"]) {
+      if (own[side]) {
+        own[side] = own[side].filter(shares);
+        return own[side].length ? own : null;
+      }
+    }
+    return shares(own) ? own : null;
+  }
+
   // Returns `spec` for a place so wide. A copy: it may be drawn again for print.
   function fitted(spec, width) {
     const own = structuredClone(spec), narrow = width < NARROW;
@@ -179,5 +210,5 @@ const fit = (() => {
     }
   }
 
-  return { fitted, declutter };
+  return { fitted, only, declutter };
 })();

@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import vl_convert
@@ -26,6 +28,7 @@ from jojlab.report.sections import experiment
 from jojlab.report.sections.answer import short_answer
 from jojlab.report.sections.bill import bill
 from jojlab.report.sections.commits import commits
+from jojlab.report.sections.compare import case_data, compare
 from jojlab.report.sections.method import method
 from jojlab.report.sections.overview import overview, warnings
 from jojlab.report.sections.safety import safety
@@ -36,10 +39,11 @@ from jojlab.report.sections.verdict import verdict
 from jojlab.report.words import text
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "page.js")
+_SCRIPTS = ("lba_tools.js", "lba.js", "fit.js", "cases.js", "compare.js", "page.js")
 _INDEX = {
     "answer": "In short",
     "overview": "At a glance",
+    "compare": "Compare",
     "safety": "Is it safe?",
     "figure": "In one picture",
     "published": "Published",
@@ -97,6 +101,7 @@ def report_html(summary: RunSummary, run: str) -> str:
         index=_index(summary, body),
         warnings=warnings(summary),
         sections=body,
+        cases_data=_json(case_data(summary)),
         charts=_json(specs),
         pictures=_json(pictures),
         script=Markup(script),
@@ -131,7 +136,7 @@ def _one_experiment(
     found = [short_answer(summary, run)]
     # Of a run without transactions, such as an imported trace, there are no figures to glance at.
     if summary.measured or not shown:
-        found.append(overview(summary, run))
+        found += [overview(summary, run), compare(summary)]
     found.append(safety(summary, run))
     for part in summary.parts:
         found += [experiment.pictures(part, summary, specs), experiment.published(part)]
@@ -157,6 +162,6 @@ def _vega() -> str:
     return (entry / "vega.js").read_text(encoding="utf-8")
 
 
-def _json(specs: Specs) -> Markup:
+def _json(specs: Mapping[str, Any]) -> Markup:
     """Return JSON that cannot end the script element it stands in."""
     return Markup(json.dumps(specs).replace("<", r"\u003c"))

@@ -1,9 +1,6 @@
 import base64
-import hashlib
 import json
 import re
-import shutil
-import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from jojlab.report.terminal.console import QuietConsole
 from jojlab.report.terminal.kinds import print_kinds
 from jojlab.report.words.kind_rows import characterisation_cells
 from jojlab.trace.imports.trace_file import import_trace
+from tests.browser import needs_browser, title_in_browser
 from tests.captures import make_run
 
 
@@ -100,28 +98,6 @@ def test_a_run_without_transactions_is_shown(tmp_path: Path) -> None:
     console = QuietConsole(width=200, record=True, file=(tmp_path / "out").open("w"))
     print_kinds(console, "trace", kinds.kinds)
     assert "50 reads of 200 KiB" in console.export_text()
-
-
-def title_in_browser(folder: Path, page: str, script: str, columns: int = 1200) -> str:
-    """Open the page in a window so wide; the title that `script` sets in the end."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = page.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    head, end = page.rsplit("</body>", 1)
-    (folder / "page.html").write_text(f"{head}<script>{script}</script></body>{end}")
-    answer = subprocess.run(
-        [
-            "chromium", "--headless", "--no-sandbox", "--disable-gpu",
-            "--virtual-time-budget=60000", f"--window-size={columns},800",
-            f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html",
-        ],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    title = re.search("<title>(.*?)</title>", answer.stdout)
-    assert title, answer.stderr[-500:]
-    return title[1]
-
-
-needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
 
 
 @needs_browser

@@ -9,8 +9,8 @@ from jojlab.analysis.commit.bill import Bill, BillRow
 from jojlab.analysis.commit.classes import CLASSES, class_shares
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.charts import by_case, chart_rows
-from jojlab.report.sections.overview import at_risk, name_of
-from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
+from jojlab.report.sections.overview import at_risk, case_ids, name_of
+from jojlab.report.sections.template import Cell, Noted, Section, Specs, case_anchor, render
 from jojlab.report.words import flash_life, hazards, program, reasons, survival, text
 from jojlab.report.words.overview import case_title
 
@@ -42,10 +42,12 @@ def _class_table(summary: RunSummary) -> dict[str, Any]:
         for name in classes:
             now, later = found.get(("commit", name)), found.get(("deferred", name))
             small = f"+ {_class_cell(name, later)}" if later else ""
-            cells.append(Noted(_class_cell(name, now), small))
+            value = (now.requests if name == "flush" else now.bytes) if now else 0
+            cells.append(Noted(_class_cell(name, now), small, value=value))
         rows.append([name_of(summary, case), *cells])
     heads = ["flushes" if name == "flush" else f"{name}, KiB" for name in classes]
-    return {"columns": [case_title(summary), *heads], "rows": rows}
+    columns = [case_title(summary), *heads]
+    return {"columns": columns, "rows": rows, "ids": case_ids(summary.measured)}
 
 
 def _class_cell(name: str, share: Any) -> str:
@@ -58,6 +60,8 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
     total = bill.total("commit")
     requests = text.digits(bill.per_commit(total.requests))
     return {
+        "id": case_anchor(case.case_id),
+        "case": case.case_id,
         "label": case.label,
         "soft": f"{requests} request{'s' if requests != '1' else ''}, "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {bill.transactions} commits",

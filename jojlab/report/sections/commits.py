@@ -28,6 +28,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
         )
         found.append(
             {
+                "case": case.case_id,
                 "label": case.label,
                 "soft": f"{chart_rows.which_commit(case)}, {text.duration(case.trace.latency_ns)}",
                 "chart": name,

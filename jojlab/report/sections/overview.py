@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
-from jojlab.report.sections.template import Cell, Noted, Section, render
+from jojlab.report.sections.template import Cell, Noted, Section, case_anchor, render
 from jojlab.report.words import hazards, survival, text
 from jojlab.report.words.overview import case_title, overview_columns, paying_note
 
@@ -58,7 +59,7 @@ def overview(summary: RunSummary, run: str) -> Section:
 
 
 def overview_table(summary: RunSummary) -> dict[str, Any]:
-    """Return columns, and a row per case, also for those without figures."""
+    """Return columns, a row per case, also for those without figures, and the cases' ids."""
     columns = overview_columns(summary)
     rows: list[list[Cell]] = []
     for case in summary.cases:
@@ -68,10 +69,16 @@ def overview_table(summary: RunSummary) -> dict[str, Any]:
             cells = [case.status, *(["–"] * (len(columns) - 1))]
         survives = Noted(survival.short(case), survival.contradiction(case), "risk")
         name = [summary.partial(case), hazards.mark(case)]
-        shown = Noted(case.label, "\n".join(filter(None, name)), "risk")
+        link = case_anchor(case.case_id) if case.bill and not summary.is_composed else ""
+        shown = Noted(case.label, "\n".join(filter(None, name)), "risk", link=link)
         rows.append([shown, survives, *cells])
     titles = [case_title(summary), "survives", *(title for title, _ in columns)]
-    return {"columns": titles, "rows": rows}
+    return {"columns": titles, "rows": rows, "ids": case_ids(summary.cases)}
+
+
+def case_ids(cases: Iterable[CaseSummary]) -> list[str]:
+    """Return the ids of the cases that the rows of a table are of."""
+    return [case.case_id for case in cases]
 
 
 def name_of(summary: RunSummary, case: CaseSummary) -> Cell:
@@ -94,4 +101,5 @@ def with_spread(case: CaseSummary, figure: str) -> Cell:
     return Noted(
         text.figure(figure, case.figures.median[figure]),
         text.spread(figure, case.figures.spread[figure]).strip("[]"),
+        value=case.figures.median[figure],
     )

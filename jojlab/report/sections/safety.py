@@ -12,6 +12,7 @@ from typing import Any
 from jojlab.analysis.run.answer import Answer
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Moment, Survival
+from jojlab.report.sections.overview import case_ids
 from jojlab.report.sections.template import Cell, Noted, Section, render
 from jojlab.report.words import hazards, survival, text, transaction
 from jojlab.trace.power_cuts import OUTCOMES
@@ -99,6 +100,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         "sections/safety.html",
         columns=["case", "by the manuals", "verdict", "states", *OUTCOMES],
         rows=[_row(case) for case in summary.measured],
+        ids=case_ids(summary.measured),
         cases=[_case(case, found) for case, found in cut],
         is_open=len(cut) <= _FEW,
         several=survival.several(summary.measured),
@@ -124,6 +126,7 @@ def _row(case: CaseSummary) -> list[Cell]:
 
 def _case(case: CaseSummary, found: Survival) -> dict[str, Any]:
     return {
+        "case": case.case_id,
         "label": case.label,
         "soft": survival.short(case),
         "sentence": survival.sentence(case),

@@ -17,14 +17,24 @@ Specs = dict[str, dict[str, Any]]
 
 
 class Noted(NamedTuple):
-    """A cell of a table with small text below it, line by line, and the style of that."""
+    """A cell of a table with small text below it, line by line, and the style of that.
+
+    `value` is the number that the column is sorted by; `link` the id that the text leads to.
+    """
 
     text: str
     small: str
     style: str = ""
+    value: float | None = None
+    link: str = ""
 
 
 Cell = str | Noted
+
+
+def case_anchor(case_id: str) -> str:
+    """Return the id of the place of a case on the page: its permanent link, without the `#`."""
+    return f"case-{case_id}"
 
 
 class Section(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jojlab.analysis.run.summary import RunSummary
 from jojlab.report.charts import by_case, chart_rows, latency_chart
-from jojlab.report.sections.overview import at_risk, name_of, with_spread
+from jojlab.report.sections.overview import at_risk, case_ids, name_of, with_spread
 from jojlab.report.sections.template import Section, Specs, render
 from jojlab.report.words import text, transaction
 from jojlab.report.words.overview import case_title
@@ -39,6 +39,7 @@ def throughput(summary: RunSummary, run: str, specs: Specs) -> Section:
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *columns.values()],
         rows=rows,
+        ids=case_ids(summary.measured),
         run=run,
     )
     return Section("throughput", html)
@@ -75,6 +76,7 @@ def latency(summary: RunSummary, run: str, specs: Specs) -> Section:
         has_checkpoints=_checkpoints(summary),
         columns=[case_title(summary), *names.values(), *(["COMMIT alone, p50"] if sql else [])],
         rows=rows,
+        ids=case_ids(summary.measured),
         run=run,
     )
     return Section("latency", html)

@@ -39,6 +39,7 @@ def kinds(summary: RunSummary, run: str, specs: Specs) -> Section | None:
         device_columns=kind_rows.DEVICE_COLUMNS,
         cases=[
             {
+                "case": case.case_id,
                 "label": case.label,
                 "soft": kind_rows.totals_text(kinds),
                 "rows": kind_rows.characterisation_cells(kinds),
@@ -64,6 +65,7 @@ def places(summary: RunSummary, run: str, pictures: Specs) -> Section | None:
             found.append(
                 {
                     "name": name,
+                    "case": case.case_id,
                     "label": case.label,
                     "soft": soft,
                     "command": f'joj query {run} "SELECT issue_ns, sector, length_bytes, '
