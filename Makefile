@@ -1,11 +1,12 @@
 # make run    everything installed and built, then the first experiment
 # make check  formats, lints, types and the tests of units: no guest, no root, under three minutes
-# make test   everything installed and built, then every test
+# make test   everything installed and built, then the tests
+# make test-all  those, and the tests that take too long for them
 # make setup  that part alone; after it the command is .venv/bin/joj
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup packages python test-packages agent image wheel check lint lint-agent \
+.PHONY: help run test test-all setup packages python test-packages full-packages agent image wheel check lint lint-agent \
 	lint-python test-agent test-flash fuzz test-python format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
@@ -30,6 +31,9 @@ python: packages
 test-packages:
 	@setup/packages.sh packages-test.txt
 
+full-packages:
+	@setup/packages.sh packages-full.txt
+
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
 MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
 agent: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS = -C target-feature=+crt-static \
@@ -48,14 +52,19 @@ wheel: python agent ## dist/*.whl: joj with all that it needs; pipx install dist
 
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
-test test-agent test-python: export JOJ_SKIPS = listed
+test test-all test-agent test-python: export JOJ_SKIPS = listed
 endif
 
 # Two at a time before the tests of Python, which take both processors themselves. The lints and
 # tests of the agent wait for one another by cargo's lock.
-test: packages test-packages ## every check and test
+test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
+
+# Those of tests/full and those marked `full`, and the fuzzing of the agent.
+test-all: test full-packages ## make test, and the tests that take too long for it
+	.venv/bin/pytest -q -n 2 -m full
+	$(MAKE) fuzz
 
 # Of the tests in jojlab none starts a guest; the agent's that trace this machine are in agent/live.
 check: python lint test-flash ## lints, and the tests of units: no guest and no root, in three minutes

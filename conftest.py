@@ -8,6 +8,8 @@ The groups: `pytest -n 2` gives a group to one process, in order. Every file is 
 trace this machine's disks or measure by the clock on the wall are one, so that no two of them ever
 run at once.
 
+The full tier: what is in tests/full, or marked `full`, is run by `make test-all` alone.
+
 The skips: where JOJ_SKIPS is `listed` (make test as root), and in CI, a skip that tests/skips.toml
 does not list is a failure.
 """
@@ -27,6 +29,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 
 ROOT = Path(__file__).parent
+FULL = "tests/full/"
 BY_THE_CLOCK = ("tests/live/", "bench/", "tests/guest/test_wall_clock.py")
 # Those that take longest begin first, so that both processes end at about the same time.
 FIRST = (*BY_THE_CLOCK, "tests/guest/", "tests/command/")
@@ -65,6 +68,12 @@ def pytest_configure() -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what the full tier alone runs, before pytest selects by marks."""
+    if item.nodeid.startswith(FULL):
+        item.add_marker("full")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
