@@ -74,6 +74,13 @@ DEVICES = {
     "sensitivity": "jojlab.commands.device.sensitivity:sensitivity",
 }
 
+# The subcommands of `joj fleet`.
+FLEET = {
+    "enrol": "jojlab.commands.fleet.enrol:enrol",
+    "devices": "jojlab.commands.fleet.devices:devices",
+    "revoke": "jojlab.commands.fleet.revoke:revoke",
+}
+
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
 
 \b
@@ -119,6 +126,14 @@ Examples:
   joj verify attribution
   joj verify attribution --host
   joj verify durability --set filesystem=ext4
+"""
+
+FLEET_HELP = """Collect from many devices: a server for their segments, and what they say.
+
+\b
+Examples:
+  joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
+  joj fleet devices --data /srv/fleet
 """
 
 
@@ -205,6 +220,7 @@ for _name, _help, _commands in (
     ("verify", VERIFY_HELP, VERIFICATIONS),
     ("import", IMPORT_HELP, IMPORTS),
     ("device", DEVICE_HELP, DEVICES),
+    ("fleet", FLEET_HELP, FLEET),
 ):
     _group = typer.Typer(
         help=_help,

@@ -19,6 +19,7 @@ FLOORS = (
     "foundation",
     "recording",
     "trace",
+    "fleet",
     "analysis",
     "device",
     "guest",

@@ -1,0 +1,44 @@
+"""joj fleet devices: lists the devices of a fleet, and what each has sent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jojlab.command_line.fleet_options import DATA
+
+
+def devices(
+    data: Annotated[str, DATA] = "fleet",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the devices: since when, revoked or not, segments, days, and what is in quarantine.
+
+    \b
+    Examples:
+      joj fleet devices --data /srv/fleet
+      joj fleet devices --data s3://bucket/fleet --json
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from jojlab.fleet.listing import listed
+    from jojlab.fleet.store import open_store
+    from jojlab.foundation.printable import json_text
+
+    rows = listed(open_store(data))
+    if as_json:
+        print(json_text([row.record() for row in rows]))
+        return
+    if not rows:
+        print(f"{data}: no devices; joj fleet enrol NAME --data {data}")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("device", "enrolled", "revoked", "segments", "first day", "last day",
+                 "quarantined"):  # fmt: skip
+        table.add_column(name, justify="right" if name in ("segments", "quarantined") else "left")
+    for row in rows:
+        cells = row.record()
+        table.add_row(*("" if value is None else str(value) for value in cells.values()))
+    Console().print(table)

@@ -1,0 +1,50 @@
+"""joj fleet enrol: gives a device the token with which it may send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.command_line.fleet_options import DATA
+
+
+def enrol(
+    name: Annotated[str, typer.Argument(help="Name of the device: a to z, 0 to 9 and -.")],
+    data: Annotated[str, DATA] = "fleet",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the token to this new file, for its owner only."),
+    ] = None,
+) -> None:
+    """Enrol a device, and print the token with which its collector may send.
+
+    The token is shown once: only its hash is stored.
+
+    \b
+    Examples:
+      joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
+      joj fleet enrol phone-2 --data s3://bucket/fleet
+    """
+    import os
+    import time
+
+    from jojlab.fleet.devices import enrol
+    from jojlab.fleet.store import open_store
+    from jojlab.foundation.errors import UseError
+
+    if out is None:
+        print(enrol(open_store(data, create=True), name, int(time.time())))
+        return
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise UseError(f"--out {out}: {error.strerror}", "name a file that is new") from error
+    with open(descriptor, "w", encoding="ascii") as stream:
+        try:
+            stream.write(enrol(open_store(data, create=True), name, int(time.time())) + "\n")
+        except BaseException:
+            out.unlink()
+            raise
+    print(f"{name} is enrolled; its token is in {out}")

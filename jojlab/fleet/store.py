@@ -1,0 +1,195 @@
+"""The store of a fleet: a folder of this machine, or a bucket of an S3-compatible service.
+
+Objects have keys, such as segments/day=2026-11-23/device=a/NAME.parquet, which jojlab makes itself.
+An object is there as a whole or not at all. When `put` has returned, it stays: in a folder its file
+and the folders above are synced; of a bucket, the service has answered.
+
+pyarrow.fs reads both, and is here already. It does not sync files, so a folder is written here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jojlab.foundation.errors import MachineError, UseError
+
+_INCOMING = ".incoming"  # in a folder: what is not put yet; on the same filesystem as the rest
+
+
+@dataclass(frozen=True)
+class Object:
+    """One object; `changed_s` is when it was put, since 1970 in UTC."""
+
+    key: str
+    size_bytes: int
+    changed_s: float
+
+
+class Store:
+    """A folder or a bucket. `filesystem` (pyarrow.fs) and `path(key)` read what is there."""
+
+    def __init__(self, url: str, filesystem: Any, root: str, folder: Path | None) -> None:
+        self.url = url
+        self.filesystem = filesystem
+        self._root = root
+        self.folder = folder
+        self._spool: Path | None = None
+
+    @property
+    def spool(self) -> Path:
+        """A folder for what is on its way in; its contents may be lost."""
+        if self._spool is None:
+            if self.folder is None:
+                self._spool = Path(tempfile.mkdtemp(prefix="joj-fleet-"))
+            else:
+                self._spool = self.folder / _INCOMING
+                self._spool.mkdir(exist_ok=True)
+        return self._spool
+
+    def empty_spool(self) -> None:
+        """Remove what a process before this one left on its way in; it was not acknowledged."""
+        for path in self.spool.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the spool of a bucket."""
+        if self.folder is None and self._spool is not None:
+            shutil.rmtree(self._spool, ignore_errors=True)
+            self._spool = None
+
+    def path(self, key: str) -> str:
+        """Return where `filesystem` has the object."""
+        return f"{self._root}/{key}"
+
+    def put(self, files: Iterable[tuple[Path, str]]) -> None:
+        """Put files of the spool under these keys; they are moved. All are durable on return.
+
+        Raises OSError where the store refuses; then none, some or all of them are there.
+        """
+        if self.folder is None:
+            for source, key in files:
+                self._send(source, key)
+                source.unlink()
+            return
+        folders = set()
+        for source, key in files:
+            target = self.folder / key
+            _make_folder(target.parent)
+            with source.open("rb") as stream:
+                os.fsync(stream.fileno())
+            os.replace(source, target)
+            folders.add(target.parent)
+        for folder in folders:
+            _sync_folder(folder)
+
+    def put_bytes(self, key: str, contents: bytes) -> None:
+        """Put an object of these bytes; durable on return."""
+        source = self.spool / uuid.uuid4().hex
+        source.write_bytes(contents)
+        self.put([(source, key)])
+
+    def read_bytes(self, key: str) -> bytes | None:
+        """Return an object's bytes; None if there is none."""
+        try:
+            with self.filesystem.open_input_stream(self.path(key)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def objects(self, prefix: str) -> Iterator[Object]:
+        """Yield the objects under this folder of keys, and under folders in it."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self.path(prefix), allow_not_found=True, recursive=True)
+        for info in self.filesystem.get_file_info(selector):
+            if info.type == fs.FileType.File:
+                key = info.path.removeprefix(self._root).lstrip("/")
+                yield Object(key, info.size or 0, info.mtime_ns / 1e9 if info.mtime_ns else 0.0)
+
+    def delete(self, key: str) -> None:
+        """Delete an object; it is no error if it is gone."""
+        if self.folder is not None:
+            (self.folder / key).unlink(missing_ok=True)
+            return
+        with suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.path(key))
+
+    def _send(self, source: Path, key: str) -> None:
+        with (
+            source.open("rb") as stream,
+            self.filesystem.open_output_stream(self.path(key)) as out,
+        ):
+            while block := stream.read(1 << 20):
+                out.write(block)
+
+
+def open_store(url: str, *, create: bool = False) -> Store:
+    """Return the store at `url`: a folder, or s3://BUCKET/PREFIX.
+
+    A bucket's endpoint and credentials are those of the environment (AWS_ENDPOINT_URL, AWS_REGION,
+    AWS_ACCESS_KEY_ID ...) and of ~/.aws. Without `create` a folder must exist.
+    """
+    if "://" in url:
+        return _open_bucket(url)
+    from pyarrow import fs
+
+    folder = Path(url).absolute()
+    if create:
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        raise UseError(f"--data {url}: no such folder", "joj fleet enrol NAME --data DIR makes it")
+    return Store(str(folder), fs.LocalFileSystem(), str(folder), folder)
+
+
+def _open_bucket(url: str) -> Store:
+    from pyarrow import fs
+
+    scheme, _, place = url.partition("://")
+    bucket = place.strip("/")
+    if scheme != "s3" or not bucket:
+        raise UseError(f"--data {url}: no store", "name a folder, or s3://BUCKET/PREFIX")
+    settings: dict[str, Any] = {}
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        host_scheme, _, host = endpoint.rpartition("://")
+        settings = {"endpoint_override": host.rstrip("/"), "scheme": host_scheme or "https"}
+    if region := os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        settings["region"] = region
+    filesystem = fs.S3FileSystem(**settings, connect_timeout=10, request_timeout=60)
+    try:
+        there = filesystem.get_file_info(bucket.split("/")[0]).type == fs.FileType.Directory
+    except OSError as error:
+        raise MachineError(
+            f"--data {url}: the service does not answer: {error}",
+            "look at AWS_ENDPOINT_URL, AWS_REGION and the credentials",
+        ) from error
+    if not there:
+        raise UseError(f"--data {url}: no such bucket", "make it, or name another")
+    return Store(f"s3://{bucket}", filesystem, bucket, None)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each durable in the one above."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
