@@ -31,6 +31,8 @@ FLOORS = (
     "gate",
     "advise",
     "live",
+    "made_fleet",
+    "fleet_study",
     "report",
     "command_line",
     "commands",

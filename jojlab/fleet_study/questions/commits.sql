@@ -1,0 +1,19 @@
+-- What commits are there, and what do they write? A row for each kind, journal mode and sync call.
+
+SELECT
+  kind,
+  journal_mode,
+  sync_call,
+  count(*) AS commits,
+  count(DISTINCT device) AS devices,
+  quantile_cont(duration_ns, 0.5) AS median_ns,
+  quantile_cont(duration_ns, 0.95) AS p95_ns,
+  sum(sync_calls) AS sync_calls,
+  sum(written_bytes) AS written_bytes,
+  count(database_bytes) AS billed,
+  sum(database_bytes) AS database_bytes,
+  sum(journal_bytes) AS journal_bytes,
+  sum(filesystem_bytes) AS filesystem_bytes
+FROM commits
+GROUP BY kind, journal_mode, sync_call
+ORDER BY commits DESC, kind, journal_mode, sync_call

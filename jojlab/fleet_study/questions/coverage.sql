@@ -1,0 +1,41 @@
+-- What was observed of each device, and what is missing? A row a device.
+-- A number of a spool that never arrived is a segment that was lost; one that is there twice was
+-- made twice. Where wall clock and boot clock differ by more than a second, the clock was set.
+
+SELECT
+  device,
+  count(DISTINCT day) AS days,
+  min(day) AS first_day,
+  max(day) AS last_day,
+  count(*) AS segments,
+  sum(end_boot_ns - begin_boot_ns) AS observed_ns,
+  sum(requests) AS requests,
+  sum(read_bytes) AS read_bytes,
+  sum(write_bytes) AS write_bytes,
+  sum(own_write_bytes) AS own_write_bytes,
+  sum(lost_events) AS lost_events,
+  sum(unattributed_bytes) AS unattributed_bytes,
+  sum(dropped_rows) AS dropped_rows,
+  sum(dropped_segments) AS dropped_segments,
+  sum(CASE WHEN incomplete <> '' THEN 1 ELSE 0 END) AS incomplete_segments,
+  sum(CASE WHEN place = 1 THEN spool_segments ELSE 0 END) AS expected_segments,
+  count(DISTINCT segment_key) AS different_segments,
+  sum(
+    CASE
+      WHEN abs(end_unix_ns - begin_unix_ns - end_boot_ns + begin_boot_ns) > 1000000000 THEN 1
+      ELSE 0
+    END
+  ) AS clock_steps,
+  max(disk_bytes) AS disk_bytes,
+  min(privacy) AS privacy,
+  max(privacy) AS other_privacy
+FROM (
+  SELECT
+    *,
+    concat(spool_id, '/', CAST(sequence AS VARCHAR)) AS segment_key,
+    1 + max(sequence) OVER (PARTITION BY device, spool_id) AS spool_segments,
+    row_number() OVER (PARTITION BY device, spool_id ORDER BY sequence, begin_boot_ns) AS place
+  FROM segments
+) AS numbered
+GROUP BY device
+ORDER BY device
