@@ -1,54 +1,95 @@
 """Runs SQL over the tables of a fleet by DuckDB, in this process.
 
 Each table is a view on its files; the columns `device` and `day` are those of the files' folders.
+DuckDB reads files of a folder itself, those of a bucket as an Arrow dataset.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 
+from jojlab.fleet_study.dataset import FleetFiles
 from jojlab.foundation.errors import DataError, UseError
-from jojlab.trace.schema import FLEET_TABLES
+from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 Row = dict[str, Any]
 # What needs more is put on the disk for a while.
 _MEMORY = "3GB"
-_KEYS = "hive_types = {'device': VARCHAR, 'day': VARCHAR}"
+_KEYS = {"device": "VARCHAR", "day": "VARCHAR"}
 
 
 class DuckDbEngine:
     """One connection over the files of each table."""
 
-    def __init__(self, files: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, files: FleetFiles) -> None:
         self._files = files
         self._connection = duckdb.connect()
-        for setting in (
-            f"memory_limit = '{_MEMORY}'",
-            f"temp_directory = '{tempfile.gettempdir()}'",
-            "preserve_insertion_order = false",
-            "parquet_metadata_cache = true",
-        ):
-            self._connection.execute(f"SET {setting}")
+        self._connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        self._connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
+        self._connection.execute("SET preserve_insertion_order = false")
+        self._connection.execute("SET parquet_metadata_cache = true")
         for table in FLEET_TABLES:
-            self._connection.execute(f"SET VARIABLE files_of_{table} = $1", [list(files[table])])
-            self._connection.execute(
-                f"CREATE VIEW {table} AS SELECT * EXCLUDE (filename) FROM "
-                f"read_parquet(getvariable('files_of_{table}'), filename = true, "
-                f"hive_partitioning = true, {_KEYS})"
-            )
+            if files.store.folder is None:
+                self._connection.register(table, _arrow(files, table))
+            else:
+                self._view(table)
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT; `parameters` stand in it as $NAME."""
         try:
             answer = self._connection.execute(sql, parameters)
+            names = [column[0] for column in answer.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             raise DataError(
                 f"a file of the dataset is damaged: {error}", "fetch it again, or remove it"
             ) from error
-        names = [column[0] for column in answer.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+
+    def query(self, sql: str) -> pa.Table:
+        """Return what a user's SELECT gives; raises UseError where it is none, or is refused.
+
+        From then on the connection reads nothing but the dataset's files.
+        """
+        try:
+            kinds = [each.type for each in self._connection.extract_statements(sql)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise UseError(
+                    "a query is one statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE",
+                    "leave out other statements and further semicolons",
+                )
+            readable = [path for paths in self._files.paths.values() for path in paths]
+            self._connection.execute("SET allowed_paths = $1", [readable])
+            self._connection.execute("SET enable_external_access = false")
+            self._connection.execute("SET python_enable_replacements = false")
+            self._connection.execute("SET lock_configuration = true")
+            return self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            remedy = "the tables: " + ", ".join(FLEET_TABLES) + "; DESCRIBE TABLE has the columns"
+            raise UseError(f"the query failed: {error}", remedy) from error
+
+    def _view(self, table: str) -> None:
+        # A list of its own for each table: a view cannot take parameters.
+        name = f"files_of_{table}"
+        self._connection.execute(f"SET VARIABLE {name} = $1", [list(self._files.paths[table])])
+        self._connection.execute(
+            f"CREATE VIEW {table} AS SELECT * FROM read_parquet(getvariable('{name}'), "
+            f"hive_partitioning = true, hive_types = {_KEYS})"
+        )
+
+
+def _arrow(files: FleetFiles, table: str) -> ds.Dataset:
+    """Return a table of a bucket, with the columns of its folders' names."""
+    keys = pa.schema([("day", pa.string()), ("device", pa.string())])
+    columns = [field for field in table_schema(f"fleet/{table}").arrow() if field.name != "day"]
+    return ds.dataset(
+        list(files.paths[table]),
+        schema=pa.schema([*columns, *keys]),
+        format="parquet",
+        filesystem=files.store.filesystem,
+        partitioning=ds.partitioning(keys, flavor="hive"),
+    )

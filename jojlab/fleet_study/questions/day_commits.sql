@@ -2,7 +2,7 @@
 -- process, and whether several databases were joined.
 
 SELECT
-  CAST(floor((end_unix_ns + utc_offset_s * 1000000000) / 600000000000) % 144 AS BIGINT) AS interval,
+  CAST(floor((end_unix_ns + utc_offset_s * 1000000000) / 600000000000) % 144 AS BIGINT) AS ten_minutes,
   process,
   super_journal IS NOT NULL AS multi_file,
   count(*) AS commits,
@@ -16,4 +16,4 @@ GROUP BY
   CAST(floor((end_unix_ns + utc_offset_s * 1000000000) / 600000000000) % 144 AS BIGINT),
   process,
   super_journal IS NOT NULL
-ORDER BY interval, process, multi_file
+ORDER BY ten_minutes, process, multi_file

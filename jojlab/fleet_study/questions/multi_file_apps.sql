@@ -9,7 +9,7 @@ SELECT
   count(*) AS transactions,
   count(DISTINCT device) AS devices,
   max(database_count) AS most_databases,
-  quantile_cont(duration_ns, 0.5) AS median_ns,
+  percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ns) AS median_ns,
   sum(database_bytes + journal_bytes + filesystem_bytes) AS device_bytes
 FROM commits
 WHERE super_journal IS NOT NULL

@@ -6,8 +6,8 @@ SELECT
   count(*) AS days,
   sum(transactions) AS transactions,
   avg(transactions) AS average,
-  quantile_cont(transactions, 0.5) AS median,
-  quantile_cont(transactions, 0.75) AS upper_quartile,
+  percentile_cont(0.5) WITHIN GROUP (ORDER BY transactions) AS median,
+  percentile_cont(0.75) WITHIN GROUP (ORDER BY transactions) AS upper_quartile,
   max(transactions) AS most
 FROM (
   SELECT observed.device AS device, observed.day AS day, count(multi.super_journal) AS transactions
