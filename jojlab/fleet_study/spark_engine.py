@@ -14,6 +14,7 @@ from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 Row = dict[str, Any]
+_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _TYPES = {"int64": "BIGINT", "string": "STRING", "bool": "BOOLEAN"}
 
 
@@ -41,7 +42,9 @@ class SparkEngine:
         try:
             self._session = SparkSession.builder.remote(address).getOrCreate()
             # Days are texts, as they are for DuckDB.
-            self._session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+            self._session.conf.set(
+                "spark.sql.sources.partitionColumnTypeInference.enabled", "false"
+            )
             for table in FLEET_TABLES:
                 self._view(files, table)
         except Exception as error:  # pyspark's own classes, those of gRPC, and ValueError

@@ -50,7 +50,9 @@ class DayCommits:
 
     def bytes_of(self) -> dict[str, Ints]:
         """Return the bytes that commits wrote, by the column that they stand in."""
-        beside = np.array([_BESIDE_PAGE_BYTES.get(mode, _BESIDE_JOURNAL_PAGE_BYTES) for mode in MODES])
+        beside = np.array(
+            [_BESIDE_PAGE_BYTES.get(mode, _BESIDE_JOURNAL_PAGE_BYTES) for mode in MODES]
+        )
         is_wal = self.mode == MODES.index("wal")
         data = np.where(is_wal, 0, self.pages * _PAGE_BYTES)
         log = self.pages * (_PAGE_BYTES + beside[self.mode])

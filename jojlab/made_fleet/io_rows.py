@@ -96,5 +96,5 @@ def day_requests(commits: DayCommits, generator: np.random.Generator) -> DayRequ
 
 
 def _shares(kinds: tuple[_Kind, ...]) -> NDArray[np.float64]:
-    shares = np.array([each.share for each in kinds])
-    return shares / shares.sum()
+    whole = sum(each.share for each in kinds)
+    return np.array([each.share / whole for each in kinds])

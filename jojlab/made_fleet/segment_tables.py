@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def day_tables(
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() - _OFFSET_S
     midnight_ns = int(midnight) * 10**9
     borders = [place * INTERVALS // segments for place in range(segments + 1)]
-    for place, (first, last) in enumerate(zip(borders, borders[1:], strict=False)):
+    for place, (first, last) in enumerate(pairwise(borders)):
         begin_ns, end_ns = (border * (_DAY_NS // INTERVALS) for border in (first, last))
         bounds = np.searchsorted(commits.end_ns, (begin_ns, end_ns))
         which = np.arange(*bounds)

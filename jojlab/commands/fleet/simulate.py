@@ -18,7 +18,7 @@ def simulate(
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws other days.")] = 1,
     first_day: Annotated[
         datetime, typer.Option(formats=["%Y-%m-%d"], help="Day on which all begin.")
-    ] = datetime(2026, 1, 1),  # noqa: B008 (a value of typer, which does not change)
+    ] = datetime(2026, 1, 1),
     segments_a_day: Annotated[
         int, typer.Option(min=1, max=144, help="Segments of a day: 1 as compaction leaves them.")
     ] = 1,
