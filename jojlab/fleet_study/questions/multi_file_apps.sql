@@ -1,5 +1,5 @@
 -- Whose are the multi-file transactions? A row for each database that super-journals are named
--- after, and process; the name is the last part of the path, without the digits of the super-journal.
+-- after, and process; the name is the last part of the path, without the super-journal's digits.
 
 SELECT
   regexp_replace(
