@@ -76,10 +76,12 @@ DEVICES = {
 
 # The subcommands of `joj fleet`.
 FLEET = {
+    "serve": "jojlab.commands.fleet.serve:serve",
     "enrol": "jojlab.commands.fleet.enrol:enrol",
     "devices": "jojlab.commands.fleet.devices:devices",
     "revoke": "jojlab.commands.fleet.revoke:revoke",
     "simulate": "jojlab.commands.fleet.simulate:simulate",
+    "compact": "jojlab.commands.fleet.compact:compact",
 }
 
 HELP = """Measure what one COMMIT really costs on flash, and where it goes.
@@ -134,6 +136,7 @@ FLEET_HELP = """Collect from many devices: a server for their segments, and what
 \b
 Examples:
   joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
+  joj fleet serve --data /srv/fleet
   joj fleet devices --data /srv/fleet
   joj fleet simulate --devices 4 --days 97 --out made
 """

@@ -11,7 +11,7 @@ echo hatchling >"$tools/extra.in"
 	echo '# Every Python package by version and hash, compiled from pyproject.toml'
 	echo '# (make requirements).'
 	"$tools/venv/bin/uv" pip compile pyproject.toml "$tools/extra.in" \
-		--extra test --extra cluster \
+		--extra test --extra cluster --extra fleet \
 		--quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--python-version 3.11
 } >"$tools/requirements.txt"

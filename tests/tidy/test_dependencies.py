@@ -36,6 +36,7 @@ def imported() -> set[str]:
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["cluster"], *extras["spark"]]
+    groups = ("cluster", "fleet", "spark")
+    lines = [*project["dependencies"], *(line for name in groups for line in extras[name])]
     declared = {canonical(re.split(r"[\[<>=~! ]", line)[0]) for line in lines}
     assert imported() == declared

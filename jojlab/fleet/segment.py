@@ -1,0 +1,230 @@
+"""Checks a segment that a device sent, and takes its tables out of it.
+
+A segment is a tar of five Parquet files in a fixed order (docs/fleet.md). It is a stranger's: sizes
+are looked at before anything is decoded, no name of the tar becomes a path, and everything is
+decoded once, so that what enters the dataset can be read. Runs in a worker whose memory is limited
+(worker.py); what the limits here let through fits into it.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import IO, Any
+
+from jojlab.foundation.lazy import pa
+from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, TableSchema, table_schema
+
+SEGMENT_LIMIT_BYTES = 16 << 20
+TABLE_LIMIT_BYTES = 256 << 20  # decoded; a text counts as often as it stands there
+TABLE_LIMIT_ROWS = 1_000_000
+_ROW_GROUPS = 256
+_TEXT_LIMIT_BYTES = {"databases": 65536}
+_TEXT_BYTES = 4096
+_BATCH_ROWS = 1 << 16
+_BLOCK_BYTES = 1 << 20
+# Sums of counts must not overflow in any engine; times since 1970 are 2**60.6 ns.
+_LARGEST = {"ns": 2**62}
+_LARGEST_COUNT = 2**50
+_FOOTER_LIMIT = 1 << 20
+_OFFSET_LIMIT_S = 86400
+
+# Why a segment is refused: the words of quarantine and metrics.
+NOT_TAR = "not-a-segment"
+TOO_LARGE = "too-large-decoded"
+NOT_PARQUET = "not-parquet"
+WRONG_SCHEMA = "wrong-schema"
+BAD_VALUE = "bad-value"
+
+
+class Refused(Exception):
+    """A segment is refused: the word of the reason, and what is wrong where."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A segment whose tables are in FOLDER/TABLE.parquet: its day, and the rows of each."""
+
+    day: str
+    rows: dict[str, int]
+
+
+def take_out(segment: Path, folder: Path, now_s: float) -> Checked:
+    """Check a segment, and write its tables into `folder`; `now_s` is the server's clock.
+
+    Raises Refused. What lies in `folder` then is worthless.
+    """
+    if segment.stat().st_size > SEGMENT_LIMIT_BYTES:
+        raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
+    _take_members(segment, folder)
+    rows = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
+    return Checked(_check_segment_row(folder / "segments.parquet", now_s), rows)
+
+
+def _take_members(segment: Path, folder: Path) -> None:
+    """Copy the members out, in the order and by the names of the contract alone."""
+    try:
+        with tarfile.open(segment, "r:", errorlevel=2) as archive, segment.open("rb") as stream:
+            for table in FLEET_TABLES:
+                member = archive.next()
+                if member is None:
+                    raise Refused(NOT_TAR, f"{table}.parquet is missing")
+                regular = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+                if member.name != f"{table}.parquet" or not regular or member.pax_headers:
+                    raise Refused(NOT_TAR, f"where {table}.parquet should be is something else")
+                if member.offset_data + member.size > SEGMENT_LIMIT_BYTES:
+                    raise Refused(NOT_TAR, f"{table}.parquet is cut off")
+                stream.seek(member.offset_data)
+                with (folder / f"{table}.parquet").open("wb") as out:
+                    _copy(stream, out, member.size, table)
+            if archive.next() is not None:
+                raise Refused(NOT_TAR, "it has more members than tables")
+    except (tarfile.TarError, ValueError, EOFError, UnicodeError) as error:
+        raise Refused(NOT_TAR, f"no tar: {error}") from error
+
+
+def _copy(stream: IO[bytes], out: IO[bytes], size_bytes: int, table: str) -> None:
+    while size_bytes:
+        block = stream.read(min(size_bytes, _BLOCK_BYTES))
+        if not block:
+            raise Refused(NOT_TAR, f"{table}.parquet is cut off")
+        out.write(block)
+        size_bytes -= len(block)
+
+
+def _check_table(path: Path, table: str) -> int:
+    """Check schema, sizes and every value of a table; return how many rows it has."""
+    import pyarrow.parquet as pq
+
+    schema = table_schema(f"fleet/{table}")
+    texts = [column.name for column in schema.columns if column.type == "string"]
+    limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 16}
+    try:
+        _check_footer_size(path, table)
+        with pq.ParquetFile(path, **limits) as file:
+            _check_declared(file, schema, table)
+        # Texts stay dictionaries: a text of 4 KiB in each of a million rows is one in memory.
+        with pq.ParquetFile(path, read_dictionary=texts, **limits) as file:
+            return _check_rows(file, schema, table)
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
+
+
+def _check_footer_size(path: Path, table: str) -> None:
+    """The footer is held in memory many times over once it is parsed."""
+    with path.open("rb") as stream:
+        if stream.seek(0, 2) < 12:
+            raise Refused(NOT_PARQUET, f"{table}: it is too short")
+        stream.seek(-8, 2)
+        size_bytes = int.from_bytes(stream.read(4), "little")
+    if size_bytes > _FOOTER_LIMIT:
+        raise Refused(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
+
+
+def _check_declared(file: Any, schema: TableSchema, table: str) -> None:
+    """Check what the footer says, before anything is decoded."""
+    if not file.schema_arrow.equals(schema.arrow(), check_metadata=False):
+        raise Refused(WRONG_SCHEMA, f"{table}: {_difference(file.schema_arrow, schema)}")
+    metadata = file.metadata
+    groups = [metadata.row_group(number) for number in range(min(metadata.num_row_groups, 10**4))]
+    size_bytes = sum(group.total_byte_size for group in groups)
+    if metadata.num_row_groups > _ROW_GROUPS or metadata.num_rows > TABLE_LIMIT_ROWS:
+        raise Refused(
+            TOO_LARGE, f"{table}: {metadata.num_rows} rows in {metadata.num_row_groups} row groups"
+        )
+    if not 0 <= size_bytes <= TABLE_LIMIT_BYTES:
+        raise Refused(TOO_LARGE, f"{table}: {size_bytes} bytes decoded")
+    if sum(group.num_rows for group in groups) != metadata.num_rows:
+        raise Refused(NOT_PARQUET, f"{table}: its row groups have other rows than the footer says")
+
+
+def _difference(found: Any, schema: TableSchema) -> str:
+    wanted = schema.arrow()
+    for place, field in enumerate(wanted):
+        if place >= len(found):
+            return f"column {field.name} is missing"
+        if not found.field(place).equals(field, check_metadata=False):
+            null = "" if field.nullable else " not null"
+            return f"column {place} is not {field.name} {field.type}{null}"
+    return f"{len(found)} columns, not {len(wanted)}"
+
+
+def _check_rows(file: Any, schema: TableSchema, table: str) -> int:
+    """Decode everything, and check each value; return how many rows there are."""
+    rows, size_bytes = 0, 0
+    for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+        batch.validate(full=True)
+        rows += batch.num_rows
+        for column, values in zip(schema.columns, batch.columns, strict=True):
+            if not column.nullable and values.null_count:
+                raise Refused(BAD_VALUE, f"{table}.{column.name} is null")
+            if column.type == "string":
+                size_bytes += _check_texts(values, f"{table}.{column.name}", column.name)
+            elif column.type == "int64":
+                size_bytes += 8 * len(values)
+                _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
+        if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
+            raise Refused(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
+    if rows != file.metadata.num_rows:
+        raise Refused(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
+    return rows
+
+
+def _check_texts(values: Any, place: str, name: str) -> int:
+    """Return how many bytes the texts are, each as often as it stands there."""
+    import pyarrow.compute as pc
+
+    values.dictionary.validate(full=True)  # UTF-8, too
+    lengths = pc.binary_length(values.dictionary)
+    limit = _TEXT_LIMIT_BYTES.get(name, _TEXT_BYTES)
+    if (pc.max(lengths).as_py() or 0) > limit:
+        raise Refused(BAD_VALUE, f"{place} is longer than {limit} bytes")
+    return int(pc.sum(lengths.take(values.indices)).as_py() or 0)
+
+
+def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
+    import pyarrow.compute as pc
+
+    least, most = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
+    if least is None:
+        return
+    low, high = 0, _LARGEST.get(unit, _LARGEST_COUNT)
+    if name == "utc_offset_s":
+        low, high = -_OFFSET_LIMIT_S, _OFFSET_LIMIT_S
+    if least < low or most > high:
+        raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
+
+
+def _check_segment_row(path: Path, now_s: float) -> str:
+    """Check the row of `segments`; return its day."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(path).to_pylist()
+    if len(rows) != 1:
+        raise Refused(BAD_VALUE, f"segments has {len(rows)} rows, not one")
+    row = rows[0]
+    if row["schema_version"] != FLEET_SCHEMA_VERSION:
+        raise Refused(WRONG_SCHEMA, f"schema_version is {row['schema_version']}")
+    if not re.fullmatch(r"[0-9a-f]{32}", row["spool_id"]):
+        raise Refused(BAD_VALUE, "segments.spool_id is not 32 hexadecimal digits")
+    if row["privacy"] not in ("names", "hashed", "kinds"):
+        raise Refused(BAD_VALUE, "segments.privacy is none of names, hashed, kinds")
+    # Nowhere on earth is it more than 14 hours later than UTC; a clock may be wrong by the rest.
+    latest = datetime.fromtimestamp(now_s, UTC).date() + timedelta(days=2)
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"], re.ASCII):
+        raise Refused(BAD_VALUE, "segments.day is no date")
+    try:
+        day = date.fromisoformat(row["day"])
+    except ValueError as error:
+        raise Refused(BAD_VALUE, "segments.day is no date") from error
+    if not date(1970, 1, 1) <= day <= latest:
+        raise Refused(BAD_VALUE, f"segments.day is {day}, and it is {latest - timedelta(days=2)}")
+    return day.isoformat()

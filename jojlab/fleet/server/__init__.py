@@ -1,0 +1,1 @@
+"""`joj fleet serve`: takes segments by HTTP, checks them, and acknowledges what is durable."""

@@ -1,0 +1,75 @@
+"""The ASGI application: its routes, and what runs beside them as long as it is up."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from prometheus_client import generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from jojlab.fleet.server.limits import ServerLimits
+from jojlab.fleet.server.metrics import Metrics
+from jojlab.fleet.server.upload import Uploads
+from jojlab.fleet.server.workers import Workers
+from jojlab.fleet.store import Store
+
+
+def application(
+    store: Store, limits: ServerLimits, worker_count: int, compact_seconds: float
+) -> Starlette:
+    """Return the application; `compact_seconds` is the time between compactions, 0 for none."""
+    metrics = Metrics()
+    workers = Workers(worker_count)
+    uploads = Uploads(store, limits, workers, metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        compacting = asyncio.create_task(_compact_often(store, compact_seconds, metrics))
+        try:
+            yield
+        finally:
+            compacting.cancel()
+            with suppress(asyncio.CancelledError):
+                await compacting
+            await workers.close()
+
+    async def healthz(_: Request) -> JSONResponse:
+        try:
+            await asyncio.to_thread(store.read_bytes, "devices/healthz")
+        except OSError as error:
+            return JSONResponse({"status": "the store does not answer", "detail": str(error)}, 503)
+        return JSONResponse({"status": "ok"})
+
+    async def show_metrics(_: Request) -> Response:
+        text = generate_latest(metrics.registry)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    routes = [
+        Route("/v1/segments/{sha256}", uploads.put, methods=["PUT"]),
+        Route("/healthz", healthz),
+        Route("/metrics", show_metrics),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+async def _compact_often(store: Store, seconds: float, metrics: Metrics) -> None:
+    """Compact in a process of its own, again and again."""
+    while seconds:
+        await asyncio.sleep(seconds)
+        command = (sys.executable, "-m", "jojlab", "fleet", "compact", "--data", store.url)
+        compaction = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        )
+        try:
+            code = await compaction.wait()
+        finally:
+            if compaction.returncode is None:
+                compaction.terminate()
+                await compaction.wait()
+        metrics.compactions.labels("badly" if code else "well").inc()

@@ -1,0 +1,48 @@
+"""HTTP/1.1 as uvicorn and h11 speak it, with a limit of connections and of time for a head.
+
+h11 holds at most 16 KiB of a head (uvicorn's other parser any number of headers), but uvicorn waits
+for its end as long as the sender likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10.0
+
+
+def guarded(connections: int) -> type[H11Protocol]:
+    """Return the protocol of a server with at most so many connections."""
+
+    class GuardedProtocol(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > connections:
+                transport.abort()
+                return
+            self._await_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._await_head()
+
+        def _await_head(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_later(HEAD_SECONDS, self._end_without_head)
+
+        def _end_without_head(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.abort()
+
+    return GuardedProtocol

@@ -1,0 +1,124 @@
+"""Runs the application by uvicorn until a signal asks to end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+import uvicorn
+
+from jojlab.fleet.server.app import application
+from jojlab.fleet.server.guarded_protocol import guarded
+from jojlab.fleet.server.limits import ServerLimits
+from jojlab.fleet.store import Store
+from jojlab.foundation.errors import MachineError, UseError
+
+_END_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the server listens, and by which certificate; None for plain HTTP."""
+
+    host: str
+    port: int
+    certificate: Path | None
+    key: Path | None
+
+
+def serve(
+    store: Store, listening: Listening, limits: ServerLimits, workers: int, compact_seconds: float
+) -> None:
+    """Serve until SIGINT or SIGTERM, which return; uploads in progress are given 10 s to end."""
+    _check(listening)
+    lock = _lock(store)
+    store.empty_spool()
+    _raise_descriptor_limit(2 * limits.connections + 256)
+    config = uvicorn.Config(
+        application(store, limits, workers, compact_seconds),
+        http=guarded(limits.connections),
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_END_SECONDS,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+    )
+    try:
+        config.load()
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise UseError(
+            f"--certificate, --key: {error}", "name PEM files of a certificate and its key"
+        ) from error
+    listener = _listen(listening)
+    scheme = "https" if listening.certificate else "http"
+    host = f"[{listening.host}]" if ":" in listening.host else listening.host
+    print(f"serving {scheme}://{host}:{listener.getsockname()[1]}, data in {store.url}", flush=True)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn ended in order, and hands the signal on
+        print("ended")
+    finally:
+        listener.close()
+        store.close()
+        if lock is not None:
+            os.close(lock)
+
+
+def _check(listening: Listening) -> None:
+    if (listening.certificate is None) != (listening.key is None):
+        raise UseError("TLS needs a certificate and its key", "give --certificate and --key")
+    try:
+        is_loopback = ip_address(listening.host).is_loopback
+    except ValueError as error:
+        raise UseError(f"--host {listening.host}: no address", "such as 127.0.0.1 or ::") from error
+    if listening.certificate is None and not is_loopback:
+        raise UseError(
+            f"--host {listening.host}: without TLS, everybody on the way could read tokens",
+            "give --certificate and --key, or listen on 127.0.0.1 behind a proxy that has TLS",
+        )
+
+
+def _lock(store: Store) -> int | None:
+    """Hold a folder, so that no second server empties this one's spool."""
+    if store.folder is None:
+        return None
+    descriptor = os.open(store.folder / ".server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise UseError(f"--data {store.url}: a server runs on it", "end that one") from error
+    return descriptor
+
+
+def _listen(listening: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((listening.host, listening.port))
+    except OSError as error:
+        listener.close()
+        raise MachineError(
+            f"cannot listen on {listening.host} port {listening.port}: {error.strerror}",
+            "name another --host or --port",
+        ) from error
+    return listener
+
+
+def _raise_descriptor_limit(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))

@@ -1,0 +1,165 @@
+"""One upload: its body goes into the spool, is compared with its name, checked, and put.
+
+The body is read in a stream that is bounded in bytes and in time, so that a connection holds some
+hundred KiB of memory, whatever is sent. The answer 200 or 201 is given when the segment is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import re
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+
+from jojlab.fleet.intake import take_in
+from jojlab.fleet.quarantine import Quarantine
+from jojlab.fleet.segment import SEGMENT_LIMIT_BYTES, Refused
+from jojlab.fleet.server.gate import Denied, Gate
+from jojlab.fleet.server.limits import ServerLimits
+from jojlab.fleet.server.metrics import Metrics
+from jojlab.fleet.server.workers import Workers
+from jojlab.fleet.store import Store
+
+_BUSY_SECONDS = 5.0
+
+
+class Uploads:
+    """Takes uploads; one object serves all of them."""
+
+    def __init__(
+        self, store: Store, limits: ServerLimits, workers: Workers, metrics: Metrics
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._workers = workers
+        self._metrics = metrics
+        self._gate = Gate(store, limits)
+        self._quarantine = Quarantine(store, limits.quarantine_bytes)
+        self._of_device = Counter[str]()
+        metrics.quarantine_bytes.set(self._quarantine.size_bytes)
+
+    async def put(self, request: Request) -> JSONResponse:
+        """Answer PUT /v1/segments/SHA256."""
+        try:
+            return await self._put(request)
+        except Denied as denied:
+            headers = {"connection": "close"}
+            if denied.retry_after_s is not None:
+                headers["retry-after"] = str(math.ceil(denied.retry_after_s))
+            if denied.status == 401:
+                headers["www-authenticate"] = "Bearer"
+            return self._refuse(denied.status, denied.reason, headers)
+        except Refused as refused:
+            return self._refuse(422, refused.reason, {}, refused.detail)
+
+    async def _put(self, request: Request) -> JSONResponse:
+        address = request.client.host if request.client else ""
+        authorization = request.headers.get("authorization")
+        try:
+            device = await asyncio.to_thread(self._gate.admit, authorization, address)
+        except OSError as error:
+            raise Denied(503, "store", _BUSY_SECONDS) from error
+        sha256 = request.path_params["sha256"]
+        if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+            raise Denied(400, "bad-name")
+        length = request.headers.get("content-length", "")
+        if not re.fullmatch(r"[0-9]{1,18}", length) or "transfer-encoding" in request.headers:
+            raise Denied(411, "no-length")
+        if int(length) > SEGMENT_LIMIT_BYTES:
+            raise Denied(413, "too-large")
+        async with self._place(device):
+            self._gate.take(device, int(length))
+            folder = self._store.spool / uuid.uuid4().hex
+            try:
+                return await self._take(request, device, sha256, int(length), folder)
+            except OSError as error:
+                status = 507 if error.errno in (28, 122) else 503  # ENOSPC, EDQUOT
+                raise Denied(status, "store", _BUSY_SECONDS) from error
+            finally:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    @asynccontextmanager
+    async def _place(self, device: str) -> AsyncIterator[None]:
+        """One of the places for uploads at once, of which a device may have some."""
+        if self._of_device[device] >= self._limits.device_uploads:
+            raise Denied(429, "too-many-uploads", _BUSY_SECONDS)
+        if self._of_device.total() >= self._limits.uploads:
+            raise Denied(503, "busy", _BUSY_SECONDS)
+        self._of_device[device] += 1
+        self._metrics.uploads.inc()
+        try:
+            yield
+        finally:
+            self._metrics.uploads.dec()
+            self._of_device[device] -= 1
+            if not self._of_device[device]:
+                del self._of_device[device]
+
+    async def _take(
+        self, request: Request, device: str, sha256: str, length_bytes: int, folder: Path
+    ) -> JSONResponse:
+        folder.mkdir(mode=0o700)
+        body = folder / "segment.tar"
+        try:
+            async with asyncio.timeout(self._limits.upload_deadline_s(length_bytes)):
+                found = await _receive(request, body, length_bytes)
+        except TimeoutError:
+            raise Denied(408, "too-slow") from None
+        except ClientDisconnect:
+            raise Denied(400, "broken-off") from None
+        if found != sha256:
+            raise Denied(400, "wrong-hash")
+        try:
+            with self._metrics.check_seconds.time():
+                checked = await self._workers.check(body, folder)
+        except Refused as refused:
+            arguments = (body, device, sha256, refused.reason)
+            if not await asyncio.to_thread(self._quarantine.keep, *arguments):
+                self._metrics.not_kept.inc()
+            self._metrics.quarantine_bytes.set(self._quarantine.size_bytes)
+            raise
+        except TimeoutError:
+            raise Denied(503, "busy", _BUSY_SECONDS) from None
+        with self._metrics.put_seconds.time():
+            arguments_ = (self._store, device, sha256, checked, folder)
+            is_new = await asyncio.to_thread(take_in, *arguments_)
+        if not is_new:
+            self._metrics.known.inc()
+            return JSONResponse({"status": "known"}, 200)
+        self._metrics.stored.inc()
+        self._metrics.stored_bytes.inc(length_bytes)
+        for table, rows in checked.rows.items():
+            self._metrics.rows.labels(table).inc(rows)
+        return JSONResponse({"status": "stored"}, 201)
+
+    def _refuse(
+        self, status: int, reason: str, headers: dict[str, str], detail: str = ""
+    ) -> JSONResponse:
+        self._metrics.refused.labels(reason).inc()
+        document = {"status": "refused", "reason": reason}
+        return JSONResponse(document | ({"detail": detail} if detail else {}), status, headers)
+
+
+async def _receive(request: Request, path: Path, length_bytes: int) -> str:
+    """Write the body to `path`, and return its SHA-256. Never writes more than its length."""
+    digest = hashlib.sha256()
+    left_bytes = length_bytes
+    with path.open("wb", buffering=0) as out:
+        async for block in request.stream():
+            left_bytes -= len(block)
+            if left_bytes < 0:
+                raise Denied(400, "broken-off")
+            digest.update(block)
+            out.write(block)
+    if left_bytes:
+        raise Denied(400, "broken-off")
+    return digest.hexdigest()
