@@ -80,6 +80,8 @@ FLEET = {
     "enrol": "jojlab.commands.fleet.enrol:enrol",
     "devices": "jojlab.commands.fleet.devices:devices",
     "revoke": "jojlab.commands.fleet.revoke:revoke",
+    "report": "jojlab.commands.fleet.report:report",
+    "device": "jojlab.commands.fleet.device:device",
     "simulate": "jojlab.commands.fleet.simulate:simulate",
     "compact": "jojlab.commands.fleet.compact:compact",
 }
@@ -138,6 +140,7 @@ Examples:
   joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
   joj fleet serve --data /srv/fleet
   joj fleet devices --data /srv/fleet
+  joj fleet report --data /srv/fleet --out fleet.html
   joj fleet simulate --devices 4 --days 97 --out made
 """
 

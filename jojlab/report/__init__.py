@@ -6,4 +6,5 @@ mobibench  a live result in the output format of Mobibench, for scripts that rea
 charts     rows laid out for charts, and the charts as Vega-Lite
 sections   the sections of a page, a template each: a chart, its table, the command for its numbers
 page       the page: sections, style and scripts in one file
+fleet      answers about a fleet, and one day of a device, in the terminal and as a page
 """

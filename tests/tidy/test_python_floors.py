@@ -42,7 +42,7 @@ FLOORS = (
 # Rooms within a room, likewise.
 INNER_FLOORS = {
     "analysis": ("rows", "figures", "commit", "traffic", "study", "run"),
-    "report": ("words", "terminal", "mobibench", "gate", "charts", "sections", "page"),
+    "report": ("words", "terminal", "mobibench", "gate", "charts", "sections", "page", "fleet"),
 }
 
 

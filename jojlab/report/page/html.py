@@ -5,25 +5,14 @@ Gets a RunSummary; the same summary gives the same bytes.
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import hashlib
-import json
-import os
 import shlex
-from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-import vl_convert
 from markupsafe import Markup
 
 from jojlab.analysis.run.summary import RunSummary
-from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import MachineError
+from jojlab.report.page.file import page_policy, script_json, vega_script, write_page
 from jojlab.report.sections import experiment
 from jojlab.report.sections.answer import short_answer
 from jojlab.report.sections.bill import bill
@@ -59,18 +48,7 @@ _INDEX = {
 
 def write_report(path: Path, summary: RunSummary, run: str) -> None:
     """Write the report to `path`, atomically; `run` is the folder as the commands name it."""
-    page = report_html(summary, run)
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(page, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise MachineError(
-            f"{path}: cannot write: {error.strerror or error}", "name another file with --out"
-        ) from error
+    write_page(path, report_html(summary, run))
 
 
 def report_html(summary: RunSummary, run: str) -> str:
@@ -85,12 +63,12 @@ def report_html(summary: RunSummary, run: str) -> str:
         sections = _one_experiment(summary, run, specs, pictures)
     body = [section for section in (*sections, method(summary, run)) if section]
     own = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS]
-    script = "\n".join([_vega(), *own])
+    script = "\n".join([vega_script(), *own])
     seeds = len(summary.seeds)
     # Markup is what must not be escaped: files of jojlab, its policy, JSON that ends no element.
     return render(
         "page/page.html",
-        policy=_policy(script),
+        policy=page_policy(script),
         title=summary.question or summary.name,
         name=summary.name,
         style=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
@@ -101,9 +79,9 @@ def report_html(summary: RunSummary, run: str) -> str:
         index=_index(summary, body),
         warnings=warnings(summary),
         sections=body,
-        cases_data=_json(case_data(summary)),
-        charts=_json(specs),
-        pictures=_json(pictures),
+        cases_data=script_json(case_data(summary)),
+        charts=script_json(specs),
+        pictures=script_json(pictures),
         script=Markup(script),
     )
 
@@ -114,18 +92,6 @@ def _index(summary: RunSummary, sections: list[Section]) -> list[tuple[str, str]
     titles = {"answer": _INDEX["answer"]} | parts | _INDEX
     there = {section.name for section in sections}
     return [(quote(name), title) for name, title in titles.items() if name in there]
-
-
-def _policy(script: str) -> Markup:
-    """Return the page's Content-Security-Policy: whatever a table holds, it fetches nothing and
-    runs no script but its own, which is named by its hash (CSP Level 3, 2.3.1). Charts are drawn
-    by an interpreter of Vega's expressions (page.js: `ast`), so that nothing is evaluated.
-    """
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return Markup(
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _one_experiment(
@@ -145,23 +111,3 @@ def _one_experiment(
     if any(case.bill for case in summary.measured):
         found += [bill(summary, run, specs), commits(summary, run, specs)]
     return [*found, kinds(summary, run, specs), places(summary, run, pictures)]
-
-
-@cache
-def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed in one script (from the package, not the network).
-
-    Bundling takes longer than the rest of a report: it is done once for a version of the package.
-    """
-
-    def bundle(folder: Path) -> None:
-        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        (folder / "vega.js").write_text(str(script), encoding="utf-8")
-
-    entry = Cache.default().entry("vega", version("vl-convert-python"), bundle)
-    return (entry / "vega.js").read_text(encoding="utf-8")
-
-
-def _json(specs: Mapping[str, Any]) -> Markup:
-    """Return JSON that cannot end the script element it stands in."""
-    return Markup(json.dumps(specs).replace("<", r"\u003c"))

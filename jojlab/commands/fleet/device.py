@@ -1,0 +1,61 @@
+"""joj fleet device: one day of one device on one page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.command_line.fleet_options import DATA, ENGINE, SPARK_REMOTE
+from jojlab.fleet_study.engines import EngineName
+from jojlab.foundation.errors import FINE, INCOMPLETE
+
+
+def device(
+    name: Annotated[str, typer.Argument(metavar="DEVICE", help="Name of the device.")],
+    day: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Its local day; default: the last one."),
+    ] = None,
+    data: Annotated[str, DATA] = "fleet",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write a page of HTML, too."),
+    ] = None,
+    engine: Annotated[EngineName, ENGINE] = EngineName.duckdb,
+    spark_remote: Annotated[str | None, SPARK_REMOTE] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the day as JSON.")] = False,
+) -> None:
+    """Show one day of a device: when it committed, files and apps, the ten dearest transactions.
+
+    \b
+    Examples:
+      joj fleet device phone-1 --data /srv/fleet
+      joj fleet device made-0001 --data made --day 2026-01-03 --out day.html
+
+    Exit code 4 if segments, rows or events of the day were lost.
+    """
+    from jojlab.fleet.store import open_store
+    from jojlab.fleet_study.dataset import fleet_files
+    from jojlab.fleet_study.device_day import device_day, device_day_json
+    from jojlab.fleet_study.engines import fleet_engine
+    from jojlab.foundation.printable import json_text
+    from jojlab.report.fleet.page import day_page
+    from jojlab.report.fleet.terminal import print_day
+    from jojlab.report.page.file import write_page
+    from jojlab.report.terminal.console import terminal
+
+    files = fleet_files(open_store(data))
+    asked = day.date().isoformat() if day else ""
+    found = device_day(fleet_engine(engine, files, spark_remote), name, asked)
+    if out is not None:
+        write_page(out, day_page(found, data))
+    if as_json:
+        print(json_text(device_day_json(found)))
+    else:
+        print_day(terminal(), found)
+        if out is not None:
+            print(out)
+    raise typer.Exit(INCOMPLETE if found.losses.is_incomplete else FINE)

@@ -1,0 +1,70 @@
+"""joj fleet report: what the days of a fleet have in common, in the terminal and as a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jojlab.command_line.fleet_options import DATA, ENGINE, SPARK_REMOTE
+from jojlab.fleet_study.engines import EngineName
+from jojlab.foundation.errors import FINE, INCOMPLETE
+
+
+def report(
+    data: Annotated[str, DATA] = "fleet",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write a page of HTML, too."),
+    ] = None,
+    bills: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Run folder: what the commits would cost by its cases."),
+    ] = None,
+    write_amplification: Annotated[
+        float, typer.Option(min=1, help="Of the devices' flash, for the wear by app.")
+    ] = 1.0,
+    engine: Annotated[EngineName, ENGINE] = EngineName.duckdb,
+    spark_remote: Annotated[str | None, SPARK_REMOTE] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all answers as JSON.")] = False,
+) -> None:
+    """Report a fleet: multi-file transactions a user and day, the apps behind them, commits, I/O.
+
+    The first lines say what is missing. With --out the same is a page with pictures that needs no
+    network. --engine spark asks the same questions of a cluster (docs/fleet.md).
+
+    \b
+    Examples:
+      joj fleet report --data /srv/fleet --out fleet.html
+      joj fleet report --data made --bills runs/first-look
+      joj fleet report --data s3://bucket/fleet --json | jq .users
+      joj fleet report --data /shared/fleet --engine spark --spark-remote sc://spark:15002
+
+    Exit code 4 if segments, rows or events were lost.
+    """
+    from jojlab.fleet.store import open_store
+    from jojlab.fleet_study.dataset import fleet_files
+    from jojlab.fleet_study.engines import fleet_engine
+    from jojlab.fleet_study.settings import setting_costs
+    from jojlab.fleet_study.study import fleet_json, fleet_study
+    from jojlab.foundation.printable import json_text
+    from jojlab.report.fleet.page import study_page
+    from jojlab.report.fleet.terminal import print_study
+    from jojlab.report.page.file import write_page
+    from jojlab.report.terminal.console import terminal
+
+    files = fleet_files(open_store(data))
+    study = fleet_study(fleet_engine(engine, files, spark_remote), write_amplification)
+    if bills is not None:
+        study = replace(study, settings=setting_costs(bills, study.daily_commits))
+    if out is not None:
+        write_page(out, study_page(study, data))
+    if as_json:
+        print(json_text(fleet_json(study)))
+    else:
+        print_study(terminal(), study)
+        if out is not None:
+            print(out)
+    raise typer.Exit(INCOMPLETE if study.losses.is_incomplete else FINE)
