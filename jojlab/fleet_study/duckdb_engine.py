@@ -7,6 +7,8 @@ DuckDB reads files of a folder itself, those of a bucket as an Arrow dataset.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -41,14 +43,10 @@ class DuckDbEngine:
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT; `parameters` stand in it as $NAME."""
-        try:
+        with _readable():
             answer = self._connection.execute(sql, parameters)
             names = [column[0] for column in answer.description or ()]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise DataError(
-                f"a file of the dataset is damaged: {error}", "fetch it again, or remove it"
-            ) from error
 
     def query(self, sql: str) -> pa.Table:
         """Return what a user's SELECT gives; raises UseError where it is none, or is refused.
@@ -76,10 +74,22 @@ class DuckDbEngine:
         # A list of its own for each table: a view cannot take parameters.
         name = f"files_of_{table}"
         self._connection.execute(f"SET VARIABLE {name} = $1", [list(self._files.paths[table])])
-        self._connection.execute(
-            f"CREATE VIEW {table} AS SELECT * FROM read_parquet(getvariable('{name}'), "
-            f"hive_partitioning = true, hive_types = {_KEYS})"
-        )
+        with _readable():
+            self._connection.execute(
+                f"CREATE VIEW {table} AS SELECT * FROM read_parquet(getvariable('{name}'), "
+                f"hive_partitioning = true, hive_types = {_KEYS})"
+            )
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise DataError where DuckDB cannot read a file within it."""
+    try:
+        yield
+    except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        raise DataError(
+            f"a file of the dataset is damaged: {error}", "fetch it again, or remove it"
+        ) from error
 
 
 def _arrow(files: FleetFiles, table: str) -> ds.Dataset:

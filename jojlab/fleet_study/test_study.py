@@ -1,0 +1,200 @@
+"""What is reported of a fleet, by DuckDB: of a made one, and of one that lacks something."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jojlab.fleet.store import open_store
+from jojlab.fleet_study.dataset import fleet_files
+from jojlab.fleet_study.device_day import DeviceDay, device_day
+from jojlab.fleet_study.duckdb_engine import DuckDbEngine
+from jojlab.fleet_study.study import FleetStudy, fleet_json, fleet_study
+from jojlab.foundation.errors import DataError, UseError
+from jojlab.made_fleet.published import USERS
+from jojlab.made_fleet.write import MadeFleet, write_fleet
+from jojlab.report.fleet.page import day_page, study_page
+from jojlab.report.fleet.rows import loss_lines, remarks
+from jojlab.trace.schema import table_schema
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet")
+    days = list(write_fleet(MadeFleet(devices=2, days=3, segments_a_day=4), folder))
+    assert len(days) == 6
+    return folder
+
+
+def engine(folder: Path) -> DuckDbEngine:
+    return DuckDbEngine(fleet_files(open_store(str(folder))))
+
+
+def study(folder: Path) -> FleetStudy:
+    return fleet_study(engine(folder))
+
+
+def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    files = sorted((folder / table).rglob("*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def test_published_table_2_comes_back_from_a_made_fleet(tmp_path: Path) -> None:
+    for _ in write_fleet(MadeFleet(devices=4, days=90), tmp_path):
+        pass
+    for user, row in zip(USERS, study(tmp_path).users, strict=True):
+        assert row["days"] == 90
+        assert row["average"] == pytest.approx(user.average, rel=0.01)
+        assert row["median"] == pytest.approx(user.median, abs=1)
+        assert row["upper_quartile"] == pytest.approx(user.upper_quartile, abs=1)
+        assert row["most"] == user.most
+
+
+def test_every_row_is_counted_once(made: Path) -> None:
+    found = study(made)
+    commits = rows_of(made, "commits")
+    assert found.device_days == 6 and len(found.coverage) == 2
+    assert found.daily_commits * 6 == pytest.approx(len(commits))
+    joined = [row["super_journal"] for row in commits if row["super_journal"]]
+    assert found.multi_file == len(set(joined)) == len(joined) > 0
+    assert sum(row["transactions"] for row in found.multi_file_apps) == len(joined)
+    io = rows_of(made, "io_sums")
+    assert sum(row["moved_bytes"] for row in found.io_mix) == sum(r["moved_bytes"] for r in io)
+    written = sum(row["moved_bytes"] for row in io if row["operation"] == "write")
+    assert sum(each.daily_bytes for each in found.apps) * 6 == pytest.approx(written)
+    assert sum(row["write_bytes"] for row in found.hours) == written
+    assert sum(row["write_bytes"] for row in found.coverage) == written
+
+
+def test_shares_are_the_published_ones(made: Path) -> None:
+    for each in study(made).shares:
+        assert each.share == pytest.approx(each.published, abs=0.01), each.name
+
+
+def test_a_whole_fleet_lacks_nothing(made: Path) -> None:
+    found = study(made)
+    assert not found.losses.is_incomplete
+    assert loss_lines(found.losses) == [] and remarks(found.losses) == []
+    assert json.loads(json.dumps(fleet_json(found)))["losses"]["missing_segments"] == 0
+
+
+def changed(folder: Path, change: Change, number: int = 1) -> None:
+    """Change the row of one segment, as it is stored."""
+    file = sorted((folder / "segments").rglob("*.parquet"))[number]
+    [row] = pq.ParquetFile(file).read().to_pylist()
+    change(row)
+    pq.write_table(pa.Table.from_pylist([row], table_schema("fleet/segments").arrow()), file)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"lost_events": 3}, "3 events were lost"),
+        ({"dropped_rows": 1}, "1 row was left out"),
+        ({"dropped_segments": 2}, "2 segments were dropped"),
+        ({"unattributed_bytes": 512}, "512 bytes have no owner"),
+        ({"incomplete": "the disk went away"}, "1 segment is incomplete"),
+        ({"sequence": 4000}, "lost"),
+        ({"sequence": 0}, "1 segment has another's number"),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path: Path, change: dict[str, Any], line: str) -> None:
+    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+        pass
+    places = {row["sequence"]: place for place, row in enumerate(rows_of(tmp_path, "segments"))}
+    changed(tmp_path, lambda row: row.update(change), places[1])
+    found = study(tmp_path)
+    assert found.losses.is_incomplete
+    assert any(line in each for each in loss_lines(found.losses)), loss_lines(found.losses)
+    first_lines = str(study_page(found, "fleet")).split("<nav>")[0]
+    assert line in unescape(first_lines)
+
+
+def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> None:
+    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+        pass
+    by_number = {
+        row["sequence"]: file
+        for file in sorted((tmp_path / "segments").rglob("*.parquet"))
+        for row in pq.ParquetFile(file).read().to_pylist()
+    }
+    by_number[1].unlink()
+    found = study(tmp_path).losses
+    assert found.missing_segments == 1 and found.unobserved_hours == pytest.approx(8)
+    assert device_day(engine(tmp_path), "made-0001", "").losses.missing_segments == 1
+
+
+def test_a_day_of_a_device(made: Path) -> None:
+    found = device_day(engine(made), "made-0002", "2026-01-02")
+    own = [
+        row
+        for file in (made / "commits/day=2026-01-02/device=made-0002").iterdir()
+        for row in pq.ParquetFile(file).read().to_pylist()
+    ]
+    assert found.commit_count == len(own)
+    assert found.multi_file == sum(row["super_journal"] is not None for row in own)
+    dearest = sorted((row["duration_ns"] for row in own), reverse=True)[:10]
+    assert [each.duration_ns for each in found.dearest] == dearest
+    assert {row["ten_minutes"] for row in found.commits} <= set(range(144))
+    page = day_page(found, "fleet")
+    assert "made-0002, 2026-01-02" in page and "one transaction" in page
+
+
+def test_names_cannot_become_html(made: Path) -> None:
+    found = device_day(engine(made), "made-0001", "")
+    row = {"path": "/<script>x</script>", "file_kind": "db", "process": "<b>", "write_bytes": 1}
+    page = day_page(DeviceDay(**(vars(found) | {"files": [row]})), "<i>")
+    assert "<script>x" not in page and "<b>" not in page and "--data '<i>'" not in page
+
+
+@pytest.mark.parametrize(
+    ("device", "day", "said"),
+    [("made-0003", "", "no such device"), ("made-0001", "2025-01-01", "nothing was observed")],
+)
+def test_what_is_not_there_is_said(made: Path, device: str, day: str, said: str) -> None:
+    with pytest.raises(UseError, match=said):
+        device_day(engine(made), device, day)
+
+
+def test_a_folder_without_segments_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no segments"):
+        fleet_files(open_store(str(tmp_path)))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    for _ in write_fleet(MadeFleet(devices=1, days=1), tmp_path):
+        pass
+    [file] = (tmp_path / "commits").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(DataError, match=re.escape(file.name)):
+        study(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP VIEW commits",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT 1; SELECT 2",
+        "SELECT nothing FROM commits",
+    ],
+)
+def test_a_query_reads_the_dataset_alone(made: Path, sql: str) -> None:
+    with pytest.raises(UseError):
+        engine(made).query(sql)
+
+
+def test_a_query_has_device_and_day(made: Path) -> None:
+    answer = engine(made).query("SELECT device, day, count(*) AS n FROM commits GROUP BY ALL")
+    assert answer.num_rows == 6
+    assert sum(answer["n"].to_pylist()) == len(rows_of(made, "commits"))
