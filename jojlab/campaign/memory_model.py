@@ -1,26 +1,28 @@
 """What the memory of a core adds to an experiment's cases: each run again with the model of its
-caches and TLBs, and the time of its misses added to the measured phase afterwards.
+caches and TLBs, which counts every part of the run.
 
-A result of its own: the tables of the run are left as they are.
+A result of its own: the tables of the run are left as they are. jojlab/analysis/study/memory_model
+reads what is written here.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.campaign.jobs import AskedJob
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
 from jojlab.guest.memory_model import CORES, Core
-from jojlab.lab.lab import Lab
-from jojlab.lab.memory_model import Counts, Modelled, modelled_job, read_modelled
+from jojlab.lab.job import Job
+from jojlab.lab.lab import Lab, UnwatchedJobs
+from jojlab.lab.memory_model import Counts, Modelled, ModelledPart, modelled_job, read_modelled
+from jojlab.lab.outcome import Failed, Outcome
 
-# Functions of a case that are shown, those that the model adds most to.
+# Functions of a part that are kept, those that the model adds most to.
 MOST_FUNCTIONS = 12
 
 
@@ -30,11 +32,6 @@ class ModelledCase:
 
     case: Case
     by_seed: Mapping[int, Modelled]
-
-    def added_ns(self, core: Core, transactions: int) -> tuple[float, float, float]:
-        """Return median, smallest and largest over the seeds of what is added to a transaction."""
-        each = [found.all.added_ns(core) / transactions for found in self.by_seed.values()]
-        return statistics.median(each), min(each), max(each)
 
 
 def core_named(name: str) -> Core:
@@ -58,20 +55,35 @@ def model_run(
 ) -> list[ModelledCase]:
     """Run every job with the model of a core; the plain ones are in the cache, or run too.
 
-    `tell` hears which case is next. Raises what a job fails by.
+    `tell` hears which case is done. Raises what a job fails by.
     """
+    plain: dict[int, Outcome] = {}
+    for number, outcome in _run(lab, [each.job for each in jobs]):
+        plain[number] = outcome
+    modelled = [modelled_job(each.job, plain[n], core) for n, each in enumerate(jobs)]
     found: dict[str, tuple[Case, dict[int, Modelled]]] = {}
-    for number, each in enumerate(jobs, 1):
-        tell(f"[{number}/{len(jobs)}] {each.answers[0][0].case_id}, seed {each.answers[0][1]}")
-        plain = lab.run_one(each.job)
-        modelled = read_modelled(plain, lab.run_one(modelled_job(each.job, core)))
-        for case, seed in each.answers:
-            found.setdefault(case.case_id, (case, {}))[1][seed] = modelled
-    return [ModelledCase(case, seeds) for case, seeds in found.values()]
+    for done, (number, outcome) in enumerate(_run(lab, modelled), 1):
+        asked = jobs[number]
+        tell(f"[{done}/{len(jobs)}] {asked.answers[0][0].case_id}, seed {asked.answers[0][1]}")
+        for case, seed in asked.answers:
+            counted = read_modelled(plain[number], outcome)
+            found.setdefault(case.case_id, (case, {}))[1][seed] = counted
+    order = dict.fromkeys(case.case_id for asked in jobs for case, _ in asked.answers)
+    return [ModelledCase(found[name][0], dict(sorted(found[name][1].items()))) for name in order]
+
+
+def _run(lab: Lab, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
+    with contextlib.closing(lab.run(jobs, UnwatchedJobs())) as outcomes:
+        for number, outcome in outcomes:
+            if isinstance(outcome, Failed):
+                raise outcome.error
+            yield number, outcome
 
 
 def model_json(core: Core, cases: Sequence[ModelledCase]) -> dict[str, Any]:
-    """Return what the run folder keeps: counts and added times by case, seed, buffer, function."""
+    """Return what the run folder keeps: counts and added times by case, seed and part of the run;
+    of each in all, by buffer, and by function.
+    """
     return {
         "core": core.name,
         "title": core.title,
@@ -80,13 +92,7 @@ def model_json(core: Core, cases: Sequence[ModelledCase]) -> dict[str, Any]:
             {
                 "case_id": each.case.case_id,
                 "seeds": {
-                    str(seed): {
-                        "all": _counts(found.all, core),
-                        "buffers": {k: _counts(v, core) for k, v in found.buffers.items()},
-                        "functions": {
-                            name: _counts(found.code[name], core) for name in costly(found, core)
-                        },
-                    }
+                    str(seed): {name: _part(part, core) for name, part in found.items()}
                     for seed, found in each.by_seed.items()
                 },
             }
@@ -95,31 +101,20 @@ def model_json(core: Core, cases: Sequence[ModelledCase]) -> dict[str, Any]:
     }
 
 
-def costly(found: Modelled, core: Core) -> list[str]:
+def _part(part: ModelledPart, core: Core) -> dict[str, Any]:
+    return {
+        "all": _counts(part.all, core),
+        "buffers": {name: _counts(each, core) for name, each in part.buffers.items()},
+        "functions": {name: _counts(part.code[name], core) for name in costly(part, core)},
+    }
+
+
+def costly(part: ModelledPart, core: Core) -> list[str]:
     """Return the functions that the model adds most to, the first first."""
-    return sorted(found.code, key=lambda name: (-found.code[name].added_ns(core), name))[
+    return sorted(part.code, key=lambda name: (-part.code[name].added_ns(core), name))[
         :MOST_FUNCTIONS
     ]
 
 
 def _counts(counts: Counts, core: Core) -> dict[str, float]:
     return {**vars(counts), "added_ns": counts.added_ns(core)}
-
-
-def with_memory(figures: CaseFigures, added_ns: tuple[float, float, float]) -> CaseFigures:
-    """Return figures whose throughput has the added time in every transaction.
-
-    The largest throughput has the smallest addition, as each seed has its own.
-    """
-    name = "throughput_tps"
-    low, high = figures.spread[name]
-    median, least, most = added_ns
-
-    def slower(throughput: float, added: float) -> float:
-        return 1 / (1 / throughput + added / 1e9)
-
-    return replace(
-        figures,
-        median={**figures.median, name: slower(figures.median[name], median)},
-        spread={**figures.spread, name: (slower(low, most), slower(high, least))},
-    )

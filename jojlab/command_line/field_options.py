@@ -12,6 +12,7 @@ from jojlab.experiment.fields import (
     ALL_SQLITE,
     DRAWN,
     FILES,
+    PASSES,
     PROGRAMS,
     RECORDS,
     REPLAYS,
@@ -30,6 +31,7 @@ _HEADINGS = {
     DRAWN: "Fields of every workload but replays",
     FILES: "Fields of file-write, file-read, file-metadata",
     RECORDS: "Fields of file-write, file-read",
+    (*RECORDS, *PASSES): "Fields of file-write, file-read, file-passes",
     PROGRAMS: "Fields of program",
     REPLAYS: "Fields of replay",
 }

@@ -4,9 +4,8 @@ shows what it adds, beside the figures of the run.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,17 +33,15 @@ def show_memory_model(
 ) -> None:
     """Run the model on every case, keep what it counted in the run folder, and print it.
 
-    The report is written again, as it names that file. With `silent` nothing is printed but on
+    The report is written again, as it has a section on it. With `silent` nothing is printed but on
     stderr. Raises UseError for an unknown core, and what a job fails by.
     """
     from jojlab.analysis.run.summary import summarise
-    from jojlab.analysis.study.parts import fill_tables
     from jojlab.campaign.jobs import jobs_of
-    from jojlab.campaign.memory_model import core_named, model_json, model_run, with_memory
+    from jojlab.campaign.memory_model import core_named, model_json, model_run
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
-    from jojlab.report.terminal.memory_model import print_memory_model
-    from jojlab.report.terminal.tables import print_tables
+    from jojlab.report.terminal.memory_model import print_memory_models
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
@@ -57,27 +54,9 @@ def show_memory_model(
             signal_of(error), f"the run is whole, without the memory model: joj show {folder}"
         ) from None
     path = folder / f"memory-model-{core.name}.json"
-    written = model_json(core, found)
-    path.write_text(json_text(written))
+    path.write_text(json_text(model_json(core, found)))
     typer.echo(f"memory model  {path}", err=True)
     summary = summarise(RunFolder.open(folder), with_traffic=True, kept=Kept(lab.cache.analyses))
     write_report(folder / "report.html", summary, str(folder))
-    if silent:
-        return
-    console = terminal()
-    print_memory_model(console, written)
-    by_id = {each.case.case_id: each for each in found}
-
-    def modelled(case: Any) -> Any:
-        there = by_id.get(case.case_id)
-        if there is None or "throughput_tps" not in case.figures.median:
-            return case
-        added = there.added_ns(core, int(case.figures.median["transactions"]))
-        return replace(case, figures=with_memory(case.figures, added))
-
-    cases = [modelled(case) for case in summary.cases]
-    records = summary.experiment.get("parts") or [summary.experiment]
-    for record, part in zip(records, summary.parts, strict=True):
-        if part.tables:
-            console.print("\n[bold]With the memory model's time in every case:[/bold]")
-            print_tables(console, replace(part, tables=fill_tables(record, part, cases)))
+    if not silent:
+        print_memory_models(terminal(), summary)

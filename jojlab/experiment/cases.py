@@ -15,6 +15,7 @@ from jojlab.experiment.fields import (
     BY_NAME,
     FIELDS,
     NAMED_FIELDS,
+    PASSES,
     PROGRAMS,
     RAW_NAND_DEVICE,
     RAW_NAND_FILESYSTEMS,
@@ -156,6 +157,8 @@ def impossible(settings: Mapping[str, Value]) -> str:
         return _impossible_regime(settings, shared=False)  # which of them share, the scripts say
     if settings["workload"] in SQLITE:
         return _impossible_sqlite(settings)
+    if settings["workload"] in PASSES:
+        return _impossible_size(settings)
     if settings["workload"] in RECORDS:
         return _impossible_records(settings)
     return _impossible_metadata(settings) if settings["workload"] == "file-metadata" else ""
@@ -211,10 +214,17 @@ def _impossible_regime(settings: Mapping[str, Value], *, shared: bool) -> str:
     return ""
 
 
-def _impossible_records(settings: Mapping[str, Value]) -> str:
+def _impossible_size(settings: Mapping[str, Value]) -> str:
     record_bytes, file_bytes = int(settings["record_bytes"]), int(settings["file_bytes"])
     if record_bytes > file_bytes:
         return f"record_bytes = {record_bytes} is more than file_bytes = {file_bytes}"
+    return ""
+
+
+def _impossible_records(settings: Mapping[str, Value]) -> str:
+    if found := _impossible_size(settings):
+        return found
+    record_bytes, file_bytes = int(settings["record_bytes"]), int(settings["file_bytes"])
     threads = int(settings["threads"])
     counts = (int(settings["transactions"]), int(settings["warmup_transactions"]))
     operations = sum(-(-count // threads) for count in counts)

@@ -20,7 +20,8 @@ def check_tables(entries: Sequence[Mapping[str, Any]], variants: Sequence[str], 
     """Check the entries; UseError naming file, entry and key."""
     for place, entry in _placed(entries, where):
         table = checked(entry, PublishedTable, place, "docs/experiments.md has the form")
-        check_figure(table.figure, place)
+        for figure in {table.figure, *(each.figure or table.figure for each in table.columns)}:
+            check_figure(figure, place)
         for name, selector in _selectors(entry):
             check_selector(selector, variants, f"{place}: {name}")
 

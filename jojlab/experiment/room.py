@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jojlab.experiment.fields import RECORDS, SQLITE, Value
+from jojlab.experiment.fields import PASSES, RECORDS, SQLITE, Value
 from jojlab.experiment.filesystems import MIB
 
 # The smallest device each mkfs accepts (e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2,
@@ -58,6 +58,8 @@ def files_bytes(settings: Mapping[str, Value]) -> int:
     """
     if settings["workload"] in RECORDS:
         return int(settings["file_bytes"]) * int(settings["threads"])
+    if settings["workload"] in PASSES:
+        return int(settings["file_bytes"])
     if settings["workload"] not in SQLITE:
         return 0
     return sum(_databases_bytes(settings, int(settings["initial_rows"])))

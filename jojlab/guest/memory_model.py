@@ -7,8 +7,10 @@ What it counts is a pure function of image, machine and what the guest is given,
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
@@ -38,6 +40,14 @@ class Tables:
     main_tlb_ways: int
     # What an ARM kernel maps its memory by, where it needs no page tables of its own for it.
     section_bytes: int = 1 << 20
+
+
+class Watched(NamedTuple):
+    """A buffer of the kernel by its address; several may have one name."""
+
+    name: str
+    address: int
+    length_bytes: int
 
 
 @dataclass(frozen=True)
@@ -125,11 +135,14 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
-def arguments(cache: Cache, core: Core, machine: Machine) -> list[str]:
+def arguments(
+    cache: Cache, core: Core, machine: Machine, watched: Sequence[Watched] = ()
+) -> list[str]:
     """Return QEMU's words for the model of a core; the counts go to COUNTS, where QEMU runs."""
     marks = machine.handout_address + HANDOUT_BYTES - _MARKS_BYTES
     numbers = {"marks": marks, **asdict(core.tables)}
     words = [str(plugin(cache)), *(f"{key}={value}" for key, value in numbers.items())]
+    words += [f"buffer={each.name}:{each.address:#x}:{each.length_bytes}" for each in watched]
     return ["-plugin", ",".join([*words, f"out={COUNTS}"])]
 
 

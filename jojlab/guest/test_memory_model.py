@@ -10,7 +10,7 @@ import pytest
 from jojlab.foundation.cache import Cache
 from jojlab.guest.errors import GuestError
 from jojlab.guest.machine import Machine
-from jojlab.guest.memory_model import CORES, arguments, counts_of, plugin
+from jojlab.guest.memory_model import CORES, Watched, arguments, counts_of, plugin
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,12 @@ def test_sizes_make_sets_that_are_powers_of_two(own: Cache, name: str) -> None:
     assert f"l1_bytes={tables.l1_bytes}" in word
     # The last page of the hand-out memory, which follows 512 MiB and is 192 MiB long.
     assert f"marks={(512 + 192) * 1024 * 1024 - 4096}," in word
+
+
+def test_qemu_gets_the_buffers_that_are_watched(own: Cache) -> None:
+    watched = (Watched("sbuf", 0xFFFFC90000A5D000, 129024),)
+    word = arguments(own, CORES["arm11"], Machine(1, 512), watched)[1]
+    assert ",buffer=sbuf:0xffffc90000a5d000:129024,out=" in word
 
 
 def test_a_model_that_wrote_nothing_is_an_error(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory import SIZES_MIB, available_bytes, next_larger, refuse_small_host
 from jojlab.guest.memory_file import Memory
-from jojlab.guest.memory_model import COUNTS, Core, counts_of
+from jojlab.guest.memory_model import COUNTS, Core, Watched, counts_of
 from jojlab.guest.process import CONSOLE, start
 from jojlab.guest.snapshot import MEMORY, STATE, snapshot
 
@@ -32,9 +32,10 @@ def run_by_virtual_clock(
     timeout_s: float,
     tell: Callable[[str], None],
     core: Core | None = None,
+    watched: tuple[Watched, ...] = (),
 ) -> dict[str, bytes]:
     """Runs the guest; returns the files that it hands out, by name; with a `core` also what the
-    model of its memory counted, as COUNTS.
+    model of its memory counted, as COUNTS, and of the `watched` buffers apart.
 
     Where its memory does not hold what its disks are filled with, it is run again with more.
     `timeout_s` is for the smallest guest, and grows with its memory. `tell` hears "snapshot" and
@@ -48,7 +49,7 @@ def run_by_virtual_clock(
         saved = snapshot(cache, image, machine)
         tell("run")
         patience_s = timeout_s * machine.memory_mib / SIZES_MIB[0]
-        beside = memory_model.arguments(cache, core, machine) if core else []
+        beside = memory_model.arguments(cache, core, machine, watched) if core else []
         try:
             with cache.work_dir() as work:
                 return asyncio.run(_run(image, machine, saved, given, work, patience_s, beside))

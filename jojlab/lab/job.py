@@ -20,7 +20,7 @@ from jojlab.guest.given import MOST_INPUT_BYTES, Given
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.guest.memory import memory_mib
-from jojlab.guest.memory_model import Core, source_hash
+from jojlab.guest.memory_model import Core, Watched, source_hash
 from jojlab.lab.tree import pack
 
 _CONTENT = "content"
@@ -129,6 +129,8 @@ class Job:
     afterwards: bytes = b"{}"
     # The core whose caches and TLBs are modelled beside it.
     core: Core | None = None
+    # Buffers of the kernel whose accesses that model counts.
+    watched: tuple[Watched, ...] = ()
 
     @property
     def key(self) -> str:
@@ -137,9 +139,9 @@ class Job:
             return ""
         inputs = {each.name: each.identity for each in self.inputs}
         asked = [self.record.decode(), self.afterwards.decode()]
-        parts = [basis(self.image, self.machine), *asked, inputs]
+        parts: list[object] = [basis(self.image, self.machine), *asked, inputs]
         if self.core:
-            parts += [asdict(self.core.tables), source_hash()]
+            parts += [asdict(self.core.tables), source_hash(), list(self.watched)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def given(self) -> Given:

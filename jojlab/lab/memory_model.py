@@ -6,14 +6,16 @@ The run is the case's to the byte: the hand-out is compared with that of the pla
 from __future__ import annotations
 
 import bisect
+import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from jojlab.foundation.errors import MachineError
-from jojlab.guest.memory_model import COUNTS, Core
-from jojlab.lab.job import Job, canonical
+from jojlab.guest.memory_model import COUNTS, Core, Watched
+from jojlab.lab.job import Job, Kind, canonical
 from jojlab.lab.outcome import Outcome
 
 _SYMBOLS = "symbols"
@@ -51,17 +53,37 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Modelled:
-    """What the model counted of the measured phase of a run: in all, by buffer, by function."""
+class ModelledPart:
+    """What the model counted of one part of a run: in all, by buffer, by function."""
 
     all: Counts
     buffers: Mapping[str, Counts]
     code: Mapping[str, Counts]
 
 
-def modelled_job(case: Job, core: Core) -> Job:
-    """Return the job that performs a case's run with the model of a core."""
-    return replace(case, core=core, afterwards=canonical({"symbols": True}))
+# By part, in their order: the steps that prepare a run (make, mount, prepare), and its phases;
+# instead of the phase `commit` its parts, where the workload divides it.
+Modelled = Mapping[str, ModelledPart]
+
+
+def modelled_job(case: Job, plain: Outcome, core: Core) -> Job:
+    """Return the job that performs a case's run with the model of a core.
+
+    Buffers are where they were in the plain run: the run is the same to the byte.
+    """
+    afterwards = canonical({"symbols": True})
+    return replace(case, core=core, afterwards=afterwards, watched=_buffers(plain))
+
+
+def _buffers(plain: Outcome) -> tuple[Watched, ...]:
+    import pyarrow.parquet as pq  # here, as it takes a while to load
+
+    rows = pq.read_table(io.BytesIO(plain.files[Kind.CASE.answer])).to_pylist()
+    [configuration] = [row["value"] for row in rows if row["key"] == "configuration"]
+    return tuple(
+        Watched(each["name"], int(each["address"], 16), each["length_bytes"])
+        for each in json.loads(configuration).get("buffers", ())
+    )
 
 
 def fold(files: dict[str, bytes]) -> None:
@@ -73,7 +95,7 @@ def fold(files: dict[str, bytes]) -> None:
         found = parse(files.pop(COUNTS).decode(), files.pop(_SYMBOLS).decode())
     except (KeyError, ValueError, TypeError) as error:
         raise MachineError(f"the counts of the memory model are damaged: {error}") from error
-    files[FOLDED] = msgspec.json.encode(found, order="sorted")
+    files[FOLDED] = msgspec.json.encode(found)
 
 
 def read_modelled(plain: Outcome, outcome: Outcome) -> Modelled:
@@ -87,22 +109,31 @@ def read_modelled(plain: Outcome, outcome: Outcome) -> Modelled:
             "the run with the memory model is not the run without it", "please report it"
         )
     try:
-        return msgspec.json.decode(outcome.files[FOLDED], type=Modelled)
+        return msgspec.json.decode(outcome.files[FOLDED], type=dict[str, ModelledPart])
     except (KeyError, ValueError) as error:
         raise MachineError(f"the counts of the memory model are damaged: {error}") from error
 
 
-def parse(text: str, symbols: str) -> Modelled:
+def parse(text: str, symbols: str) -> dict[str, ModelledPart]:
     """Read the plugin's file, and add instructions up to functions by /proc/kallsyms.
 
     Raises ValueError where the file is not whole.
     """
-    lines = text.splitlines()
-    if not lines or lines[-1] != "end":
-        raise ValueError(f"{COUNTS} does not end with its last line")
-    addresses, names = _functions(symbols)
+    first, *parts = text.split("part ")
+    if first or not text.endswith("end\n"):
+        raise ValueError(f"{COUNTS} does not begin with a part, or end with its last line")
+    functions = _functions(symbols)
+    found = {}
+    for part in parts:
+        name, *lines = part.removesuffix("end\n").splitlines()
+        found[name] = _part(lines, functions)
+    return found
+
+
+def _part(lines: list[str], functions: tuple[list[int], list[str]]) -> ModelledPart:
+    addresses, names = functions
     every, buffers, code = Counts(), dict[str, Counts](), dict[str, Counts]()
-    for line in lines[:-1]:
+    for line in lines:
         kind, *words = line.split()
         if kind == "all":
             every = Counts(*map(int, words))
@@ -117,7 +148,7 @@ def parse(text: str, symbols: str) -> Modelled:
             place = bisect.bisect_right(addresses, address) - 1
             function = names[place] if place >= 0 else "unknown"
         code[function] = code.get(function, Counts()).plus(counts)
-    return Modelled(every, buffers, code)
+    return ModelledPart(every, dict(sorted(buffers.items())), dict(sorted(code.items())))
 
 
 def _functions(symbols: str) -> tuple[list[int], list[str]]:

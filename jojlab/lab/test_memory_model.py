@@ -6,10 +6,14 @@ import pytest
 
 from jojlab.foundation.errors import MachineError
 from jojlab.guest.memory_model import CORES, COUNTS
-from jojlab.lab.memory_model import FOLDED, USER, Counts, fold, parse, read_modelled
+from jojlab.lab.memory_model import FOLDED, USER, Counts, ModelledPart, fold, parse, read_modelled
 from jojlab.lab.outcome import Outcome
 
 TEXT = """\
+part mount
+all 1 0 8 0 0 0 0
+buffer sbuf 1 0 8 0 0 0 0
+part commit
 all 10 5 100 4 6 3 2
 buffer sbuf 1 1 16 0 0 1 1
 code 401000 2 0 16 0 0 0 0
@@ -27,7 +31,10 @@ ffffffffc0000f00 t write_node\t[ubifs]
 
 
 def test_instructions_add_up_to_functions() -> None:
-    found = parse(TEXT, SYMBOLS)
+    parts = parse(TEXT, SYMBOLS)
+    assert list(parts) == ["mount", "commit"]
+    assert parts["mount"] == ModelledPart(Counts(1, 0, 8), {"sbuf": Counts(1, 0, 8)}, {})
+    found = parts["commit"]
     assert found.all == Counts(10, 5, 100, 4, 6, 3, 2)
     assert found.buffers == {"sbuf": Counts(1, 1, 16, 0, 0, 1, 1)}
     assert found.code == {
@@ -55,6 +62,6 @@ def test_another_run_is_refused() -> None:
     files = {COUNTS: TEXT.encode(), "symbols": SYMBOLS.encode()}
     fold(files)
     assert list(files) == [FOLDED]
-    assert read_modelled(plain, Outcome({**plain.files, **files})).all.loads == 10
+    assert read_modelled(plain, Outcome({**plain.files, **files}))["commit"].all.loads == 10
     with pytest.raises(MachineError, match="not the run without"):
         read_modelled(plain, Outcome({"manifest.parquet": b"b", **files}))

@@ -40,8 +40,9 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
     given = job.given()
     if isinstance(job.machine, Machine):
         files = run_by_virtual_clock(
-            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core
-        )
+            cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell, core=job.core,
+            watched=job.watched,
+        )  # fmt: skip
     else:
         files = run_by_wall_clock(
             cache, job.image, job.machine, given, timeout_s=timeout_s, tell=tell

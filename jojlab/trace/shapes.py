@@ -82,9 +82,10 @@ class Chart(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class TableColumn(Struct, forbid_unknown_fields=True):
-    """A column of a published table: the cases of its cells."""
+    """A column of a published table: the cases of its cells, and their figure if it is its own."""
 
     name: str
+    figure: str = ""
     case: Selector = {}
 
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A plugin of QEMU that gives every load and store of the guest to the model in memory.c and counts
- * what misses: in all, by instruction, and by buffer. It changes nothing that the guest sees.
+ * what misses, in each part of the run: in all, by instruction, and by buffer. It changes nothing
+ * that the guest sees.
  *
- * The guest tells it of itself by stores to one page of reserved memory, whose contents nobody
+ * The guest tells it of its parts by stores to one page of reserved memory, whose contents nobody
  * reads: a store of anything at offset N says the byte N. Bytes make lines (agent/src/lab/channel/
- * marks.rs): "count", "pause", "buffer NAME ADDRESS LENGTH", "end". At "end" the counts go to a
- * file, which is whole only with its last line.
+ * marks.rs): "count PART", "pause", "end". At "end" the counts go to a file, which is whole only
+ * with its last line.
  *
- * Arguments, NAME=NUMBER each but the last: marks (the physical address of that page), the fields
- * of struct memory_config, out=FILE.
+ * Arguments: NAME=NUMBER for marks (the physical address of that page) and the fields of struct
+ * memory_config; out=FILE; buffer=NAME:ADDRESS:BYTES for each buffer, which the run without this
+ * plugin told of: it is counted from the beginning, before the guest could say where it is.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 
 #define BUCKETS (1 << 17)
 #define MOST_BUFFERS 16
+#define MOST_PARTS 16
 #define MARK_BYTES 4096
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -32,23 +35,29 @@ struct counts {
 struct instruction {
 	struct instruction *next;
 	uint64_t address;
-	struct counts counts;
+	struct counts *counts[MOST_PARTS];	/* null where it loaded and stored nothing */
 };
 
 struct buffer {
 	char name[32];
 	uint64_t address, length_bytes;
-	struct counts counts;
+};
+
+struct part {
+	char name[32];
+	struct counts all;
+	struct counts buffers[MOST_BUFFERS];
 };
 
 static struct memory memory;
 static uint64_t marks_address;
 static char out_path[4096];
-static bool counting;
-static struct counts all;
+static bool counting, overflown;
 static struct instruction *instructions[BUCKETS];
 static struct buffer buffers[MOST_BUFFERS];
 static unsigned int buffer_count;
+static struct part parts[MOST_PARTS];
+static unsigned int part_count, current;
 static char line[128];
 static size_t line_length;
 
@@ -60,45 +69,61 @@ static void print_counts(FILE *out, const struct counts *counts)
 		counts->l2_misses);
 }
 
-static void write_out(void)
+static void print_part(FILE *out, unsigned int number)
 {
-	FILE *out = fopen(out_path, "w");
+	const struct part *part = &parts[number];
 
-	if (!out)
-		return; /* whoever reads it misses it */
-	fputs("all", out);
-	print_counts(out, &all);
+	fprintf(out, "part %s\nall", part->name);
+	print_counts(out, &part->all);
 	for (unsigned int at = 0; at < buffer_count; at++) {
 		fprintf(out, "buffer %s", buffers[at].name);
-		print_counts(out, &buffers[at].counts);
+		print_counts(out, &part->buffers[at]);
 	}
 	for (unsigned int at = 0; at < BUCKETS; at++) {
 		for (struct instruction *one = instructions[at]; one; one = one->next) {
-			if (one->counts.loads + one->counts.stores == 0)
+			if (!one->counts[number])
 				continue;
 			fprintf(out, "code %" PRIx64, one->address);
-			print_counts(out, &one->counts);
+			print_counts(out, one->counts[number]);
 		}
 	}
+}
+
+static void write_out(void)
+{
+	FILE *out = overflown ? NULL : fopen(out_path, "w");
+
+	if (!out)
+		return; /* whoever reads it misses it */
+	for (unsigned int number = 0; number < part_count; number++)
+		print_part(out, number);
 	fputs("end\n", out);
 	fclose(out);
 }
 
+static void begin_part(const char *name)
+{
+	counting = true;
+	for (current = 0; current < part_count; current++)
+		if (!strcmp(parts[current].name, name))
+			return;
+	if (part_count == MOST_PARTS || strlen(name) >= sizeof(parts->name)) {
+		overflown = true;
+		counting = false;
+		return;
+	}
+	strcpy(parts[part_count++].name, name);
+}
+
 static void take_line(void)
 {
-	struct buffer *buffer = &buffers[buffer_count];
-
-	if (!strcmp(line, "count")) {
-		counting = true;
+	if (!strncmp(line, "count ", 6)) {
+		begin_part(line + 6);
 	} else if (!strcmp(line, "pause")) {
 		counting = false;
 	} else if (!strcmp(line, "end")) {
 		counting = false;
 		write_out();
-	} else if (buffer_count < MOST_BUFFERS &&
-		   sscanf(line, "buffer %31s %" SCNx64 " %" SCNu64, buffer->name,
-			  &buffer->address, &buffer->length_bytes) == 3) {
-		buffer_count++;
 	}
 }
 
@@ -124,6 +149,17 @@ static void count(struct counts *counts, struct outcome outcome, bool is_store, 
 	counts->l2_misses += outcome.l2_miss;
 }
 
+static struct counts *counts_of(struct instruction *instruction)
+{
+	struct counts **place = &instruction->counts[current];
+
+	if (!*place)
+		*place = calloc(1, sizeof(**place));
+	if (!*place)
+		abort();
+	return *place;
+}
+
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct qemu_plugin_hwaddr *place = qemu_plugin_get_hwaddr(info, address);
@@ -145,11 +181,11 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	if (!counting)
 		return;
 	bytes = 1ull << qemu_plugin_mem_size_shift(info);
-	count(&all, outcome, is_store, bytes);
-	count(&instruction->counts, outcome, is_store, bytes);
+	count(&parts[current].all, outcome, is_store, bytes);
+	count(counts_of(instruction), outcome, is_store, bytes);
 	for (unsigned int at = 0; at < buffer_count; at++)
 		if (address - buffers[at].address < buffers[at].length_bytes)
-			count(&buffers[at].counts, outcome, is_store, bytes);
+			count(&parts[current].buffers[at], outcome, is_store, bytes);
 }
 
 /* An instruction that is translated again keeps its counts. */
@@ -182,6 +218,15 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 	}
 }
 
+static bool take_buffer(const char *text)
+{
+	struct buffer *buffer = &buffers[buffer_count];
+
+	return buffer_count < MOST_BUFFERS &&
+	       sscanf(text, "%31[^:]:%" SCNx64 ":%" SCNu64, buffer->name, &buffer->address,
+		      &buffer->length_bytes) == 3 && ++buffer_count;
+}
+
 static bool take_argument(const char *argument, struct memory_config *config)
 {
 	const struct {
@@ -206,6 +251,8 @@ static bool take_argument(const char *argument, struct memory_config *config)
 	if (!strncmp(argument, "out=", 4))
 		return snprintf(out_path, sizeof(out_path), "%s", value + 1) <
 		       (int)sizeof(out_path);
+	if (!strncmp(argument, "buffer=", 7))
+		return take_buffer(value + 1);
 	for (size_t at = 0; at < sizeof(numbers) / sizeof(*numbers); at++) {
 		if (strlen(numbers[at].name) == (size_t)(value - argument) &&
 		    !strncmp(argument, numbers[at].name, value - argument)) {

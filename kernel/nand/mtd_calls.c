@@ -11,6 +11,7 @@
 #include <linux/hrtimer.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 
@@ -96,6 +97,8 @@ static void read_contents(struct raw_nand_device *nand, u32 page, u32 offset, u8
 {
 	mutex_lock(&nand->model_lock);
 	contents_read(&nand->contents, page, offset, to, length);
+	if (!virt_addr_valid(to))
+		nand->bounced_read_bytes += length;
 	mutex_unlock(&nand->model_lock);
 }
 
@@ -218,6 +221,8 @@ static int program(struct raw_nand_device *nand, const struct piece *piece, cons
 
 		mutex_lock(&nand->model_lock);
 		power_cut_begin_request(nand, operation.issue_ns, result.completion_ns);
+		if (!virt_addr_valid(data))
+			nand->bounced_write_bytes += length;
 		failed = put_contents(nand, piece, data, length);
 		if (!failed)
 			power_cut_note_page(nand, piece->page, piece->offset, length);

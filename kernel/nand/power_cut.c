@@ -169,6 +169,8 @@ static int change(struct raw_nand_device *nand, const char *text)
 	if (clear || !flash_record_of(text, "restore ", &number)) {
 		if (atomic_read(&nand->users))
 			return -EBUSY;
+		if (!nand->cut.has_ended)
+			return -ENODATA;
 		drop_changes(nand, number + 1);
 		if (clear)
 			begin_layer(nand, number);
@@ -178,13 +180,17 @@ static int change(struct raw_nand_device *nand, const char *text)
 		return 0;
 	}
 	if (sysfs_streq(text, "end")) {
-		if (nand->cut.changes[0].running)
+		if (nand->cut.changes[0].running) {
 			memcpy(nand->cut.blocks, nand->model.block, blocks_bytes(nand));
+			nand->cut.has_ended = true;
+		}
 		nand->cut.changes[0].running = nand->cut.changes[1].running = false;
 		return 0;
 	}
 	if (flash_record_of(text, "begin ", &number))
 		return -EINVAL;
+	if (!number)
+		nand->cut.has_ended = false;
 	drop_changes(nand, number);
 	begin_layer(nand, number);
 	nand->cut.changes[number].running = true;

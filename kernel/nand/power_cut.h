@@ -31,6 +31,7 @@ struct power_cut {
 	struct changes changes[FLASH_RECORDS];
 	bool untimed;			/* operations take no time, nor wear anything */
 	struct raw_nand_block *blocks;	/* as they were when the run ended */
+	bool has_ended;			/* a run has, and `blocks` is of it */
 };
 
 /* `blocks` of the model. */

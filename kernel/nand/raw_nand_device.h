@@ -23,6 +23,12 @@ struct raw_nand_device {
 	struct mtd_info mtd;
 	atomic_t in_flight;
 	atomic_t users;		/* who has the MTD device open */
+	/* Of the data of its callers, what lies in memory of vmalloc, stacks included. A controller
+	 * whose DMA needs contiguous memory copies it through a buffer of its own (NAND_USES_DMA
+	 * in drivers/mtd/nand/raw/nand_base.c). Under model_lock.
+	 */
+	u64 bounced_read_bytes;
+	u64 bounced_write_bytes;
 };
 
 /* Fills in the MTD layer's view: sizes and calls. */

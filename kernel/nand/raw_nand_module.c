@@ -41,6 +41,10 @@ static ssize_t flash_statistics_show(struct device *device, struct device_attrib
 #define RAW_NAND_SHOW(name) \
 	length += sysfs_emit_at(page, length, #name " %llu\n", nand.model.statistics.name);
 	RAW_NAND_STATISTICS(RAW_NAND_SHOW)
+	length += sysfs_emit_at(page, length, "bounced_read_bytes %llu\n",
+				nand.bounced_read_bytes);
+	length += sysfs_emit_at(page, length, "bounced_write_bytes %llu\n",
+				nand.bounced_write_bytes);
 	length += sysfs_emit_at(page, length, "lost_operations %llu\n", nand.record.lost);
 	length += sysfs_emit_at(page, length, "in_flight %d\n", atomic_read(&nand.in_flight));
 	mutex_unlock(&nand.model_lock);

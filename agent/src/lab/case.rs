@@ -39,12 +39,10 @@ pub fn run<'a>(
     output: &Path,
 ) -> anyhow::Result<Finished<'a>> {
     let stand = Stand::of_case(case, flash_module)?;
-    let Prepared { mounted, workload, mut configuration, buffers } = stand.prepare(case)?;
     let mut marks = Marks::open()?;
-    for buffer in &buffers {
-        let (name, address) = (&buffer.name, &buffer.address);
-        marks.say(&format!("buffer {name} {address} {}", buffer.length_bytes));
-    }
+    let Prepared { mounted, workload, mut configuration } =
+        stand.prepare(case, &mut |step| marks.begin(step))?;
+    marks.pause();
     configuration["clock_source"] = clock::source()?.into();
     let nand = stand.raw_nand().map(NandWatch::start).transpose()?;
     let on_raw_nand = stand.raw_nand().map(|_| mounted.number()).transpose()?;

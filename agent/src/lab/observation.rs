@@ -18,8 +18,8 @@ use crate::workload::threads::observer::Observer;
 const SETTLE: Duration = Duration::from_millis(1);
 /// Looks before a device that never rests is given up: 60 s.
 const SETTLE_LOOKS: u32 = 60_000;
-/// The phase whose loads and stores a memory model counts.
-const MODELLED: &str = "commit";
+/// The phase that a workload divides into parts.
+const DIVIDED: &str = "commit";
 
 /// Sources of the disks' counters, in the order of the disks.
 pub const SOURCES: [&str; 2] = ["device", "journal-device"];
@@ -33,7 +33,8 @@ pub struct Observation<'a> {
     tracer: &'a mut Tracer,
     watch: Watch<&'a [Disk]>,
     marks: Marks,
-    is_counting: bool,
+    /// The part of the measured phase, where it has several.
+    part: &'static str,
 }
 
 impl<'a> Observation<'a> {
@@ -60,7 +61,7 @@ impl<'a> Observation<'a> {
                 let after = statistics(disks)?;
                 if before == after {
                     let watch = Watch::new(disks, Reading::take(&after)?);
-                    return Ok(Self { disks, tracer, watch, marks, is_counting: false });
+                    return Ok(Self { disks, tracer, watch, marks, part: "" });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
@@ -75,7 +76,7 @@ impl<'a> Observation<'a> {
     /// # Errors
     /// If they never rest.
     pub fn finish(mut self) -> anyhow::Result<Timeline> {
-        self.marks.say("end");
+        self.marks.end();
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(self.disks)?;
             if at_rest(&before) {
@@ -89,12 +90,6 @@ impl<'a> Observation<'a> {
             std::thread::sleep(SETTLE);
         }
         anyhow::bail!("the device never came to rest after the measured part")
-    }
-
-    fn count(&mut self) {
-        if self.is_counting {
-            self.marks.say("count");
-        }
     }
 }
 
@@ -116,13 +111,20 @@ impl Counters for &[Disk] {
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         self.watch.enter(phase)?;
-        self.is_counting = phase == MODELLED;
-        self.count();
+        match (phase, self.part) {
+            (_, "") => self.marks.begin(phase),
+            (DIVIDED, part) => self.marks.begin(part),
+            (phase, _) => self.marks.begin(phase),
+        }
         Ok(())
     }
 
+    fn part(&mut self, name: &'static str) {
+        self.part = name;
+    }
+
     fn leave(&mut self) -> anyhow::Result<()> {
-        self.marks.say("pause");
+        self.marks.pause();
         self.watch.leave()
     }
 
@@ -131,9 +133,7 @@ impl Observer for Observation<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
-        self.marks.say("pause");
         self.tracer.drain();
-        self.count();
         Ok(())
     }
 }

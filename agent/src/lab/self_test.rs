@@ -26,7 +26,7 @@ pub fn run(
     output: &Path,
 ) -> anyhow::Result<()> {
     let Ground { stand, traced, first_sector } = Ground::of(test, flash_module)?;
-    let (mounted, mtd) = (stand.make()?, Path::new(ubi::MTD));
+    let (mounted, mtd) = (stand.make(&mut |_| ())?, Path::new(ubi::MTD));
     let mut verdict = match stand.raw_nand() {
         Some(nand) => verify::run_on_raw_nand(mounted, nand, mtd, tracer)?,
         None => verify::run(mounted, &traced, tracer)?,

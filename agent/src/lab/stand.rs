@@ -13,7 +13,7 @@ use crate::device::flash_module;
 use crate::errors::WrongUse;
 use crate::filesystem::mount::{Mounted, drop_caches};
 use crate::filesystem::{FilesystemError, make};
-use crate::raw_nand::buffers::{self, Buffer};
+use crate::raw_nand::buffers;
 use crate::raw_nand::ubi;
 use crate::record::{Allocator, Case, Completion, DeviceModel, Filesystem};
 use crate::workload;
@@ -49,8 +49,6 @@ pub struct Prepared {
     pub workload: Box<dyn Workload>,
     /// What is in force, as the manifest has it.
     pub configuration: Value,
-    /// Of UBI and UBIFS, where the case chooses their allocator.
-    pub buffers: Vec<Buffer>,
 }
 
 impl<'a> Stand<'a> {
@@ -82,11 +80,12 @@ impl<'a> Stand<'a> {
         })
     }
 
-    /// Makes the filesystem, and mounts it.
+    /// Makes the filesystem, and mounts it; `begin` hears the step that comes next.
     ///
     /// # Errors
     /// If its mkfs or the kernel refuses.
-    pub fn make(&self) -> anyhow::Result<Mounted> {
+    pub fn make(&self, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Mounted> {
+        begin("make");
         if let Some((ubi, ubifs)) = self.allocators {
             buffers::choose("ubi", ubi)?;
             buffers::choose("ubifs", ubifs)?;
@@ -96,6 +95,7 @@ impl<'a> Stand<'a> {
         }
         let journal = self.journal.as_deref();
         make::make(self.filesystem, &self.device, journal, self.mkfs_options)?;
+        begin("mount");
         Ok(self.mount()?)
     }
 
@@ -139,22 +139,22 @@ impl<'a> Stand<'a> {
 
     /// Makes the filesystem and in it what the workload of `case` starts from. Everything is on the
     /// disks then, these have their past and record what is written, the caches are as the workload
-    /// needs them, and the seed's delay is over.
+    /// needs them, and the seed's delay is over. `begin` hears the step that comes next.
     ///
     /// # Errors
     /// If a step fails, or a setting is refused.
-    pub fn prepare(&self, case: &Case) -> anyhow::Result<Prepared> {
+    pub fn prepare(&self, case: &Case, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Prepared> {
         let asked = workload::read(&case.case.workload)?;
-        let mounted = self.make()?;
+        let mounted = self.make(begin)?;
+        begin("prepare");
         let workload = asked.prepare(mounted.directory(), case.seed)?;
         let mut configuration = workload.configuration()?;
         configuration["mount"] = mounted.line()?.into();
-        let buffers = match self.allocators {
-            Some((ubi, ubifs)) => buffers::read_back(ubi, ubifs)?,
-            None => Vec::new(),
-        };
-        if !buffers.is_empty() {
-            configuration["buffers"] = json!(buffers);
+        if let Some((ubi, ubifs)) = self.allocators {
+            configuration["buffers"] = json!(buffers::read_back(ubi, ubifs)?);
+        }
+        if let Some(nand) = self.raw_nand() {
+            configuration["nand_before"] = json!(nand.statistics()?);
         }
         for (disk, place) in self.disks.iter().zip(["queue", "journal_queue"]) {
             if !disk.is_block() {
@@ -174,7 +174,7 @@ impl<'a> Stand<'a> {
         self.disks.iter().try_for_each(Disk::begin_record)?;
         let delay_ns = ChaCha8Rng::seed_from_u64(!case.seed).next_u64() % START_DELAY_NS;
         std::thread::sleep(Duration::from_nanos(delay_ns));
-        Ok(Prepared { mounted, workload, configuration, buffers })
+        Ok(Prepared { mounted, workload, configuration })
     }
 }
 

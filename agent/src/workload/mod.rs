@@ -6,8 +6,8 @@
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! checkpoints: those of a connection of SQLite; grown_files: whether its files grew meanwhile;
 //! regime: how far they have grown
-//! sqlite, sql, file_write, file_read, file_metadata, replay, program: the kinds; files: what three
-//! of them share
+//! sqlite, sql, file_write, file_read, file_passes, file_metadata, replay, program: the kinds;
+//! files: what those of files share
 //! background: a load beside the workload; course: the run of both, the same in the lab and live
 
 pub mod background;
@@ -17,6 +17,7 @@ mod database_states;
 mod draw;
 pub mod error;
 mod file_metadata;
+mod file_passes;
 mod file_read;
 mod file_write;
 pub mod files;
@@ -38,12 +39,13 @@ use error::WorkloadError;
 use kind::{Asked, WorkloadKind};
 
 /// Every kind of workload.
-const KINDS: [WorkloadKind; 8] = [
+const KINDS: [WorkloadKind; 9] = [
     sqlite::KIND,
     sql::KIND,
     sql::RECORDED_KIND,
     file_write::KIND,
     file_read::KIND,
+    file_passes::KIND,
     file_metadata::KIND,
     replay::KIND,
     program::KIND,

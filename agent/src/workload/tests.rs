@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 /// The fields of a small case of each kind, but for the replay.
-fn records() -> [Value; 7] {
+fn records() -> [Value; 8] {
     [
         json!(sqlite::settings::tests::settings()),
         json!(sql::settings::tests::sql_settings("/scripts".into())),
         json!(sql::settings::tests::recorded_sql_settings("/scripts".into())),
         json!(file_write::settings::tests::write_settings()),
         json!(file_read::settings::tests::read_settings()),
+        json!(file_passes::settings::tests::passes_settings()),
         json!(file_metadata::settings::tests::metadata_settings()),
         json!({
             "workload": "replay", "script": "/script", "recording": "", "timing": "none",
@@ -73,7 +74,7 @@ fn what_is_needed_is_what_the_record_asks_for() {
         let kind::Space { bytes, files } = read_fields(fields).unwrap().space_needed();
         (bytes, files)
     };
-    let [sqlite, _, _, write, read, metadata, replay] = &records();
+    let [sqlite, _, _, write, read, _, metadata, replay] = &records();
     assert_eq!(space(write, &[("file_bytes", 1 << 20), ("threads", 3)]), (3 << 20, 3));
     assert_eq!(space(read, &[("file_bytes", 1 << 20)]), (1 << 20, 1));
     assert_eq!(space(metadata, &[("transactions", 70)]), (0, 72));
@@ -85,7 +86,7 @@ fn what_is_needed_is_what_the_record_asks_for() {
 
 #[test]
 fn a_field_is_read_as_it_was_written_or_refused() {
-    let [sqlite, _, _, write, read, metadata, _] = records();
+    let [sqlite, _, _, write, read, _, metadata, _] = records();
     holds_values::<sqlite::settings::SqliteSettings>(&sqlite);
     holds_values::<file_write::settings::FileWriteSettings>(&write);
     holds_values::<file_read::settings::FileReadSettings>(&read);

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jojlab.analysis.figures.figure import FIGURES, Number
+from jojlab.analysis.figures.figure import FIGURES, Number, figure_of_pass
 from jojlab.analysis.figures.nand_writes import nand_writes
-from jojlab.analysis.figures.throughput import throughput
+from jojlab.analysis.figures.throughput import pass_throughput, throughput
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
 from jojlab.trace.dataset import Dataset
@@ -92,6 +92,8 @@ def capture_figures(data: Dataset) -> dict[tuple[str, int], dict[str, Number]]:
         figures["sync_calls_per_commit"] = row["sync_calls"] / row["transactions"]
         figures["busy_retries_per_commit"] = row["busy_retries"] / row["transactions"]
         result[key] = figures
+    for row in pass_throughput(data):
+        result[row["case_id"], row["seed"]][figure_of_pass(row["kind"])] = row["throughput_tps"]
     for row in ask(data, "figures/latency", each_seed=True):
         figures = result[row.pop("case_id"), row.pop("seed")]
         for name, value in row.items():

@@ -13,13 +13,23 @@ Number = int | float
 
 Unit = Literal["ns", "bytes", "1/s", "%", "count", "ratio"]
 # What must be there for a figure to be counted: the tables `transactions` and `requests`, which
-# not every capture has (rows/declared.py); the `flash model` counts what it does, and the `machine`
-# (kernel, process, adapter, replay) what it can: a counter that is missing is not zero.
-Source = Literal["transactions", "requests", "flash model", "machine"]
+# not every capture has (rows/declared.py); the `passes` over a file of workload file-passes; the
+# `flash model` counts what it does, and the `machine` (kernel, process, adapter, replay) what it
+# can: a counter that is missing is not zero.
+Source = Literal["transactions", "passes", "requests", "flash model", "machine"]
 Better = Literal["lower", "higher", "neither"]
 
 # Names of the percentiles of latencies; latency.sql has their shares.
 PERCENTILES = ("p50", "p90", "p99", "p999", "max")
+
+
+# What the transactions of a pass over a file are called (agent/src/workload/file_passes).
+PASSES = ("write-pass", "rewrite-pass", "read-pass", "random-read-pass", "random-write-pass")
+
+
+def figure_of_pass(verb: str) -> str:
+    """Return the name of the throughput of a pass."""
+    return f"{verb.replace('-', '_')}_tps"
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,15 @@ _ALL = (
     Figure(
         "throughput_with_checkpoints_tps", "transactions per second, including checkpoints",
         "1/s", "transactions", "higher",
+    ),
+    *(
+        Figure(
+            figure_of_pass(verb),
+            f"records per second of the {verb.removesuffix('-pass').replace('-', ' ')} pass of "
+            "file-passes, with its syncs",
+            "1/s", "passes", "higher",
+        )
+        for verb in PASSES
     ),
     *_latencies(),
     *(

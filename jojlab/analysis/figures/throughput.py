@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import msgspec
 
+from jojlab.analysis.figures.figure import PASSES
 from jojlab.analysis.rows.ask import ask
 from jojlab.trace.dataset import Dataset, Row
 from jojlab.trace.manifest import Phase
@@ -29,11 +31,7 @@ def throughput(data: Dataset) -> list[Row]:
     rows, gaps = ask(data, "figures/spans"), _gaps(data)
     for row in rows:
         first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
-        paused_ns = sum(
-            end_ns - begin_ns
-            for begin_ns, end_ns in gaps.get((row["case_id"], row["seed"]), ())
-            if first_ns <= begin_ns and end_ns <= last_ns
-        )
+        paused_ns = _within(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
         running_ns = last_ns - first_ns - row.pop("between_ns") - paused_ns
         checkpoint_ns = row.pop("checkpoint_ns")
         with_checkpoints_ns = running_ns + checkpoint_ns
@@ -41,6 +39,25 @@ def throughput(data: Dataset) -> list[Row]:
         row["throughput_tps"] = _rate(row["transactions"], running_ns)
         row["throughput_with_checkpoints_tps"] = _rate(row["transactions"], with_checkpoints_ns)
     return rows
+
+
+def pass_throughput(data: Dataset) -> list[Row]:
+    """Return one row per capture and pass over its file: its transactions' kind, `operations`, and
+    `throughput_tps`, operations per second from the first one's begin to the last one's return,
+    less the pauses of the measurement itself.
+    """
+    rows, gaps = ask(data, "figures/passes", passes=list(PASSES)), _gaps(data)
+    for row in rows:
+        first_ns, last_ns = row.pop("first_ns"), row.pop("last_ns")
+        paused_ns = _within(gaps.get((row["case_id"], row["seed"]), ()), first_ns, last_ns)
+        row["throughput_tps"] = _rate(row["operations"], last_ns - first_ns - paused_ns)
+    return rows
+
+
+def _within(gaps: Iterable[tuple[int, int]], first_ns: int, last_ns: int) -> int:
+    return sum(
+        end_ns - begin_ns for begin_ns, end_ns in gaps if first_ns <= begin_ns and end_ns <= last_ns
+    )
 
 
 def _rate(count: int, time_ns: int) -> float:

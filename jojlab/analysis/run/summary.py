@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
 
 from jojlab.analysis.commit.bill import Bill
 from jojlab.analysis.commit.trace import CommitTrace
@@ -14,6 +16,7 @@ from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
 from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
+from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
 from jojlab.analysis.study.published import statements_json
 from jojlab.analysis.study.tables import tables_json
@@ -63,8 +66,8 @@ class RunSummary:
     fingerprint: Mapping[str, Any]
     clocks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
-    # Files beside the captures, which joj run --memory-model wrote.
-    memory_models: tuple[str, ...] = ()
+    # What joj run --memory-model counted.
+    memory_models: tuple[MemoryModel, ...] = ()
 
     @property
     def is_composed(self) -> bool:
@@ -162,12 +165,18 @@ def summarise(
         for part in parts
         for case_id in part.case_ids
     )
+    models = read_memory_models(run.path)
     records = run.experiment.get("parts") or [run.experiment]
     parts = tuple(
         replace(
             part,
             statements=evaluate(record, part, cases),
             tables=fill_tables(record, part, cases),
+            modelled_tables={
+                model.core: fill_tables(record, part, _with_memory(cases, model))
+                for model in models
+                if record.get("tables")
+            },
         )
         for record, part in zip(records, parts, strict=True)
     )
@@ -180,8 +189,18 @@ def summarise(
         run.fingerprint,
         tuple(sorted(found.manifests.clocks)),
         parts,
-        tuple(sorted(path.name for path in run.path.glob("memory-model-*.json"))),
+        models,
     )
+
+
+def _with_memory(cases: Iterable[CaseSummary], model: MemoryModel) -> list[CaseSummary]:
+    """Return the cases that the model is of, with its time."""
+    by_id = {each.case_id: each for each in model.cases}
+    return [
+        replace(case, figures=with_memory(case.figures, case.case, by_id[case.case_id]))
+        for case in cases
+        if case.case_id in by_id and case.figures.seeds
+    ]
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
@@ -214,5 +233,11 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
         ],
         "published": {part.name: statements_json(part.statements) for part in summary.parts},
         "tables": {part.name: tables_json(part.tables) for part in summary.parts},
+        "memory_models": [msgspec.to_builtins(model) for model in summary.memory_models],
+        "modelled_tables": {
+            part.name: {core: tables_json(found) for core, found in part.modelled_tables.items()}
+            for part in summary.parts
+            if part.modelled_tables
+        },
         "fingerprint": dict(summary.fingerprint),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jojlab.analysis.figures.case_figures import CaseFigures
@@ -77,6 +77,8 @@ class Part:
     charts: tuple[Mapping[str, Any], ...]
     statements: tuple[Statement, ...] = ()
     tables: tuple[ComparedTable, ...] = ()
+    # The same with the time that the memory of a core adds, by core.
+    modelled_tables: Mapping[str, tuple[ComparedTable, ...]] = field(default_factory=dict)
     # What the labels are made of, in their order; empty where they are case_ids.
     named_by: tuple[str, ...] = ()
 

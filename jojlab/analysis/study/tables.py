@@ -118,7 +118,8 @@ def _table(entry: Mapping[str, Any], places: Sequence[Placed]) -> ComparedTable:
             cells = []
             for column, printed in zip(entry["columns"], row["values"], strict=True):
                 wanted = {**column.get("case", {}), **group.get("case", {}), **row.get("case", {})}
-                cells.append(_cell(entry, wanted, float(printed), places))
+                figure = column.get("figure") or entry["figure"]
+                cells.append(_cell(figure, entry["against"], wanted, float(printed), places))
             rows.append(ComparedRow(str(row["name"]), tuple(cells)))
         columns = list(zip(*(row.cells for row in rows), strict=True))
         groups.append(
@@ -146,10 +147,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _cell(
-    entry: Mapping[str, Any], wanted: Mapping[str, Any], printed: float, places: Sequence[Placed]
+    figure: str,
+    against: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    printed: float,
+    places: Sequence[Placed],
 ) -> TableCell:
-    here = _figure(entry["figure"], wanted, places)
-    base = _figure(entry["figure"], {**wanted, **entry["against"]}, places)
+    here = _figure(figure, wanted, places)
+    base = _figure(figure, {**wanted, **against}, places)
     if here is None or base is None:
         return TableCell(printed)
     (median, low, high), (beside, lowest, highest) = here, base

@@ -19,7 +19,7 @@ from jojlab.experiment.fields.common import (
 )
 from jojlab.experiment.fields.device import DEVICE_FIELDS, device_values, flat
 from jojlab.experiment.fields.field import Field, Value
-from jojlab.experiment.fields.file import FILE_FIELDS, FILES, RECORDS, SYNC_MODES
+from jojlab.experiment.fields.file import FILE_FIELDS, FILES, PASSES, RECORDS, SYNC_MODES
 from jojlab.experiment.fields.program import PROGRAM_FIELDS, PROGRAMS
 from jojlab.experiment.fields.replay import REPLAY_FIELDS, REPLAYS
 from jojlab.experiment.fields.sqlite import ALL_SQLITE, JOURNAL_MODES, SQL, SQLITE, SQLITE_FIELDS
@@ -41,6 +41,7 @@ __all__ = [
     "MAX_SEED",
     "NAMED_FIELDS",
     "NO_DEVICE",
+    "PASSES",
     "PROGRAMS",
     "RAW_NAND_DEVICE",
     "RAW_NAND_FILESYSTEMS",

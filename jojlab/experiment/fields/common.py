@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jojlab.experiment.fields.field import Field
-from jojlab.experiment.fields.file import FILES
+from jojlab.experiment.fields.file import FILES, PASSES
 from jojlab.experiment.fields.program import PROGRAMS
 from jojlab.experiment.fields.replay import REPLAYS
 from jojlab.experiment.fields.sqlite import ALL_SQLITE, SQLITE
@@ -13,7 +13,7 @@ RAW_NAND_FILESYSTEMS = ("ubifs",)
 FILESYSTEMS = (*BLOCK_FILESYSTEMS, *RAW_NAND_FILESYSTEMS)
 # The device of those on raw NAND, where a case names none.
 RAW_NAND_DEVICE = "nand-slc-512mb"
-WORKLOADS = (*ALL_SQLITE, *FILES, *REPLAYS, *PROGRAMS)
+WORKLOADS = (*ALL_SQLITE, *FILES, *PASSES, *REPLAYS, *PROGRAMS)
 # Those whose operations are drawn, as many as are asked for; of a replay they are what they are.
 DRAWN = (*SQLITE, "sql", *FILES)
 
@@ -62,7 +62,9 @@ COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "workload",
         "what a transaction does; in the file-... workloads, one operation with its sync is one "
-        "commit",
+        "commit. file-passes: a new file of file_bytes is written, written again, read in order, "
+        "read at random places and written at random places, each time as many records as it has; "
+        "its pages are dropped from memory before it is read",
         "sqlite-insert",
         WORKLOADS,
     ),

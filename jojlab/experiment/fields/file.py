@@ -6,6 +6,8 @@ from jojlab.experiment.fields.field import Field
 
 RECORDS = ("file-write", "file-read")
 FILES = (*RECORDS, "file-metadata")
+# Their length is that of the file: they have no number of transactions.
+PASSES = ("file-passes",)
 SYNC_MODES = (
     "none",
     "o_sync",
@@ -53,7 +55,7 @@ FILE_FIELDS: tuple[Field, ...] = (
         4096,
         lowest=1,
         highest=16 << 20,
-        workloads=RECORDS,
+        workloads=(*RECORDS, *PASSES),
     ),
     Field(
         "file_bytes",
@@ -62,7 +64,7 @@ FILE_FIELDS: tuple[Field, ...] = (
         16 << 20,
         lowest=1,
         highest=4 << 30,
-        workloads=RECORDS,
+        workloads=(*RECORDS, *PASSES),
     ),
     Field(
         "sync_mode",
@@ -76,11 +78,11 @@ FILE_FIELDS: tuple[Field, ...] = (
     Field(
         "sync_every",
         "operations per call of sync_mode; 1 if it has no call. Writes after the last call count "
-        "as deferred",
+        "as deferred. file-passes syncs by fsync, and also at the end of each pass that writes",
         1,
         lowest=1,
         highest=1_000_000,
-        workloads=("file-write",),
+        workloads=("file-write", *PASSES),
     ),
     Field(
         "read_percent",

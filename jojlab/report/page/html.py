@@ -18,6 +18,7 @@ from jojlab.report.sections.answer import short_answer
 from jojlab.report.sections.bill import bill
 from jojlab.report.sections.commits import commits
 from jojlab.report.sections.compare import case_data, compare
+from jojlab.report.sections.memory import memory
 from jojlab.report.sections.method import method
 from jojlab.report.sections.overview import overview, warnings
 from jojlab.report.sections.safety import safety
@@ -36,6 +37,7 @@ _INDEX = {
     "safety": "Is it safe?",
     "figure": "In one picture",
     "published": "Published",
+    "memory": "Memory",
     "throughput": "Throughput",
     "latency": "Latency",
     "bill": "The bill",
@@ -106,6 +108,7 @@ def _one_experiment(
     found.append(safety(summary, run))
     for part in summary.parts:
         found += [experiment.pictures(part, summary, specs), experiment.published(part)]
+    found.append(memory(summary))
     if summary.measured:
         found += [throughput(summary, run, specs), latency(summary, run, specs)]
     if any(case.bill for case in summary.measured):

@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from jojlab.analysis.run.risks import Cause, Harm, Hazard
 from jojlab.analysis.run.summary import RunSummary, summarise
-from jojlab.foundation.errors import MachineError
+from jojlab.foundation.errors import DataError, MachineError
 from jojlab.report.charts import vega
 from jojlab.report.page.html import report_html, write_report
 from jojlab.report.sections.answer import short_answer
@@ -222,9 +222,25 @@ def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) 
 def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", seeds=[1], transactions=2)
     assert "memory-model" not in report_html(summarise(run), "run")
-    (run.path / "memory-model-arm11.json").write_text("{}")
+    counts: dict[str, float] = {
+        name: 7 for name in ("loads", "stores", "bytes", "micro_tlb_misses", "walk_levels")
+    }
+    counts |= {"l1_misses": 5, "l2_misses": 4, "added_ns": 3e6}
+    part = {"all": counts, "buffers": {"sbuf": counts}, "functions": {}}
+    cases = [
+        {"case_id": entry.case_id, "seeds": {"1": {"mount": part, "commit": part}}}
+        for entry in run.cases
+    ]
+    model = {"core": "arm11", "title": "A core", "sources": ["a manual"], "cases": cases}
+    (run.path / "memory-model-arm11.json").write_text(json.dumps(model))
     page = text_of(report_html(summarise(run), "run"))
     assert "memory-model-arm11.json of the run folder" in page
+    assert "A core; while transactions ran, one seed" in page and "a manual" in page
+    assert "3.000 ms" in page  # of the commits alone
+    assert page.count("sbuf") == 1
+    (run.path / "memory-model-arm11.json").write_text("{}")
+    with pytest.raises(DataError, match=r"memory-model-arm11\.json"):
+        summarise(run)
 
 
 def test_what_has_no_commit_is_not_said_to_have_one(summary: RunSummary) -> None:

@@ -5,12 +5,13 @@ Gets a part of a run with its statements evaluated; computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.study.parts import Part
 from jojlab.analysis.study.published import Point, Statement
+from jojlab.analysis.study.tables import ComparedTable
 from jojlab.report.charts import grouped, grouped_rows
 from jojlab.report.sections.overview import overview_table
 from jojlab.report.sections.template import Cell, Noted, Section, Specs, render
@@ -39,7 +40,7 @@ def whole(part: Part, summary: RunSummary, run: str, specs: Specs) -> Section:
         question=part.question,
         charts=_charts(part, summary, specs),
         statements=_statements(part),
-        tables=_tables(part),
+        tables=table_rows(part.tables),
         risks=_risks(own.measured),
         names=_names(part),
         notes=part.notes,
@@ -63,7 +64,9 @@ def published(part: Part) -> Section | None:
     """Printed values, changes and orderings beside ours."""
     if not (part.statements or part.tables):
         return None
-    html = render("sections/published.html", statements=_statements(part), tables=_tables(part))
+    html = render(
+        "sections/published.html", statements=_statements(part), tables=table_rows(part.tables)
+    )
     return Section("published", html)
 
 
@@ -92,10 +95,10 @@ def _charts(part: Part, summary: RunSummary, specs: Specs) -> dict[str, Any]:
     return {"drawn": found, "note": " ".join(notes)}
 
 
-def _tables(part: Part) -> list[dict[str, Any]]:
+def table_rows(tables: Iterable[ComparedTable]) -> list[dict[str, Any]]:
     """Return the printed tables, each with ours in the columns beside theirs."""
     found = []
-    for table in part.tables:
+    for table in tables:
         columns = ["", ""]
         for name in table.columns:
             columns += [f"{name}, theirs", "ours"]

@@ -25,7 +25,7 @@ def method(summary: RunSummary, run: str) -> Section:
         absent=[(c.label, f"{c.status}: {c.reason}") for c in summary.cases if c.status != "ok"],
         settings=_flat(summary.experiment.get("settings", {})),
         fingerprint=_flat(summary.fingerprint),
-        memory_models=summary.memory_models,
+        memory_models=[f"memory-model-{model.core}.json" for model in summary.memory_models],
         run=run,
         same="   # the same on any machine" if summary.clocks == ("virtual",) else "",
     )

@@ -11,6 +11,7 @@ from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.console import new_table, print_some
+from jojlab.report.terminal.memory_model import print_memory_models
 from jojlab.report.terminal.statements import print_statements
 from jojlab.report.terminal.tables import print_tables
 from jojlab.report.words import hazards, program, regimes, survival, text
@@ -28,7 +29,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         if summary.is_composed:
             console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
         _print_overview(console, summary.of_part(part))
-        print_tables(console, part)
+        print_tables(console, part.tables)
         print_statements(console, part)
     seeds = len(summary.seeds)
     over = f"median [min–max] of {seeds} seeds" if seeds > 1 else "one seed"
@@ -38,6 +39,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         console.print(f"[dim]regime {escape('; '.join(found))}[/dim]")
     if paying := paying_note(summary):
         console.print(f"[dim]{escape(paying)}[/dim]")
+    print_memory_models(console, summary)
     print_warnings(console, summary)
     print_fingerprint(console, summary)
 

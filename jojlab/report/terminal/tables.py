@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.analysis.study.parts import Part
+from jojlab.analysis.study.tables import ComparedTable
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import tables as words
 
 
-def print_tables(console: Console, part: Part) -> None:
+def print_tables(console: Console, tables: Iterable[ComparedTable]) -> None:
     """Print the measured rows of each table, the means of its groups, and what they amount to."""
-    for found in part.tables:
+    for found in tables:
         if not found.measured:
             console.print(f"[dim]{escape(f'{found.title} ({found.source}): not measured')}[/dim]")
             continue

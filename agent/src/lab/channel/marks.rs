@@ -18,8 +18,24 @@ impl Marks {
         Ok(Self { region: Region::open_last_page()? })
     }
 
+    /// A part of the run begins, whose loads and stores are counted from now on, with those of
+    /// earlier parts of its name.
+    pub fn begin(&mut self, name: &str) {
+        self.say(&format!("count {name}"));
+    }
+
+    /// Until the next part begins nothing is counted.
+    pub fn pause(&mut self) {
+        self.say("pause");
+    }
+
+    /// Nothing more is counted.
+    pub fn end(&mut self) {
+        self.say("end");
+    }
+
     /// Says a line of ASCII.
-    pub fn say(&mut self, line: &str) {
+    fn say(&mut self, line: &str) {
         let page = self.region.as_mut_slice();
         for byte in line.bytes().chain([b'\n']).filter(u8::is_ascii) {
             // SAFETY: a byte of ASCII is below 128, and the page has 4096.

@@ -1,0 +1,57 @@
+"""Words of what a memory model counted: the same in the terminal and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jojlab.analysis.run.summary import RunSummary
+from jojlab.analysis.study.memory_model import MemoryModel
+
+COLUMNS = ("case", "loads", "stores", "micro TLB misses", "levels walked", "L1 misses",
+           "L2 misses", "added", "of its time")  # fmt: skip
+_COUNTS = ("loads", "stores", "micro_tlb_misses", "walk_levels", "l1_misses", "l2_misses")
+TOUCHES = (
+    "Loads and stores in each buffer, in each part of the runs; the fewest and the most of any "
+    "case and seed."
+)
+LIMITS = (
+    "A model: loads and stores of x86-64 code in the tables of another core, which drop what was "
+    "used longest ago and keep stores. Without prefetching, store buffers and misses that overlap "
+    "it adds time that a core may hide; without instruction fetches and address spaces in the TLB "
+    "it leaves some out. No other figure includes this time (docs/memory-model.md)."
+)
+
+
+def title(model: MemoryModel) -> str:
+    """What the table of cases is of."""
+    seeds = max((len(case.seeds) for case in model.cases), default=0)
+    over = f"median of {seeds} seeds" if seeds > 1 else "one seed"
+    return f"{model.title}; while transactions ran, {over}"
+
+
+def rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
+    """A row for each case: its label, counts, the time added, and its share of the measured time.
+
+    The share is of the time without it; a dash where no throughput is known.
+    """
+    by_id = {case.case_id: case for case in summary.cases}
+    for found in model.cases:
+        case = by_id.get(found.case_id)
+        if case is None:
+            continue
+        added_ns = found.median("added_ns")
+        figures, share = case.figures.median, "–"
+        if throughput := figures.get("throughput_tps"):
+            share = f"{added_ns / 1e9 * throughput / figures['transactions']:+.1%}"
+        counts = [f"{found.median(name):,.0f}" for name in _COUNTS]
+        yield [case.label, *counts, f"{added_ns / 1e6:,.3f} ms", share]
+
+
+def touch_rows(model: MemoryModel) -> Iterator[list[str]]:
+    """A row for each buffer, with a cell for each part of the runs."""
+    for found in model.touches():
+        cells = (found.by_part[part] for part in model.parts)
+        yield [
+            found.buffer,
+            *(f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in cells),
+        ]
