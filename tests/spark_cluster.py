@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,29 +41,30 @@ def spark_cluster(folder: Path, executor_memory: str = "1g") -> Iterator[str]:
     home = Path(spec.origin).parent
     environment = os.environ | {
         "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_LOCAL_DIRS": str(folder), "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_DIRS": str(folder), "SPARK_DAEMON_MEMORY": "1g",
     }  # fmt: skip
     with ExitStack() as stack:
 
-        def start(name: str, command: Sequence[str]) -> None:
+        def start(name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
             log = stack.enter_context((folder / f"{name}.log").open("wb"))
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, start_new_session=True
             )
             stack.callback(_end, process)
+            return process
 
         master, server = _free_port(), _free_port()
         url = f"spark://{HOST}:{master}"
         program = str(home / "bin/spark-class")
-        start("master", [program, _MASTER, "--host", HOST, "--port", str(master),
-                         "--webui-port", "0"])  # fmt: skip
-        _await_port(master, folder / "master.log")
+        first = start("master", [program, _MASTER, "--host", HOST, "--port", str(master),
+                                 "--webui-port", "0"])  # fmt: skip
+        _await_port(master, first, folder / "master.log")
         for number in range(WORKERS):
             start(f"worker-{number}", [
                 program, _WORKER, "--host", HOST, "--cores", "1", "--memory", "4g",
                 "--webui-port", "0", "--work-dir", str(folder / f"work-{number}"), url,
             ])  # fmt: skip
-        start("connect", [
+        last = start("connect", [
             str(home / "bin/spark-submit"), "--class", _CONNECT, "--master", url,
             "--conf", f"spark.connect.grpc.binding.port={server}",
             "--conf", f"spark.connect.grpc.binding.address={HOST}",
@@ -73,7 +74,7 @@ def spark_cluster(folder: Path, executor_memory: str = "1g") -> Iterator[str]:
             "--conf", f"spark.executor.memory={executor_memory}",
             "--conf", f"spark.sql.warehouse.dir={folder / 'warehouse'}",
         ])  # fmt: skip
-        _await_port(server, folder / "connect.log")
+        _await_port(server, last, folder / "connect.log")
         yield f"sc://{HOST}:{server}"
 
 
@@ -83,12 +84,11 @@ def workers_that_ran(folder: Path) -> int:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(20)
+            return
 
 
 def _free_port() -> int:
@@ -97,9 +97,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _await_port(port: int, log: Path) -> None:
+def _await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _STARTS_WITHIN_S
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and process.poll() is None:
         with closing(socket.socket()) as probe:
             if probe.connect_ex((HOST, port)) == 0:
                 return

@@ -1,4 +1,4 @@
-"""joj query: SQL over the tables of a run."""
+"""joj query: SQL over the tables of a run, or of a fleet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def query(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="Run folder; or the data of a fleet (DIR, s3://...)."),
+    ],
     sql: Annotated[str, typer.Argument(help="One SELECT, in DuckDB's SQL.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
@@ -31,6 +34,9 @@ def query(
     has one row per capture and a column for each figure of joj list figures, null where the capture
     has none. A query can read nothing else.
 
+    Of a fleet, the tables are segments, commits, io_sums, file_sums and file_lives, with the
+    columns device and day.
+
     \b
     Examples:
       joj query RUN "SELECT block_type, sum(length_bytes) FROM page_runs GROUP BY ALL"
@@ -38,14 +44,11 @@ def query(
                      WHERE operation = 'flush' AND phase = 'commit' GROUP BY ALL" --csv
       joj query RUN "SELECT filesystem, median(throughput_tps) FROM figures GROUP BY ALL"
       joj query RUN "DESCRIBE requests"
+      joj query /srv/fleet "SELECT device, day, count(*) FROM commits GROUP BY ALL"
     """
     if as_json and as_csv:
         raise UseError("--json and --csv exclude each other", "leave one out")
-    from jojlab.trace.run_folder import RunFolder
-    from jojlab.trace.sql import query as run_query
-
-    folder = RunFolder.open(run)
-    answer = run_query(folder, sql, {"figures": lambda: _figures(folder)})
+    answer = _of_fleet(run, sql) if _is_fleet(run) else _of_run(Path(run), sql)
     if as_json:
         _refuse_twins(answer.column_names)
         print(json_text(answer.to_pylist(), default=str))
@@ -57,6 +60,27 @@ def query(
         writer.writerows(_rows(answer))
     else:
         _print_table(answer)
+
+
+def _is_fleet(run: str) -> bool:
+    folder = Path(run)
+    return "://" in run or ((folder / "segments").is_dir() and not (folder / "run.json").exists())
+
+
+def _of_fleet(data: str, sql: str) -> pa.Table:
+    from jojlab.fleet.store import open_store
+    from jojlab.fleet_study.dataset import fleet_files
+    from jojlab.fleet_study.duckdb_engine import DuckDbEngine
+
+    return DuckDbEngine(fleet_files(open_store(data))).query(sql)
+
+
+def _of_run(run: Path, sql: str) -> pa.Table:
+    from jojlab.trace.run_folder import RunFolder
+    from jojlab.trace.sql import query as run_query
+
+    folder = RunFolder.open(run)
+    return run_query(folder, sql, {"figures": lambda: _figures(folder)})
 
 
 def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:

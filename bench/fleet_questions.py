@@ -1,0 +1,169 @@
+"""Times all questions about a fleet on many rows: by DuckDB, and by Spark on two workers.
+
+Makes a fleet of as many rows (joj fleet simulate), or takes one that --keep left. Each engine runs
+in a process of its own, and asks every question once, after the other has ended. The rows of both
+are compared: all equal, averages and percentiles but for their last bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jojlab.fleet.store import open_store
+from jojlab.fleet_study.ask import fleet_ask
+from jojlab.fleet_study.dataset import FleetEngine, Row, fleet_files
+from jojlab.fleet_study.engines import EngineName, fleet_engine
+from jojlab.made_fleet.write import MadeFleet, write_fleet
+from tests.spark_cluster import spark_cluster, why_not
+
+_QUESTIONS = Path(sys.modules[FleetEngine.__module__].__file__ or "").parent / "questions"
+_ROWS_A_DAY = 18_400  # of a made device, about: it says how many days to make
+_DEVICES = 50
+_PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one engine took for all questions, and its rows."""
+
+    wall_s: float
+    open_s: float
+    memory_gb: float
+    seconds: dict[str, float]
+    rows: dict[str, list[Row]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the times; return 1 where the engines' rows differ."""
+    parser = argparse.ArgumentParser(prog="bench/fleet-questions", description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--made", type=Path, help="a fleet that --keep left; nothing is made")
+    parser.add_argument("--keep", type=Path, help="leave the made fleet in this folder")
+    parser.add_argument("--engine", choices=[*EngineName, "both"], default="both")
+    parser.add_argument("--ask", help=argparse.SUPPRESS)  # in a process of its own
+    parser.add_argument("--remote", help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.ask:
+        json.dump(_ask(asked.made, EngineName(asked.ask), asked.remote), sys.stdout)
+        return 0
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="joj-fleet-bench-")))
+        made = asked.made or _make(asked.keep or folder / "fleet", asked.rows)
+        answers = []
+        if asked.engine != EngineName.spark:
+            answers.append(_print(EngineName.duckdb, _in_process(made, EngineName.duckdb)))
+        if asked.engine != EngineName.duckdb:
+            if missing := why_not():
+                print(f"spark: not measured: {missing}")
+                return 0
+            address = stack.enter_context(spark_cluster(folder, "2g"))
+            answers.append(_print(EngineName.spark, _in_process(made, EngineName.spark, address)))
+    if len(answers) < 2:
+        return 0
+    differing = [name for name in answers[0].rows if not _same(answers, name)]
+    print(f"rows differ: {', '.join(differing)}" if differing else "all rows are equal")
+    return 1 if differing else 0
+
+
+def _make(folder: Path, rows: int) -> Path:
+    days = max(1, round(rows / _ROWS_A_DAY / _DEVICES))
+    began = time.perf_counter()
+    made = list(write_fleet(MadeFleet(devices=_DEVICES, days=days), folder))
+    print(
+        f"made: {sum(day.rows for day in made):,} rows, {len(made):,} device-days, "
+        f"{sum(day.written_bytes for day in made) / 1e6:,.0f} MB, "
+        f"{time.perf_counter() - began:.0f} s"
+    )
+    return folder
+
+
+def _in_process(made: Path, engine: EngineName, remote: str = "") -> Asked:
+    """Ask all questions in a new process; the memory is that of it, or of Spark's."""
+    command = [sys.executable, "-m", "bench.fleet_questions", "--made", str(made)]
+    command += ["--ask", engine, "--remote", remote]
+    began = time.perf_counter()
+    most = [0.0]
+    over = threading.Event()
+    watch = threading.Thread(target=_watch_java, args=(most, over))
+    watch.start()
+    try:
+        answer: dict[str, Any] = json.loads(subprocess.check_output(command))
+    finally:
+        over.set()
+        watch.join()
+    wall_s = time.perf_counter() - began
+    memory = most[0] if engine is EngineName.spark else answer["memory_gb"]
+    return Asked(wall_s, answer["open_s"], memory, answer["seconds"], answer["rows"])
+
+
+def _ask(made: Path, name: EngineName, remote: str) -> dict[str, Any]:
+    began = time.perf_counter()
+    engine = fleet_engine(name, fleet_files(open_store(str(made))), remote)
+    open_s = time.perf_counter() - began
+    seconds: dict[str, float] = {}
+    rows: dict[str, list[Row]] = {}
+    [last] = fleet_ask(engine, "observed_days", device="made-0001")[-1:]
+    for question in sorted(path.stem for path in _QUESTIONS.glob("*.sql")):
+        parameters = {"device": "made-0001"} if question == "observed_days" else {}
+        if question.startswith("day_"):
+            parameters = {"device": "made-0001", "day": last["day"]}
+        began = time.perf_counter()
+        rows[question] = fleet_ask(engine, question, **parameters)
+        seconds[question] = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6 * 1.024
+    return {"open_s": open_s, "seconds": seconds, "rows": rows, "memory_gb": peak}
+
+
+def _watch_java(most: list[float], over: threading.Event) -> None:
+    """Keep the greatest sum of the memory of Spark's processes, in GB."""
+    while not over.wait(0.5):
+        pages = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if b"org.apache.spark" in (process / "cmdline").read_bytes():
+                    pages += int((process / "statm").read_text().split()[1])
+            except (OSError, IndexError):
+                continue
+        most[0] = max(most[0], pages * _PAGE_BYTES / 1e9)
+
+
+def _print(engine: EngineName, asked: Asked) -> Asked:
+    print(
+        f"{engine}: {asked.wall_s:.1f} s with its start, {sum(asked.seconds.values()):.1f} s for "
+        f"{len(asked.seconds)} questions, {asked.open_s:.1f} s to list and open the files, "
+        f"{asked.memory_gb:.2f} GB"
+    )
+    for question, seconds in sorted(asked.seconds.items(), key=lambda each: -each[1])[:6]:
+        print(f"    {question:16} {seconds:6.1f} s")
+    return asked
+
+
+def _same(answers: Sequence[Asked], question: str) -> bool:
+    one, other = (asked.rows[question] for asked in answers)
+    return len(one) == len(other) and all(
+        left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)
+        for left, right in zip(one, other, strict=True)
+    )
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-12)
+    return bool(left == right)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
