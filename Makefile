@@ -6,8 +6,9 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all setup packages python test-packages full-packages agent image wheel check lint lint-agent \
-	lint-python test-agent test-flash fuzz test-python format requirements clean
+.PHONY: help run test test-all setup packages python test-packages full-packages agent image wheel \
+	docs man deb check lint lint-agent lint-python test-agent test-flash fuzz test-python format \
+	requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
@@ -50,6 +51,15 @@ wheel: python agent ## dist/*.whl: joj with all that it needs; pipx install dist
 	@rm -rf dist
 	@.venv/bin/hatchling build -t wheel
 
+docs: python ## the site: target/site/index.html
+	@.venv/bin/sphinx-build -W -q -b html -d target/docs docs target/site
+
+man: python ## man pages of every command: target/man
+	@.venv/bin/sphinx-build -W -q -b man -d target/docs docs target/man
+
+deb: wheel man ## dist/*.deb: joj for this Debian, with all its Python packages
+	@setup/deb.sh
+
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)
 test test-all test-agent test-python: export JOJ_SKIPS = listed
@@ -78,8 +88,8 @@ lint-agent: packages
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 lint-python: python test-packages
-	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup
-	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup
+	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py
+	.venv/bin/ruff format --quiet --check conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/mypy
 	shellcheck setup/*.sh .ci/run $$(grep -ls '^#!/bin/sh' bench/*)
 
@@ -100,8 +110,8 @@ test-python: setup ## the engineer's side, and what crosses the zones
 
 format: ## formats Rust and Python
 	cargo fmt --all
-	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup
-	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup
+	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup docs/conf.py
+	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup docs/conf.py
 
 requirements: ## compiles requirements.txt anew from pyproject.toml
 	setup/requirements.sh

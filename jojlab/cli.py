@@ -244,5 +244,9 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup(1) has it
             signal.signal(number, _end)
+    if "_JOJ_COMPLETE" in os.environ:  # a shell asks how a line may go on: docs/install.md
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
     app()
     sys.exit(0)

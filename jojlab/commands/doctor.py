@@ -6,13 +6,20 @@ from typing import Annotated
 
 import typer
 
-from jojlab.foundation.errors import FINE, MACHINE_CANNOT
+from jojlab.foundation.errors import FINE, MACHINE_CANNOT, MachineError, UseError
 from jojlab.foundation.printable import json_text
 
 
 def doctor(
     build: Annotated[
         bool, typer.Option("--build", help="Also boot the guest once and keep its snapshot.")
+    ] = False,
+    install_line: Annotated[
+        bool,
+        typer.Option(
+            "--install-line",
+            help="Only print the line that installs the missing packages; nothing if none is.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -24,14 +31,23 @@ def doctor(
     Examples:
       joj doctor
       joj doctor --build
+      sh -c "$(joj doctor --install-line)"
       joj doctor --json | jq '.checks[] | select(.ok | not)'
 
     Exit code 3 if something is missing.
     """
     from jojlab.device.profile import read_profile
     from jojlab.experiment.fields import BY_NAME
-    from jojlab.guest.health import checks
+    from jojlab.guest.health import checks, packages
 
+    if install_line:
+        if build or as_json:
+            raise UseError("--install-line prints one line alone", "leave --build and --json out")
+        try:
+            packages()
+        except MachineError as error:
+            print(error.remedy)
+        raise typer.Exit(FINE)
     device = read_profile(str(BY_NAME["device"].default))
     found = []
     for check in checks(device.icount_shift, build=build):

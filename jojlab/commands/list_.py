@@ -47,19 +47,11 @@ def list_(
     from jojlab.foundation.nearest import nearest
     from jojlab.report.terminal.console import print_rows, terminal
 
-    lists: dict[str, Callable[[], Rows]] = {
-        "experiments": _experiments,
-        "devices": _devices,
-        "kernels": _kernels,
-        "fields": lambda: _fields(of),
-        "figures": _figures,
-        "": lambda: [{"name": name, "meaning": meaning} for name, meaning in WHAT.items()],
-    }
-    if what not in lists:
+    if what and what not in WHAT:
         raise UseError(f"no list of {what!r}{nearest(what, WHAT)}", f"one of: {', '.join(WHAT)}")
     if of and what != "fields":
         raise UseError("--of is for fields alone", f"joj list fields --of {of}")
-    rows = lists[what]()
+    rows = lists(what, of) if what else [{"name": n, "meaning": m} for n, m in WHAT.items()]
     if as_json:
         print(json_text(rows))
         return
@@ -70,6 +62,18 @@ def list_(
     print_rows(terminal(), columns, [list(row) for row in shown])
     if what == "fields":
         print("\njournal_device.KEY exists for every device.KEY except icount_shift.")
+
+
+def lists(what: str, of: str = "") -> Rows:
+    """Return the rows of one of WHAT; `of` is a workload, whose fields alone are asked for."""
+    found: dict[str, Callable[[], Rows]] = {
+        "experiments": _experiments,
+        "devices": _devices,
+        "kernels": _kernels,
+        "fields": lambda: _fields(of),
+        "figures": _figures,
+    }
+    return found[what]()
 
 
 def _word(value: object) -> str | int:

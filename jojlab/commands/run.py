@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jojlab.command_line.complete import experiment_names
 from jojlab.command_line.durability_options import STATES, DurabilityOption, StatesOption
 from jojlab.command_line.lab_options import (
     JOBS,
@@ -43,6 +44,7 @@ def run(
             metavar="EXPERIMENT",
             help="Folder, file, or a name in experiments/.",
             show_default=False,
+            autocompletion=experiment_names,
         ),
     ] = "",
     settings: SetOption = None,

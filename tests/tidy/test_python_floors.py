@@ -37,6 +37,7 @@ FLOORS = (
     "command_line",
     "commands",
     "cli",
+    "manual",
     "__main__",
 )
 # Rooms within a room, likewise.

@@ -1,0 +1,111 @@
+"""A page of Markdown for every command of joj, from the help that the command itself prints.
+
+Reads the commands as jojlab/cli.py builds them. The site shows the pages; man pages are made of
+them too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from jojlab.cli import app
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: `name` is "joj verify durability" or the title, `summary` one line, `text` all."""
+
+    name: str
+    summary: str
+    text: str
+
+    @property
+    def file(self) -> str:
+        """The page's file without its ending: joj-verify-durability."""
+        return self.name.replace(" ", "-")
+
+
+def command_pages() -> tuple[Page, ...]:
+    """Return the page of joj, and one for each of its commands and of their subcommands."""
+    return tuple(_pages(typer.main.get_command(app), "joj", None))
+
+
+def _pages(command: Any, name: str, parent: Any) -> Iterator[Page]:
+    context = _context(command, name, parent)
+    below = [(each, command.get_command(context, each)) for each in _subcommands(command, context)]
+    yield Page(name, _summary(command), "\n".join(_lines(command, context, name, below)))
+    for each, subcommand in below:
+        yield from _pages(subcommand, f"{name} {each}", context)
+
+
+def _context(command: Any, name: str, parent: Any) -> Any:
+    return command.context_class(
+        command, info_name=name.rsplit(" ", 1)[-1], parent=parent, **command.context_settings
+    )
+
+
+def _subcommands(command: Any, context: Any) -> list[str]:
+    return list(command.list_commands(context)) if hasattr(command, "list_commands") else []
+
+
+def _summary(command: Any) -> str:
+    first = inspect.cleandoc(command.help or "").split("\n\n")[0]
+    return " ".join(first.split()).removesuffix(".")
+
+
+def _lines(command: Any, context: Any, name: str, below: list[tuple[str, Any]]) -> Iterator[str]:
+    yield from (f"# {name}", "", f"{_summary(command)}.", "")
+    pieces = " ".join(command.collect_usage_pieces(context))
+    yield from ("```text", f"{name} {pieces}", "```", "")
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n")[1:]:
+        yield from _paragraph(paragraph)
+    if below:
+        yield from ("## Commands", "")
+        for each, subcommand in below:
+            file = f"{name} {each}".replace(" ", "-")
+            yield from (f"[{name} {each}]({file}.md)", f": {_escaped(_summary(subcommand))}.", "")
+    for heading, records in _options(command, context).items():
+        yield from (f"## {heading}", "")
+        for names, meaning in records:
+            yield from (f"`{names}`", f": {_escaped(meaning or 'as above')}", "")
+    if command.epilog:
+        yield from (_escaped(command.epilog), "")
+
+
+def _paragraph(paragraph: str) -> Iterator[str]:
+    """Yield a paragraph; one that begins by \\b keeps its lines: a heading, and examples."""
+    if not paragraph.startswith("\b"):
+        yield from (_escaped(" ".join(paragraph.split())), "")
+        return
+    lines = paragraph.splitlines()[1:]
+    indented = [line for line in lines if line.startswith(" ")]
+    if not indented or lines[0].startswith(" "):
+        yield from ("```text", *lines, "```", "")
+        return
+    yield from (f"## {lines[0].rstrip(':')}", "", "```sh")
+    yield from (line.removeprefix("  ") for line in lines[1:])
+    yield from ("```", "")
+
+
+def _options(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return names and meanings of arguments and options by heading, those without one last."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is None:
+            continue
+        kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+        heading = getattr(parameter, "rich_help_panel", None) or kind
+        groups.setdefault(heading, []).append(record)
+    last = groups.pop("Options", [])
+    return {**groups, **({"Options": last} if last else {})}
+
+
+def _escaped(text: str) -> str:
+    """Return text of a help page so that Markdown shows each letter of it."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|" else letter for letter in text)

@@ -1,0 +1,88 @@
+#!/bin/sh
+# Makes dist/jojlab_VERSION_amd64.deb from dist/*.whl and target/man: joj, its Python packages at
+# the versions of requirements-run.txt, completion for three shells, man pages. Debian's packages
+# that joj needs (packages.txt) are its dependencies, so apt installs them.
+#
+# The Python packages are for the Python that Debian has: build it where it will be installed.
+set -eu
+cd "$(dirname "$0")/.."
+wheel=$(ls dist/jojlab-*.whl)
+version=${wheel#dist/jojlab-}
+version=${version%%-*}
+of='import sys; print("%d.%d" % sys.version_info[:2])'
+python=$(.venv/bin/python -c "$of")
+has=$(/usr/bin/python3 -c "$of")
+[ "$python" = "$has" ] || {
+	echo "setup: .venv is of Python $python, Debian's is $has: make .venv by /usr/bin/python3" >&2
+	exit 3
+}
+next=${python%.*}.$((${python#*.} + 1))
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+chmod 755 "$stage"
+home=$stage/usr/lib/jojlab
+pip='.venv/bin/pip install -q --disable-pip-version-check --no-compile'
+$pip --target "$home" --require-hashes --only-binary :all: -r setup/requirements-run.txt
+$pip --target "$home" --no-deps "$wheel"
+rm -rf "${home:?}/bin"
+
+mkdir -p "$stage/usr/bin" "$stage/usr/share/doc/jojlab" "$stage/usr/share/man/man1" \
+	"$stage/usr/share/bash-completion/completions" "$stage/usr/share/zsh/vendor-completions" \
+	"$stage/usr/share/fish/vendor_completions.d" "$stage/DEBIAN"
+# By its path and not by PYTHONPATH: programs that joj runs must not find these packages.
+cat >"$stage/usr/bin/joj" <<'EOF'
+#!/usr/bin/python3
+import sys
+
+sys.path.insert(1, "/usr/lib/jojlab")
+from jojlab.cli import main
+
+main()
+EOF
+chmod 755 "$stage/usr/bin/joj"
+cp LICENSE "$stage/usr/share/doc/jojlab/copyright"
+cp kernel/LICENSE "$stage/usr/share/doc/jojlab/copyright.kernel"
+cp target/man/*.1 "$stage/usr/share/man/man1"
+gzip -9n "$stage"/usr/share/man/man1/*.1
+completion() {
+	_JOJ_COMPLETE=source_$1 .venv/bin/joj
+}
+completion bash >"$stage/usr/share/bash-completion/completions/joj"
+completion zsh | sed '/./,$!d' >"$stage/usr/share/zsh/vendor-completions/_joj"
+completion fish >"$stage/usr/share/fish/vendor_completions.d/joj.fish"
+
+depends=$(sed 's/#.*//; s/[[:space:]]*$//; /^python3/d; /^$/d' setup/packages.txt |
+	paste -sd , | sed 's/,/, /g')
+cat >"$stage/DEBIAN/control" <<EOF
+Package: jojlab
+Version: $version
+Architecture: amd64
+Maintainer: The authors of jojlab <jojlab@localhost>
+Installed-Size: $(du -sk "$stage/usr" | cut -f 1)
+Depends: python3 (>= $python), python3 (<< $next), $depends
+Section: devel
+Priority: optional
+Description: what one COMMIT really costs on flash, and where it goes
+ Runs SQLite on Linux filesystems in a guest with a virtual clock, on a modelled
+ flash device; attributes every block I/O to its file, and to journal, metadata
+ or data; cuts the power, and says what would make a commit cheaper.
+EOF
+# joj starts faster from what is compiled; a file that cannot be compiled is read as it is.
+cat >"$stage/DEBIAN/postinst" <<'EOF'
+#!/bin/sh
+set -e
+python3 -m compileall -q /usr/lib/jojlab >/dev/null 2>&1 || true
+EOF
+cat >"$stage/DEBIAN/prerm" <<'EOF'
+#!/bin/sh
+set -e
+find /usr/lib/jojlab -name __pycache__ -prune -exec rm -r {} +
+EOF
+chmod 755 "$stage/DEBIAN/postinst" "$stage/DEBIAN/prerm"
+# The same wheel and packages give the same bytes.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH
+deb=dist/jojlab_${version}_amd64.deb
+find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+dpkg-deb --root-owner-group -Zxz --build "$stage" "$deb" >/dev/null
+echo "setup: $deb, $(du -m "$deb" | cut -f 1) MB"
