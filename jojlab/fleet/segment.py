@@ -121,10 +121,13 @@ def _check_table(path: Path, table: str) -> int:
 def _check_footer_size(path: Path, table: str) -> None:
     """The footer is held in memory many times over once it is parsed."""
     with path.open("rb") as stream:
-        if stream.seek(0, 2) < 12:
+        whole_bytes = stream.seek(0, 2)
+        if whole_bytes < 12:
             raise Refused(NOT_PARQUET, f"{table}: it is too short")
         stream.seek(-8, 2)
         size_bytes = int.from_bytes(stream.read(4), "little")
+    if size_bytes + 12 > whole_bytes:
+        raise Refused(NOT_PARQUET, f"{table}: its footer is longer than the file")
     if size_bytes > _FOOTER_LIMIT:
         raise Refused(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
 

@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager, suppress
 
 from prometheus_client import generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from jojlab.fleet.server.limits import ServerLimits
-from jojlab.fleet.server.metrics import Metrics
+from jojlab.fleet.server.metrics import NO_SUCH_PATH, Metrics
 from jojlab.fleet.server.upload import Uploads
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store import Store
@@ -55,7 +56,17 @@ def application(
         Route("/healthz", healthz),
         Route("/metrics", show_metrics),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+
+    async def refuse(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        metrics.refused.labels(NO_SUCH_PATH).inc()
+        document = {"status": "refused", "reason": NO_SUCH_PATH}
+        return JSONResponse(document, error.status_code, error.headers)
+
+    handlers = {HTTPException: refuse}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return app
 
 
 async def _compact_often(store: Store, seconds: float, metrics: Metrics) -> None:

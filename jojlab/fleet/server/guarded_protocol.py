@@ -11,10 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 10.0
 
-
-def guarded(connections: int) -> type[H11Protocol]:
+def guarded(connections: int, head_seconds: float) -> type[H11Protocol]:
     """Return the protocol of a server with at most so many connections."""
 
     class GuardedProtocol(H11Protocol):
@@ -36,10 +34,17 @@ def guarded(connections: int) -> type[H11Protocol]:
             super().on_response_complete()
             self._await_head()
 
+        def send_400_response(self, msg: str) -> None:
+            # The head was well, the body is not: what the application answers cannot be sent.
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            super().send_400_response(msg)
+
         def _await_head(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._end_without_head)
+            self._timer = self.loop.call_later(head_seconds, self._end_without_head)
 
         def _end_without_head(self) -> None:
             if self.cycle is None or self.cycle.response_complete:

@@ -30,6 +30,11 @@ class ServerLimits:
     slowest_bytes_per_s: float = 16 << 10
     quarantine_bytes: int = 1 << 30
 
+    @property
+    def head_seconds(self) -> float:
+        """How long the head of a request may take."""
+        return min(10.0, self.upload_seconds)
+
     def upload_deadline_s(self, length_bytes: int) -> float:
         """Return how long a body of this length may take."""
         return self.upload_seconds + length_bytes / self.slowest_bytes_per_s

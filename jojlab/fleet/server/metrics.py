@@ -11,12 +11,14 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+NO_SUCH_PATH = "no-such-path"  # or no such method
+
 # Answers that are errors, by reason: all words that can stand there, so that all begin at 0.
 REASONS = (
     *("no-token", "wrong-token", "revoked", "too-many-wrong-tokens", "rate", "too-many-uploads"),
     *("no-length", "bad-name", "too-large", "too-slow", "broken-off", "wrong-hash", "busy"),
     *("not-a-segment", "too-large-decoded", "not-parquet", "wrong-schema", "bad-value"),
-    *("killed-its-worker", "store"),
+    *("killed-its-worker", "store", NO_SUCH_PATH),
 )
 
 
@@ -24,7 +26,7 @@ class Metrics:
     """Counters since the server started."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # the time of each counter's first use
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.stored = self._counter("segments_stored", "Segments that were stored")

@@ -20,6 +20,7 @@ from jojlab.fleet.store import Store
 from jojlab.foundation.errors import MachineError, UseError
 
 _END_SECONDS = 10
+_BACKLOG = 2048
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def serve(
     _raise_descriptor_limit(2 * limits.connections + 256)
     config = uvicorn.Config(
         application(store, limits, workers, compact_seconds),
-        http=guarded(limits.connections),
+        http=guarded(limits.connections, limits.head_seconds),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -108,6 +109,7 @@ def _listen(listening: Listening) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((listening.host, listening.port))
+        listener.listen(_BACKLOG)  # who connects before uvicorn accepts waits, and is not refused
     except OSError as error:
         listener.close()
         raise MachineError(

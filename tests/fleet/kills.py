@@ -1,0 +1,88 @@
+"""Kills server, uploader and compaction at random moments, and looks for every segment."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from jojlab.fleet.store import open_store
+from jojlab.made_fleet.segment_tables import Tables
+from jojlab.made_fleet.write import packed
+from tests.fleet.serving import (
+    DAY,
+    JOJ,
+    Serving,
+    made_tables,
+    named,
+    rows_in,
+    rows_of,
+    segments_of,
+    token_of,
+)
+
+_SEGMENTS_A_ROUND = 10
+
+
+def kill_at_random(folder: Path, rounds: int, seed: int) -> None:
+    """Fail unless each segment is there exactly once after so many kills, whole."""
+    data, spool, log = folder / "data", folder / "spool", folder / "acknowledged"
+    spool.mkdir()
+    log.touch()
+    draw = random.Random(seed)
+    token = token_of(str(data), "phone-1")
+    made: list[Tables] = []
+    for number in range(-(-rounds * _SEGMENTS_A_ROUND // 96)):
+        made += made_tables(96, seed=number, day=DAY + timedelta(days=number))
+    made = made[: rounds * _SEGMENTS_A_ROUND]
+    names = set()
+    for tables in made:
+        name, segment = named(packed(tables)[1])
+        (spool / f"{name}.tar").write_bytes(segment)
+        names.add(name)
+
+    store = open_store(str(data))
+
+    def uploader(url: str) -> subprocess.Popen[bytes]:
+        arguments = (url, token, str(spool), str(log), str(draw.randrange(2**32)))
+        return subprocess.Popen([sys.executable, "-m", "tests.fleet.uploader", *arguments])
+
+    def compaction() -> subprocess.Popen[bytes]:
+        command = [*JOJ, "fleet", "compact", "--data", str(data), "--all", "--grace", "0"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    for _ in range(rounds):
+        server = Serving(str(data))
+        killed: list[subprocess.Popen[Any]] = [server.process, uploader(server.url), compaction()]
+        if draw.random() < 0.7:  # otherwise while they start
+            _await_more(log)
+        time.sleep(draw.uniform(0, 0.7))
+        draw.shuffle(killed)
+        for process in killed:
+            process.kill()
+            time.sleep(draw.choice((0, 0, 0.05)))
+        for process in killed:
+            process.wait()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        there = segments_of(store)
+        assert len(there) == len(set(there)), "a segment counts twice"
+        assert set(log.read_text().split()) <= set(there), "an acknowledged segment is lost"
+
+    assert set(there), "the rounds were too short to store anything"
+    with Serving(str(data)) as server:
+        assert uploader(server.url).wait(timeout=600) == 0
+    assert compaction().wait(timeout=600) == 0
+    assert segments_of(store) == sorted(names)
+    assert rows_of(store) == rows_in(made)
+
+
+def _await_more(log: Path) -> None:
+    """Wait until a segment is acknowledged, or for 20 s."""
+    before, end_s = log.stat().st_size, time.monotonic() + 20
+    while log.stat().st_size == before and time.monotonic() < end_s:
+        time.sleep(0.01)

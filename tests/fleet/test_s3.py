@@ -1,0 +1,70 @@
+"""The same on a bucket: a server of the S3 protocol on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from jojlab.fleet.compaction import compact
+from jojlab.fleet.dataset import live_units
+from jojlab.fleet.devices import devices, enrol, revoke
+from jojlab.fleet.quarantine import quarantined
+from jojlab.fleet.store import open_store
+from jojlab.foundation.errors import UseError
+from jojlab.made_fleet.write import packed
+from tests.fleet.serving import Serving, made_tables, rows_in, rows_of, segments_of
+
+BUCKET = "s3://bucket/of/a-fleet"
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment in which the bucket is found."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    found = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=found["AWS_ENDPOINT_URL"])
+    client.create_bucket(Bucket="bucket")
+    yield found
+    server.stop()
+
+
+def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
+    store = open_store(BUCKET)
+    token = enrol(store, "phone-1", 0)
+    made = made_tables(4)
+    segments = [packed(tables)[1] for tables in made]
+    with Serving(BUCKET) as server:
+        for segment in segments:
+            assert server.put(segment, token).told == (201, "stored")
+        assert server.put(b"no segment", token).told == (422, "not-a-segment")
+        assert rows_of(store) == rows_in(made)
+        assert compact(store, 2e9, grace_s=0, all_days=True).segments == 4
+        assert compact(store, 2e9, grace_s=0).deleted_files == 20
+        assert server.put(segments[0], token).told == (200, "known")
+    [unit] = live_units(store)
+    assert unit.is_compacted
+    assert len(segments_of(store)) == 4
+    assert rows_of(store) == rows_in(made)
+    assert [each.reason for each in quarantined(store)] == ["not-a-segment"]
+    revoke(store, "phone-1", 1)
+    assert [(each.name, each.revoked_s) for each in devices(store)] == [("phone-1", 1)]
+
+
+def test_a_store_that_is_none(settings: dict[str, str]) -> None:
+    for url in ("s3://none", "s3://", "http://x/y"):
+        with pytest.raises(UseError, match=url):
+            open_store(url)

@@ -1,0 +1,282 @@
+"""What the server answers to right and to hostile uploads; it counts both, and stays small."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import trustme
+
+from jojlab.fleet.devices import revoke
+from jojlab.fleet.quarantine import quarantined
+from jojlab.fleet.segment import SEGMENT_LIMIT_BYTES
+from jojlab.fleet.store import open_store
+from jojlab.made_fleet.write import packed
+from jojlab.trace.schema import FLEET_TABLES, table_schema
+from tests.fleet.serving import JOJ, Serving, made_segments, made_tables, segments_of, token_of
+
+UPLOAD_SECONDS = 2.0
+# A server with nothing to do has some 85 MB; a body of 16 MiB is never in memory as a whole.
+SERVER_LIMIT_BYTES = 160 << 20
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("fleet") / "data")
+
+
+@pytest.fixture(scope="module")
+def token(data: str) -> str:
+    return token_of(data, "phone-1")
+
+
+@pytest.fixture(scope="module")
+def server(data: str, token: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
+    files = ("--certificate", str(folder / "server.pem"), "--key", str(folder / "server.pem"))
+    with Serving(
+        data, *files, "--upload-seconds", str(UPLOAD_SECONDS), authority=folder / "ca.pem"
+    ) as server:
+        yield server
+
+
+def parquet(table: pa.Table, **settings: Any) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table, file, **settings)
+    return file.getvalue()
+
+
+def tar(members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, contents in members.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.type = len(contents), kind
+            archive.addfile(member, io.BytesIO(contents))
+    return whole.getvalue()
+
+
+def members(**changed: bytes) -> dict[str, bytes]:
+    """The files of a good segment, some of them changed."""
+    files, _ = packed(made_tables(96)[0])
+    return {f"{table}.parquet": changed.get(table, files[table]) for table in FLEET_TABLES}
+
+
+def bomb(rows: int, text_bytes: int) -> bytes:
+    """A table `file_sums` with the same long text in each row: small in the file, huge decoded."""
+    of = table_schema("fleet/file_sums").arrow()
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * rows, pa.int32()), ["x" * text_bytes]
+    ).cast(pa.string())
+    columns = [
+        texts if field.name == "path" else pa.array([1] * rows) if field.type == "int64"
+        else pa.array(["x"] * rows) for field in of
+    ]  # fmt: skip
+    return parquet(pa.table(columns, schema=of), compression="zstd", store_schema=False)
+
+
+def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> None:
+    [(name, segment)] = made_segments(1, seed=2).items()
+    assert server.put(segment, token).told == (201, "stored")
+    assert server.put(segment, token).told == (200, "known")
+    assert segments_of(open_store(data)) == [name]
+    assert server.metric("joj_fleet_segments_known_total") == 1
+
+
+def test_tokens(server: Serving, data: str, token: str) -> None:
+    segment = members()["segments.parquet"]
+    assert server.put(segment, None).told == (401, "no-token")
+    for wrong in ("x", "phone-1", "phone-9." + token.split(".")[1], token[:-1] + "_", "../a.b"):
+        assert server.put(segment, wrong).told == (401, "wrong-token")
+    other = token_of(data, "phone-2")
+    revoke(open_store(data), "phone-2", 0)
+    assert server.put(segment, other).told == (403, "revoked")
+    assert server.refused("no-token") == 1
+    assert server.refused("wrong-token") == 5
+    assert server.refused("revoked") == 1
+
+
+def test_guessing_tokens_is_slowed_down(data: str, token: str) -> None:
+    with Serving(data + "-2") as server:
+        answers = [server.put(b"", f"phone-1.{'x' * 43}") for _ in range(30)]
+    assert answers[0].status == 401
+    assert answers[-1].told == (429, "too-many-wrong-tokens")
+    assert int(answers[-1].headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("segment", "reason"),
+    [
+        (b"", "not-a-segment"),
+        (b"x" * 5000, "not-a-segment"),
+        (tar(members())[:-20_000], "not-a-segment"),
+        (tar({**members(), "../../etc/evil": b"x"}), "not-a-segment"),
+        (tar({f"../{name}": each for name, each in members().items()}), "not-a-segment"),
+        (tar({f"/tmp/{name}": each for name, each in members().items()}), "not-a-segment"),
+        (tar(dict.fromkeys(members(), b""), tarfile.SYMTYPE), "not-a-segment"),
+        (tar(dict(reversed(members().items()))), "not-a-segment"),
+        (tar(members(commits=b"PAR1" * 100)), "not-parquet"),
+        (tar(members(commits=b"")), "not-parquet"),
+        (tar(members(commits=members()["io_sums.parquet"])), "wrong-schema"),
+        (tar(members(commits=parquet(pa.table({"a": [1]})))), "wrong-schema"),
+        (tar(members(file_sums=bomb(200_000, 4_000))), "too-large-decoded"),
+        (tar(members(file_sums=bomb(2_000_000, 4))), "too-large-decoded"),
+        (tar(members(file_sums=bomb(10, 100_000))), "bad-value"),
+    ],
+)
+def test_what_is_no_segment_is_kept_apart(
+    server: Serving, data: str, token: str, segment: bytes, reason: str
+) -> None:
+    before = server.refused(reason)
+    count = len(list(quarantined(open_store(data))))
+    assert server.put(segment, token).told == (422, reason)
+    assert server.refused(reason) == before + 1
+    assert len(list(quarantined(open_store(data)))) == count + 1
+
+
+def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -> None:
+    whole = bytearray(members()["io_sums.parquet"])
+    for place in range(100, 400):  # of the pages, which come before the footer
+        whole[place] ^= 0x5A
+    assert server.put(tar(members(io_sums=bytes(whole))), token).status == 422
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("day", "../../../etc", "bad-value"),
+        ("day", "2026-02-30", "bad-value"),
+        ("day", "9999-01-01", "bad-value"),
+        ("schema_version", 2, "wrong-schema"),
+        ("read_bytes", -1, "bad-value"),
+        ("spool_id", "..", "bad-value"),
+    ],
+)
+def test_a_segment_says_what_can_be(
+    server: Serving, token: str, column: str, value: object, reason: str
+) -> None:
+    tables = made_tables(96)[0]
+    row = tables["segments"].to_pylist()[0] | {column: value}
+    changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
+    segment = tar(members(segments=parquet(changed, store_schema=False)))
+    assert server.put(segment, token).told == (422, reason)
+
+
+def test_names_and_lengths(server: Serving, token: str) -> None:
+    segment = tar(members())
+    for name in ("x", "A" * 64, "0" * 63 + "/", "..%2f..%2fdevices%2fphone-1.json", "%00" * 64):
+        assert server.put(segment, token, name=name).status in (400, 404)
+    assert server.refused("no-such-path") + server.refused("bad-name") == 5
+    assert server.put(segment, token, name="0" * 64).told == (400, "wrong-hash")
+    assert server.put(segment, token, headers={"Transfer-Encoding": "chunked"}).status in (400, 411)
+    large = {"Content-Length": str(SEGMENT_LIMIT_BYTES + 1)}
+    assert server.put(b"x", token, name="0" * 64, headers=large).told == (413, "too-large")
+    assert server.put(b"x", token, name="0" * 64, headers={"Content-Length": "9" * 30}).status in (
+        400,
+        411,
+    )
+
+
+def _sent_slowly(server: Serving, head: bytes, seconds: float) -> bytes:
+    """What the server answers to a head and a byte every tenth of a second; empty: it hung up."""
+    connection = server.connection()
+    connection.connect()
+    assert isinstance(connection.sock, socket.socket)
+    connection.sock.sendall(head)
+    connection.sock.settimeout(0.1)
+    end_s = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end_s:
+            try:
+                return connection.sock.recv(4096)
+            except TimeoutError:
+                connection.sock.sendall(b"x")
+        pytest.fail(f"the server still listens after {seconds} s")
+    except (ConnectionError, OSError):
+        return b""
+    finally:
+        connection.close()
+
+
+def test_slow_senders(server: Serving, token: str) -> None:
+    head = (
+        f"PUT /v1/segments/{'0' * 64} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Length: 10000\r\n\r\n"
+    ).encode()
+    assert b" 408 " in _sent_slowly(server, head, 30)
+    assert server.refused("too-slow") == 1
+    # Neither a head that never ends nor one that is endless is waited for.
+    assert b" 200 " not in _sent_slowly(server, head[:40], 40)
+    assert b" 400 " in _sent_slowly(server, b"PUT / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000, 10)
+
+
+def test_an_upload_that_is_broken_off_leaves_nothing(
+    server: Serving, data: str, token: str
+) -> None:
+    before = segments_of(open_store(data))
+    connection = server.connection()
+    headers = {"Authorization": f"Bearer {token}", "Content-Length": "100000"}
+    connection.request("PUT", f"/v1/segments/{'0' * 64}", body=b"x" * 5000, headers=headers)
+    connection.close()
+    end_s = time.monotonic() + 20
+    while server.refused("broken-off") < 1 and time.monotonic() < end_s:
+        time.sleep(0.05)
+    assert server.refused("broken-off") >= 1
+    assert segments_of(open_store(data)) == before
+    assert list((Path(data) / ".incoming").iterdir()) == []
+
+
+def test_memory_is_bounded(server: Serving, token: str) -> None:
+    """Many large uploads at once, of which a device may have four: the server holds none whole."""
+    body = bytes(SEGMENT_LIMIT_BYTES)
+    statuses: list[int] = []
+
+    def send() -> None:
+        for _ in range(2):
+            try:
+                statuses.append(server.put(body, token).status)
+            except OSError:  # it hung up before the body's end
+                statuses.append(429)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {422, 429}
+    assert 422 in statuses
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert peak and int(peak[1]) * 1024 < SERVER_LIMIT_BYTES, status
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    def said(*arguments: str) -> str:
+        ran = subprocess.run(
+            [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert ran.returncode == 2, ran
+        return ran.stderr
+
+    data = ("--data", str(tmp_path / "new"))
+    assert "without TLS" in said("serve", *data, "--host", "0.0.0.0")
+    assert "needs a certificate and its key" in said("serve", *data, "--key", "x")
+    assert "no such folder" in said("devices", "--data", str(tmp_path / "none"))
+    assert "cannot be named" in said("enrol", "../a", *data)
+    assert "no device" in said("revoke", "../a", *data)
