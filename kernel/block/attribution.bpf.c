@@ -32,6 +32,7 @@
 #include "totals.bpf.h"
 #include "page_runs.bpf.h"
 #include "btrfs.bpf.h"
+#include "buffers.bpf.h"
 #include "abi.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
@@ -41,18 +42,6 @@
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-#define JBD2_MAGIC 0xc03b3998	/* big-endian, at the start of every block jbd2 made */
-
-static __always_inline void describe_buffer(struct bio_record *record, __u64 buffer)
-{
-	__u64 data = READ(buffer_head, buffer, b_data);
-	__u64 header = data ? read_memory(data, 8) : 0;
-
-	record->buffer_end_io = READ(buffer_head, buffer, b_end_io);
-	if (__builtin_bswap32((__u32)header) == JBD2_MAGIC)
-		record->journal_block_type = header >> 56;
-}
 
 static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64 buffer)
 {
@@ -66,15 +55,17 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64
 
 /*
  * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
- * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio.
+ * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio, until
+ * Linux 7.0 gave a bio a function of its own (iomap_dio_bio_iter_one()).
  */
 static __always_inline void describe_direct(struct walk *walk, __u64 dio)
 {
 	__u64 iocb = READ(iomap_dio, dio, iocb), file = READ(kiocb, iocb, ki_filp);
 
 	describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
-	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + READ(iomap_dio, dio, size) -
-				      walk->left_bytes;
+	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + READ(iomap_dio, dio, size);
+	if (!control.direct_counts_later)
+		walk->run.file_offset_bytes -= walk->left_bytes;
 }
 
 static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __u64 call_inode)
@@ -92,12 +83,12 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 		describe_whole(walk, 0, 0);
 		return;
 	}
-	if (control.buffer_end_io && end_io == control.buffer_end_io)
+	if (is_of_buffer(end_io))
 		describe_buffer(&walk->bio, private);
 	/* Not bio->bi_io_vec: the verifier of 6.1 allows no arithmetic on a pointer it knows. */
 	walk->vectors = READ(bio, bio, bi_io_vec);
 	walk->index = bio->bi_iter.bi_idx;
-	walk->done_bytes = bio->bi_iter.bi_bvec_done;
+	walk->done_bytes = done_of_vector(bio);
 	whole = btrfs_whole((__u64)bio, end_io);
 	if (whole && control.btrfs_direct &&
 	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {

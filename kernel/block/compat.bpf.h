@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every difference between the kernels that one object serves (6.1 to 6.18), told apart by what
- * the running kernel's BTF has and never by version number. Tried on 6.1 and on 6.18; what is said
- * of versions between them is from reading, and not tried. Where several ways are known, the last
+ * Every difference between the kernels that one object serves (6.1 to 7.3), told apart by what the
+ * running kernel's BTF has and never by version number. Tried on 6.1, 6.12, 6.18 and 7.3; what is
+ * said of versions between them is from reading, and not tried. Where several ways are known, the last
  * one is not asked for: a kernel that has none of them refuses the programs, and says the field.
  */
 #ifndef JOJ_COMPAT_BPF_H
@@ -91,6 +91,65 @@ struct io_ring_ctx___nodes {
 	} file_table;
 } __attribute__((preserve_access_index));
 
+/* A page of a folio behind the first knows the first (6.1), or also by a mask (7.0 on). */
+struct page___head {
+	unsigned long compound_head;
+} __attribute__((preserve_access_index));
+
+struct page___info {
+	unsigned long compound_info;
+} __attribute__((preserve_access_index));
+
+/* What is done of a bio's vector has had two names (6.1, 7.2). */
+struct bio___done {
+	struct {
+		unsigned int bi_bvec_done;
+	} bi_iter;
+} __attribute__((preserve_access_index));
+
+struct bio___offset {
+	struct {
+		unsigned int bi_offset;
+	} bi_iter;
+} __attribute__((preserve_access_index));
+
+/* The entry of a dentry in the list of its inode is in a union with a name (6.1) or none (7.1). */
+struct dentry___named_union {
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+} __attribute__((preserve_access_index));
+
+struct dentry___nameless_union {
+	struct hlist_node d_alias;
+} __attribute__((preserve_access_index));
+
+/* The names of a request of io_uring: pointers (6.1), or each a struct of one (7.0 on). */
+struct delayed_filename {
+	struct filename *__incomplete_filename;
+} __attribute__((preserve_access_index));
+
+#define OF_ONE_NAME(type)                                                                       \
+	struct type##___ready {                                                                 \
+		struct filename *filename;                                                      \
+	} __attribute__((preserve_access_index));                                               \
+	struct type##___delayed {                                                               \
+		struct delayed_filename filename;                                               \
+	} __attribute__((preserve_access_index))
+
+#define OF_TWO_NAMES(type)                                                                      \
+	struct type##___ready {                                                                 \
+		struct filename *oldpath, *newpath;                                             \
+	} __attribute__((preserve_access_index));                                               \
+	struct type##___delayed {                                                               \
+		struct delayed_filename oldpath, newpath;                                       \
+	} __attribute__((preserve_access_index))
+
+OF_ONE_NAME(io_unlink);
+OF_ONE_NAME(io_mkdir);
+OF_TWO_NAMES(io_rename);
+OF_TWO_NAMES(io_link);
+
 struct timespec64 {
 	__s64 tv_sec;
 	long tv_nsec;
@@ -117,6 +176,33 @@ struct inode___split_time {
 static __always_inline __u64 page_flags(__u64 page)
 {
 	return read_memory(page, 8);
+}
+
+/*
+ * The first page of the folio that a page is in. A mask, which is (__u64)-(1 << bits) | 1, is
+ * greater than the address of any struct page.
+ */
+#define MASK_BITS_LIMIT 36
+
+static __always_inline __u64 folio_of_page(__u64 page)
+{
+	__u64 head;
+
+	if (bpf_core_field_exists(((struct page___info *)0)->compound_info)) {
+		head = READ(page___info, page, compound_info);
+		if (head & 1 && head >= -(1ULL << MASK_BITS_LIMIT))
+			return page & head;
+	} else {
+		head = READ(page___head, page, compound_head);
+	}
+	return head & 1 ? head - 1 : page;
+}
+
+static __always_inline __u32 done_of_vector(struct bio *bio)
+{
+	if (bpf_core_field_exists(((struct bio___offset *)0)->bi_iter.bi_offset))
+		return ((struct bio___offset *)bio)->bi_iter.bi_offset;
+	return ((struct bio___done *)bio)->bi_iter.bi_bvec_done;
 }
 
 /* log2 of the pages in the folio whose first page this is. */
@@ -183,6 +269,13 @@ static __always_inline __u64 file_of_ring(__u64 ring, __u32 number)
 		pointer = READ(io_fixed_file, pointer, file_ptr);
 	}
 	return pointer & ~7ULL;
+}
+
+static __always_inline __u32 alias_in_dentry(void)
+{
+	if (bpf_core_field_exists(((struct dentry___nameless_union *)0)->d_alias))
+		return bpf_core_field_offset(struct dentry___nameless_union, d_alias);
+	return bpf_core_field_offset(struct dentry___named_union, d_u.d_alias);
 }
 
 /* When the bytes of a file changed last: a value that differs whenever the time does. */

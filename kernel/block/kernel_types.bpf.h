@@ -37,9 +37,6 @@ struct dentry {
 	struct dentry *d_parent;
 	struct inode *d_inode;
 	struct qstr d_name;
-	union {
-		struct hlist_node d_alias;
-	} d_u;
 };
 
 struct gendisk {
@@ -132,7 +129,6 @@ struct task_struct {
 
 struct page {
 	unsigned long flags;
-	unsigned long compound_head;
 };
 
 struct folio {
@@ -143,7 +139,7 @@ struct folio {
 
 struct bvec_iter {
 	__u64 bi_sector;
-	unsigned int bi_size, bi_idx, bi_bvec_done;
+	unsigned int bi_size, bi_idx;
 };
 
 struct bio_vec {
@@ -198,7 +194,6 @@ struct blk_mq_hw_ctx {
 
 struct buffer_head {
 	char *b_data;
-	void *b_end_io;
 };
 
 struct kiocb {
@@ -245,23 +240,19 @@ struct io_sync {
 
 struct io_rename {
 	int old_dfd, new_dfd;
-	struct filename *oldpath, *newpath;
 	int flags;
 };
 
 struct io_link {
 	int old_dfd, new_dfd;
-	struct filename *oldpath, *newpath;
 };
 
 struct io_unlink {
 	int dfd;
-	struct filename *filename;
 };
 
 struct io_mkdir {
 	int dfd;
-	struct filename *filename;
 };
 
 struct extent_buffer {

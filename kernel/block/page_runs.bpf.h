@@ -127,7 +127,7 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 /* The stretch from POSITION bytes into PAGE on that has one mapping: a page, or a large folio. */
 static __always_inline void describe_piece(struct piece *piece, __u64 page, __u32 position)
 {
-	__u64 head = READ(page, page, compound_head), folio = head & 1 ? head - 1 : page;
+	__u64 folio = folio_of_page(page);
 	__u64 index = (page - folio) / PAGE_SIZE_OF_STRUCT, mapping = 0;
 	__u32 order = folio_order(folio);
 

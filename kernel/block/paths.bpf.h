@@ -37,7 +37,7 @@ static __always_inline __u64 dentry_of(__u64 inode)
 {
 	__u64 alias = READ(inode, inode, i_dentry.first);
 
-	return alias ? alias - bpf_core_field_offset(struct dentry, d_u.d_alias) : 0;
+	return alias ? alias - alias_in_dentry() : 0;
 }
 
 /* Changes whenever the file itself gets another name or directory. */

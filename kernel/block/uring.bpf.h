@@ -81,7 +81,16 @@ static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 		send_sync(RECORD_SYNC_BEGIN, call, inode, 0, request);
 }
 
-#define NAME_OF(type, request, field) READ(filename, READ(type, request, field), name)
+/*
+ * The name in FIELD of a request, which has a struct filename (6.1) or what will be one when the
+ * request is done (7.0 on).
+ */
+#define NAME_OF(type, request, field)                                                           \
+	READ(filename,                                                                          \
+	     bpf_core_type_exists(struct delayed_filename) ?                                    \
+		     READ(type##___delayed, request, field.__incomplete_filename) :             \
+		     READ(type##___ready, request, field),                                      \
+	     name)
 
 /* REQUEST begins with the structure of its operation (io_kiocb_to_cmd()). */
 static __always_inline void send_uring_names(__u32 call, __u64 request)

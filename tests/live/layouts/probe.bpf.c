@@ -11,6 +11,7 @@
 
 #include "../../../kernel/bpf/ring.h"
 #include "../../../kernel/bpf/read.bpf.h"
+#include "../../../kernel/block/kernel_types.bpf.h"
 #include "../../../kernel/block/compat.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

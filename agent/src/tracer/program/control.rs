@@ -8,6 +8,9 @@ use crate::bpf::Symbols;
 /// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
 pub const DISKS_LIMIT: usize = 8;
 
+/// What ends a write of a buffer_head where that has no function of its own for it.
+const BUFFER_ENDS: [&str; 3] = ["bh_end_write", "bh_end_async_write", "journal_end_buffer_io_sync"];
+
 /// enum enabled of event.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -25,7 +28,9 @@ pub struct Control {
     unmounting: u32,
     disks: [u32; DISKS_LIMIT],
     buffer_end_io: u64,
+    buffer_ends: [u64; BUFFER_ENDS.len()],
     direct_end_io: u64,
+    direct_counts_later: u64,
     xfs_buffer_end_io: u64,
     xfs_log_end_io: u64,
     btrfs_simple_end_io: u64,
@@ -52,7 +57,7 @@ pub struct Control {
     pub totals_alone: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 248);
+const _: () = assert!(size_of::<Control>() == 280);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -100,7 +105,11 @@ impl ControlMemory {
         // SAFETY: only places in the mapped memory are named, none is read.
         unsafe {
             set(&raw mut (*control).buffer_end_io, "end_bio_bh_io_sync");
+            for (place, name) in BUFFER_ENDS.iter().enumerate() {
+                set(&raw mut (*control).buffer_ends[place], *name);
+            }
             set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
+            set(&raw mut (*control).direct_counts_later, "__iomap_dio_bio_end_io");
             set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
             set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
             set(&raw mut (*control).btrfs_simple_end_io, "btrfs_simple_end_io");

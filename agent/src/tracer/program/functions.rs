@@ -8,8 +8,13 @@ pub const WANTED: &[&str] = &[
     "end_bio_bh_io_sync",
     "journal_end_buffer_io_sync",
     "ext4_end_buffer_io_sync",
+    // What ends such a bio from Linux 7.2 on, where a buffer_head names no function.
+    "bh_end_write",
+    "bh_end_async_write",
     // Direct I/O.
     "iomap_dio_bio_end_io",
+    // Since 7.0, which counts a bio of it when it is sent, and not before.
+    "__iomap_dio_bio_end_io",
     // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
     "bio_chain_endio",
     "submit_bio_wait_endio",
