@@ -83,6 +83,7 @@ FLEET = {
     "report": "jojlab.commands.fleet.report:report",
     "device": "jojlab.commands.fleet.device:device",
     "simulate": "jojlab.commands.fleet.simulate:simulate",
+    "demo": "jojlab.commands.fleet.demo:demo",
     "compact": "jojlab.commands.fleet.compact:compact",
 }
 

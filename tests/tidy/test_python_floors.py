@@ -31,6 +31,7 @@ FLOORS = (
     "gate",
     "advise",
     "live",
+    "fleet_demo",
     "made_fleet",
     "fleet_study",
     "report",
