@@ -11,6 +11,7 @@ question is asked. DuckDB runs the SQL: it reads the columns that a question ask
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -60,21 +61,19 @@ class Dataset:
         """Return the same by column, as long answers take less room so."""
         return self._engine.columns(sql, parameters)
 
-    def keep(
-        self,
-        table: str,
-        sql: str,
-        parameters: Row | None = None,
-        *,
-        in_slices: bool = False,
-        one_in: int = 1,
-    ) -> None:
+    def keep(self, table: str, sql: str, parameters: Row | None = None, *, one_in: int = 1) -> None:
         """Make what one SELECT gives a table of the dataset, unless it is there already.
 
-        With `in_slices` it is what the SELECT gives of some requests, then of the next, and so on.
-        Otherwise it may be of a sample: one in so many requests.
+        It may be of a sample: one in so many requests.
         """
-        self._engine.keep(table, sql, parameters, in_slices=in_slices, one_in=one_in)
+        self._engine.keep(table, sql, parameters, one_in=one_in)
+
+    def keep_sliced(self, tables: Mapping[str, str], passing: Mapping[str, str]) -> None:
+        """Make tables: each of what its SELECT gives of some requests, then of the next ones.
+
+        The tables `passing` are made before them for each of these slices, and dropped after it.
+        """
+        self._engine.keep_sliced(tables, passing)
 
     @cached_property
     def _engine(self) -> Engine:

@@ -8,7 +8,7 @@ which tables each capture has; of the others it has no rows, which says nothing 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -108,28 +108,32 @@ class Engine:
         columns = self._run(sql, parameters).fetchnumpy()
         return {name: column.tolist() for name, column in columns.items()}
 
-    def keep(
-        self,
-        table: str,
-        sql: str,
-        parameters: Row | None = None,
-        *,
-        in_slices: bool = False,
-        one_in: int = 1,
-    ) -> None:
+    def keep(self, table: str, sql: str, parameters: Row | None = None, *, one_in: int = 1) -> None:
         """Make what one SELECT gives a table, unless it is there.
 
-        With `in_slices` it is put together of slices; otherwise it may be of a sample of the
-        requests, one in so many.
+        It may be of a sample of the requests, one in so many.
         """
-        if table in self._tables:
-            return
-        into = f"CREATE TABLE {table} AS"
-        for part in self._slices() if in_slices else [self._sample(one_in)]:
+        if table not in self._tables:
+            with self._only(self._sample(one_in)):
+                self._run(f"CREATE TABLE {table} AS {sql}", parameters)
+            self._tables.add(table)
+
+    def keep_sliced(self, tables: Mapping[str, str], passing: Mapping[str, str]) -> None:
+        """Put tables that are not there together of what their SELECTs give of each slice.
+
+        The tables `passing` are made for each slice, and dropped after it.
+        """
+        missing = {table: sql for table, sql in tables.items() if table not in self._tables}
+        for place, part in enumerate(self._slices() if missing else ()):
             with self._only(part):
-                self._run(f"{into} {sql}", parameters)
-            into = f"INSERT INTO {table}"
-        self._tables.add(table)
+                for table, sql in passing.items():
+                    self._run(f"CREATE TABLE {table} AS {sql}")
+                for table, sql in missing.items():
+                    into = f"INSERT INTO {table}" if place else f"CREATE TABLE {table} AS"
+                    self._run(f"{into} {sql}")
+                for table in passing:
+                    self._run(f"DROP TABLE {table}")
+        self._tables.update(missing)
 
     def _slices(self) -> Iterator[_Part]:
         """Cut the captures into slices: several small ones in one, a large one into several."""

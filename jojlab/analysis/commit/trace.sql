@@ -41,4 +41,7 @@ JOIN causes
     AND pieces.asker_file_id IS NOT DISTINCT FROM causes.asker_file_id
 LEFT JOIN named_files AS owner
     ON pieces.capture = owner.capture AND pieces.file_id = owner.file_id
-ORDER BY case_id, issue_ns, request_id, sector
+-- Several runs may have one sector, as the nodes of one page of raw NAND have.
+ORDER BY
+    case_id, issue_ns, request_id, sector, block_type, block_subtype, file_kind, file, home,
+    length_bytes

@@ -7,13 +7,14 @@ its name. A shared table is made when a question first reads it, and then kept f
 
 What rows/sliced has of a request depends on that request alone, or can be put together from what
 slices of the requests give. So a large capture is read slice by slice, and joins of its requests
-with their page runs stay small; who reads such a table adds its rows up.
+with their page runs stay small; who reads such a table adds its rows up. A table of rows/passing is
+made for each slice, is read by those of rows/sliced alone, and is dropped after the slice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from jojlab.trace.dataset import Dataset, Row
 
 _PACKAGE = "jojlab.analysis"
-_SHARED, _SLICED = "rows/shared", "rows/sliced"
+_SHARED, _SLICED, _PASSING = "rows/shared", "rows/sliced", "rows/passing"
 
 
 def ask(data: Dataset, question: str, **parameters: Any) -> list[Row]:
@@ -41,13 +42,27 @@ def _prepared(data: Dataset, question: str) -> str:
     return sql
 
 
+def make_sliced(data: Dataset, *tables: str) -> None:
+    """Make tables of rows/sliced together: what they read in passing is made once for all."""
+    selects = {table: text_of(f"{_SLICED}/{table}") for table in tables}
+    read = {needed for sql in selects.values() for needed in _read_by(sql, _PASSING)}
+    passing = {table: text_of(f"{_PASSING}/{table}") for table in sorted(read)}
+    for sql in (*selects.values(), *passing.values()):
+        for needed in _shared_in(sql):
+            _keep(data, needed)
+    data.keep_sliced(selects, passing)
+
+
 def _keep(data: Dataset, table: str) -> None:
     """Make a shared table, and before it those that it reads."""
     question = shared_tables()[table]
+    if question.startswith(_SLICED):
+        make_sliced(data, table)
+        return
     sql = text_of(question)
     for needed in _shared_in(sql):
         _keep(data, needed)
-    data.keep(table, sql, in_slices=question.startswith(_SLICED))
+    data.keep(table, sql)
 
 
 @cache
@@ -59,16 +74,22 @@ def text_of(question: str) -> str:
 @cache
 def shared_tables() -> Mapping[str, str]:
     """Return the shared tables: their questions by their names."""
-    package = resources.files(_PACKAGE)
-    return {
-        file.name.removesuffix(".sql"): f"{folder}/{file.name.removesuffix('.sql')}"
-        for folder in (_SHARED, _SLICED)
-        for file in package.joinpath(folder).iterdir()
-        if file.name.endswith(".sql")
-    }
+    return {table: f"{folder}/{table}" for folder in (_SHARED, _SLICED) for table in _of(folder)}
 
 
-def _shared_in(sql: str) -> Iterator[str]:
+@cache
+def _of(folder: str) -> tuple[str, ...]:
+    files = resources.files(_PACKAGE).joinpath(folder).iterdir()
+    names = (file.name for file in files)
+    return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))
+
+
+def _shared_in(sql: str) -> list[str]:
     """Return the shared tables that `sql` reads."""
+    return _read_by(sql, _SHARED) + _read_by(sql, _SLICED)
+
+
+def _read_by(sql: str, folder: str) -> list[str]:
+    """Return the tables of one folder that `sql` reads."""
     read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", re.sub(r"--.*", "", sql)))
-    return (table for table in sorted(shared_tables()) if table in read)
+    return [table for table in _of(folder) if table in read]

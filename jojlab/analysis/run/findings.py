@@ -69,9 +69,11 @@ def findings(data: Dataset, depth: Depth, kept: Kept | None = None) -> Findings:
 def _compute(data: Dataset, depth: Depth, kept: Kept | None) -> Findings:
     if depth == Depth.FIGURES:
         return Findings(case_figures(data), completeness(data), manifests=_manifests(data))
+    # The pictures first: they read the page runs of requests once for themselves and the bill.
+    moved = traffic(data) if depth == Depth.TRAFFIC else {}
     before = findings(data, Depth(depth - 1), kept)
     if depth == Depth.TRAFFIC:
-        return replace(before, moved=traffic(data), latencies=histograms(data, FINE_NS))
+        return replace(before, moved=moved, latencies=histograms(data, FINE_NS))
     bills, traces = commit_bills(data, before.missing), commit_traces(data)
     for case_id, _ in lacking(data, "requests"):
         bills.pop(case_id, None)

@@ -1,5 +1,5 @@
 -- When were flushes? The first $limit of each picture, in us from its begin. None of them is a
--- request after $last (traffic/last_flushes.sql).
+-- request after $last.
 WITH timed AS (
     SELECT
         requests.capture, requests.device,

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from jojlab.analysis.commit.classes import CLASSES, class_of
-from jojlab.analysis.rows.ask import ask, ask_columns, text_of
+from jojlab.analysis.rows.ask import ask, ask_columns, make_sliced, text_of
 from jojlab.trace.dataset import Dataset, Row
 
 # Points of all pictures of a run: about 6 bytes each in a report, which shall stay below 5 MB.
 MOST_POINTS = 200_000
-_FINEST_GRID = 1 << 12  # cells each way (rows/sliced/picture_points.sql)
+_FINEST_GRID = 1 << 12  # cells each way (rows/shared/picture_points.sql)
 # Of a sample, so many points for each cell that a picture may have: more of them show better which
 # grid is too fine, and take longer.
 _SAMPLES_PER_CELL = 5
@@ -60,13 +60,12 @@ def lba_pictures(data: Dataset) -> dict[str, tuple[LbaPicture, ...]]:
     """Return the pictures of every case, by case_id and device, of its first seed."""
     pictures = ask(data, "traffic/pictures")
     limit = MOST_POINTS // max(1, len(pictures))
-    dense = [picture for picture in pictures if picture["points"] > limit]
+    dense = _dense(data, pictures, limit)
     _choose_grids(data, dense, limit)
     points = _split(ask_columns(data, "traffic/points"))
     zones = _split(ask_columns(data, "traffic/stretches"))
     phases = _split(ask_columns(data, "traffic/phases"))
-    ends = ask(data, "traffic/last_flushes", limit=MOST_POINTS)
-    last = max((row["last"] for row in ends), default=-1)
+    last = _last_flush(data, pictures)
     flushes = _split(ask_columns(data, "traffic/flushes", limit=MOST_POINTS, last=last))
     result: dict[str, tuple[LbaPicture, ...]] = {}
     for whole in pictures:
@@ -90,18 +89,50 @@ def lba_pictures(data: Dataset) -> dict[str, tuple[LbaPicture, ...]]:
     return result
 
 
+def _dense(data: Dataset, pictures: list[Row], limit: int) -> list[Row]:
+    """Return the pictures that would have more points than the limit.
+
+    A request that has a place is one point or more. Only where that does not decide, the page runs
+    are counted, and read another time for the points.
+    """
+    points = {(picture["capture"], picture["device"]): picture["placed"] for picture in pictures}
+    if any(count <= limit for count in points.values()):
+        rows = ask(data, "traffic/counted_points")
+        points = {(row["capture"], row["device"]): row["points"] for row in rows}
+    return [each for each in pictures if points[each["capture"], each["device"]] > limit]
+
+
+def _last_flush(data: Dataset, pictures: list[Row]) -> int:
+    """Return a request_id up to which each picture has all flushes that are shown of it.
+
+    The first requests have them, of which a large capture reads the row groups alone.
+    """
+    wanted = {
+        (each["capture"], each["device"]): min(each["requests"] - each["placed"], MOST_POINTS)
+        for each in pictures
+    }
+    last = MOST_POINTS
+    while True:
+        rows = ask(data, "traffic/counted_flushes", last=last)
+        found = {(row["capture"], row["device"]): row["flushes"] for row in rows}
+        if all(found.get(key, 0) >= flushes for key, flushes in wanted.items()):
+            return last
+        last *= 2
+
+
 def _choose_grids(data: Dataset, dense: list[Row], limit: int) -> None:
     """Find for each dense picture the finest grid with at most `limit` cells.
 
     The page runs are put into the finest grid that is not too fine for a sample of them already;
     its cells, which are few then, are joined until no more are left than the limit.
     """
-    least = min((picture["points"] for picture in dense), default=0)
+    least = min((picture["placed"] for picture in dense), default=0)
     one_in = max(1, least // (limit * _SAMPLES_PER_CELL))
     if dense:
         data.keep("sampled_cells", text_of("traffic/sample"), one_in=one_in)
     sizes = _finest(data, "traffic/sampled_grid", dense, limit) if dense else {}
     data.keep("grids", _CHOSEN.format("size"), _chosen(sizes))
+    make_sliced(data, "run_sums", "split_points")
     factors = _finest(data, "traffic/grid", dense, limit) if dense else {}
     data.keep("joins", _CHOSEN.format("factor"), _chosen(factors))
 

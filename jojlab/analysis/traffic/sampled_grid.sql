@@ -5,6 +5,5 @@ WITH cells AS (
         across // $size AS across,
         up // $size AS up
     FROM sampled_cells
-    JOIN movers ON sampled_cells.mover = movers.mover
 )
 SELECT capture, device, count(*) AS cells FROM cells GROUP BY capture, device

@@ -8,20 +8,13 @@ WITH owned AS (
     JOIN captures ON billed.capture = captures.capture
     WHERE phase <> 'warm-up' AND operation IN ('read', 'write')
 ),
-counted AS (
-    SELECT
-        capture, operation, length_bytes, sequential,
-        count(*) AS requests
-    FROM requests
-    WHERE phase <> 'warm-up' AND operation IN ('read', 'write')
-    GROUP BY ALL
-),
 sized AS (
     SELECT
         case_id, operation, length_bytes, requests,
         CASE WHEN sequential THEN 'sequential' ELSE 'random' END AS pattern
-    FROM counted
-    JOIN captures ON counted.capture = captures.capture
+    FROM request_sums
+    JOIN captures ON request_sums.capture = captures.capture
+    WHERE phase <> 'warm-up' AND operation IN ('read', 'write')
 ),
 valued AS (
     SELECT case_id, operation, 'file_kind' AS attribute, file_kind AS value, requests, bytes

@@ -15,7 +15,7 @@ WITH whole AS (
     WHERE is_whole
 ),
 divided AS (
-    SELECT capture, words, operation, block_type, file_kind, file_id
+    SELECT DISTINCT capture, words, operation, block_type, file_kind, file_id
     FROM request_sums
     WHERE NOT is_whole
 ),

@@ -6,7 +6,10 @@
 -- 1e-13. `by_load`: for the case's background load; `by_checkpoint`: in a checkpoint of the WAL.
 --
 -- `is_whole`: a request that is one page run, or a flush, which has none, says all itself.
--- `points` counts those that have a place on the disk.
+-- `points` counts those that have a place on the disk; begin_ns to end_ns and low to high are what
+-- they span in time and place. One whose end was not seen spans the moment of its issue. These, and
+-- the length and sequential, are here for other questions: further columns of a pass over all
+-- requests cost a twentieth of a further pass.
 WITH summed AS (
     SELECT
         requests.capture, device, phase, operation, sync, submitter_comm, submitter_call,
@@ -15,9 +18,14 @@ WITH summed AS (
         checkpoints.transaction_id IS NOT NULL AS by_checkpoint,
         block_type, file_kind, file_id,
         one_run OR operation = 'flush' AS is_whole,
+        length_bytes, sequential,
         count(*) AS requests,
         sum(length_bytes) AS bytes,
-        count(sector) AS points
+        count(sector) AS points,
+        min(issue_ns) AS begin_ns,
+        max(coalesce(complete_ns, issue_ns)) AS end_ns,
+        min(sector) AS low,
+        max(sector + (length_bytes + 511) // 512) AS high
     FROM requests
     LEFT JOIN checkpoints
         ON requests.capture = checkpoints.capture

@@ -1,11 +1,11 @@
--- What do the requests of each phase span on each device, in time and place? One whose end was not
--- seen spans the moment of its issue.
+-- What do the requests of each phase span on each device, in time and place?
 SELECT
     capture, device, phase,
-    count(*) AS requests,
-    min(issue_ns) AS begin_ns,
-    max(coalesce(complete_ns, issue_ns)) AS end_ns,
-    min(sector) AS low,
-    max(sector + (length_bytes + 511) // 512) AS high
-FROM requests
+    CAST(sum(requests) AS BIGINT) AS requests,
+    CAST(sum(points) AS BIGINT) AS placed,
+    min(begin_ns) AS begin_ns,
+    max(end_ns) AS end_ns,
+    min(low) AS low,
+    max(high) AS high
+FROM request_sums
 GROUP BY capture, device, phase
