@@ -111,8 +111,9 @@ def _check_table(path: Path, table: str) -> int:
         _check_footer_size(path, table)
         with pq.ParquetFile(path, **limits) as file:
             _check_declared(file, schema, table)
+            metadata = file.metadata
         # Texts stay dictionaries: a text of 4 KiB in each of a million rows is one in memory.
-        with pq.ParquetFile(path, read_dictionary=texts, **limits) as file:
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             return _check_rows(file, schema, table)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
@@ -210,7 +211,8 @@ def _check_segment_row(path: Path, now_s: float) -> str:
     """Check the row of `segments`; return its day."""
     import pyarrow.parquet as pq
 
-    rows = pq.read_table(path).to_pylist()
+    with pq.ParquetFile(path) as file:  # read_table would start threads for one row
+        rows = file.read(use_threads=False).to_pylist()
     if len(rows) != 1:
         raise Refused(BAD_VALUE, f"segments has {len(rows)} rows, not one")
     row = rows[0]
