@@ -36,6 +36,7 @@ def explain(
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.story import print_story
     from jojlab.report.terminal.summary import print_warnings
+    from jojlab.report.words.story import without_requests
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
@@ -51,7 +52,7 @@ def explain(
     found = summary.cases[0]
     if found.trace is None or not found.trace.runs:
         raise DataError(
-            f"{name}: no request could be assigned to a transaction",
+            f"{name}: {without_requests(found.trace)}",
             "see what there is: joj show RUN --case CASE_ID --characterise",
         )
     if as_json:

@@ -45,7 +45,9 @@ void power_cut_free(struct raw_nand_device *nand);
 void power_cut_begin_request(struct raw_nand_device *nand, u64 issue_ns, u64 completion_ns);
 void power_cut_note_page(struct raw_nand_device *nand, u32 page, u32 offset, u32 length);
 
-/* The files of power_cut.h of a disk: flash_record, flash_record_requests and so on. */
+/* The files of power_cut.h of a disk: flash_record, flash_record_requests and so on. Before a run
+ * has ended, there is no state to go back to: -ENODATA.
+ */
 int power_cut_command(struct raw_nand_device *nand, const char *text);
 ssize_t power_cut_requests(struct raw_nand_device *nand, char *buffer, loff_t offset,
 			   size_t length);

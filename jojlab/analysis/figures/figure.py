@@ -74,7 +74,7 @@ _ALL = (
         Figure(
             figure_of_pass(verb),
             f"records per second of the {verb.removesuffix('-pass').replace('-', ' ')} pass of "
-            "file-passes, with its syncs",
+            "file-passes, with the syncs of those that write",
             "1/s", "passes", "higher",
         )
         for verb in PASSES

@@ -8,7 +8,7 @@ from jojlab.report.charts import chart_rows, commit_chart
 from jojlab.report.sections.commit_table import COLUMNS, commit_rows
 from jojlab.report.sections.template import Section, Specs, render
 from jojlab.report.words import text
-from jojlab.report.words.story import told
+from jojlab.report.words.story import told, without_requests
 
 
 def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
@@ -17,7 +17,7 @@ def commits(summary: RunSummary, run: str, specs: Specs) -> Section:
     for place, case in enumerate(summary.measured):
         if not case.trace or not case.trace.runs:
             if case.figures.median.get("requests_per_commit"):
-                untold.append(case.label)
+                untold.append(f"{case.label}: {without_requests(case.trace)}")
             continue
         name = f"commit-chart-{place}"
         runs, flushes = chart_rows.commit_rows(case.trace)

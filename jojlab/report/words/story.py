@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jojlab.analysis.commit.story import Call, Moved, StoryEvent
+from jojlab.analysis.commit.trace import CommitTrace
 from jojlab.analysis.run.answer import TimeShares
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.report.words import text
@@ -123,6 +124,16 @@ def _change(part: str) -> str:
         return "of a change that was not seen" if part == "unknown" else part
     names = [word.strip() for word in words.split(",")]
     return f"{file} {_listed([_CHANGES.get(name, name) for name in names])}"
+
+
+def without_requests(trace: CommitTrace | None) -> str:
+    """Why there is nothing to tell of a case that has requests."""
+    if trace is None:
+        return "it has no transaction"
+    return (
+        f"its typical transaction (number {trace.transaction_id} of seed {trace.seed}, "
+        f"{text.duration(trace.latency_ns)}) has no request: others have them, or none"
+    )
 
 
 def _of(event: StoryEvent) -> str:

@@ -21,7 +21,13 @@ def verdict(table: ComparedTable) -> str:
     """How many changes there are, and how far the seeds of one case lie apart."""
     if not table.measured:
         return "Not measured."
-    seeds = f"the {table.seeds} seeds" if table.seeds > 1 else "one seed (no spread: take more)"
+    if table.seeds == 1:
+        return (
+            f"Ours has one seed, so that nothing tells a change from noise: take more. The largest "
+            f"change of {len(table.measured)} cells is {table.largest_percent:.3f} %; {table.near} "
+            "are within one point of what was printed."
+        )
+    seeds = f"the {table.seeds} seeds"
     return (
         f"Ours differs from the case that it is compared with beyond {seeds} in {table.changed} of "
         f"{len(table.measured)} cells; the largest change is {table.largest_percent:.3f} %, and "

@@ -14,8 +14,9 @@ use crate::tracer::requests::RAW_NAND_DEVICE;
 /// The operation as a bio, and its runs with their classes.
 pub fn queued(traced: &TracedOperation, filesystem: u32) -> (Bio, Vec<(Run, Class)>) {
     let operation = &traced.operation;
+    // Who asks for an operation waits for it: it has no flag that says so, and needs none.
     let flags = match operation.kind {
-        OperationKind::Read => OPERATION_READ,
+        OperationKind::Read => OPERATION_READ | FLAG_SYNC,
         OperationKind::Program => OPERATION_WRITE | FLAG_SYNC,
         OperationKind::Erase => OPERATION_DISCARD,
     };
