@@ -78,11 +78,18 @@ class SparkEngine:
 def translated(sql: str) -> str:
     """Return a question in Spark's SQL."""
     import sqlglot
+    from sqlglot import exp
 
-    [text] = sqlglot.transpile(
-        sql, read="duckdb", write="spark", unsupported_level=sqlglot.ErrorLevel.RAISE
-    )
-    return text
+    def exact(node: exp.Expression) -> exp.Expression:
+        # sqlglot makes PERCENTILE_APPROX of it; PERCENTILE interpolates as DuckDB does.
+        if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont):
+            value = node.expression.expressions[0].this
+            return exp.Anonymous(this="PERCENTILE", expressions=[value, node.this.this])
+        return node
+
+    [question] = sqlglot.parse(sql, read="duckdb")
+    assert question is not None
+    return question.transform(exact).sql("spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
 
 
 def _first_line(error: Exception) -> str:

@@ -29,3 +29,8 @@ def test_a_question_is_one_select_for_spark_too(question: str) -> None:
 def test_a_question_says_what_it_asks(question: str) -> None:
     assert fleet_question(question).startswith("-- ")
     assert "?" in fleet_question(question).split("\n\n")[0]
+
+
+def test_percentiles_are_exact_on_spark_too() -> None:
+    text = translated(fleet_question("multi_file_days"))
+    assert "PERCENTILE(transactions, 0.75)" in text and "APPROX" not in text
