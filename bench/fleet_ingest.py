@@ -62,7 +62,8 @@ def _made(count: int, a_day: int) -> list[bytes]:
 
 def _compare(segments: Sequence[bytes], count: int, turns: int) -> None:
     size = sum(map(len, segments)) / len(segments)
-    ours, peers = [], []
+    ours: list[float] = []
+    peers: list[float] = []
     for turn in range(turns):
         sides: list[tuple[list[float], Callable[[Sequence[bytes], int, str], float]]] = [
             (ours, _time_ours),
