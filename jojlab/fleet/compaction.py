@@ -36,6 +36,7 @@ _DAY_IS_OVER = timedelta(days=2)
 # Tables without their file of `segments` are of an upload that was broken off, or in progress.
 _UNFINISHED_SECONDS = 86400.0
 _BATCH_ROWS = 1 << 16
+_FOLDER = "compaction-"
 
 
 @dataclass
@@ -57,6 +58,7 @@ def compact(
 ) -> Compacted:
     """Compact what is due, or all days; delete what was held for `grace_s` seconds."""
     done = Compacted()
+    store.empty_spool(f"{_FOLDER}*", now_s - _UNFINISHED_SECONDS)
     today = datetime.fromtimestamp(now_s, UTC)
     over = (today - _DAY_IS_OVER).strftime("%Y-%m-%d")
     changed_s: dict[Unit, float] = {}
@@ -81,7 +83,7 @@ def _compact_units(store: Store, units: list[Unit]) -> int:
     held = sorted(frozenset[str]().union(*(held_by(store, unit) for unit in units)))
     made = Unit(units[0].day, units[0].device, compacted_name(held))
     in_order = sorted(units, key=lambda unit: (_begin_ns(store, unit), unit.name))
-    folder = store.spool / uuid.uuid4().hex
+    folder = store.spool / f"{_FOLDER}{uuid.uuid4().hex}"
     folder.mkdir()
     try:
         files = []

@@ -50,4 +50,4 @@ def listed(store: Store) -> list[Listed]:
 def _time(seconds: int | None) -> str | None:
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

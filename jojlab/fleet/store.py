@@ -54,13 +54,11 @@ class Store:
                 self._spool.mkdir(exist_ok=True)
         return self._spool
 
-    def empty_spool(self) -> None:
-        """Remove what a process before this one left on its way in; it was not acknowledged."""
-        for path in self.spool.iterdir():
-            if path.is_dir() and not path.is_symlink():
+    def empty_spool(self, what: str, before_s: float) -> None:
+        """Remove the folders of the spool with such names that a kill left there before then."""
+        for path in self.spool.glob(what):
+            if path.stat().st_mtime < before_s:
                 shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the spool of a bucket."""
@@ -95,6 +93,10 @@ class Store:
 
     def put_bytes(self, key: str, contents: bytes) -> None:
         """Put an object of these bytes; durable on return."""
+        if self.folder is None:
+            with self.filesystem.open_output_stream(self.path(key)) as out:
+                out.write(contents)
+            return
         source = self.spool / uuid.uuid4().hex
         source.write_bytes(contents)
         self.put([(source, key)])

@@ -37,7 +37,8 @@ def devices(
     table = Table(box=None, pad_edge=False)
     for name in ("device", "enrolled", "revoked", "segments", "first day", "last day",
                  "quarantined"):  # fmt: skip
-        table.add_column(name, justify="right" if name in ("segments", "quarantined") else "left")
+        right = name in ("segments", "quarantined")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         cells = row.record()
         table.add_row(*("" if value is None else str(value) for value in cells.values()))

@@ -6,6 +6,7 @@ import fcntl
 import os
 import resource
 import socket
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -16,6 +17,7 @@ import uvicorn
 from jojlab.fleet.server.app import application
 from jojlab.fleet.server.guarded_protocol import guarded
 from jojlab.fleet.server.limits import ServerLimits
+from jojlab.fleet.server.upload import UPLOAD
 from jojlab.fleet.store import Store
 from jojlab.foundation.errors import MachineError, UseError
 
@@ -39,7 +41,7 @@ def serve(
     """Serve until SIGINT or SIGTERM, which return; uploads in progress are given 10 s to end."""
     _check(listening)
     lock = _lock(store)
-    store.empty_spool()
+    store.empty_spool(f"{UPLOAD}*", time.time())  # what was in progress was not acknowledged
     _raise_descriptor_limit(2 * limits.connections + 256)
     config = uvicorn.Config(
         application(store, limits, workers, compact_seconds),

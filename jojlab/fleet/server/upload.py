@@ -29,6 +29,7 @@ from jojlab.fleet.server.metrics import Metrics
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store import Store
 
+UPLOAD = "upload-"  # the folders of the spool that have one each
 _BUSY_SECONDS = 5.0
 
 
@@ -78,7 +79,7 @@ class Uploads:
             raise Denied(413, "too-large")
         async with self._place(device):
             self._gate.take(device, int(length))
-            folder = self._store.spool / uuid.uuid4().hex
+            folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
             try:
                 return await self._take(request, device, sha256, int(length), folder)
             except OSError as error:
