@@ -32,8 +32,9 @@ python: packages
 test-packages:
 	@setup/packages.sh packages-test.txt
 
-full-packages:
+full-packages: python
 	@setup/packages.sh packages-full.txt
+	@.venv/bin/pip install -q --disable-pip-version-check 'pyspark[connect]<4.1'
 
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
 MAPPED := $(CURDIR)=/jojlab $(HOME)=/home
