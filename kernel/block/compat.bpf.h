@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every difference between the kernels that one object serves (6.1 to 7.3), told apart by what the
- * running kernel's BTF has and never by version number. Tried on 6.1, 6.12, 6.18 and 7.3; what is
- * said of versions between them is from reading, and not tried. Where several ways are known, the last
- * one is not asked for: a kernel that has none of them refuses the programs, and says the field.
+ * Every difference between the kernels that one object serves (6.1 to 7.3), told apart by what
+ * the running kernel's BTF has and never by version number. Tried on 6.1, 6.12, 6.18 and 7.3; what
+ * is said of versions between them is from reading, and not tried. Where several ways are known,
+ * the last one is not asked for: a kernel that has none of them refuses the programs, and says the
+ * field.
  */
 #ifndef JOJ_COMPAT_BPF_H
 #define JOJ_COMPAT_BPF_H

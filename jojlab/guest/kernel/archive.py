@@ -40,6 +40,8 @@ class Archive:
             "Dir::Etc::sourcelist": folder / "sources.list",
             "Dir::Etc::sourceparts": "/dev/null",
             "Dir::State::lists": folder / "lists",
+            # What this machine has installed would be among the packages.
+            "Dir::State::status": "/dev/null",
             "Dir::Cache": folder / "cache",
             # As root apt warns that its sandbox's user cannot write here; others have no sandbox.
             "APT::Sandbox::User": "root",
