@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import resource
 import socket
 import subprocess
 import tarfile
@@ -242,6 +243,19 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
     assert server.refused("broken-off") >= 1
     assert segments_of(open_store(data)) == before
     assert list((Path(data) / ".incoming").iterdir()) == []
+
+
+def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
+    [segment] = made_segments(1, seed=3).values()
+    unlimited = resource.RLIM_INFINITY
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (10_000, unlimited))
+    try:
+        answer = server.put(segment, token)
+    finally:
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+    assert answer.told == (503, "store")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert server.put(segment, token).told == (201, "stored")
 
 
 def peak_bytes(pid: int) -> int:
