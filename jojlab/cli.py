@@ -134,7 +134,7 @@ Examples:
   joj verify durability --set filesystem=ext4
 """
 
-FLEET_HELP = """Collect from many devices: a server for their segments, and what they say.
+FLEET_HELP = """Collect from many devices, and report what they have in common.
 
 \b
 Examples:

@@ -147,8 +147,8 @@ def open_store(url: str, *, create: bool = False) -> Store:
     from pyarrow import fs
 
     folder = Path(url).absolute()
-    if create:
-        folder.mkdir(parents=True, exist_ok=True)
+    if create and not folder.exists():
+        folder.mkdir(parents=True)
     if not folder.is_dir():
         raise UseError(f"--data {url}: no such folder", "joj fleet enrol NAME --data DIR makes it")
     return Store(str(folder), fs.LocalFileSystem(), str(folder), folder)

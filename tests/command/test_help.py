@@ -20,7 +20,7 @@ def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
     assert "Exit codes" in answer.stdout
 
 
-@pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["import"], ["verify"]])
+@pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["import"], ["verify"], ["fleet"]])
 def test_no_summary_is_cut(lab: Lab, group: list[str]) -> None:
     commands = lab.inside(*group, "--help").stdout.split("Commands:")[1]
     assert "..." not in commands

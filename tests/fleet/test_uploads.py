@@ -115,8 +115,9 @@ def test_tokens(server: Serving, data: str, token: str) -> None:
     assert server.refused("revoked") == 1
 
 
-def test_guessing_tokens_is_slowed_down(data: str, token: str) -> None:
-    with Serving(data + "-2") as server:
+def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
+    token_of(str(tmp_path), "phone-1")
+    with Serving(str(tmp_path)) as server:
         answers = [server.put(b"", f"phone-1.{'x' * 43}") for _ in range(30)]
     assert answers[0].status == 401
     assert answers[-1].told == (429, "too-many-wrong-tokens")
@@ -300,8 +301,10 @@ def test_wrong_use(tmp_path: Path) -> None:
         return ran.stderr
 
     data = ("--data", str(tmp_path / "new"))
-    assert "without TLS" in said("serve", *data, "--host", "0.0.0.0")
-    assert "needs a certificate and its key" in said("serve", *data, "--key", "x")
+    there = ("--data", str(tmp_path))
+    assert "without TLS" in said("serve", *there, "--host", "0.0.0.0")
+    assert "needs a certificate and its key" in said("serve", *there, "--key", "x")
+    assert "no such folder" in said("serve", *data)
     assert "no such folder" in said("devices", "--data", str(tmp_path / "none"))
     assert "cannot be named" in said("enrol", "../a", *data)
     assert "no device" in said("revoke", "../a", *data)

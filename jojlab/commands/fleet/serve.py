@@ -68,4 +68,4 @@ def serve(
         quarantine_bytes=quarantine_mib << 20,
     )
     listening = Listening(host, port, certificate, key)
-    serve(open_store(data, create=True), listening, limits, workers, compact_every)
+    serve(open_store(data), listening, limits, workers, compact_every)
