@@ -19,7 +19,7 @@ def compact(
         typer.Option(min=0, metavar="SECONDS", help="How long compacted segments are kept."),
     ] = 900.0,
 ) -> None:
-    """Compact the dataset: one unit for each day and device, instead of one for each segment.
+    """Make one unit of the many of a day and device.
 
     `joj fleet serve` does so every five minutes. Readers see each segment once all the while, and
     after a kill at any moment.

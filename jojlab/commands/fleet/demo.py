@@ -19,8 +19,9 @@ def demo(
     ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="What the apps write.")] = 1,
 ) -> None:
-    """Set up a fleet on this machine: a server with TLS, two collectors, apps that commit.
+    """Set up a fleet on this machine, and end it when all is sent.
 
+    It is a server with TLS, two collectors, and apps that commit.
     Each device is a disk of its own (ext4 on a loop device), on which four apps commit to SQLite, a
     third of their transactions to several databases. At the end all programs are ended and the
     disks removed; OUT/data has what the server took. Needs root.

@@ -28,7 +28,9 @@ def device(
     spark_remote: Annotated[str | None, SPARK_REMOTE] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the day as JSON.")] = False,
 ) -> None:
-    """Show one day of a device: when it committed, files and apps, the ten dearest transactions.
+    """Show one day of a device, and its ten dearest transactions.
+
+    Also when it committed, and which files and apps are behind that.
 
     \b
     Examples:

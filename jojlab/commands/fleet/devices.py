@@ -13,7 +13,9 @@ def devices(
     data: Annotated[str, DATA] = "fleet",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the devices: since when, revoked or not, segments, days, and what is in quarantine.
+    """List the devices, and what each has sent.
+
+    Since when, revoked or not, segments, days, and how many files are in quarantine.
 
     \b
     Examples:

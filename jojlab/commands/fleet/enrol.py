@@ -18,7 +18,7 @@ def enrol(
         typer.Option(metavar="FILE", help="Write the token to this new file, for its owner only."),
     ] = None,
 ) -> None:
-    """Enrol a device, and print the token with which its collector may send.
+    """Enrol a device, and print the token that lets it send.
 
     The token is shown once: only its hash is stored.
 

@@ -30,10 +30,11 @@ def report(
     spark_remote: Annotated[str | None, SPARK_REMOTE] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all answers as JSON.")] = False,
 ) -> None:
-    """Report a fleet: multi-file transactions a user and day, the apps behind them, commits, I/O.
+    """Report a fleet: multi-file transactions a user and day, I/O.
 
-    The first lines say what is missing. With --out the same is a page with pictures that needs no
-    network. --engine spark asks the same questions of a cluster (docs/fleet.md).
+    Also the apps behind the transactions, and commits a day. The first lines say what is missing.
+    With --out the same is a page with pictures that needs no network. --engine spark asks the
+    same questions of a cluster (docs/fleet.md).
 
     \b
     Examples:

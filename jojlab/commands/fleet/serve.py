@@ -37,11 +37,11 @@ def serve(
         float, typer.Option(min=0, metavar="SECONDS", help="Time between compactions; 0: none.")
     ] = 300.0,
 ) -> None:
-    """Serve: take segments, check them, store them, and answer when they are durable.
+    """Serve a fleet: take segments, check them and store them.
 
-    Devices that send are those of `joj fleet enrol`. /healthz says whether the store answers;
-    /metrics has counters in the text format of Prometheus, and asks for no token. Without a
-    certificate only this machine can be served.
+    An upload is answered when it is durable. Devices that send are those of `joj fleet enrol`.
+    /healthz says whether the store answers; /metrics has counters in the text format of Prometheus,
+    and asks for no token. Without a certificate only this machine can be served.
 
     \b
     Examples:

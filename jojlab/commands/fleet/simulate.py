@@ -26,7 +26,7 @@ def simulate(
         bool, typer.Option("--as-sent", help="Write DEVICE/HASH.tar, as a collector sends them.")
     ] = False,
 ) -> None:
-    """Make a fleet: the segments of devices that do not exist, with published statistics.
+    """Make the segments of a fleet with published statistics.
 
     The devices are, in turn, like users 1 to 4 of the AndroTrace study (multi-file transactions a
     day: docs/fleet.md names this and all other figures, and what is assumed). The same options give
