@@ -28,7 +28,9 @@ _COPIES = {
     "wear levelling": "wear_programs",
     "buffer": "slc_move_programs",
 }
-# What only a device with an FTL of its own counts; raw NAND leaves that to UBI.
+# What raw NAND counts: copies and padding are UBI's and UBIFS's, and stand in the bill.
+_COUNTED_RAW = {"write_bytes", "erase_requests"}
+# What only a device with an FTL of its own counts.
 _COUNTED = {"nand_write_bytes", "host_programmed_bytes", "host_programs", "mapping_programs"}
 MAPPING, PADDING, DATA = "mapping table", "padding", "data"
 _BY_FLUSHES = (MAPPING, PADDING)
@@ -83,7 +85,8 @@ def flash_lives(data: Dataset) -> dict[str, FlashLife]:
     return {
         case_id: _life(devices.values(), sizes[case_id])
         for case_id, devices in counters.items()
-        if sizes.get(case_id) and all(own.keys() >= _COUNTED for own in devices.values())
+        if sizes.get(case_id)
+        and all(own.keys() >= _COUNTED or own.keys() >= _COUNTED_RAW for own in devices.values())
     }
 
 
@@ -123,6 +126,11 @@ def _life(devices: Iterable[Mapping[str, int]], flash_bytes: int) -> FlashLife:
     programmed: dict[str, int] = {}
     sent = erases = 0
     for own in devices:
+        if not own.keys() >= _COUNTED:
+            programmed[DATA] = programmed.get(DATA, 0) + own["write_bytes"]
+            sent += own["write_bytes"]
+            erases += own["erase_requests"]
+            continue
         programs = {DATA: own["host_programs"], MAPPING: own["mapping_programs"]} | {
             reason: own.get(name, 0) for reason, name in _COPIES.items()
         }

@@ -7,7 +7,8 @@ WHERE phase = 'all'
     AND source IN ('device', 'journal-device')
     AND name IN (
         'nand_write_bytes', 'host_programmed_bytes', 'host_programs', 'gc_programs',
-        'mapping_programs', 'wear_programs', 'slc_move_programs', 'gc_erases', 'wear_erases'
+        'mapping_programs', 'wear_programs', 'slc_move_programs', 'gc_erases', 'wear_erases',
+        'write_bytes', 'erase_requests'
     )
 GROUP BY case_id, source, name
 ORDER BY case_id, source, name

@@ -50,6 +50,14 @@ def test_programs_are_told_by_reason_and_charged_whole(tmp_path: Path) -> None:
     assert [each.bytes for each in flushes] == [pytest.approx(218 * KIB)] * 2
 
 
+def test_raw_nand_programs_what_it_is_given_and_counts_its_erases(tmp_path: Path) -> None:
+    # The capture has a counter write_bytes of its own: what the ten commits and the end send.
+    life = bill_of(tmp_path, {"erase_requests": 3}, 1 << 29).life
+    assert life is not None
+    assert (dict(life.programmed), life.erases) == ({"data": 684 * KIB}, 3)
+    assert sum(each.bytes for each in life.charged) == pytest.approx(684 * KIB)
+
+
 def test_copies_are_charged_by_bytes_and_the_table_by_flushes() -> None:
     life = FlashLife(100, {"data": 100, "garbage collection": 100, "mapping table": 60}, 0, 1)
     lines = [Written("data", "/a", "", 75, 0), Written("data", "/b", "", 25, 0)]
