@@ -5,7 +5,6 @@ memory of vmalloc. Downloads the source of the kernel, once.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -70,14 +69,15 @@ def test_each_case_has_its_memory_and_what_touches_it_is_counted(
 ) -> None:
     for ubi, ubifs in (("vmalloc", "vmalloc"), ("kmem_cache", "kmalloc")):
         capture, _, touches = _run(cache, own_build, ubi, ubifs, tmp_path / ubi)
-        configuration = json.loads(capture.manifest["configuration"])
+        configuration = capture.manifest["configuration"]
         buffers = {each["name"]: each for each in configuration["buffers"]}
         assert set(buffers) == BUFFERS
         for name, buffer in buffers.items():
             is_direct = "vmalloc" not in (ubi if name == "peb_buf" else ubifs)
             at = int(buffer["address"], 16)
             assert (DIRECT <= at < VMALLOC) == is_direct
-            assert (buffer["physical_stretches"] == 1) == is_direct
+            # Memory of vmalloc may be in one stretch too, by chance.
+            assert buffer["physical_stretches"] == 1 or not is_direct
         # UBIFS scans its log into sbuf when it mounts, and writes properties of blocks by lpt_buf.
         assert touches["sbuf"] > 0 and touches["lpt_buf"] > 0 and touches["ileb_buf"] == 0
         assert (_bounced(capture) > 0) == (ubifs == "vmalloc")
