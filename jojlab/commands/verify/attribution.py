@@ -41,7 +41,7 @@ def attribution(
     ] = False,
     kernel: Annotated[
         str,
-        typer.Option(metavar="NAME", help="In a guest: with a kernel of kernels/ (joj list)."),
+        typer.Option(metavar="NAME", help="In a guest: of joj list kernels, or a build's path."),
     ] = "installed",
     mkfs_options: Annotated[
         str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")
@@ -70,6 +70,7 @@ def attribution(
       joj verify attribution --filesystem ext4 --stack dm-crypt
       joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --kernel 6.12
+      joj verify attribution --kernel ~/linux
       joj verify attribution --host --json
 
     Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could

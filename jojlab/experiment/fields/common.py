@@ -32,7 +32,8 @@ COMMON_FIELDS: tuple[Field, ...] = (
     Field(
         "kernel",
         "kernel of the guest: a name in kernels/ (docs/kernels.md), which is downloaded when it is "
-        "asked for; installed: that of the installed kernel headers",
+        "asked for; the path of a folder, with a slash, in which a kernel was built; installed: "
+        "that of the installed kernel headers",
         "installed",
     ),
     Field(
