@@ -66,7 +66,8 @@ ifeq ($(shell id -u),0)
 test test-all test-agent test-python: export JOJ_SKIPS = listed
 endif
 
-# Two at a time before the tests of Python, which take both processors themselves. The lints and
+# Two at a time before the tests of Python, which are three: one as a rule waits for a clock or a
+# disk. The lints and
 # tests of the agent wait for one another by cargo's lock.
 test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
@@ -107,7 +108,7 @@ test-agent: agent ## the agent's own tests
 	cargo test --quiet --workspace
 
 test-python: setup ## the engineer's side, and what crosses the zones
-	.venv/bin/pytest -q -n 2
+	.venv/bin/pytest -q -n 3
 
 format: ## formats Rust and Python
 	cargo fmt --all

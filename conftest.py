@@ -1,8 +1,9 @@
 """What the tests of every room share: the guest's image, who runs beside whom, which skips may be.
 
 The cache: each process of the tests has one of its own, with results and work of its own; kernels
-are the user's, and images and snapshots are built once, under the cache's own locks, for all the
-processes of one `pytest -n`.
+are the user's. Images and snapshots are shared by all the processes of one `pytest -n`: those that
+the user's cache has, as `make setup` built them from this source, and others are built once, under
+the cache's own locks. tests/command/test_same_bytes.py and test_wheel.py build all anew.
 
 The groups: `pytest -n 2` gives a group to one process, in order. Every file is a group; those that
 trace this machine's disks or measure by the clock on the wall are one, so that no two of them ever
@@ -16,7 +17,9 @@ does not list is a failure.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import tomllib
 from collections.abc import Iterator
@@ -35,6 +38,7 @@ BY_THE_CLOCK = ("tests/live/", "bench/", "tests/guest/test_wall_clock.py")
 FIRST = (*BY_THE_CLOCK, "tests/guest/", "tests/command/")
 FROM_THE_USER = ("packages", "kernels", "vega")
 OF_ALL_PROCESSES = ("modules", "images", "snapshots", "locks")
+BUILT = ("modules", "images", "snapshots")
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +54,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     for kind in OF_ALL_PROCESSES:
         shared = everybodys / "images" / kind
         shared.mkdir(parents=True, exist_ok=True)
+        if kind in BUILT:
+            _link_entries(users.folder(kind), shared, base / f"{kind}-aside")
         (own.root / kind).symlink_to(shared)
     return own
+
+
+def _link_entries(built: Path, shared: Path, aside: Path) -> None:
+    """Give the tests the entries that the user's cache has; none if it is on another disk."""
+    for entry in built.iterdir():
+        # An entry comes whole; that another process gave the same one first is as good.
+        with contextlib.suppress(OSError):
+            shutil.copytree(entry, aside / entry.name, copy_function=os.link)
+            (aside / entry.name).rename(shared / entry.name)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

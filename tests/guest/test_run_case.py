@@ -1,4 +1,7 @@
-"""Cases in real guests: the same bytes every time, and guests that go wrong harm nobody."""
+"""Cases in real guests: the same bytes every time, and guests that go wrong harm nobody.
+
+Slower processors are in tests/full/test_icount_shifts.py.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,6 @@ from tests.guest.jobs import run_case
 
 CASE = real_case(filesystem="xfs", journal_mode="wal")
 SHIFT = 0
-SLOW_SHIFT = 3
 # Of guests that misbehave: one that fills its memory is done sooner.
 SMALL = Machine(SHIFT, memory_mib=256)
 
@@ -82,18 +84,6 @@ def test_parallel_and_busy_change_nothing(
         finally:
             load.kill()
     assert all(result == alone for result in results)
-
-
-def test_a_slow_processor_repeats_to_the_byte(cache: Cache, image: Image, tmp_path: Path) -> None:
-    """From shift 2 on QEMU's record mode aborted: the boot had 2^31 to 2^32 instructions.
-
-    A higher shift takes longer: fewer instructions are between two ticks of the kernel's timer.
-    """
-    cases = [tmp_path / "first", tmp_path / "second"]
-    for out in cases:
-        run_case(cache, image, CASE, SLOW_SHIFT, out, use_cached=False)
-    first, second = map(contents, cases)
-    assert first and first == second
 
 
 def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
