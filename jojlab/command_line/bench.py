@@ -11,7 +11,7 @@ import typer
 
 from jojlab.command_line.field_options import keyword, option, parsed
 from jojlab.experiment.fields import MAX_SEED, Field
-from jojlab.foundation.errors import FINE
+from jojlab.foundation.errors import FINE, Signalled
 from jojlab.foundation.printable import json_text
 from jojlab.live.fields import live_settings
 
@@ -76,7 +76,27 @@ def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> 
     bench = Bench(f"bench-{name}", given["directory"], settings, seeds)
     out: Path | None = given["out"]
     with Cache.default().work_dir() as temporary:
-        show(measured(bench, out or temporary / "run"), as_json=given["as_json"])
+        folder = out or temporary / "run"
+        try:
+            run = measured(bench, folder)
+        except Signalled as error:
+            raise _told(error, folder, is_kept=out is not None) from None
+        show(run, as_json=given["as_json"])
     if out and not given["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
     return FINE
+
+
+def _told(error: Signalled, folder: Path, *, is_kept: bool) -> Signalled:
+    """Return the error with what becomes of the runs that had ended before the signal."""
+    from jojlab.trace.run_folder import RunFolder
+
+    # The folder of a bench without any has been removed (jojlab/live/bench.py).
+    is_any = (folder / "run.json").exists()
+    ended = len(RunFolder.open(folder).cases[0].captures) if is_any else 0
+    if not ended:
+        return Signalled(error.number, "no run had ended yet")
+    runs = "1 run that had ended" if ended == 1 else f"{ended} runs that had ended"
+    if is_kept:
+        return Signalled(error.number, f"kept: {runs}: joj show {folder}")
+    return Signalled(error.number, f"not kept: {runs}", "--out RUN keeps them")

@@ -150,7 +150,8 @@ def advise(
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
-            print_found(terminal(), adviser.scores, asked.space)
+            if adviser.scores:  # those of a step come when all its guests have ended
+                print_found(terminal(), adviser.scores, asked.space)
             raise Signalled(
                 signal_of(error),
                 "what was measured is in the cache",

@@ -57,6 +57,7 @@ class Signalled(Interrupted):
     def __init__(self, number: int, rest: str = "", remedy: str = "") -> None:
         how = "interrupted" if number == SIGINT else f"ended by {signal_name(number)}"
         super().__init__(f"{how}; {rest}" if rest else how, remedy)
+        self.number = number
         self.exit_code = 128 + number  # as a shell reports it
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from jojlab.experiment.fields import Value
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import JojError
+from jojlab.foundation.errors import JojError, Signalled, signal_of
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import run_agent
@@ -66,6 +66,10 @@ def run_bench(bench: Bench, out: Path, progress: BenchWatcher) -> RunFolder:
                 run_agent(agent, bench.directory, bench.settings, seed, tables, stage)
                 run.add_capture(CASE_ID, seed, tables)
             progress.finished(seed)
+    except KeyboardInterrupt as error:  # between two runs; an agent answers a signal itself
+        ended = Signalled(signal_of(error))
+        _end_early(run, was_there, ended)
+        raise ended from None
     except JojError as error:
         _end_early(run, was_there, error)
         raise

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
+from jojlab.trace.run_folder import RunFolder
 from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
@@ -46,6 +47,21 @@ def test_a_signal_leaves_nothing_behind(
         _, err = joj.communicate()
     assert joj.returncode == code, err
     assert "Traceback" not in err
+    assert bench.left() == []
+
+
+def test_runs_that_had_ended_are_kept_and_named(bench: Bench, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    asked = ("file", bench.directory, "--transactions=3", "--repeat=1000")
+    with bench.start(*asked, "--out", out) as joj:
+        while not (out / "run.json").exists() or not RunFolder.open(out).cases[0].captures:
+            assert joj.poll() is None
+            time.sleep(0.05)
+        joj.send_signal(signal.SIGINT)
+        _, err = joj.communicate()
+    assert joj.returncode == 130
+    assert f"had ended: joj show {out}" in err, err
+    assert next(RunFolder.open(out).captures())[1] == 1
     assert bench.left() == []
 
 
