@@ -66,9 +66,8 @@ ifeq ($(shell id -u),0)
 test test-all test-agent test-python: export JOJ_SKIPS = listed
 endif
 
-# Two at a time before the tests of Python, which are three: one as a rule waits for a clock or a
-# disk. The lints and
-# tests of the agent wait for one another by cargo's lock.
+# Two at a time before the tests of Python. Those run in three processes, one of which waits for a
+# clock or a disk as a rule. The lints and tests of the agent wait for one another by cargo's lock.
 test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
