@@ -36,9 +36,9 @@ def run_app(name: str, directory: Path, transactions: int, pause_s: float, seed:
             is_joined = number % _EVERY == 0
             with connection:
                 connection.execute("BEGIN")
-                for place in range(len(databases)) if is_joined else [0]:
+                for schema in _schemas(databases)[: None if is_joined else 1]:
                     connection.execute(
-                        f"INSERT INTO db{place}.rows (value) VALUES (?)", (drawn.randbytes(200),)
+                        f"INSERT INTO {schema}.rows (value) VALUES (?)", (drawn.randbytes(200),)
                     )
             joined += is_joined
             time.sleep(pause_s)
@@ -52,11 +52,19 @@ def _opened(
     for name in databases:
         with closing(sqlite3.connect(directory / name)) as made:
             made.execute("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, value BLOB)")
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for place, name in enumerate(databases):
+    # Where the first database is in memory, SQLite joins none: it has no name for a super-journal.
+    first, *others = databases
+    with closing(sqlite3.connect(directory / first, isolation_level=None)) as connection:
+        for place, name in enumerate(others, 1):
             connection.execute(f"ATTACH ? AS db{place}", (str(directory / name),))
-            connection.execute(f"PRAGMA db{place}.journal_mode = {journal_mode}")
+        for schema in _schemas(databases):
+            connection.execute(f"PRAGMA {schema}.journal_mode = {journal_mode}")
         yield connection
+
+
+def _schemas(databases: tuple[str, ...]) -> list[str]:
+    """Return the names by which the connection has its databases."""
+    return ["main", *(f"db{place}" for place in range(1, len(databases)))]
 
 
 if __name__ == "__main__":
