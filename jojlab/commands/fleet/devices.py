@@ -36,7 +36,7 @@ def devices(
     if not rows:
         print(f"{data}: no devices; joj fleet enrol NAME --data {data}")
         return
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("device", "enrolled", "revoked", "segments", "first day", "last day",
                  "quarantined"):  # fmt: skip
         right = name in ("segments", "quarantined")
