@@ -85,6 +85,44 @@ def test_bad_blocks_and_flipping_bits_lose_nothing(
     assert counted["uncorrectable_reads"] == counted["failed_programs"] == 0
 
 
+def test_what_reading_disturbs_is_moved_and_every_operation_takes_its_time(
+    cache: Cache, nand_image: Image, tmp_path: Path
+) -> None:
+    changes = {"capacity_bytes": 16 << 20, "read_disturb_reads": 150, "error_seed": 7}
+    record = real_case(
+        filesystem="ubifs", workload="file-passes", file_bytes=1 << 20, record_bytes=16384,
+        mount_options="noatime,compr=none",
+        **{f"device.{key}": value for key, value in changes.items()},
+    )  # fmt: skip
+    run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)  # looks at all contents
+    capture = Capture.open(tmp_path)
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    counted = {
+        row["name"]: row["value"]
+        for row in capture.read("counters").to_pylist()
+        if row["phase"] == "all" and row["source"] == "device"
+    }
+    assert counted["corrected_reads"] > 0 and counted["uncorrectable_reads"] == 0
+
+    operations = capture.read("flash_operations").to_pylist()
+    assert any(row["cause"] == "wear-levelling" and row["flipped_bits"] for row in operations)
+    stated = {row.figure: row.value for row in PROFILE.stated}
+    asked = {  # as mtd_speedtest measures: a whole page, or block, after the other
+        "read": ("page_read_latency_ns", PROFILE.model["page_bytes"]),
+        "program": ("page_program_latency_ns", PROFILE.model["page_bytes"]),
+        "erase": ("block_erase_latency_ns", 0),
+    }
+    requests = capture.read("requests").to_pylist()
+    for kind, (figure, length_bytes) in asked.items():
+        took_ns = [
+            request["complete_ns"] - request["issue_ns"]
+            for request, operation in zip(requests, operations, strict=True)
+            if operation["kind"] == kind and operation["length_bytes"] >= length_bytes
+        ]
+        assert took_ns, kind
+        assert sum(took_ns) / len(took_ns) == pytest.approx(stated[figure], rel=0.1), kind
+
+
 def test_power_cuts_lose_nothing_that_was_synced(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:
