@@ -1,6 +1,7 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
 //! record, device and filesystem, tables, bpf, tracer and commits, sqlite, script, recorder,
-//! import, workload, verify, lab and live, commands.
+//! import, workload, verify, lab, live and
+//! collector, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
@@ -9,6 +10,7 @@ compile_error!(
 );
 
 mod bpf;
+mod collector;
 mod commands;
 mod commits;
 mod device;
@@ -52,6 +54,8 @@ enum Command {
     Background(commands::background::Arguments),
     /// Run a workload in a directory of this machine, in real time; reads the case as JSON on stdin
     Bench(commands::bench::Arguments),
+    /// Collect for months what disks and SQLite do on this machine, and send it to a server
+    Collect(commands::collect::Arguments),
     /// Make a recording of a trace that another program wrote; prints the counts as JSON
     Import(commands::import::Arguments),
     /// Run the program of a case without privileges; the case starts it
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Command::Init => commands::init::run().map(|()| ExitCode::SUCCESS),
         Command::Background(arguments) => commands::background::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Collect(arguments) => commands::collect::run(&arguments),
         Command::Import(arguments) => commands::import::run(&arguments),
         Command::Confined(arguments) => commands::confined::run(&arguments),
         Command::Record(arguments) => commands::record::run(&arguments),

@@ -26,19 +26,23 @@ struct call_record {
 	__u8 head[CALL_HEAD_BYTES];	/* the first bytes written; of a lock, its type */
 	__u32 head_bytes;
 	__u32 path_bytes;		/* with the NUL */
+	__u32 uid;
+	__u16 is_created;		/* the open made the file */
+	__u16 is_directory;		/* the file is one */
+	char process[16];		/* its command name; only where everyone is watched */
 	char path[CALL_PATH_BYTES];	/* as given; only where path_bytes is not 0 */
 };
 
-#define CALL_RECORD_BYTES 112	/* without the path */
+#define CALL_RECORD_BYTES 136	/* without the path */
 
 struct watch {
 	__u32 uid;			/* whose calls are told; 0: nobody's */
-	__u32 padding;
+	__u32 is_everyone;		/* everybody's, of SQLite's files and syncs alone */
 	__u64 lost;			/* records without room in the ring */
 };
 
 _Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
-	       "call_record is decoded as 112 bytes and the path");
+	       "call_record is decoded as 136 bytes and the path");
 _Static_assert(sizeof(struct watch) == 16, "watch is written as 16 bytes");
 
 #endif

@@ -4,6 +4,9 @@
  * unlinked and synced: what commits of a program that is not ours are found from
  * (agent/src/commits). Nothing is told of files that lie on no disk.
  *
+ * Where everyone is watched, as by `joj-agent collect`, all syncs and unlinks are told, of other
+ * calls those on files of SQLite (sqlite_files.bpf.h), and opens that make a file or may write to it.
+ *
  * Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
  */
 #include <stdbool.h>
@@ -31,6 +34,7 @@ struct super_block {
 };
 
 struct inode {
+	unsigned short i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	__u32 i_generation;
@@ -39,6 +43,7 @@ struct inode {
 struct file {
 	struct inode *f_inode;
 	unsigned int f_flags;
+	unsigned int f_mode;
 	long long f_pos;
 };
 
@@ -82,6 +87,14 @@ enum {
 #define F_SETLKW 7
 #define F_OFD_SETLK 37
 #define F_OFD_SETLKW 38
+
+#define O_ACCMODE 3
+#define O_RDWR 2
+#define O_DSYNC 010000			/* O_SYNC has it too */
+#define AT_REMOVEDIR 0x200
+#define FMODE_CREATED 0x100000		/* include/linux/fs.h: this open made the file */
+#define S_IFMT 0170000
+#define S_IFDIR 0040000
 
 /* struct flock of include/uapi/asm-generic/fcntl.h */
 struct flock {
@@ -137,7 +150,8 @@ static __always_inline bool is_told(__u64 number)
 
 static __always_inline bool is_watched(void)
 {
-	return watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid;
+	return watch.is_everyone ||
+	       (watch.uid && (__u32)bpf_get_current_uid_gid() == watch.uid);
 }
 
 /* The filesystems that jojlab knows (include/uapi/linux/magic.h, fs/f2fs, fs/nilfs2, fs/ubifs). */
@@ -161,6 +175,8 @@ static __always_inline bool describe_file(struct call_record *record, __u64 file
 	record->generation = READ(inode, inode, i_generation);
 	record->filesystem = READ(super_block, superblock, s_dev);
 	record->file_flags = READ(file, file, f_flags);
+	record->is_created = !!(READ(file, file, f_mode) & FMODE_CREATED);
+	record->is_directory = (READ(inode, inode, i_mode) & S_IFMT) == S_IFDIR;
 	return true;
 }
 
@@ -188,6 +204,8 @@ static __always_inline void read_path(struct call_record *record, __u64 from)
 
 	record->path_bytes = size > 0 ? size : 0;
 }
+
+#include "sqlite_files.bpf.h"
 
 /* Fills in what is peculiar to a call; false where it is not to be told. */
 static __always_inline bool describe(struct call_record *record, const struct pt_regs *registers,
@@ -272,10 +290,13 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(file_call_entered, struct pt_regs *registers, long number)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now;
 
 	if (!is_watched() || !is_told(number))
 		return 0;
+	if (watch.is_everyone && !may_wait(registers, number))
+		return 0;
+	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&begun, &thread, &now, BPF_ANY))
 		__sync_fetch_and_add(&watch.lost, 1);
 	return 0;
@@ -290,20 +311,32 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 
 	if (!is_watched() || !is_told(number))
 		return 0;
-	begin = bpf_map_lookup_elem(&begun, &thread);
 	record = bpf_map_lookup_elem(&scratch, &zero);
-	if (!begin || !record)
+	if (!record)
 		return 0;
 	__builtin_memset(record, 0, CALL_RECORD_BYTES);
+	if (!watch.is_everyone || may_wait(registers, number)) {
+		begin = bpf_map_lookup_elem(&begun, &thread);
+		if (!begin)
+			return 0;
+		record->begin_ns = *begin;
+		bpf_map_delete_elem(&begun, &thread);
+	}
 	record->call = number;
-	record->begin_ns = *begin;
-	record->end_ns = bpf_ktime_get_ns();
 	record->pid = ids >> 32;
 	record->tid = thread;
 	record->result = result;
-	bpf_map_delete_elem(&begun, &thread);
 	if (!describe(record, registers, number, result))
 		return 0;
+	record->end_ns = bpf_ktime_get_ns();
+	record->uid = bpf_get_current_uid_gid();
+	if (watch.is_everyone) {
+		if (result < 0 || !is_wanted(record, registers->dx))
+			return 0;
+		if (!record->begin_ns)
+			record->begin_ns = record->end_ns;
+		bpf_get_current_comm(record->process, sizeof(record->process));
+	}
 	if (record->path_bytes)
 		send(record, sizeof(*record), &watch.lost);
 	else

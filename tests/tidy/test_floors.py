@@ -30,7 +30,7 @@ FLOORS = (
     ("import",),
     ("workload",),
     ("verify",),
-    ("lab", "live"),
+    ("lab", "live", "collector"),
     ("commands",),
     ("main.rs",),
 )

@@ -2,6 +2,7 @@
 
 pub mod background;
 pub mod bench;
+pub mod collect;
 pub mod confined;
 pub mod import;
 pub mod init;

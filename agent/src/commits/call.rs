@@ -6,8 +6,8 @@ pub type FileLife = (u32, u64, u32);
 /// What a call did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// Opened a file by a path as it was given.
-    Open { path: String },
+    /// Opened a file by a path as it was given; `is_created`: it was not there before.
+    Open { path: String, is_created: bool },
     /// Read at a place.
     Read,
     /// Wrote at a place; `head` is what the first bytes were, as far as they are known.
@@ -19,11 +19,19 @@ pub enum Deed {
     /// Removed a name, as it was given.
     Unlink { path: String },
     /// Made it durable: the name of the system call.
-    Sync { name: &'static str },
+    Sync { name: &'static str, is_directory: bool },
     /// Committed a batch atomic write of F2FS.
     CommitAtomicWrite,
     /// Took or gave back a lock of bytes; a length of 0 is up to the end.
     Lock { is_unlock: bool, offset_bytes: u64, length_bytes: u64 },
+}
+
+/// Who made a call: what is not known is 0 and empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Caller {
+    pub uid: u32,
+    /// The process's command name, up to the first 0 (comm of proc(5)).
+    pub process: [u8; 16],
 }
 
 /// One call, that succeeded.
@@ -31,9 +39,29 @@ pub enum Deed {
 pub struct FileCall {
     pub pid: u32,
     pub tid: u32,
+    pub caller: Caller,
     pub begin_ns: i64,
     pub end_ns: i64,
     /// None where it names none by a descriptor.
     pub file: Option<FileLife>,
     pub deed: Deed,
+}
+
+impl FileCall {
+    /// Bytes that it wrote.
+    pub fn written_bytes(&self) -> u64 {
+        match self.deed {
+            Deed::Write { length_bytes, .. } => length_bytes,
+            _ => 0,
+        }
+    }
+
+    /// The call by which it syncs.
+    pub fn sync_name(&self) -> &'static str {
+        match self.deed {
+            Deed::Sync { name, .. } => name,
+            Deed::CommitAtomicWrite => "ioctl",
+            _ => "write",
+        }
+    }
 }

@@ -19,11 +19,18 @@ pub enum FileRole {
     SuperJournal(usize),
 }
 
+/// Files of which paths are kept in each of two generations, and databases beyond which idle ones
+/// are forgotten: memory has a bound, however long calls come.
+const FILES_KEPT: usize = 16_384;
+const DATABASES_KEPT: usize = 8_192;
+
 /// Databases by their paths, and the paths that files were opened by.
 #[derive(Debug, Default)]
 pub struct DatabaseFiles {
     databases: BTreeMap<String, usize>,
+    next: usize,
     paths: BTreeMap<FileLife, String>,
+    older_paths: BTreeMap<FileLife, String>,
 }
 
 impl DatabaseFiles {
@@ -33,14 +40,43 @@ impl DatabaseFiles {
         let mut found: BTreeSet<String> = BTreeSet::new();
         for call in calls {
             match (&call.deed, call.file) {
-                (Deed::Open { path }, Some(file)) => drop(paths.insert(file, path)),
+                (Deed::Open { path, .. }, Some(file)) => drop(paths.insert(file, path)),
                 (Deed::Lock { offset_bytes, .. }, Some(file)) if LOCKS.contains(offset_bytes) => {
                     found.extend(paths.get(&file).map(ToString::to_string));
                 }
                 _ => {}
             }
         }
-        Self { databases: found.into_iter().zip(0..).collect(), ..Self::default() }
+        let next = found.len();
+        Self { databases: found.into_iter().zip(0..).collect(), next, ..Self::default() }
+    }
+
+    /// A lock of bytes was taken on a file: it is a database, if they are SQLite's.
+    pub fn locked(&mut self, file: FileLife, offset_bytes: u64) {
+        if !LOCKS.contains(&offset_bytes) {
+            return;
+        }
+        let Some(path) = self.path(file).map(str::to_owned) else { return };
+        if !self.databases.contains_key(&path) {
+            self.databases.insert(path, self.next);
+            self.next += 1;
+        }
+    }
+
+    /// The path of a database.
+    pub fn name(&self, database: usize) -> &str {
+        let found = self.databases.iter().find(|(_, number)| **number == database);
+        found.map_or("", |(path, _)| path)
+    }
+
+    /// There are more databases than are kept.
+    pub fn is_crowded(&self) -> bool {
+        self.databases.len() > DATABASES_KEPT
+    }
+
+    /// Forgets the databases but these; one that is met again gets a new number.
+    pub fn keep(&mut self, is_kept: impl Fn(usize) -> bool) {
+        self.databases.retain(|_, number| is_kept(*number));
     }
 
     /// How many databases there are.
@@ -50,12 +86,25 @@ impl DatabaseFiles {
 
     /// A file was opened by a path.
     pub fn opened(&mut self, file: FileLife, path: &str) {
+        if self.paths.len() >= FILES_KEPT {
+            self.older_paths = std::mem::take(&mut self.paths);
+        }
+        self.older_paths.remove(&file);
         self.paths.insert(file, path.to_owned());
     }
 
+    /// A path that is asked for is kept.
+    fn path(&mut self, file: FileLife) -> Option<&str> {
+        if let Some(path) = self.older_paths.remove(&file) {
+            self.paths.entry(file).or_insert(path);
+        }
+        self.paths.get(&file).map(String::as_str)
+    }
+
     /// What a file is.
-    pub fn role(&self, file: FileLife) -> Option<FileRole> {
-        self.role_of_path(self.paths.get(&file)?)
+    pub fn role(&mut self, file: FileLife) -> Option<FileRole> {
+        let path = self.path(file)?.to_owned();
+        self.role_of_path(&path)
     }
 
     /// What a path is of.
@@ -79,9 +128,9 @@ impl DatabaseFiles {
     }
 
     /// The databases in a directory that was opened.
-    pub fn beneath(&self, directory: FileLife) -> Vec<usize> {
-        let Some(directory) = self.paths.get(&directory) else { return Vec::new() };
-        let inside = |path: &str| Path::new(path).parent() == Some(Path::new(directory));
+    pub fn beneath(&mut self, directory: FileLife) -> Vec<usize> {
+        let Some(directory) = self.path(directory).map(str::to_owned) else { return Vec::new() };
+        let inside = |path: &str| Path::new(path).parent() == Some(Path::new(&directory));
         let databases = self.databases.iter().filter(|(path, _)| inside(path));
         databases.map(|(_, &number)| number).collect()
     }

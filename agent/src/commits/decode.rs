@@ -1,9 +1,9 @@
 //! Decodes the records of kernel/calls/call_record.h; calls that failed are left out.
 
-use super::call::{Deed, FileCall};
+use super::call::{Caller, Deed, FileCall};
 
 /// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
-const RECORD_BYTES: usize = 112;
+const RECORD_BYTES: usize = 136;
 const HEAD_BYTES: usize = 32;
 const PATH_BYTES: usize = 256;
 
@@ -50,7 +50,9 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     };
-    let sync = |name| Deed::Sync { name };
+    let u16_at = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
+    let (is_created, is_directory) = (u16_at(116) != 0, u16_at(118) != 0);
+    let sync = |name| Deed::Sync { name, is_directory };
     let deed = match i64::from(number) {
         libc::SYS_write
         | libc::SYS_pwrite64
@@ -63,7 +65,7 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
             is_synced: file_flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
         },
         libc::SYS_open | libc::SYS_creat | libc::SYS_openat | libc::SYS_openat2 => {
-            Deed::Open { path: path() }
+            Deed::Open { path: path(), is_created }
         }
         // Of others the kernel's program does not tell.
         libc::SYS_ioctl => Deed::CommitAtomicWrite,
@@ -89,6 +91,10 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
         end_ns: u64_at(16).cast_signed(),
         pid: u32_at(24),
         tid: u32_at(28),
+        caller: Caller {
+            uid: u32_at(112),
+            process: record[120..136].try_into().expect("16 bytes"),
+        },
         file: (inode != 0).then(|| (u32_at(44), inode, u32_at(40))),
         deed,
     }))
@@ -105,9 +111,10 @@ mod tests {
         for (at, value) in [(8, 10_u64), (16, 20), (32, 7), (56, 4096), (64, 24)] {
             record[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
-        for (at, value) in [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24)] {
+        for (at, value) in [(24, 5_u32), (28, 6), (40, 8), (44, 9), (104, 24), (112, 1000)] {
             record[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
+        (record[116], record[120]) = (1, b'p');
         record[48..56].copy_from_slice(&result.to_le_bytes());
         if let Some(path) = path {
             let mut bytes = path.as_bytes().to_vec();
@@ -134,14 +141,17 @@ mod tests {
         ];
         let calls = decoded(&bytes.concat()).unwrap();
         let (pid, tid, begin_ns, end_ns, file) = (5, 6, 10, 20, Some((9, 7, 8)));
-        let call = |deed| FileCall { pid, tid, begin_ns, end_ns, file, deed };
+        let mut process = [0; 16];
+        process[0] = b'p';
+        let caller = Caller { uid: 1000, process };
+        let call = |deed| FileCall { pid, tid, caller, begin_ns, end_ns, file, deed };
         let head = vec![0; 24];
         let write = Deed::Write { offset_bytes: 4096, length_bytes: 24, head, is_synced: false };
         assert_eq!(
             calls,
             [
                 call(write),
-                call(Deed::Open { path: "/a/b".into() }),
+                call(Deed::Open { path: "/a/b".into(), is_created: true }),
                 call(Deed::TruncatePath { path: "c".into(), size_bytes: 24 }),
             ]
         );
@@ -153,8 +163,8 @@ mod tests {
         #[test]
         fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let _ = decoded(&bytes);
-            let mut whole = 112_u32.to_le_bytes().to_vec();
-            whole.extend(bytes.iter().copied().chain(std::iter::repeat(0)).take(112));
+            let mut whole = 136_u32.to_le_bytes().to_vec();
+            whole.extend(bytes.iter().copied().chain(std::iter::repeat(0)).take(136));
             let _ = decoded(&whole);
         }
     }

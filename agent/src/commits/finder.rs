@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use super::call::{Deed, FileCall, FileLife};
 use super::database::{DatabaseFiles, FileRole};
-use super::unit_of_work::{FoundTransactions, UnitOfWork};
-use crate::tables::rows::Transaction;
+use super::made_rows::MadeRows;
+pub use super::made_rows::{CHECKPOINT, COMMIT};
+use super::unit_of_work::{FoundTransactions, MadeTransaction, UnitOfWork};
 
-/// Of a SQLite commit, and of a checkpoint; of a sync it is the call's name.
-pub const COMMIT: &str = "commit";
-const CHECKPOINT: &str = "checkpoint";
 /// Of a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
 
@@ -21,33 +19,69 @@ const FRAME_HEADER_BYTES: u64 = 24;
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c.
 const JOURNAL_HEADER_BYTES: u64 = 28;
 
+/// What processes do to databases is kept of so many.
+const UNITS_KEPT: usize = 16_384;
+
 /// Finds what there is in calls that are in the order of their ends.
 pub fn find(calls: &[FileCall]) -> FoundTransactions {
     let files = DatabaseFiles::of(calls);
-    let found = FoundTransactions { databases: files.count() as u64, ..Default::default() };
-    let mut finder = CommitFinder { files, found, ..CommitFinder::default() };
+    let databases = files.count() as u64;
+    let mut finder = CommitFinder { files, ..CommitFinder::default() };
     calls.iter().for_each(|call| finder.take(call));
-    finder.finish(calls)
+    let units: Vec<_> = finder.units.keys().copied().collect();
+    for (pid, database) in units {
+        finder.end(pid, database);
+        finder.end_checkpoint(pid, database);
+    }
+    finder.rows.finish(calls, databases)
 }
 
+/// Finds them as calls come, for as long as they do: its memory has a bound.
 #[derive(Debug, Default)]
-struct CommitFinder {
+pub struct CommitFinder {
     files: DatabaseFiles,
-    found: FoundTransactions,
+    rows: MadeRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
     page_bytes: BTreeMap<usize, u64>,
-    /// Of each thread: its place, and when its last transaction ended or its first call began.
-    threads: BTreeMap<u32, (i64, i64)>,
+    /// By thread: the super-journal that it opened last.
+    super_journals: BTreeMap<u32, String>,
 }
 
 impl CommitFinder {
-    fn take(&mut self, call: &FileCall) {
-        let place = self.threads.len() as i64;
-        self.threads.entry(call.tid).or_insert((place, call.begin_ns));
+    /// What was made and ended before a time; nothing that comes later belongs to it.
+    pub fn made(&mut self, before_ns: i64) -> Vec<MadeTransaction> {
+        self.units.retain(|_, unit| !unit.is_idle() || unit.begin_ns.is_some());
+        if self.units.len() > UNITS_KEPT {
+            // Of processes that are long gone.
+            self.units.retain(|_, unit| !unit.is_idle());
+        }
+        if self.files.is_crowded() {
+            let units = &self.units;
+            self.files.keep(|number| units.keys().any(|(_, database)| *database == number));
+            self.page_bytes.retain(|number, _| !self.files.name(*number).is_empty());
+        }
+        self.rows.take(before_ns)
+    }
+
+    /// The path of a database by its number.
+    pub fn database(&self, number: usize) -> &str {
+        self.files.name(number)
+    }
+
+    /// Takes the next call, in the order of their ends.
+    pub fn take(&mut self, call: &FileCall) {
+        self.rows.see(call);
         let role = match (&call.deed, call.file) {
-            (Deed::Open { path }, Some(file)) => {
+            (Deed::Open { path, .. }, Some(file)) => {
                 self.files.opened(file, path);
+                if let Some(FileRole::SuperJournal(_)) = self.files.role_of_path(path) {
+                    self.super_journals.insert(call.tid, path.clone());
+                }
                 return;
+            }
+            (Deed::Lock { is_unlock: false, offset_bytes, .. }, Some(file)) => {
+                self.files.locked(file, *offset_bytes);
+                self.files.role(file)
             }
             (Deed::Unlink { path } | Deed::TruncatePath { path, .. }, _) => {
                 self.files.role_of_path(path)
@@ -74,6 +108,7 @@ impl CommitFinder {
         self.end(call.pid, database);
         let unit = self.unit(call, database);
         unit.begin_ns.get_or_insert(call.begin_ns);
+        unit.tid = call.tid;
         unit
     }
 
@@ -95,6 +130,7 @@ impl CommitFinder {
                 }
                 let unit = self.unit(call, database);
                 unit.wrote_database = true;
+                unit.written_bytes += call.written_bytes();
                 unit.commit_ns.get_or_insert(call.begin_ns);
             }
             Deed::Sync { .. } => {
@@ -103,17 +139,15 @@ impl CommitFinder {
                     self.checkpointed(call, database, false);
                     return;
                 }
-                unit.sync_calls += 1;
-                unit.commit_ns.get_or_insert(call.begin_ns);
+                unit.synced(call);
                 if unit.wrote_database && !unit.has_journal {
-                    self.commit(call, database); // a journal in memory, or none
+                    self.commit(call, database, "none"); // or a journal in memory
                 }
             }
             Deed::CommitAtomicWrite => {
                 let unit = self.begun(call, database);
-                unit.sync_calls += 1;
-                unit.commit_ns.get_or_insert(call.begin_ns);
-                self.commit(call, database);
+                unit.synced(call);
+                self.commit(call, database, "batch-atomic");
             }
             _ => drop(self.begun(call, database)),
         }
@@ -124,14 +158,23 @@ impl CommitFinder {
             Deed::Write { offset_bytes: 0, length_bytes: JOURNAL_HEADER_BYTES, head, .. }
                 if head.iter().all(|&byte| byte == 0) && !head.is_empty() =>
             {
-                self.end_journal(call, database);
+                self.end_journal(call, database, "persist");
             }
-            Deed::Truncate { size_bytes: 0 }
-            | Deed::TruncatePath { size_bytes: 0, .. }
-            | Deed::Unlink { .. } => self.end_journal(call, database),
-            Deed::Write { .. } => {
+            Deed::Truncate { size_bytes: 0 } | Deed::TruncatePath { size_bytes: 0, .. } => {
+                self.end_journal(call, database, "truncate");
+            }
+            Deed::Unlink { .. } => self.end_journal(call, database, "delete"),
+            Deed::Write { length_bytes, head, .. } => {
+                // writeSuperJournal() of pager.c: the name is a write of its own.
+                let is_it = |name: &str| {
+                    name.len() as u64 == *length_bytes && name.as_bytes().starts_with(head)
+                };
+                let opened = self.super_journals.get(&call.tid).filter(|_| !head.is_empty());
+                let named = opened.filter(|name| is_it(name)).cloned();
                 let unit = self.begun(call, database);
+                unit.super_journal = named.or(unit.super_journal.take());
                 unit.has_journal = true;
+                unit.written_bytes += length_bytes;
                 unit.journal_was_read = false;
             }
             Deed::Sync { .. } => self.synced(call, database),
@@ -149,7 +192,9 @@ impl CommitFinder {
                 }
                 self.end_checkpoint(call.pid, database);
                 // Its sync, and that of its directory, are no checkpoint's: a frame is to follow.
-                self.begun(call, database).frames = 1;
+                let unit = self.begun(call, database);
+                unit.frames = 1;
+                unit.written_bytes += WAL_HEADER_BYTES;
             }
             Deed::Write { offset_bytes, length_bytes: FRAME_HEADER_BYTES, head, .. } => {
                 self.end_checkpoint(call.pid, database);
@@ -157,15 +202,16 @@ impl CommitFinder {
                 let unit = self.begun(call, database);
                 unit.commit_ns.get_or_insert(call.begin_ns);
                 unit.frames = number;
+                unit.written_bytes += FRAME_HEADER_BYTES;
                 // Of the last frame of a transaction, the size of the database (section 4.1).
                 if head.get(4..8).is_some_and(|size| size != [0; 4]) {
-                    self.commit(call, database);
+                    self.commit(call, database, "wal");
                 }
             }
             Deed::Write { length_bytes, .. } => {
                 self.page_bytes.entry(database).or_insert(*length_bytes);
                 if !self.extend(call, database, false) {
-                    self.begun(call, database);
+                    self.begun(call, database).written_bytes += length_bytes;
                 }
             }
             Deed::Sync { .. } => {
@@ -207,21 +253,41 @@ impl CommitFinder {
         if !matches!(call.deed, Deed::Unlink { .. }) {
             return;
         }
+        let name = self.super_journals.remove(&call.tid);
+        let is_of = |unit: &UnitOfWork| name.is_some() && unit.super_journal == name;
         let of_process = self.units.iter_mut().filter(|((pid, _), _)| *pid == call.pid);
-        let joined: Vec<_> = of_process.filter(|(_, unit)| unit.wrote_database).collect();
-        let databases = joined.len() as i64;
-        let begin_ns = joined.iter().filter_map(|(_, unit)| unit.begin_ns).min();
-        let commit_ns = joined.iter().filter_map(|(_, unit)| unit.commit_ns).min();
-        let sync_calls = joined.iter().map(|(_, unit)| unit.sync_calls).sum();
-        joined.into_iter().for_each(|(_, unit)| unit.in_super = true);
-        let unit = UnitOfWork { begin_ns, commit_ns, sync_calls, ..UnitOfWork::default() };
-        let row = Transaction { databases, ..self.row(call, COMMIT, &unit) };
-        self.emit(row);
+        let wrote = of_process.filter(|(_, unit)| unit.wrote_database);
+        let mut joined: Vec<_> = wrote.map(|((_, number), unit)| (*number, unit)).collect();
+        // Where no contents were seen, they are all that the process has written.
+        if joined.iter().any(|(_, unit)| is_of(unit)) {
+            joined.retain(|(_, unit)| is_of(unit));
+        }
+        joined.retain(|(_, unit)| !unit.journal_was_read);
+        if joined.is_empty() {
+            return; // of a crash before: no database was written since, or it was played back
+        }
+        joined.sort_by_key(|(number, _)| (*number != database, *number));
+        let databases: Vec<usize> = joined.iter().map(|(number, _)| *number).collect();
+        let mut all = UnitOfWork {
+            begin_ns: joined.iter().filter_map(|(_, unit)| unit.begin_ns).min(),
+            commit_ns: joined.iter().filter_map(|(_, unit)| unit.commit_ns).min(),
+            sync_calls: joined.iter().map(|(_, unit)| unit.sync_calls).sum(),
+            written_bytes: joined.iter().map(|(_, unit)| unit.written_bytes).sum(),
+            ..UnitOfWork::default()
+        };
+        for (_, unit) in joined {
+            all.sync_call.join(unit.sync_call);
+            unit.in_super = true;
+        }
+        let Deed::Unlink { path } = &call.deed else { return };
+        let super_journal = Some(path.clone());
+        let made = self.rows.row(call, COMMIT, &all, databases);
+        self.rows.emit(MadeTransaction { super_journal, ..made });
     }
 
     fn on_other(&mut self, call: &FileCall) {
         let name = match &call.deed {
-            Deed::Sync { name } => name,
+            Deed::Sync { name, .. } => name,
             Deed::Write { is_synced: true, .. } => SYNCED_WRITE,
             _ => return,
         };
@@ -233,12 +299,17 @@ impl CommitFinder {
                 return;
             }
         }
-        self.found.syncs += 1;
-        let begin_ns = Some(self.threads[&call.tid].1);
-        let commit_ns = Some(call.begin_ns);
-        let unit = UnitOfWork { begin_ns, commit_ns, sync_calls: 1, ..UnitOfWork::default() };
-        let row = Transaction { databases: 0, ..self.row(call, name, &unit) };
-        self.emit(row);
+        // Likewise, where no path is known.
+        if matches!(call.deed, Deed::Sync { is_directory: true, .. }) {
+            let mut own = self.units.iter().filter(|((pid, _), unit)| {
+                *pid == call.pid && unit.tid == call.tid && !unit.is_idle()
+            });
+            if let Some(database) = own.next().map(|((_, database), _)| *database) {
+                self.synced(call, database);
+                return;
+            }
+        }
+        self.rows.sync(call, name);
     }
 
     /// A journal or WAL was synced.
@@ -249,56 +320,52 @@ impl CommitFinder {
         let unit = self.unit(call, database);
         unit.journal_was_read = false;
         if unit.begin_ns.is_some() {
-            unit.sync_calls += 1;
-            unit.commit_ns.get_or_insert(call.begin_ns);
-        } else if let Some(last) = self.found.rows.iter_mut().rev().find(|it| it.tid == tid(call)) {
-            // It ends what was told already, as after a super-journal.
-            last.return_ns = call.end_ns;
-            last.sync_calls += 1;
-            self.note_end(call.tid, call.end_ns);
+            unit.synced(call);
+        } else {
+            self.rows.sync_last(call);
         }
     }
 
     /// The journal is over: a commit, if the database was written and the journal not played back.
-    fn end_journal(&mut self, call: &FileCall, database: usize) {
+    fn end_journal(&mut self, call: &FileCall, database: usize, journal_mode: &'static str) {
         self.end(call.pid, database);
         let unit = self.unit(call, database);
         if unit.in_super {
             *unit = UnitOfWork::default();
-            if let Some(last) = self.found.rows.iter_mut().rev().find(|it| it.tid == tid(call)) {
-                last.return_ns = call.end_ns;
-                self.note_end(call.tid, call.end_ns);
-            }
+            self.rows.end_last(call, journal_mode);
         } else if unit.has_journal && unit.wrote_database && !unit.journal_was_read {
             unit.commit_ns.get_or_insert(call.begin_ns);
-            self.commit(call, database);
+            self.commit(call, database, journal_mode);
         } else if unit.has_journal {
             *unit = UnitOfWork::default();
-            self.found.rollbacks += 1;
+            self.rows.found.rollbacks += 1;
         }
     }
 
-    fn commit(&mut self, call: &FileCall, database: usize) {
-        let unit = self.units.entry((call.pid, database)).or_default();
-        let unit = std::mem::take(unit);
-        let row = Transaction { databases: 1, ..self.row(call, COMMIT, &unit) };
-        let checkpoint = unit.checkpoint;
-        *self.unit(call, database) =
-            UnitOfWork { made: Some(row), checkpoint, ..UnitOfWork::default() };
+    fn commit(&mut self, call: &FileCall, database: usize, journal_mode: &'static str) {
+        let unit = std::mem::take(self.unit(call, database));
+        let made = self.rows.row(call, COMMIT, &unit, vec![database]);
+        let made = Some(MadeTransaction { journal_mode, ..made });
+        let (tid, checkpoint) = (call.tid, unit.checkpoint);
+        *self.unit(call, database) = UnitOfWork { made, checkpoint, tid, ..UnitOfWork::default() };
     }
 
     /// The call belongs to a commit that was just made; false where there is none.
     fn extend(&mut self, call: &FileCall, database: usize, is_sync: bool) -> bool {
         let Some(made) = &mut self.unit(call, database).made else { return false };
-        made.return_ns = call.end_ns;
-        made.sync_calls += i64::from(is_sync);
+        made.row.return_ns = call.end_ns;
+        if is_sync {
+            made.row.sync_calls += 1;
+            made.sync_call.add(call.sync_name());
+        }
+        made.written_bytes += call.written_bytes();
         true
     }
 
     /// No further call belongs to the commit that was made.
     fn end(&mut self, pid: u32, database: usize) {
         if let Some(made) = self.units.get_mut(&(pid, database)).and_then(|unit| unit.made.take()) {
-            self.emit(made);
+            self.rows.emit(made);
         }
     }
 
@@ -310,22 +377,26 @@ impl CommitFinder {
 
     fn checkpointed(&mut self, call: &FileCall, database: usize, is_write: bool) {
         self.end(call.pid, database);
-        let row = self.row(call, CHECKPOINT, &UnitOfWork::default());
+        let mut made = self.rows.row(call, CHECKPOINT, &UnitOfWork::default(), vec![database]);
         let unit = self.unit(call, database);
         let begin_ns = unit.begin_ns.take().unwrap_or(call.begin_ns);
-        let made = Transaction { begin_ns, commit_ns: begin_ns, databases: 1, ..row };
+        (made.row.begin_ns, made.row.commit_ns) = (begin_ns, begin_ns);
         let checkpoint = unit.checkpoint.get_or_insert(made);
-        checkpoint.return_ns = call.end_ns;
-        checkpoint.wal_frames += i64::from(is_write && matches!(call.deed, Deed::Write { .. }));
-        checkpoint.sync_calls += i64::from(!is_write);
+        checkpoint.row.return_ns = call.end_ns;
+        checkpoint.row.wal_frames += i64::from(is_write && matches!(call.deed, Deed::Write { .. }));
+        if !is_write {
+            checkpoint.row.sync_calls += 1;
+            checkpoint.sync_call.add(call.sync_name());
+        }
+        checkpoint.written_bytes += call.written_bytes();
     }
 
     /// A checkpoint that copied nothing was none.
     fn end_checkpoint(&mut self, pid: u32, database: usize) {
         let unit = self.units.get_mut(&(pid, database));
         let checkpoint = unit.and_then(|unit| unit.checkpoint.take());
-        if let Some(row) = checkpoint.filter(|row| row.wal_frames > 0) {
-            self.emit(row);
+        if let Some(made) = checkpoint.filter(|made| made.row.wal_frames > 0) {
+            self.rows.emit(made);
         }
     }
 
@@ -333,64 +404,4 @@ impl CommitFinder {
         let frame = self.page_bytes.get(&database).map_or(u64::MAX, |it| it + FRAME_HEADER_BYTES);
         (offset_bytes.saturating_sub(WAL_HEADER_BYTES) / frame) as i64 + 1
     }
-
-    fn row(&self, call: &FileCall, kind: &'static str, unit: &UnitOfWork) -> Transaction {
-        let (thread, last_ns) = self.threads[&call.tid];
-        let begin_ns = unit.begin_ns.unwrap_or(call.begin_ns).max(last_ns);
-        Transaction {
-            transaction_id: 0,
-            thread,
-            tid: tid(call),
-            phase: if kind == CHECKPOINT { CHECKPOINT } else { "commit" }.into(),
-            kind: kind.into(),
-            databases: 0,
-            begin_ns,
-            commit_ns: unit.commit_ns.unwrap_or(call.begin_ns).max(begin_ns),
-            return_ns: call.end_ns,
-            sync_calls: unit.sync_calls,
-            wal_frames: unit.frames,
-            busy_retries: 0,
-        }
-    }
-
-    fn emit(&mut self, row: Transaction) {
-        self.note_end(row.tid as u32, row.return_ns);
-        match row.kind.as_str() {
-            COMMIT => self.found.commits += 1,
-            CHECKPOINT => self.found.checkpoints += 1,
-            _ => {}
-        }
-        self.found.rows.push(row);
-    }
-
-    fn note_end(&mut self, tid: u32, end_ns: i64) {
-        if let Some((_, last_ns)) = self.threads.get_mut(&tid) {
-            *last_ns = end_ns.max(*last_ns);
-        }
-    }
-
-    fn finish(mut self, calls: &[FileCall]) -> FoundTransactions {
-        let units: Vec<_> = self.units.keys().copied().collect();
-        for (pid, database) in units {
-            self.end(pid, database);
-            self.end_checkpoint(pid, database);
-        }
-        let mut found = self.found;
-        found.rows.sort_by_key(|row| (row.begin_ns, row.thread));
-        for (id, row) in (0..).zip(&mut found.rows) {
-            row.transaction_id = id;
-        }
-        let last_ns = found.rows.iter().map(|row| row.return_ns).max().unwrap_or(i64::MIN);
-        for call in calls.iter().filter(|call| call.end_ns > last_ns) {
-            if let Deed::Write { length_bytes, .. } = call.deed {
-                found.writes_after += 1;
-                found.bytes_after += length_bytes;
-            }
-        }
-        found
-    }
-}
-
-fn tid(call: &FileCall) -> i64 {
-    call.tid.into()
 }

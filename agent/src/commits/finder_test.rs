@@ -1,9 +1,9 @@
 //! Commits are found from calls as SQLite makes them in each journal mode; the guest's test counts
 //! those of real programs.
 
-use super::call::{Deed, FileCall};
-use super::finder::find;
-use super::unit_of_work::FoundTransactions;
+use super::call::{Caller, Deed, FileCall};
+use super::finder::{CommitFinder, find};
+use super::unit_of_work::{FoundTransactions, MadeTransaction};
 
 const DB: u64 = 1;
 const JOURNAL: u64 = 2;
@@ -21,10 +21,12 @@ fn found(deeds: &[(u64, Deed)]) -> FoundTransactions {
         (SHM, "/app/a.db-shm"),
         (OTHER, "/app/note"),
     ];
-    let opens = opened.map(|(file, path)| (file, Deed::Open { path: path.into() }));
+    let opens =
+        opened.map(|(file, path)| (file, Deed::Open { path: path.into(), is_created: false }));
     let call = |(number, (inode, deed)): (i64, (u64, Deed))| FileCall {
         pid: 7,
         tid: 8,
+        caller: Caller::default(),
         begin_ns: number * 10,
         end_ns: number * 10 + 9,
         file: Some((1, inode, 0)),
@@ -48,7 +50,7 @@ fn write(offset_bytes: u64, length_bytes: u64, head: &[u8]) -> Deed {
 }
 
 fn sync() -> Deed {
-    Deed::Sync { name: "fdatasync" }
+    Deed::Sync { name: "fdatasync", is_directory: false }
 }
 
 fn unlink() -> Deed {
@@ -128,7 +130,7 @@ fn a_wal_commits_with_the_frame_that_has_the_databases_size() {
         ]
     };
     let mut deeds = vec![(DB, lock(PENDING)), (SHM, lock(123)), (SHM, lock(120))];
-    deeds.push((30, Deed::Open { path: "/app".into() }));
+    deeds.push((30, Deed::Open { path: "/app".into(), is_created: false }));
     deeds.extend([(WAL, write(0, 32, &header)), (WAL, sync()), (30, sync())]);
     deeds.extend(frame(0, 0));
     deeds.extend(frame(1, 2));
@@ -162,7 +164,7 @@ fn of_other_files_a_sync_is_a_transaction_since_the_last() {
 
 #[test]
 fn one_commit_of_two_databases_ends_with_the_super_journal() {
-    let opened = |path: &str| Deed::Open { path: path.into() };
+    let opened = |path: &str| Deed::Open { path: path.into(), is_created: false };
     let of =
         |name: u64| [(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32])), (DB, lock(name))];
     let mut deeds = of(PENDING + 2).to_vec();
@@ -178,4 +180,61 @@ fn one_commit_of_two_databases_ends_with_the_super_journal() {
     let found = found(&deeds);
     assert_eq!((found.commits, found.databases, found.syncs, found.rollbacks), (1, 2, 0, 0));
     assert_eq!((found.rows[0].databases, found.rows[0].sync_calls), (2, 5));
+}
+
+/// As `joj-agent collect` uses it: call by call, and databases are known by their first lock.
+#[test]
+fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
+    const NAME: &str = "/app/a.db-mj0123459AB";
+    let opened = |path: &str| Deed::Open { path: path.into(), is_created: true };
+    let named = || write(600, NAME.len() as u64, NAME.as_bytes());
+    let other = |inode: u64| [(inode, lock(PENDING)), (inode + 1, write(0, 512, &[1; 32]))];
+    let mut deeds = vec![(DB, opened("/app/a.db")), (JOURNAL, opened("/app/a.db-journal"))];
+    for (inode, name) in [(20, "b"), (30, "c")] {
+        deeds.push((inode, opened(&format!("/app/{name}.db"))));
+        deeds.push((inode + 1, opened(&format!("/app/{name}.db-journal"))));
+    }
+    deeds.extend([(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32]))]);
+    deeds.extend([other(20), other(30)].concat());
+    // Of another connection of the process, which commits by itself.
+    deeds.push((30, write(0, 4096, &[])));
+    deeds.extend([(40, opened(NAME)), (40, sync()), (JOURNAL, named()), (21, named())]);
+    deeds.extend([(DB, write(0, 4096, &[])), (20, write(0, 4096, &[]))]);
+    deeds.push((40, Deed::Unlink { path: NAME.into() }));
+    deeds.extend([(JOURNAL, unlink()), (21, Deed::Unlink { path: "/app/b.db-journal".into() })]);
+    deeds.push((31, Deed::Unlink { path: "/app/c.db-journal".into() }));
+    deeds.extend([(DB, unlock(0)), (20, unlock(0)), (30, unlock(0))]);
+    let mut finder = CommitFinder::default();
+    let call = |(number, (inode, deed)): (i64, (u64, Deed))| FileCall {
+        pid: 7,
+        tid: 8,
+        caller: Caller::default(),
+        begin_ns: number * 10,
+        end_ns: number * 10 + 9,
+        file: Some((1, inode, 0)),
+        deed,
+    };
+    (0..).zip(deeds).for_each(|it| finder.take(&call(it)));
+    let made = finder.made(i64::MAX);
+    let names = |made: &MadeTransaction| -> Vec<String> {
+        made.databases.iter().map(|&number| finder.database(number).to_owned()).collect()
+    };
+    assert_eq!(made.len(), 2);
+    assert_eq!((made[0].journal_mode, made[0].super_journal.as_deref()), ("delete", Some(NAME)));
+    assert_eq!(names(&made[0]), ["/app/a.db", "/app/b.db"]);
+    assert_eq!(made[0].written_bytes, 2 * (512 + 4096 + NAME.len() as u64));
+    assert_eq!((made[1].journal_mode, names(&made[1])), ("delete", vec!["/app/c.db".to_owned()]));
+}
+
+#[test]
+fn a_super_journal_of_a_crash_before_is_no_commit() {
+    let name = "/app/a.db-mj0123459AB";
+    let deeds = rollback_journal(&[
+        (JOURNAL, Deed::Read),
+        (22, Deed::Open { path: name.into(), is_created: false }),
+        (22, Deed::Unlink { path: name.into() }),
+        (JOURNAL, unlink()),
+    ]);
+    let found = found(&deeds);
+    assert_eq!((found.commits, found.rollbacks), (0, 1));
 }

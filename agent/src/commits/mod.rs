@@ -2,8 +2,8 @@
 //! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
 //! has the rules.
 //!
-//! call -> decode -> witness (sees the calls of one user by BPF); call -> database, unit_of_work ->
-//! finder
+//! call -> decode -> witness (sees calls by BPF); call -> database, unit_of_work ->
+//! made_rows -> finder
 
 pub mod call;
 mod database;
@@ -11,5 +11,6 @@ mod decode;
 pub mod finder;
 #[cfg(test)]
 mod finder_test;
+mod made_rows;
 pub mod unit_of_work;
 pub mod witness;

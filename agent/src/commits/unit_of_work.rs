@@ -2,7 +2,46 @@
 
 use serde_json::{Map, Value};
 
+use super::call::{Caller, FileCall};
 use crate::tables::rows::Transaction;
+
+/// A transaction that was made, and what its row does not have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MadeTransaction {
+    pub row: Transaction,
+    pub pid: u32,
+    pub caller: Caller,
+    /// How it was committed: delete, truncate, persist, wal, none (without a journal file) or
+    /// batch-atomic (of F2FS).
+    pub journal_mode: &'static str,
+    pub sync_call: SyncCall,
+    /// Numbers of the databases; of several the first has the super-journal.
+    pub databases: Vec<usize>,
+    pub super_journal: Option<String>,
+    /// To databases, journals and WALs.
+    pub written_bytes: u64,
+}
+
+/// By which call all syncs were made; where there is none, "none"; "mixed" by several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SyncCall(Option<&'static str>);
+
+impl SyncCall {
+    /// One more is made.
+    pub fn add(&mut self, name: &'static str) {
+        self.0 = Some(self.0.filter(|known| *known != name).map_or(name, |_| "mixed"));
+    }
+
+    /// Those of another part of the commit.
+    pub fn join(&mut self, other: SyncCall) {
+        other.0.into_iter().for_each(|name| self.add(name));
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.0.unwrap_or("none")
+    }
+}
 
 /// What was found.
 #[derive(Debug, Default, PartialEq)]
@@ -43,15 +82,36 @@ pub struct UnitOfWork {
     pub begin_ns: Option<i64>,
     pub commit_ns: Option<i64>,
     pub sync_calls: i64,
+    pub sync_call: SyncCall,
     pub has_journal: bool,
     /// Read since it was written or synced last.
     pub journal_was_read: bool,
     pub wrote_database: bool,
+    /// The thread whose call was its last.
+    pub tid: u32,
+    pub written_bytes: u64,
+    /// Its journal has the name of this super-journal.
+    pub super_journal: Option<String>,
     /// Number of its last frame in the WAL; 1 once the header of a new WAL is written.
     pub frames: i64,
     /// The commit is made, and may go on with calls that belong to it.
-    pub made: Option<Transaction>,
-    pub checkpoint: Option<Transaction>,
+    pub made: Option<MadeTransaction>,
+    pub checkpoint: Option<MadeTransaction>,
     /// A super-journal was unlinked: this database's journal ends with that commit.
     pub in_super: bool,
+}
+
+impl UnitOfWork {
+    /// A file of it was synced.
+    pub fn synced(&mut self, call: &FileCall) {
+        self.sync_calls += 1;
+        self.sync_call.add(call.sync_name());
+        self.commit_ns.get_or_insert(call.begin_ns);
+    }
+
+    /// Nothing of it is under way.
+    pub fn is_idle(&self) -> bool {
+        let is_under_way = self.has_journal || self.wrote_database || self.in_super;
+        !is_under_way && self.frames == 0 && self.made.is_none() && self.checkpoint.is_none()
+    }
 }

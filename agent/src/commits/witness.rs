@@ -1,5 +1,6 @@
-//! Sees the calls of one user on files, by the program of kernel/calls. Nothing reads what it sends
-//! until its ring is half full, or it is finished.
+//! Sees calls on files by the program of kernel/calls: all of one user, which nothing reads until
+//! the ring is half full or it is finished; or everybody's on files of SQLite and their syncs, as
+//! they come.
 
 use std::ptr::NonNull;
 
@@ -13,7 +14,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/calls.bpf.o"));
 #[repr(C)]
 struct WatchMemory {
     uid: u32,
-    padding: u32,
+    is_everyone: u32,
     lost: u64,
 }
 
@@ -57,6 +58,32 @@ impl CallWitness {
         unsafe { (&raw mut (*self.watched.as_ptr()).uid).write_volatile(uid) };
     }
 
+    /// Tells of everybody's calls on files of SQLite from now on, and of all syncs.
+    pub fn watch_everyone(&mut self) {
+        // SAFETY: as above.
+        unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(1) };
+    }
+
+    /// The calls that were seen since this was asked last, in the order of their ends.
+    ///
+    /// # Errors
+    /// If a record is damaged.
+    pub fn seen(&mut self) -> Result<Vec<FileCall>, WitnessError> {
+        self.program.collect();
+        let mut calls = Vec::new();
+        while let Some(bytes) = self.program.take() {
+            decode_calls(&bytes, &mut calls)?;
+        }
+        calls.sort_by_key(|call: &FileCall| call.end_ns);
+        Ok(calls)
+    }
+
+    /// Calls that were not seen for want of room.
+    pub fn lost(&self) -> u64 {
+        // SAFETY: mapped as long as the program lives.
+        unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() }
+    }
+
     /// Moves what was seen out of the ring, where it is half full.
     pub fn relieve(&mut self) {
         if self.program.waiting_bytes() > self.ring_bytes / 2 {
@@ -70,14 +97,6 @@ impl CallWitness {
     /// If a record is damaged.
     pub fn finish(mut self) -> Result<(Vec<FileCall>, u64), WitnessError> {
         self.watch(0);
-        self.program.collect();
-        let mut calls = Vec::new();
-        while let Some(bytes) = self.program.take() {
-            decode_calls(&bytes, &mut calls)?;
-        }
-        calls.sort_by_key(|call: &FileCall| call.end_ns);
-        // SAFETY: mapped as long as the program lives.
-        let lost = unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() };
-        Ok((calls, lost))
+        Ok((self.seen()?, self.lost()))
     }
 }

@@ -39,6 +39,19 @@ impl Disks {
         with_mounts(numbers, &mounts()?)
     }
 
+    /// The disks of all mounted filesystems that are known, but those that are not to be traced.
+    ///
+    /// # Errors
+    /// If the mount table cannot be read, or disks lie on one another.
+    pub fn of_machine() -> anyhow::Result<Self> {
+        let mounts = mounts()?;
+        let known = mounts.iter().filter(|mount| KNOWN.contains(&mount.kind.as_str()));
+        let found: BTreeSet<u32> =
+            known.flat_map(|it| disks_of_mount(it).unwrap_or_default()).collect();
+        let is_traced = |number: &u32| layer(*number).is_ok_and(|layer| layer.check().is_ok());
+        with_mounts(found.into_iter().filter(is_traced).collect(), &mounts)
+    }
+
     /// The disks of the filesystem that a directory is on.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 pub mod annotate;
 pub mod capture;
 pub mod clock;
+pub mod fleet;
 pub mod manifest;
 mod panics;
 pub mod read;

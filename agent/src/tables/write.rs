@@ -2,6 +2,7 @@
 //! function of the rows: no clock, no path, no random number enters them. `read` has the way back.
 
 use std::fs::File as OutputFile;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::rows::{Counter, File, FlashOperation, PageRun, Request, Transaction, Word};
@@ -21,7 +23,7 @@ pub enum WriteError {
     #[error("cannot write {path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
     #[error("cannot write {path}: {source}")]
-    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+    Parquet { path: PathBuf, source: ParquetError },
 }
 
 /// A value that knows its column type.
@@ -263,23 +265,28 @@ pub(super) fn write<Row: Table>(directory: &Path, rows: &[Row]) -> Result<(), Wr
 /// # Errors
 /// With the file's name, when it cannot be created or written.
 pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
-    let parquet = |source| WriteError::Parquet { path: path.to_owned(), source };
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = Row::columns(rows).into_iter().unzip();
-    let schema = Arc::new(Schema::new(fields));
-    let batch =
-        RecordBatch::try_new(schema.clone(), arrays).map_err(|error| parquet(error.into()))?;
     let file = OutputFile::create(path)
         .map_err(|source| WriteError::File { path: path.to_owned(), source })?;
+    encode(file, rows).map_err(|source| WriteError::Parquet { path: path.to_owned(), source })
+}
+
+/// Writes `rows` as a Parquet file to where it is to go.
+///
+/// # Errors
+/// If it cannot be written there.
+pub fn encode<Row: Table>(into: impl Write + Send, rows: &[Row]) -> Result<(), ParquetError> {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = Row::columns(rows).into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), arrays)?;
     let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
     for name in Row::GROWING {
         properties = properties
             .set_column_dictionary_enabled((*name).into(), false)
             .set_column_encoding((*name).into(), Encoding::DELTA_BINARY_PACKED);
     }
-    let mut writer =
-        ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(parquet)?;
-    writer.write(&batch).map_err(parquet)?;
-    writer.close().map_err(parquet)?;
+    let mut writer = ArrowWriter::try_new(into, schema, Some(properties.build()))?;
+    writer.write(&batch)?;
+    writer.close()?;
     Ok(())
 }
 
@@ -287,7 +294,7 @@ pub fn write_file<Row: Table>(path: &Path, rows: &[Row]) -> Result<(), WriteErro
 mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-    use super::super::{recording, statements};
+    use super::super::{fleet, recording, statements};
     use super::*;
 
     /// Columns of schema/FILE.toml as (name, type, nullable).
@@ -343,6 +350,11 @@ mod tests {
         keeps_contract::<Transaction>();
         keeps_contract::<Counter>();
         keeps_contract::<ManifestRow>();
+        keeps_contract_of::<fleet::SegmentFacts>("fleet/segments");
+        keeps_contract_of::<fleet::Commit>("fleet/commits");
+        keeps_contract_of::<fleet::IoSum>("fleet/io_sums");
+        keeps_contract_of::<fleet::FileSum>("fleet/file_sums");
+        keeps_contract_of::<fleet::FileLives>("fleet/file_lives");
         keeps_contract_of::<recording::RecordedCall>("recording/calls");
         keeps_contract_of::<recording::RecordedThread>("recording/threads");
         keeps_contract_of::<recording::OpenDescriptor>("recording/descriptors");

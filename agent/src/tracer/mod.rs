@@ -18,6 +18,7 @@ mod records;
 mod requests;
 mod surroundings;
 
-pub use assembly::Capture;
+pub use assembly::{Capture, FinishedRows};
 pub use control::Tracer;
 pub use files::file_kind::FileKinds;
+pub use files::{FileKey, Files};

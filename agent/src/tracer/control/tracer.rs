@@ -54,6 +54,7 @@ const FILES_KEPT: usize = 131_072;
 pub struct Tracer {
     program: Attribution,
     ring_bytes: usize,
+    files_kept: usize,
     symbols: Symbols,
     /// /proc/modules when the symbols were read.
     modules: String,
@@ -87,6 +88,7 @@ impl Tracer {
         Ok(Tracer {
             program,
             ring_bytes: ring_bytes as usize,
+            files_kept: FILES_KEPT,
             symbols,
             modules,
             kinds: Rc::default(),
@@ -133,6 +135,11 @@ impl Tracer {
     /// Tells the kinds of files by this table, from the next `start` on.
     pub fn set_file_kinds(&mut self, kinds: FileKinds) {
         self.kinds = Rc::new(kinds);
+    }
+
+    /// Keeps so many files in memory, some 450 bytes each, where the default shall not hold.
+    pub fn keep_files(&mut self, files: usize) {
+        self.files_kept = files;
     }
 
     /// Begins to trace disks that others use. The ring is emptied by a thread of its own, unless
@@ -240,14 +247,15 @@ impl Tracer {
         let Some(assembler) = &mut self.assembler else { return Default::default() };
         let late_ns = (now_ns() as u64).saturating_sub(LATE_NS);
         let finished = assembler.take(if self.given_up { NEVER_NS } else { late_ns });
-        let crowded = assembler.files().kept() > FILES_KEPT;
+        let crowded = assembler.files().kept() > self.files_kept;
         let gone = if crowded { assembler.files().let_go() } else { Vec::new() };
         (finished, gone)
     }
 
     /// More files are kept than should be: it is time to `take`.
     pub fn is_crowded(&mut self) -> bool {
-        self.files().is_some_and(|files| files.kept() > FILES_KEPT)
+        let most = self.files_kept;
+        self.files().is_some_and(|files| files.kept() > most)
     }
 
     /// Asks the kernel about requests that were issued before a time and not seen to complete.

@@ -231,6 +231,22 @@ impl Files {
         self.keys.get(&number).and_then(|key| self.stories.get(key)).map_or("", last_path)
     }
 
+    /// The file of the tables with this number, as long as it is kept.
+    pub fn key(&self, number: i64) -> Option<FileKey> {
+        self.keys.get(&number).copied()
+    }
+
+    /// The last known size of any known file.
+    pub fn size_bytes(&self, key: FileKey) -> Option<u64> {
+        self.stories.get(&key).map(|story| story.size_bytes)
+    }
+
+    /// Nobody will ask for the parts that changed so far.
+    pub fn forget_changed(&mut self) {
+        self.changed.clear();
+        self.all_changed = false;
+    }
+
     /// Kind and path of any known file, as of last sight.
     pub fn kind_and_path(&self, key: FileKey) -> (&'static str, &str) {
         let story = self.stories.get(&key);

@@ -16,5 +16,6 @@ mod summary;
 mod totals;
 mod until;
 
+pub use lives::Lives;
 pub use session::LiveTrace;
-pub use until::End;
+pub use until::{End, Until};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::commits::call::{Deed, FileCall, FileLife};
+use crate::commits::call::{Caller, Deed, FileCall, FileLife};
 use crate::commits::finder::find;
 use crate::commits::unit_of_work::FoundTransactions;
 use crate::script::plan::{
@@ -35,6 +35,7 @@ pub fn transactions_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> FoundTransactio
                 calls.push(FileCall {
                     pid: plan.facts.processes.get(step.thread as usize).copied().unwrap_or(0),
                     tid: ledger.tid as u32,
+                    caller: Caller::default(),
                     begin_ns: done.begin_ns,
                     end_ns: done.return_ns,
                     file,
@@ -48,7 +49,7 @@ pub fn transactions_of(plan: &ReplayPlan, ledgers: &[Ledger]) -> FoundTransactio
     if let Some(first) = calls.first().cloned() {
         let opens = plan.open_before.iter().map(|open| FileCall {
             file: Some(life(open.name)),
-            deed: Deed::Open { path: path(plan, open.name) },
+            deed: Deed::Open { path: path(plan, open.name), is_created: false },
             ..first.clone()
         });
         calls.splice(0..0, opens);
@@ -117,11 +118,11 @@ impl OpenedFiles {
             Some(CallArgument::Number(number)) => number.cast_unsigned(),
             _ => 0,
         };
-        let sync = |name| Some((file, Deed::Sync { name }));
+        let sync = |name| Some((file, Deed::Sync { name, is_directory: false }));
         match *number {
             libc::SYS_openat => {
                 let CallEffect::Opens(_) = effect else { return None };
-                Some((name.map(life), Deed::Open { path: path(plan, name?) }))
+                Some((name.map(life), Deed::Open { path: path(plan, name?), is_created: false }))
             }
             libc::SYS_pread64 => Some((file, Deed::Read)),
             libc::SYS_write

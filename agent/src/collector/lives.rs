@@ -1,0 +1,150 @@
+//! Files that were created and deleted, counted by how long they lived and how large they were. A
+//! deletion is known by the path that the call was given, so that a file that was opened by another
+//! path has no age. Its memory has a bound, whatever the load.
+
+use std::collections::BTreeMap;
+
+use super::privacy::Privacy;
+use super::writers::{OTHERS, process_name};
+use crate::commits::call::{Deed, FileCall, FileLife};
+use crate::tables::fleet::FileLives as Row;
+use crate::tracer::{FileKey, FileKinds, Files};
+
+/// Files whose creation is kept of each of two generations, and rows of a segment.
+const FILES_KEPT: usize = 16_384;
+const ROWS_KEPT: usize = 20_000;
+
+const MILLISECOND_NS: i64 = 1_000_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    event: &'static str,
+    process: String,
+    file_kind: &'static str,
+    lived_below_ms: Option<i64>,
+    size_below_bytes: Option<i64>,
+}
+
+type Created = BTreeMap<String, (FileLife, i64)>;
+
+/// Of one segment, and the creations of the time before.
+#[derive(Default)]
+pub struct Lives {
+    kinds: FileKinds,
+    newer: Created,
+    older: Created,
+    counts: BTreeMap<Key, i64>,
+}
+
+impl Lives {
+    /// A call, after those before it; `files` are the tracer's.
+    pub fn see(&mut self, call: &FileCall, files: Option<&Files>) {
+        match (&call.deed, call.file) {
+            (Deed::Open { path, is_created: true }, Some(file)) => {
+                if self.newer.len() >= FILES_KEPT {
+                    self.older = std::mem::take(&mut self.newer);
+                }
+                self.newer.insert(path.clone(), (file, call.end_ns));
+                self.count(call, "created", path, None, None);
+            }
+            (Deed::Unlink { path }, _) => {
+                let created = self.newer.remove(path).or_else(|| self.older.remove(path));
+                let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);
+                let size = created.and_then(|((filesystem, inode, generation), _)| {
+                    files?.size_bytes(FileKey { filesystem, inode, generation })
+                });
+                let size = size.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+                self.count(call, "deleted", path, lived.map(above), size.map(above));
+            }
+            _ => {}
+        }
+    }
+
+    fn count(
+        &mut self,
+        call: &FileCall,
+        event: &'static str,
+        path: &str,
+        lived_below_ms: Option<i64>,
+        size_below_bytes: Option<i64>,
+    ) {
+        let process = process_name(&call.caller);
+        let file_kind = self.kinds.of(path, &Default::default());
+        let mut key = Key { event, process, file_kind, lived_below_ms, size_below_bytes };
+        if self.counts.len() >= ROWS_KEPT && !self.counts.contains_key(&key) {
+            key.process = OTHERS.to_owned();
+        }
+        *self.counts.entry(key).or_default() += 1;
+    }
+
+    /// The rows; begins anew.
+    pub fn finish(&mut self, privacy: &Privacy) -> Vec<Row> {
+        let row = |(key, files): (Key, i64)| Row {
+            event: key.event.into(),
+            process: privacy.process(&key.process),
+            file_kind: key.file_kind.into(),
+            lived_below_ms: key.lived_below_ms,
+            size_below_bytes: key.size_below_bytes,
+            files,
+        };
+        std::mem::take(&mut self.counts).into_iter().map(row).collect()
+    }
+}
+
+/// The power of two that is next above.
+fn above(value: i64) -> i64 {
+    1_i64.checked_shl(64 - value.max(0).leading_zeros()).filter(|it| *it > 0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::privacy::PrivacyLevel;
+    use super::*;
+    use crate::commits::call::Caller;
+
+    fn call(end_ns: i64, deed: Deed) -> FileCall {
+        let mut process = [0; 16];
+        process[..3].copy_from_slice(b"app");
+        let caller = Caller { uid: 0, process };
+        FileCall { pid: 1, tid: 1, caller, begin_ns: end_ns, end_ns, file: Some((1, 2, 3)), deed }
+    }
+
+    #[test]
+    fn a_file_lives_from_its_creation_to_its_unlink() {
+        let mut lives = Lives::default();
+        let open = |path: &str| Deed::Open { path: path.into(), is_created: true };
+        let unlink = |path: &str| Deed::Unlink { path: path.into() };
+        for (end_ns, deed) in [
+            (0, open("/a.db-journal")),
+            (5_000_000, unlink("/a.db-journal")),
+            (6_000_000, open("/a.db-journal")),
+            (12_000_000, unlink("/a.db-journal")),
+            (13_000_000, unlink("/a.db-journal")),
+        ] {
+            lives.see(&call(end_ns, deed), None);
+        }
+        let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
+        let told: Vec<_> =
+            rows.iter().map(|row| (&*row.event, row.lived_below_ms, row.files)).collect();
+        assert_eq!(told, [("created", None, 2), ("deleted", None, 1), ("deleted", Some(8), 2)]);
+        assert_eq!((&*rows[0].file_kind, &*rows[0].process), ("db-journal", "app"));
+    }
+
+    #[test]
+    fn powers_of_two_are_above() {
+        assert_eq!([0, 1, 2, 4095, 4096].map(above), [1, 2, 4, 4096, 8192]);
+        assert_eq!([i64::MAX, i64::MAX / 2].map(above), [i64::MAX, 1 << 62]);
+    }
+
+    #[test]
+    fn a_million_files_cost_no_more_memory_than_some() {
+        let mut lives = Lives::default();
+        for number in 0..200_000_i64 {
+            let path = format!("/tmp/{number}");
+            lives.see(&call(number, Deed::Open { path, is_created: true }), None);
+        }
+        assert!(lives.newer.len() + lives.older.len() <= 2 * FILES_KEPT);
+        let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
+        assert_eq!((rows.len(), rows[0].files), (1, 200_000));
+    }
+}

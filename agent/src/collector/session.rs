@@ -1,0 +1,341 @@
+//! A collector from begin to end: reads what the tracer and the witness of calls saw, makes rows of it,
+//! and closes segment after segment into the spool.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::bills::Bills;
+use super::clock::{WallClock, boot_ns};
+use super::io_sums::IoSums;
+use super::lives::Lives;
+use super::privacy::Privacy;
+use super::segment::Segment;
+use super::settings::CollectorSettings;
+use super::spool::Spool;
+use super::uploader::Uploader;
+use super::writers::Writers;
+use crate::commits::finder::{CHECKPOINT, COMMIT, CommitFinder};
+use crate::commits::witness::CallWitness;
+use crate::device::disks::Disks;
+use crate::device::{iostats, sysfs};
+use crate::messages::say;
+use crate::tables::clock::now_ns;
+use crate::tables::fleet::{Commit, SegmentFacts};
+use crate::tracer::Tracer;
+use crate::tracer::live_trace::{End, Lives as DiskLives, Until};
+
+/// Between two looks at what was seen, and between two rounds of rows.
+const TICK: Duration = Duration::from_millis(100);
+const ROUND: Duration = Duration::from_secs(2);
+const ROUND_REQUESTS: usize = 16_384;
+
+/// Records that wait beside the ring, the ring of calls, and files: memory has a bound.
+const BACKLOG_BYTES: usize = 16 << 20;
+const CALLS_RING_BYTES: u32 = 4 << 20;
+const FILES_KEPT: usize = 32_768;
+
+/// A commit may be added to for so long: its journals end, its directory is synced.
+const SETTLED_NS: i64 = 200_000_000;
+
+/// Commits of a segment; it is closed then.
+const COMMITS: usize = 200_000;
+
+/// Collects until it is told to end.
+///
+/// # Errors
+/// If the kernel refuses the tracer, or the spool cannot be used.
+pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
+    let spool = Spool::open(&settings.spool, settings.spool_bytes)?;
+    let privacy = Privacy { level: settings.privacy, salt: spool.salt };
+    let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
+    let mut tracer = Tracer::load(settings.ring_bytes)?;
+    tracer.keep_files(FILES_KEPT);
+    let mut witness = CallWitness::load(CALLS_RING_BYTES)?;
+    let mut until = Until::new(None, settings.duration)?;
+    let server = settings.server.clone();
+    let uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
+    tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
+    witness.watch_everyone();
+    let begun = Begun::now(&tracer, &witness, &settings.disks)?;
+    let mut session = Session {
+        spool,
+        privacy,
+        tracer,
+        witness,
+        uploader,
+        begun,
+        settings,
+        lives_of_disks: DiskLives::of(&numbers),
+        finder: CommitFinder::default(),
+        writers: Writers::default(),
+        lives: Lives::default(),
+        sums: IoSums::default(),
+        bills: Bills::default(),
+        commits: Vec::new(),
+        own: BTreeSet::from([i64::from(std::process::id())]),
+        clock: WallClock::read(),
+    };
+    session.begin();
+    let end = session.watch(&mut until)?;
+    session.finish()?;
+    Ok(end)
+}
+
+/// A segment under way: what was so when it was begun.
+struct Begun {
+    /// None where the spool could not remember that it is taken.
+    sequence: Option<i64>,
+    since: Instant,
+    monotonic_ns: i64,
+    boot_ns: i64,
+    clock: WallClock,
+    day: String,
+    lost: u64,
+    unattributed: u64,
+    disk_bytes: DiskBytes,
+}
+
+/// What the disks counted.
+#[derive(Debug, Clone, Copy, Default)]
+struct DiskBytes {
+    read: i64,
+    written: i64,
+    capacity: i64,
+}
+
+impl Begun {
+    fn now(tracer: &Tracer, witness: &CallWitness, disks: &Disks) -> anyhow::Result<Self> {
+        let (lost, gaps) = tracer.missing()?;
+        let (clock, monotonic_ns) = (WallClock::read(), now_ns());
+        Ok(Begun {
+            sequence: None,
+            since: Instant::now(),
+            monotonic_ns,
+            boot_ns: boot_ns(),
+            clock,
+            day: clock.day(clock.unix_ns(monotonic_ns)),
+            lost: lost + witness.lost(),
+            unattributed: gaps.unattributed_bytes,
+            disk_bytes: DiskBytes::of(disks),
+        })
+    }
+}
+
+impl DiskBytes {
+    fn of(disks: &Disks) -> Self {
+        let mut sum = DiskBytes::default();
+        for folder in disks.numbers.iter().map(|&disk| sysfs::folder(disk)) {
+            let counters = iostats::read(&folder).unwrap_or_default();
+            sum.read += counters.get("read_bytes").copied().unwrap_or(0);
+            sum.written += counters.get("write_bytes").copied().unwrap_or(0);
+            let sectors = std::fs::read_to_string(folder.join("size")).unwrap_or_default();
+            sum.capacity += sectors.trim().parse::<i64>().unwrap_or(0) * 512;
+        }
+        sum
+    }
+}
+
+struct Session {
+    settings: CollectorSettings,
+    spool: Spool,
+    privacy: Privacy,
+    tracer: Tracer,
+    witness: CallWitness,
+    uploader: Option<Uploader>,
+    begun: Begun,
+    lives_of_disks: DiskLives,
+    finder: CommitFinder,
+    writers: Writers,
+    lives: Lives,
+    sums: IoSums,
+    bills: Bills,
+    commits: Vec<Commit>,
+    /// Processes of the collector.
+    own: BTreeSet<i64>,
+    clock: WallClock,
+}
+
+impl Session {
+    fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
+        let mut round = Instant::now();
+        loop {
+            if let Some(end) = until.wait(TICK)? {
+                return Ok(end);
+            }
+            self.look()?;
+            let kept = self.tracer.digest()?;
+            if kept >= ROUND_REQUESTS || self.tracer.is_crowded() || round.elapsed() >= ROUND {
+                self.round(SETTLED_NS)?;
+                round = Instant::now();
+                if self.is_due() {
+                    self.close()?;
+                    self.begin();
+                }
+            }
+        }
+    }
+
+    /// What calls were seen.
+    fn look(&mut self) -> anyhow::Result<()> {
+        for call in self.witness.seen()? {
+            if !self.own.contains(&i64::from(call.pid)) {
+                self.finder.take(&call);
+                self.writers.see(&call);
+                self.lives.see(&call, self.tracer.files().map(|it| &*it));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes rows of what is finished.
+    fn round(&mut self, settled_ns: i64) -> anyhow::Result<()> {
+        self.clock = WallClock::read();
+        self.tracer.notice_modules()?;
+        if let Some(pid) = self.uploader.as_mut().and_then(Uploader::keep) {
+            self.own.insert(i64::from(pid));
+        }
+        let (rows, gone) = self.tracer.take();
+        if let Some(files) = self.tracer.files() {
+            self.sums.take(&rows, files, (&self.own, &self.writers), &self.clock);
+            self.sums.let_go(&gone);
+            files.forget_changed();
+        }
+        self.bills.take(&rows);
+        let now_ns = now_ns();
+        for made in self.finder.made(now_ns.saturating_sub(settled_ns)) {
+            if [COMMIT, CHECKPOINT].contains(&made.row.kind.as_str()) {
+                let name = |&number: &usize| self.finder.database(number).to_owned();
+                let databases = made.databases.iter().map(name).collect();
+                self.bills.add(made, databases, &self.clock);
+            }
+        }
+        let is_exact = self.is_exact()?;
+        self.commits.extend(self.bills.finish(now_ns, is_exact, &self.privacy));
+        Ok(())
+    }
+
+    /// Nothing was lost in this segment.
+    fn is_exact(&self) -> anyhow::Result<bool> {
+        Ok(self.tracer.missing()?.0 + self.witness.lost() == self.begun.lost)
+    }
+
+    /// It is old or large enough, or another day or time zone has begun.
+    fn is_due(&self) -> bool {
+        let day = self.clock.day(self.clock.unix_ns(now_ns()));
+        self.begun.since.elapsed() >= self.settings.segment_time
+            || self.commits.len() >= COMMITS
+            || day != self.begun.day
+            || self.clock.utc_offset_s != self.begun.clock.utc_offset_s
+    }
+
+    /// A number for the segment that was begun.
+    fn begin(&mut self) {
+        match self.spool.next_sequence() {
+            Ok(sequence) => self.begun.sequence = Some(sequence),
+            Err(error) => {
+                let spool = self.settings.spool.display();
+                say(format_args!("joj-agent: {spool}: {error}"));
+            }
+        }
+    }
+
+    /// Closes the segment; the next begins with it.
+    fn close(&mut self) -> anyhow::Result<()> {
+        let is_exact = self.is_exact()?;
+        self.commits.extend(self.bills.finish_all(is_exact, &self.privacy));
+        if self.begun.sequence.is_none() {
+            self.begin();
+        }
+        let next = Begun::now(&self.tracer, &self.witness, &self.settings.disks)?;
+        let facts = self.facts(&next)?;
+        let dropped = facts.dropped_segments;
+        let Some(files) = self.tracer.files() else { return Ok(()) };
+        let (io_sums, file_sums) = self.sums.finish(files, &self.privacy);
+        let mut commits = std::mem::take(&mut self.commits);
+        commits.sort_by_key(|commit| commit.end_unix_ns);
+        let file_lives = self.lives.finish(&self.privacy);
+        let segment = Segment { facts, commits, io_sums, file_sums, file_lives };
+        let spool = self.settings.spool.display();
+        let is_stored = match self.begun.sequence {
+            Some(sequence) => match self.spool.store(sequence, &segment.archive()?) {
+                Ok(Some(_)) => true,
+                Ok(None) => {
+                    say(format_args!("joj-agent: {spool} is full: segment {sequence} is dropped"));
+                    false
+                }
+                Err(error) => {
+                    say(format_args!("joj-agent: {spool}: segment {sequence} is dropped: {error}"));
+                    false
+                }
+            },
+            None => {
+                self.spool.drop_one();
+                false
+            }
+        };
+        if is_stored {
+            self.uploader.iter_mut().for_each(Uploader::wake);
+        } else {
+            self.spool.give_back_dropped(dropped);
+        }
+        self.begun = next;
+        Ok(())
+    }
+
+    /// The row of the segment that is closed now, as the next is begun.
+    fn facts(&mut self, next: &Begun) -> anyhow::Result<SegmentFacts> {
+        let begun = &self.begun;
+        let observed = self.sums.observed;
+        let lost_events = next.lost.saturating_sub(begun.lost) as i64;
+        let mut facts = SegmentFacts {
+            schema_version: 1,
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            spool_id: self.spool.id().to_owned(),
+            boot_id: boot_id(),
+            sequence: begun.sequence.unwrap_or(-1),
+            day: begun.day.clone(),
+            utc_offset_s: begun.clock.utc_offset_s,
+            begin_unix_ns: begun.clock.unix_ns(begun.monotonic_ns),
+            end_unix_ns: next.clock.unix_ns(next.monotonic_ns),
+            begin_boot_ns: begun.boot_ns,
+            end_boot_ns: next.boot_ns,
+            privacy: self.privacy.word().into(),
+            disk_bytes: next.disk_bytes.capacity,
+            requests: observed.requests,
+            read_bytes: observed.read_bytes,
+            write_bytes: observed.write_bytes,
+            own_write_bytes: observed.own_write_bytes,
+            lost_events,
+            unattributed_bytes: next.unattributed.saturating_sub(begun.unattributed) as i64,
+            dropped_rows: std::mem::take(&mut self.bills.dropped),
+            dropped_segments: self.spool.take_dropped(),
+            incomplete: self.lives_of_disks.changes().join("; "),
+        };
+        if lost_events > 0 {
+            // The disks' own counters have what has no rows, too.
+            let (now, then) = (next.disk_bytes, begun.disk_bytes);
+            let written = now.written - then.written - observed.own_write_bytes;
+            facts.read_bytes = facts.read_bytes.max(now.read - then.read);
+            facts.write_bytes = facts.write_bytes.max(written);
+        }
+        Ok(facts)
+    }
+
+    /// Takes what is left, and closes the last segment.
+    fn finish(mut self) -> anyhow::Result<()> {
+        self.tracer.rest()?;
+        self.look()?;
+        self.tracer.give_up();
+        self.round(i64::MIN / 2)?;
+        self.close()?;
+        self.tracer.stop();
+        self.uploader.into_iter().for_each(Uploader::stop);
+        Ok(())
+    }
+}
+
+fn boot_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}

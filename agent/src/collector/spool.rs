@@ -1,0 +1,272 @@
+//! The folder in which segments wait to be sent. A segment is there whole or not at all, under a name
+//! with its number and its hash; its bytes are on stable storage before it has that name.
+//!
+//!     SPOOL/ready/SEQUENCE-HASH.tar     waits; the uploader deletes it when the server has it
+//!     SPOOL/refused/SEQUENCE-HASH.tar   the server will never take it
+//!     SPOOL/state.json                  the spool's number, and that of the next segment
+//!     SPOOL/salt                        of hashed names; never leaves the device
+//!
+//! Where the spool is full, refused segments go first, the oldest first; then the newest segment is not
+//! kept. Every one that goes leaves a gap in the numbers, and is counted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::segment::hash;
+use crate::errors::WrongUse;
+
+const READY: &str = "ready";
+const REFUSED: &str = "refused";
+const STATE: &str = "state.json";
+const SALT: &str = "salt";
+const LOCK: &str = "collector.lock";
+/// What is written before it gets its name.
+const PART: &str = "part";
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    spool_id: String,
+    next_sequence: i64,
+}
+
+/// The spool, which no other collector uses meanwhile.
+#[derive(Debug)]
+pub struct Spool {
+    folder: PathBuf,
+    state: State,
+    pub salt: [u8; 32],
+    bound_bytes: u64,
+    /// Segments that were dropped since this was told.
+    dropped: i64,
+    _lock: File,
+}
+
+impl Spool {
+    /// Opens the spool, or makes it.
+    ///
+    /// # Errors
+    /// If it cannot be written, another collector uses it, or its state is damaged.
+    pub fn open(folder: &Path, bound_bytes: u64) -> anyhow::Result<Self> {
+        for part in [folder.to_owned(), folder.join(READY), folder.join(REFUSED)] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&part);
+            made.with_context(|| format!("cannot make {}", part.display()))?;
+        }
+        let path = folder.join(LOCK);
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let lock = lock.with_context(|| path.display().to_string())?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            WrongUse(format!("{}: another collector uses this spool", folder.display()))
+        })?;
+        let _ = fs::remove_file(folder.join(PART));
+        let salt = salt(folder)?;
+        let state = state(folder)?;
+        let mut spool =
+            Spool { folder: folder.to_owned(), state, salt, bound_bytes, dropped: 0, _lock: lock };
+        let after = |(_, path): &(u64, PathBuf)| sequence(path).map_or(0, |it| it + 1);
+        let known = spool.waiting(READY)?.iter().chain(&spool.waiting(REFUSED)?).map(after).max();
+        spool.state.next_sequence = spool.state.next_sequence.max(known.unwrap_or(0));
+        Ok(spool)
+    }
+
+    /// The number of the spool.
+    pub fn id(&self) -> &str {
+        &self.state.spool_id
+    }
+
+    /// A number for a segment, which no other gets, whatever happens.
+    ///
+    /// # Errors
+    /// If that cannot be remembered.
+    pub fn next_sequence(&mut self) -> io::Result<i64> {
+        let sequence = self.state.next_sequence;
+        let next = State { next_sequence: sequence + 1, ..self.state.clone() };
+        let text = serde_json::to_string(&next).map_err(io::Error::other)?;
+        put(&self.folder, &self.folder.join(STATE), text.as_bytes())?;
+        self.state = next;
+        Ok(sequence)
+    }
+
+    /// Keeps a segment; gives how large it is, or None where it was dropped for want of room.
+    ///
+    /// # Errors
+    /// If it cannot be written; it is dropped then, too.
+    pub fn store(&mut self, sequence: i64, archive: &[u8]) -> io::Result<Option<u64>> {
+        let bytes = archive.len() as u64;
+        let stored = self.make_room(bytes).and_then(|has_room| {
+            let name = format!("{sequence:012}-{}.tar", hash(archive));
+            let to = self.folder.join(READY).join(name);
+            if has_room { put(&self.folder, &to, archive).map(|()| Some(bytes)) } else { Ok(None) }
+        });
+        if !matches!(stored, Ok(Some(_))) {
+            self.dropped += 1;
+        }
+        stored
+    }
+
+    /// A segment that got no number is dropped.
+    pub fn drop_one(&mut self) {
+        self.dropped += 1;
+    }
+
+    /// Segments that were dropped since this was asked last.
+    pub fn take_dropped(&mut self) -> i64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// A segment that told of so many dropped ones is dropped itself.
+    pub fn give_back_dropped(&mut self, count: i64) {
+        self.dropped += count;
+    }
+
+    fn make_room(&mut self, bytes: u64) -> io::Result<bool> {
+        let mut refused = self.waiting(REFUSED)?;
+        let sum = |files: &[(u64, PathBuf)]| files.iter().map(|(size, _)| size).sum::<u64>();
+        let mut used = sum(&self.waiting(READY)?) + sum(&refused);
+        refused.reverse();
+        while used + bytes > self.bound_bytes {
+            let Some((size, path)) = refused.pop() else { return Ok(false) };
+            fs::remove_file(path)?;
+            self.dropped += 1;
+            used -= size;
+        }
+        Ok(true)
+    }
+
+    /// Segments with their sizes, in the order of their numbers; the uploader may take some away
+    /// meanwhile.
+    fn waiting(&self, part: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(self.folder.join(part))? {
+            let entry = entry?;
+            match entry.metadata() {
+                Ok(metadata) => files.push((metadata.len(), entry.path())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        files.sort_by(|one, other| one.1.cmp(&other.1));
+        Ok(files)
+    }
+}
+
+/// Of SEQUENCE-HASH.tar.
+fn sequence(path: &Path) -> Option<i64> {
+    path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
+}
+
+/// Writes a file that is there whole, and on stable storage, or not at all.
+fn put(folder: &Path, to: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = folder.join(PART);
+    let written = (|| {
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&part)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, to)?;
+        File::open(to.parent().unwrap_or(folder))?.sync_all()
+    })();
+    if written.is_err() {
+        // It may be what fills the disk.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    let read = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    if read == BYTES { Ok(bytes) } else { Err(io::Error::other("too few random bytes")) }
+}
+
+fn salt(folder: &Path) -> anyhow::Result<[u8; 32]> {
+    let path = folder.join(SALT);
+    let name = || path.display().to_string();
+    if !path.exists() {
+        put(folder, &path, &random::<32>()?).with_context(name)?;
+    }
+    let salt = fs::read(&path).with_context(name)?;
+    let wrong = |_| WrongUse(format!("{}: not 32 bytes; delete it for a new salt", name()));
+    Ok(<[u8; 32]>::try_from(salt).map_err(wrong)?)
+}
+
+fn state(folder: &Path) -> anyhow::Result<State> {
+    let path = folder.join(STATE);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+            return Ok(State { spool_id: id, next_sequence: 0 });
+        }
+        read => read.with_context(|| path.display().to_string())?,
+    };
+    Ok(serde_json::from_str(&text).map_err(|error| {
+        let path = path.display();
+        WrongUse(format!("{path}: {error}; delete it to begin to count anew"))
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path, part: &str) -> Vec<String> {
+        let entries = fs::read_dir(folder.join(part)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn numbers_go_on_where_the_spool_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path(), 1 << 20).unwrap();
+        let (id, salt) = (spool.id().to_owned(), spool.salt);
+        assert_eq!(spool.next_sequence().unwrap(), 0);
+        assert_eq!(spool.store(0, b"first").unwrap(), Some(5));
+        assert!(Spool::open(folder.path(), 1 << 20).is_err_and(|it| it.is::<WrongUse>()));
+        drop(spool);
+        let mut again = Spool::open(folder.path(), 1 << 20).unwrap();
+        assert_eq!((again.id(), again.salt), (id.as_str(), salt));
+        assert_eq!(again.next_sequence().unwrap(), 1);
+        let name = format!("000000000000-{}.tar", hash(b"first"));
+        assert_eq!(names(folder.path(), READY), [name]);
+        assert!(!folder.path().join(PART).exists());
+    }
+
+    #[test]
+    fn a_state_that_was_lost_takes_no_number_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path(), 1 << 20).unwrap();
+        spool.store(7, b"x").unwrap();
+        drop(spool);
+        assert_eq!(Spool::open(folder.path(), 1 << 20).unwrap().next_sequence().unwrap(), 8);
+    }
+
+    #[test]
+    fn a_full_spool_drops_refused_segments_and_then_the_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path(), 100).unwrap();
+        fs::write(folder.path().join(REFUSED).join("000000000000-a.tar"), [0; 60]).unwrap();
+        assert_eq!(spool.store(1, &[1; 40]).unwrap(), Some(40));
+        assert_eq!(spool.store(2, &[2; 50]).unwrap(), Some(50));
+        assert!(names(folder.path(), REFUSED).is_empty());
+        assert_eq!(spool.store(3, &[3; 50]).unwrap(), None);
+        assert_eq!(names(folder.path(), READY).len(), 2);
+        assert_eq!((spool.take_dropped(), spool.take_dropped()), (2, 0));
+    }
+
+    #[test]
+    fn a_damaged_state_is_told_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(STATE), "{").unwrap();
+        let error = Spool::open(folder.path(), 1).unwrap_err();
+        assert!(error.to_string().contains("state.json"), "{error}");
+    }
+}
