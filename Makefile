@@ -6,7 +6,7 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all setup packages python test-packages full-packages agent image wheel \
+.PHONY: help run test test-all setup packages python test-packages full-packages agent collector image wheel \
 	docs man deb check lint lint-agent lint-python test-agent test-flash fuzz test-python format \
 	requirements clean
 
@@ -45,6 +45,15 @@ agent: packages
 	@echo "setup: building the agent"
 	@cargo build --release --quiet
 
+# Beside the agent. What is linked into it, TLS in C by ring, is built by nothing else.
+UPLOADER := --manifest-path agent/uploader/Cargo.toml --target-dir target
+collector: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS = -C target-feature=+crt-static \
+	$(MAPPED:%=--remap-path-prefix=%)
+collector: export CFLAGS = $(MAPPED:%=-ffile-prefix-map=%)
+collector: agent ## joj-agent and joj-uploader, which devices of a fleet need
+	@echo "setup: building the uploader"
+	@cargo build --release --quiet $(UPLOADER)
+
 image: python agent
 	@.venv/bin/joj doctor --build
 
@@ -73,7 +82,9 @@ test: packages test-packages ## every check, and the tests but those of test-all
 	$(MAKE) test-python
 
 # Those of tests/full and those marked `full`, and the fuzzing of the agent.
-test-all: test full-packages ## make test, and the tests that take too long for it
+test-all: test full-packages collector ## make test, and the tests that take too long for it
+	cargo clippy --quiet $(UPLOADER) --all-targets -- -D warnings
+	cargo test --quiet $(UPLOADER)
 	.venv/bin/pytest -q -n 2 -m full
 	$(MAKE) fuzz
 

@@ -1,8 +1,8 @@
 //! Files that were created and deleted, counted by how long they lived and how large they were. A
-//! deletion is known by the path that the call was given, so that a file that was opened by another
-//! path has no age. Its memory has a bound, whatever the load.
+//! deletion is known by the path that the call was given: of SQLite's files, and of those whose
+//! creation by that path was seen. Its memory has a bound, whatever the load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
 use super::writers::{OTHERS, process_name};
@@ -13,6 +13,9 @@ use crate::tracer::{FileKey, FileKinds, Files};
 /// Files whose creation is kept of each of two generations, and rows of a segment.
 const FILES_KEPT: usize = 16_384;
 const ROWS_KEPT: usize = 20_000;
+
+/// Kinds of files beside a database: their paths are looked for even if nothing else is known.
+const OF_SQLITE: [&str; 4] = ["db-journal", "wal", "shm", "super-journal"];
 
 const MILLISECOND_NS: i64 = 1_000_000;
 
@@ -49,6 +52,10 @@ impl Lives {
             }
             (Deed::Unlink { path }, _) => {
                 let created = self.newer.remove(path).or_else(|| self.older.remove(path));
+                let file_kind = self.kinds.of(path, &BTreeSet::new());
+                if created.is_none() && !OF_SQLITE.contains(&file_kind) {
+                    return; // it may be on another disk
+                }
                 let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);
                 let size = created.and_then(|((filesystem, inode, generation), _)| {
                     files?.size_bytes(FileKey { filesystem, inode, generation })
@@ -69,7 +76,7 @@ impl Lives {
         size_below_bytes: Option<i64>,
     ) {
         let process = process_name(&call.caller);
-        let file_kind = self.kinds.of(path, &Default::default());
+        let file_kind = self.kinds.of(path, &BTreeSet::new());
         let mut key = Key { event, process, file_kind, lived_below_ms, size_below_bytes };
         if self.counts.len() >= ROWS_KEPT && !self.counts.contains_key(&key) {
             key.process = OTHERS.to_owned();

@@ -1,7 +1,7 @@
 //! A collector from begin to end: reads what the tracer and the witness of calls saw, makes rows of it,
 //! and closes segment after segment into the spool.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::bills::Bills;
@@ -14,6 +14,7 @@ use super::settings::CollectorSettings;
 use super::spool::Spool;
 use super::uploader::Uploader;
 use super::writers::Writers;
+use crate::commits::call::FileCall;
 use crate::commits::finder::{CHECKPOINT, COMMIT, CommitFinder};
 use crate::commits::witness::CallWitness;
 use crate::device::disks::Disks;
@@ -73,9 +74,14 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         bills: Bills::default(),
         commits: Vec::new(),
         own: BTreeSet::from([i64::from(std::process::id())]),
+        filesystems: BTreeMap::new(),
         clock: WallClock::read(),
     };
     session.begin();
+    let names: Vec<&str> =
+        session.settings.disks.layers.iter().map(|layer| layer.name.as_str()).collect();
+    let (names, spool) = (names.join(", "), session.settings.spool.display());
+    say(format_args!("joj-agent: collecting {names}; segments go to {spool}"));
     let end = session.watch(&mut until)?;
     session.finish()?;
     Ok(end)
@@ -152,6 +158,8 @@ struct Session {
     commits: Vec<Commit>,
     /// Processes of the collector.
     own: BTreeSet<i64>,
+    /// Whether a filesystem (s_dev) is on the observed disks.
+    filesystems: BTreeMap<u32, bool>,
     clock: WallClock,
 }
 
@@ -178,7 +186,7 @@ impl Session {
     /// What calls were seen.
     fn look(&mut self) -> anyhow::Result<()> {
         for call in self.witness.seen()? {
-            if !self.own.contains(&i64::from(call.pid)) {
+            if !self.own.contains(&i64::from(call.pid)) && self.is_here(&call) {
                 self.finder.take(&call);
                 self.writers.see(&call);
                 self.lives.see(&call, self.tracer.files().map(|it| &*it));
@@ -187,10 +195,22 @@ impl Session {
         Ok(())
     }
 
+    /// The file is on an observed disk. Of a call that names it by its path alone, and of Btrfs, whose
+    /// number is of no device, that is not known.
+    fn is_here(&mut self, call: &FileCall) -> bool {
+        let Some((filesystem, _, _)) = call.file.filter(|(device, _, _)| device >> 20 != 0) else {
+            return true;
+        };
+        let disks = &self.settings.disks.numbers;
+        let look = || sysfs::disk_number(filesystem).is_ok_and(|disk| disks.contains(&disk));
+        *self.filesystems.entry(filesystem).or_insert_with(look)
+    }
+
     /// Makes rows of what is finished.
     fn round(&mut self, settled_ns: i64) -> anyhow::Result<()> {
         self.clock = WallClock::read();
         self.tracer.notice_modules()?;
+        self.filesystems.clear();
         if let Some(pid) = self.uploader.as_mut().and_then(Uploader::keep) {
             self.own.insert(i64::from(pid));
         }

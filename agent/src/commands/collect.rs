@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::collector::{CollectorSettings, PrivacyLevel, Server, collect};
 use crate::device::disks::Disks;
 use crate::errors::WrongUse;
-use crate::messages::say;
 
 /// The command line of `collect`.
 #[derive(clap::Args)]
@@ -67,9 +66,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         token_file: token_file.clone(),
         ca_file: arguments.ca_file.clone(),
     });
-    let names: Vec<&str> = disks.layers.iter().map(|layer| layer.name.as_str()).collect();
-    let (names, spool) = (names.join(", "), arguments.spool.display());
-    say(format_args!("joj-agent: collecting {names}; segments go to {spool}"));
     collect(CollectorSettings {
         disks,
         spool: arguments.spool.clone(),
