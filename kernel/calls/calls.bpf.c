@@ -5,7 +5,8 @@
  * (agent/src/commits). Nothing is told of files that lie on no disk.
  *
  * Where everyone is watched, as by `joj-agent collect`, all syncs and unlinks are told, of other
- * calls those on files of SQLite (sqlite_files.bpf.h), and opens that make a file or may write to it.
+ * calls those on files of SQLite (sqlite_files.bpf.h), and opens that make a file or may write to
+ * it.
  *
  * Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
  */

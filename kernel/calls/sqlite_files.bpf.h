@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which calls are told where everyone is watched: it remembers the files of SQLite, and so keeps the
- * calls on all other files out of the ring. A database is known by the first lock of its lock bytes
- * (sqlite.org/lockingv3.html), what lies beside it by the end of the path that it is opened by. Comes
- * after the structures and numbers of calls.bpf.c.
+ * Which calls are told where everyone is watched: it remembers the files of SQLite, and so keeps
+ * the calls on all other files out of the ring. A database is known by the first lock of its lock
+ * bytes (sqlite.org/lockingv3.html), what lies beside it by the end of the path that it is opened
+ * by. Comes after the structures and numbers of calls.bpf.c.
  */
 #ifndef JOJ_SQLITE_FILES_BPF_H
 #define JOJ_SQLITE_FILES_BPF_H

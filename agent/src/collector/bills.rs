@@ -1,6 +1,6 @@
-//! Commits that wait for their bill: the requests that their sync calls waited for, which are finished
-//! some time after the commit. A request belongs to a commit by the thread that waited for it and by
-//! the begin of its call.
+//! Commits that wait for their bill: the requests that their sync calls waited for, which are
+//! finished some time after the commit. A request belongs to a commit by the thread that waited for
+//! it and by the begin of its call.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,6 @@
-//! The device's clock on the wall: of a time of the tracer's clock it says what the wall clock showed,
-//! and which minute of which local day that is. It is read again and again, so that it follows a clock
-//! that is set, and time asleep.
+//! The device's clock on the wall: of a time of the tracer's clock it says what the wall clock
+//! showed, and which minute of which local day that is. It is read again and again, so that it
+//! follows a clock that is set, and time asleep.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,6 +1,6 @@
-//! Sums of requests by ten minutes, process, kind of file, block type and operation, and of the bytes
-//! written to each file. What the collector does itself is counted apart. The number of rows has a
-//! bound: beyond it, processes are summed as others.
+//! Sums of requests by ten minutes, process, kind of file, block type and operation, and of the
+//! bytes written to each file. What the collector does itself is counted apart. The number of rows
+//! has a bound: beyond it, processes are summed as others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Collects for months what disks and SQLite do on this machine: makes segments of a fleet
-//! (schema/fleet/) and keeps them in a spool, until the uploader, a process of its own, has sent them.
-//! docs/fleet.md says what a segment has.
+//! (schema/fleet/) and keeps them in a spool, until the uploader, a process of its own, has sent
+//! them. docs/fleet.md says what a segment has.
 //!
 //! Each file uses only those before it: clock, privacy, writers (who writes a file), io_sums, lives
 //! and bills (the rows), segment (one file of them), spool, uploader (starts it), settings, session

@@ -1,5 +1,5 @@
-//! A collector from begin to end: reads what the tracer and the witness of calls saw, makes rows of it,
-//! and closes segment after segment into the spool.
+//! A collector from begin to end: reads what the tracer and the witness of calls saw, makes rows of
+//! it, and closes segment after segment into the spool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -195,8 +195,8 @@ impl Session {
         Ok(())
     }
 
-    /// The file is on an observed disk. Of a call that names it by its path alone, and of Btrfs, whose
-    /// number is of no device, that is not known.
+    /// The file is on an observed disk. Of a call that names it by its path alone, and of Btrfs,
+    /// whose number is of no device, that is not known.
     fn is_here(&mut self, call: &FileCall) -> bool {
         let Some((filesystem, _, _)) = call.file.filter(|(device, _, _)| device >> 20 != 0) else {
             return true;

@@ -1,13 +1,13 @@
-//! The folder in which segments wait to be sent. A segment is there whole or not at all, under a name
-//! with its number and its hash; its bytes are on stable storage before it has that name.
+//! The folder in which segments wait to be sent. A segment is there whole or not at all, under a
+//! name with its number and its hash; its bytes are on stable storage before it has that name.
 //!
 //!     SPOOL/ready/SEQUENCE-HASH.tar     waits; the uploader deletes it when the server has it
 //!     SPOOL/refused/SEQUENCE-HASH.tar   the server will never take it
 //!     SPOOL/state.json                  the spool's number, and that of the next segment
 //!     SPOOL/salt                        of hashed names; never leaves the device
 //!
-//! Where the spool is full, refused segments go first, the oldest first; then the newest segment is not
-//! kept. Every one that goes leaves a gap in the numbers, and is counted.
+//! Where the spool is full, refused segments go first, the oldest first; then the newest segment is
+//! not kept. Every one that goes leaves a gap in the numbers, and is counted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

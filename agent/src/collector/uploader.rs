@@ -1,6 +1,6 @@
 //! Keeps the uploader running: joj-uploader, a process of its own that sends what the spool has. It
-//! ends when its standard input does, so that it never outlives the collector; a byte there says that
-//! a segment is ready.
+//! ends when its standard input does, so that it never outlives the collector; a byte there says
+//! that a segment is ready.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `joj-agent collect`: collects what disks and SQLite do on this machine, for months, and sends it.
+//! `joj-agent collect`: collects what disks and SQLite do on this machine, for months, and sends
+//! it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,8 +33,8 @@ pub struct Arguments {
     /// Close a segment after this many seconds
     #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     segment_seconds: u64,
-    /// Observe this block device, or the disk of this partition; repeat it for several [default: the
-    /// disks of all mounted filesystems]
+    /// Observe this block device, or the disk of this partition; repeat it for several [default:
+    /// the disks of all mounted filesystems]
     #[arg(long, conflicts_with = "directory")]
     device: Vec<PathBuf>,
     /// Observe the disks of this directory's filesystem

@@ -263,22 +263,14 @@ impl CommitFinder {
             joined.retain(|(_, unit)| is_of(unit));
         }
         joined.retain(|(_, unit)| !unit.journal_was_read);
+        // After a crash: no database was written since, or it was played back.
         if joined.is_empty() {
-            return; // of a crash before: no database was written since, or it was played back
+            return;
         }
         joined.sort_by_key(|(number, _)| (*number != database, *number));
         let databases: Vec<usize> = joined.iter().map(|(number, _)| *number).collect();
-        let mut all = UnitOfWork {
-            begin_ns: joined.iter().filter_map(|(_, unit)| unit.begin_ns).min(),
-            commit_ns: joined.iter().filter_map(|(_, unit)| unit.commit_ns).min(),
-            sync_calls: joined.iter().map(|(_, unit)| unit.sync_calls).sum(),
-            written_bytes: joined.iter().map(|(_, unit)| unit.written_bytes).sum(),
-            ..UnitOfWork::default()
-        };
-        for (_, unit) in joined {
-            all.sync_call.join(unit.sync_call);
-            unit.in_super = true;
-        }
+        let all = UnitOfWork::of_several(joined.iter().map(|(_, unit)| &**unit));
+        joined.into_iter().for_each(|(_, unit)| unit.in_super = true);
         let Deed::Unlink { path } = &call.deed else { return };
         let super_journal = Some(path.clone());
         let made = self.rows.row(call, COMMIT, &all, databases);
@@ -300,14 +292,14 @@ impl CommitFinder {
             }
         }
         // Likewise, where no path is known.
-        if matches!(call.deed, Deed::Sync { is_directory: true, .. }) {
-            let mut own = self.units.iter().filter(|((pid, _), unit)| {
-                *pid == call.pid && unit.tid == call.tid && !unit.is_idle()
-            });
-            if let Some(database) = own.next().map(|((_, database), _)| *database) {
-                self.synced(call, database);
-                return;
-            }
+        let is_own = |(pid, unit): (u32, &UnitOfWork)| {
+            pid == call.pid && unit.tid == call.tid && !unit.is_idle()
+        };
+        let mut own = self.units.iter().filter(|((pid, _), unit)| is_own((*pid, unit)));
+        if let Deed::Sync { is_directory: true, .. } = call.deed
+            && let Some((&(_, database), _)) = own.next()
+        {
+            return self.synced(call, database);
         }
         self.rows.sync(call, name);
     }

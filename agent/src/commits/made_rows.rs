@@ -1,5 +1,5 @@
-//! What was found so far: rows of transactions, which calls soon after may still belong to, and what
-//! is counted. Threads are numbered in the order of their first calls.
+//! What was found so far: rows of transactions, which calls soon after may still belong to, and
+//! what is counted. Threads are numbered in the order of their first calls.
 
 use std::collections::BTreeMap;
 

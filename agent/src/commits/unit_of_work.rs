@@ -102,6 +102,19 @@ pub struct UnitOfWork {
 }
 
 impl UnitOfWork {
+    /// What several databases have in common that are committed at once.
+    pub fn of_several<'a>(units: impl Iterator<Item = &'a UnitOfWork>) -> UnitOfWork {
+        let earliest = |one: Option<i64>, other: Option<i64>| one.into_iter().chain(other).min();
+        units.fold(UnitOfWork::default(), |mut all, unit| {
+            all.begin_ns = earliest(all.begin_ns, unit.begin_ns);
+            all.commit_ns = earliest(all.commit_ns, unit.commit_ns);
+            all.sync_calls += unit.sync_calls;
+            all.sync_call.join(unit.sync_call);
+            all.written_bytes += unit.written_bytes;
+            all
+        })
+    }
+
     /// A file of it was synced.
     pub fn synced(&mut self, call: &FileCall) {
         self.sync_calls += 1;

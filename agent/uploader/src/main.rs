@@ -1,7 +1,7 @@
-//! joj-uploader: sends the segments of a spool, the oldest first, to the server of a fleet, and deletes
-//! each when the server has it on stable storage. `joj-agent collect` starts it; it ends with its
-//! standard input. Its modules: queue (the spool), server (one request), rights, uploading (when what
-//! is sent).
+//! joj-uploader: sends the segments of a spool, the oldest first, to the server of a fleet, and
+//! deletes each when the server has it on stable storage. `joj-agent collect` starts it; it ends
+//! with its standard input. Its modules: queue (the spool), server (one request), rights, uploading
+//! (when what is sent).
 
 mod queue;
 mod rights;

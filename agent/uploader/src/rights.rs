@@ -1,5 +1,5 @@
-//! Gives up what an uploader does not need: all capabilities, and files but the spool, the token, and
-//! what looking names up needs. Before that it has read the certificates.
+//! Gives up what an uploader does not need: all capabilities, and files but the spool, the token,
+//! and what looking names up needs. Before that it has read the certificates.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! One request to the server of a fleet: PUT URL/v1/segments/HASH, with the token of the device. What
-//! the answer means for the segment follows from its code alone.
+//! One request to the server of a fleet: PUT URL/v1/segments/HASH, with the token of the device.
+//! What the answer means for the segment follows from its code alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};

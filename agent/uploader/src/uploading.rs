@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::queue::{Queue, Segment};
 use crate::server::{Answer, Server};
 
-/// Between two attempts, at first and at most; where the token is not the server's; and what a server
-/// may ask for.
+/// Between two attempts, at first and at most; where the token is not the server's; and what a
+/// server may ask for.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(600);
 const ASKED_AT_MOST: Duration = Duration::from_secs(3600);
