@@ -6,9 +6,9 @@
 # make help   lists the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all setup packages python test-packages full-packages agent collector \
-	image wheel docs man deb check lint lint-agent lint-python test-agent test-flash fuzz test-python format \
-	requirements clean
+.PHONY: help run test test-all setup packages python test-packages full-packages agent \
+	collector image wheel docs man deb check lint lint-agent lint-python test-agent test-flash \
+	fuzz test-python format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE

@@ -24,7 +24,7 @@ const LIST_BYTES: usize = 65_536;
 
 /// What requests of one sync call have moved.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Part {
+struct BillPart {
     requests: i64,
     database_bytes: i64,
     journal_bytes: i64,
@@ -44,7 +44,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub struct Bills {
     /// By the thread that waits, and when its call began.
-    parts: BTreeMap<(i64, i64), Part>,
+    parts: BTreeMap<(i64, i64), BillPart>,
     waiting: VecDeque<Waiting>,
     /// Commits that were not kept.
     pub dropped: i64,
@@ -100,16 +100,16 @@ impl Bills {
     }
 
     /// What its thread waited for; None where it waited and no request is known.
-    fn part(&self, made: &MadeTransaction) -> Option<Part> {
+    fn part(&self, made: &MadeTransaction) -> Option<BillPart> {
         let (tid, row) = (made.row.tid, &made.row);
         let parts = self.parts.range((tid, row.begin_ns)..=(tid, row.return_ns));
-        let mut sum = Part::default();
+        let mut sum = BillPart::default();
         parts.for_each(|(_, part)| sum.join(part));
         (row.sync_calls == 0 || sum.requests > 0).then_some(sum)
     }
 }
 
-impl Part {
+impl BillPart {
     fn add(&mut self, request: &Request, runs: &[PageRun]) {
         self.requests += 1;
         self.flushes += i64::from(request.operation == "flush" || request.preflush);
@@ -128,7 +128,7 @@ impl Part {
         runs.iter().for_each(|run| moved(&run.block_type, &run.file_kind, run.length_bytes));
     }
 
-    fn join(&mut self, other: &Part) {
+    fn join(&mut self, other: &BillPart) {
         self.requests += other.requests;
         self.database_bytes += other.database_bytes;
         self.journal_bytes += other.journal_bytes;
@@ -137,7 +137,7 @@ impl Part {
     }
 }
 
-fn row(waiting: Waiting, part: Option<Part>, privacy: &Privacy) -> Commit {
+fn row(waiting: Waiting, part: Option<BillPart>, privacy: &Privacy) -> Commit {
     let Waiting { made, databases, end_unix_ns } = waiting;
     let several = made.super_journal.is_some();
     let names: Option<Vec<String>> = databases.iter().map(|path| privacy.path(path)).collect();

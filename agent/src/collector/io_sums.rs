@@ -22,7 +22,7 @@ const FILES_KEPT: usize = 65_536;
 const FILES_NAMED: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct SumKey {
     minute: i64,
     process: String,
     file_kind: Word,
@@ -32,7 +32,7 @@ struct Key {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Sum {
+struct RequestSum {
     requests: i64,
     moved_bytes: i64,
     random_requests: i64,
@@ -41,7 +41,7 @@ struct Sum {
 
 /// What was written to a file.
 #[derive(Debug, Clone, Default)]
-struct Written {
+struct WrittenFile {
     bytes: BTreeMap<String, i64>,
     /// Path and kind, of a file that the tracer has let go.
     gone: Option<(String, String)>,
@@ -60,8 +60,8 @@ pub struct Observed {
 #[derive(Debug, Default)]
 pub struct IoSums {
     pub observed: Observed,
-    sums: BTreeMap<Key, Sum>,
-    files: BTreeMap<i64, Written>,
+    sums: BTreeMap<SumKey, RequestSum>,
+    files: BTreeMap<i64, WrittenFile>,
     /// Files beyond those that are kept: how many pieces, and bytes, by kind and process.
     others: BTreeMap<(String, String), (i64, i64)>,
 }
@@ -103,7 +103,7 @@ impl IoSums {
         clock: &WallClock,
     ) {
         let minute = clock.minute(clock.unix_ns(request.issue_ns));
-        let key = |file_id: Option<i64>, file_kind: &Word, block_type: &Word| Key {
+        let key = |file_id: Option<i64>, file_kind: &Word, block_type: &Word| SumKey {
             minute: minute - minute % TEN_MINUTES,
             process: process(request, file_id, files, writers),
             file_kind: file_kind.clone(),
@@ -136,14 +136,14 @@ impl IoSums {
         }
     }
 
-    fn sum(&mut self, mut key: Key) -> &mut Sum {
+    fn sum(&mut self, mut key: SumKey) -> &mut RequestSum {
         if self.sums.len() >= SUMS_KEPT && !self.sums.contains_key(&key) {
             key.process = OTHERS.to_owned();
         }
         self.sums.entry(key).or_default()
     }
 
-    fn wrote(&mut self, file_id: i64, key: &Key, bytes: i64) {
+    fn wrote(&mut self, file_id: i64, key: &SumKey, bytes: i64) {
         if self.files.len() >= FILES_KEPT && !self.files.contains_key(&file_id) {
             let other = self.others.entry((key.file_kind.to_string(), OTHERS.to_owned()));
             let other = other.or_default();

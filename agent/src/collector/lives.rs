@@ -20,7 +20,7 @@ const OF_SQLITE: [&str; 4] = ["db-journal", "wal", "shm", "super-journal"];
 const MILLISECOND_NS: i64 = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct LifeKey {
     event: &'static str,
     process: String,
     file_kind: &'static str,
@@ -32,14 +32,14 @@ type Created = BTreeMap<String, (FileLife, i64)>;
 
 /// Of one segment, and the creations of the time before.
 #[derive(Default)]
-pub struct Lives {
+pub struct LifeCounts {
     kinds: FileKinds,
     newer: Created,
     older: Created,
-    counts: BTreeMap<Key, i64>,
+    counts: BTreeMap<LifeKey, i64>,
 }
 
-impl Lives {
+impl LifeCounts {
     /// A call, after those before it; `files` are the tracer's.
     pub fn see(&mut self, call: &FileCall, files: Option<&Files>) {
         match (&call.deed, call.file) {
@@ -77,7 +77,7 @@ impl Lives {
     ) {
         let process = process_name(&call.caller);
         let file_kind = self.kinds.of(path, &BTreeSet::new());
-        let mut key = Key { event, process, file_kind, lived_below_ms, size_below_bytes };
+        let mut key = LifeKey { event, process, file_kind, lived_below_ms, size_below_bytes };
         if self.counts.len() >= ROWS_KEPT && !self.counts.contains_key(&key) {
             key.process = OTHERS.to_owned();
         }
@@ -86,7 +86,7 @@ impl Lives {
 
     /// The rows; begins anew.
     pub fn finish(&mut self, privacy: &Privacy) -> Vec<Row> {
-        let row = |(key, files): (Key, i64)| Row {
+        let row = |(key, files): (LifeKey, i64)| Row {
             event: key.event.into(),
             process: privacy.process(&key.process),
             file_kind: key.file_kind.into(),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_file_lives_from_its_creation_to_its_unlink() {
-        let mut lives = Lives::default();
+        let mut lives = LifeCounts::default();
         let open = |path: &str| Deed::Open { path: path.into(), is_created: true };
         let unlink = |path: &str| Deed::Unlink { path: path.into() };
         for (end_ns, deed) in [
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_million_files_cost_no_more_memory_than_some() {
-        let mut lives = Lives::default();
+        let mut lives = LifeCounts::default();
         for number in 0..200_000_i64 {
             let path = format!("/tmp/{number}");
             lives.see(&call(number, Deed::Open { path, is_created: true }), None);

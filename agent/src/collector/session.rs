@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::bills::Bills;
 use super::clock::{WallClock, boot_ns};
 use super::io_sums::IoSums;
-use super::lives::Lives;
+use super::lives::LifeCounts;
 use super::privacy::Privacy;
 use super::segment::Segment;
 use super::settings::CollectorSettings;
@@ -23,7 +23,7 @@ use crate::messages::say;
 use crate::tables::clock::now_ns;
 use crate::tables::fleet::{Commit, SegmentFacts};
 use crate::tracer::Tracer;
-use crate::tracer::live_trace::{End, Lives as DiskLives, Until};
+use crate::tracer::live_trace::{End, Lives, Until};
 
 /// Between two looks at what was seen, and between two rounds of rows.
 const TICK: Duration = Duration::from_millis(100);
@@ -57,8 +57,8 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
     tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
     witness.watch_everyone();
-    let begun = Begun::now(&tracer, &witness, &settings.disks)?;
-    let mut session = Session {
+    let begun = BegunSegment::now(&tracer, &witness, &settings.disks)?;
+    let mut session = Collecting {
         spool,
         privacy,
         tracer,
@@ -66,10 +66,10 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         uploader,
         begun,
         settings,
-        lives_of_disks: DiskLives::of(&numbers),
+        lives_of_disks: Lives::of(&numbers),
         finder: CommitFinder::default(),
         writers: Writers::default(),
-        lives: Lives::default(),
+        lives: LifeCounts::default(),
         sums: IoSums::default(),
         bills: Bills::default(),
         commits: Vec::new(),
@@ -88,7 +88,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
 }
 
 /// A segment under way: what was so when it was begun.
-struct Begun {
+struct BegunSegment {
     /// None where the spool could not remember that it is taken.
     sequence: Option<i64>,
     since: Instant,
@@ -109,11 +109,11 @@ struct DiskBytes {
     capacity: i64,
 }
 
-impl Begun {
+impl BegunSegment {
     fn now(tracer: &Tracer, witness: &CallWitness, disks: &Disks) -> anyhow::Result<Self> {
         let (lost, gaps) = tracer.missing()?;
         let (clock, monotonic_ns) = (WallClock::read(), now_ns());
-        Ok(Begun {
+        Ok(BegunSegment {
             sequence: None,
             since: Instant::now(),
             monotonic_ns,
@@ -141,18 +141,18 @@ impl DiskBytes {
     }
 }
 
-struct Session {
+struct Collecting {
     settings: CollectorSettings,
     spool: Spool,
     privacy: Privacy,
     tracer: Tracer,
     witness: CallWitness,
     uploader: Option<Uploader>,
-    begun: Begun,
-    lives_of_disks: DiskLives,
+    begun: BegunSegment,
+    lives_of_disks: Lives,
     finder: CommitFinder,
     writers: Writers,
-    lives: Lives,
+    lives: LifeCounts,
     sums: IoSums,
     bills: Bills,
     commits: Vec<Commit>,
@@ -163,7 +163,7 @@ struct Session {
     clock: WallClock,
 }
 
-impl Session {
+impl Collecting {
     fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
         let mut round = Instant::now();
         loop {
@@ -266,7 +266,7 @@ impl Session {
         if self.begun.sequence.is_none() {
             self.begin();
         }
-        let next = Begun::now(&self.tracer, &self.witness, &self.settings.disks)?;
+        let next = BegunSegment::now(&self.tracer, &self.witness, &self.settings.disks)?;
         let facts = self.facts(&next)?;
         let dropped = facts.dropped_segments;
         let Some(files) = self.tracer.files() else { return Ok(()) };
@@ -303,7 +303,7 @@ impl Session {
     }
 
     /// The row of the segment that is closed now, as the next is begun.
-    fn facts(&mut self, next: &Begun) -> anyhow::Result<SegmentFacts> {
+    fn facts(&mut self, next: &BegunSegment) -> anyhow::Result<SegmentFacts> {
         let begun = &self.begun;
         let observed = self.sums.observed;
         let lost_events = next.lost.saturating_sub(begun.lost) as i64;

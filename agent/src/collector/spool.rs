@@ -31,7 +31,7 @@ const PART: &str = "part";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct SpoolState {
     spool_id: String,
     next_sequence: i64,
 }
@@ -40,7 +40,7 @@ struct State {
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
-    state: State,
+    state: SpoolState,
     pub salt: [u8; 32],
     bound_bytes: u64,
     /// Segments that were dropped since this was told.
@@ -86,7 +86,7 @@ impl Spool {
     /// If that cannot be remembered.
     pub fn next_sequence(&mut self) -> io::Result<i64> {
         let sequence = self.state.next_sequence;
-        let next = State { next_sequence: sequence + 1, ..self.state.clone() };
+        let next = SpoolState { next_sequence: sequence + 1, ..self.state.clone() };
         let text = serde_json::to_string(&next).map_err(io::Error::other)?;
         put(&self.folder, &self.folder.join(STATE), text.as_bytes())?;
         self.state = next;
@@ -196,12 +196,12 @@ fn salt(folder: &Path) -> anyhow::Result<[u8; 32]> {
     Ok(<[u8; 32]>::try_from(salt).map_err(wrong)?)
 }
 
-fn state(folder: &Path) -> anyhow::Result<State> {
+fn state(folder: &Path) -> anyhow::Result<SpoolState> {
     let path = folder.join(STATE);
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-            return Ok(State { spool_id: id, next_sequence: 0 });
+            return Ok(SpoolState { spool_id: id, next_sequence: 0 });
         }
         read => read.with_context(|| path.display().to_string())?,
     };

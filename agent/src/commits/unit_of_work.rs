@@ -14,7 +14,7 @@ pub struct MadeTransaction {
     /// How it was committed: delete, truncate, persist, wal, none (without a journal file) or
     /// batch-atomic (of F2FS).
     pub journal_mode: &'static str,
-    pub sync_call: SyncCall,
+    pub sync_call: SyncName,
     /// Numbers of the databases; of several the first has the super-journal.
     pub databases: Vec<usize>,
     pub super_journal: Option<String>,
@@ -24,16 +24,16 @@ pub struct MadeTransaction {
 
 /// By which call all syncs were made; where there is none, "none"; "mixed" by several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SyncCall(Option<&'static str>);
+pub struct SyncName(Option<&'static str>);
 
-impl SyncCall {
+impl SyncName {
     /// One more is made.
     pub fn add(&mut self, name: &'static str) {
         self.0 = Some(self.0.filter(|known| *known != name).map_or(name, |_| "mixed"));
     }
 
     /// Those of another part of the commit.
-    pub fn join(&mut self, other: SyncCall) {
+    pub fn join(&mut self, other: SyncName) {
         other.0.into_iter().for_each(|name| self.add(name));
     }
 
@@ -82,7 +82,7 @@ pub struct UnitOfWork {
     pub begin_ns: Option<i64>,
     pub commit_ns: Option<i64>,
     pub sync_calls: i64,
-    pub sync_call: SyncCall,
+    pub sync_call: SyncName,
     pub has_journal: bool,
     /// Read since it was written or synced last.
     pub journal_was_read: bool,
