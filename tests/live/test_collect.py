@@ -28,7 +28,7 @@ for name in "bc":
     connection.execute(f"ATTACH '{folder}/{mode}-{name}.db' AS {name}")
 for name in ("main", "b", "c"):
     connection.execute(f"PRAGMA {name}.journal_mode = {mode}")
-    connection.execute(f"CREATE TABLE {name}.t(x)")
+    connection.execute(f"CREATE TABLE IF NOT EXISTS {name}.t(x)")
 for number in range(count):
     connection.execute("BEGIN")
     for name in ("main", "b", "c")[: 2 + (number % 5 == 0)]:
