@@ -13,7 +13,7 @@ of='import sys; print("%d.%d" % sys.version_info[:2])'
 python=$(.venv/bin/python -c "$of")
 has=$(/usr/bin/python3 -c "$of")
 [ "$python" = "$has" ] || {
-	echo "setup: .venv is of Python $python, Debian has $has: make .venv by /usr/bin/python3" >&2
+	echo "setup: .venv is of Python $python, Debian has $has: use /usr/bin/python3" >&2
 	exit 3
 }
 next=${python%.*}.$((${python#*.} + 1))
