@@ -31,6 +31,7 @@ _LARGEST = {"ns": 2**62}
 _LARGEST_COUNT = 2**50
 _FOOTER_LIMIT = 1 << 20
 _OFFSET_LIMIT_S = 86400
+_LAST_MINUTE = 1439  # of a day
 
 # Why a segment is refused: the words of quarantine and metrics.
 NOT_TAR = "not-a-segment"
@@ -203,6 +204,8 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
     low, high = 0, _LARGEST.get(unit, _LARGEST_COUNT)
     if name == "utc_offset_s":
         low, high = -_OFFSET_LIMIT_S, _OFFSET_LIMIT_S
+    elif name == "minute":
+        high = _LAST_MINUTE
     if least < low or most > high:
         raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
 
