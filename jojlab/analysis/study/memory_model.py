@@ -93,14 +93,17 @@ class MemoryModel(msgspec.Struct, frozen=True):
         self, name: str, every: list[dict[str, CountedPart]]
     ) -> Iterator[tuple[str, tuple[int, int]]]:
         for part in self.parts:
-            found = [parts[part].buffers[name] for parts in every if part in parts]
-            counts = [each.loads + each.stores for each in found]
-            yield part, (min(counts), max(counts))
+            found = [parts[part].buffers for parts in every if part in parts]
+            counts = [own[name].loads + own[name].stores for own in found if name in own]
+            if counts:
+                yield part, (min(counts), max(counts))
 
 
 @dataclass(frozen=True)
 class Touches:
-    """Loads and stores in one buffer, by part: the fewest and the most of any case and seed."""
+    """Loads and stores in one buffer, by part: the fewest and the most of any case and seed that
+    has this buffer. A part that no such case has is not there.
+    """
 
     buffer: str
     by_part: Mapping[str, tuple[int, int]]

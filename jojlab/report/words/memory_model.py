@@ -50,8 +50,11 @@ def rows(summary: RunSummary, model: MemoryModel) -> Iterator[list[str]]:
 def touch_rows(model: MemoryModel) -> Iterator[list[str]]:
     """A row for each buffer, with a cell for each part of the runs."""
     for found in model.touches():
-        cells = (found.by_part[part] for part in model.parts)
-        yield [
-            found.buffer,
-            *(f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in cells),
-        ]
+        yield [found.buffer, *(_touched(found.by_part.get(part)) for part in model.parts)]
+
+
+def _touched(counts: tuple[int, int] | None) -> str:
+    if counts is None:
+        return "–"
+    low, high = counts
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
