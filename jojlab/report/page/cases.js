@@ -82,10 +82,14 @@ const cases = (() => {
     });
   }
 
+  // The id that the fragment names; none where a link was cut off within an escape.
+  function unescaped() {
+    try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; }
+  }
+
   // Opens the parts that are about the case that the fragment names, and goes to its bill.
   function open() {
-    const id = decodeURIComponent(location.hash.slice(1));
-    const bill = id.startsWith("case-") && document.getElementById(id);
+    const bill = location.hash.startsWith("#case-") && document.getElementById(unescaped());
     if (!bill) return;
     for (const part of document.querySelectorAll("#bill details, #commit details")) {
       if (part.dataset.case === bill.dataset.case) part.open = true;

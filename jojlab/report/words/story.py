@@ -132,7 +132,8 @@ def without_requests(trace: CommitTrace | None) -> str:
         return "it has no transaction"
     return (
         f"its typical transaction (number {trace.transaction_id} of seed {trace.seed}, "
-        f"{text.duration(trace.latency_ns)}) has no request: others have them, or none"
+        f"{text.duration(trace.latency_ns)}) has no request: those of the case belong to other "
+        "transactions, or to none"
     )
 
 
