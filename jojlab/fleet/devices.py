@@ -85,12 +85,17 @@ def revoke(store: Store, name: str, now_s: int) -> Device:
 
 def devices(store: Store) -> list[Device]:
     """Return all devices by name."""
+    found = (read_device(store, name) for name in device_names(store))
+    return [device for device in found if device is not None]
+
+
+def device_names(store: Store) -> list[str]:
+    """Return the names of all devices, in order; none of their objects is read."""
     names = [
         each.key.removeprefix(f"{_FOLDER}/").removesuffix(".json")
         for each in store.objects(_FOLDER)
     ]
-    found = (read_device(store, name) for name in sorted(names) if _NAME.fullmatch(name))
-    return [device for device in found if device is not None]
+    return [name for name in sorted(names) if _NAME.fullmatch(name)]
 
 
 def _hashed(secret: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jojlab.fleet.dataset import live_units
+from jojlab.fleet.devices import device_names, read_device
 from jojlab.fleet.store import Store
 from jojlab.foundation.errors import DataError
 from jojlab.trace.schema import FLEET_TABLES
@@ -42,3 +43,9 @@ def fleet_files(store: Store) -> FleetFiles:
     return FleetFiles(
         store, {table: [store.path(unit.key(table)) for unit in units] for table in FLEET_TABLES}
     )
+
+
+def silent_devices(store: Store, observed: Collection[str]) -> list[str]:
+    """Return the devices that may send, and of which no segment is there."""
+    silent = (read_device(store, name) for name in device_names(store) if name not in observed)
+    return [each.name for each in silent if each is not None and each.revoked_s is None]

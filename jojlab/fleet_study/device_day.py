@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
 
 from jojlab.fleet_study.ask import fleet_ask
 from jojlab.fleet_study.dataset import FleetEngine, Row
@@ -58,13 +59,18 @@ class DeviceDay:
 
     @property
     def commit_count(self) -> int:
-        """Commits and checkpoints of the day."""
+        """Commits of the day; checkpoints are none."""
         return sum(int(row["commits"]) for row in self.commits)
 
     @property
     def multi_file(self) -> int:
         """Multi-file transactions among them."""
         return sum(int(row["commits"]) for row in self.commits if row["multi_file"])
+
+    @property
+    def unbilled(self) -> int:
+        """Commits of which it is not known what they made the device write."""
+        return self.commit_count - sum(int(row["billed"]) for row in self.commits)
 
 
 def device_day(engine: FleetEngine, device: str, day: str) -> DeviceDay:
@@ -99,9 +105,18 @@ def device_day(engine: FleetEngine, device: str, day: str) -> DeviceDay:
 
 def _dear(row: Row, offset_s: int) -> Dear:
     named = {name: row[name] for name in Dear.__dataclass_fields__ if name in row}
-    joined = json.loads(row["databases"]) if row["databases"] else [row["database"]]
     time_ns = (row["end_unix_ns"] + offset_s * 10**9) % DAY_NS
-    return Dear(**(named | {"time_ns": time_ns, "databases": [str(each) for each in joined]}))
+    return Dear(**(named | {"time_ns": time_ns, "databases": _databases(row)}))
+
+
+def _databases(row: Row) -> list[str]:
+    """Return the databases of a transaction; what a device sent need not be a list."""
+    if not row["databases"]:
+        return [row["database"]]
+    try:
+        return msgspec.json.decode(row["databases"], type=list[str])
+    except msgspec.DecodeError:
+        return [row["databases"]]
 
 
 def device_day_json(found: DeviceDay) -> dict[str, Any]:
@@ -112,6 +127,7 @@ def device_day_json(found: DeviceDay) -> dict[str, Any]:
         "utc_offset_s": found.utc_offset_s,
         "commits": found.commit_count,
         "multi_file_transactions": found.multi_file,
+        "unbilled_commits": found.unbilled,
         "losses": losses_json(found.losses),
         "segments": list(found.segments),
         "by_ten_minutes": list(found.commits),

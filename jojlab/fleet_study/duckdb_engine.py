@@ -9,17 +9,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jojlab.fleet_study.dataset import FleetFiles
+from jojlab.fleet_study.dataset import FleetFiles, Row
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
-Row = dict[str, Any]
 # What needs more is put on the disk for a while.
 _MEMORY = "3GB"
 _KEYS = {"device": "VARCHAR", "day": "VARCHAR"}
@@ -88,7 +86,8 @@ def _readable() -> Iterator[None]:
         yield
     except (duckdb.IOException, duckdb.InvalidInputException) as error:
         raise DataError(
-            f"a file of the dataset is damaged: {error}", "fetch it again, or remove it"
+            f"a file of the dataset cannot be read: {error}",
+            "ask again, as compaction may have replaced it; otherwise restore it",
         ) from error
 
 

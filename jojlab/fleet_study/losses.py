@@ -13,10 +13,11 @@ HOUR_NS = 3_600_000_000_000
 
 @dataclass(frozen=True)
 class Losses:
-    """Counts over all segments. Each makes the answers incomplete but the last three.
+    """Counts over all segments. Each makes the answers incomplete but those from `clock_steps` on.
 
-    `missing_segments` were begun and never came; `twice` are segments with a number that another
-    has too; `unobserved_hours` are hours of observed days in which nothing was observed.
+    `missing_segments` were begun and never came, those too that the device dropped; `twice` are
+    segments with a number that another has too; `device_days` are days of which something was
+    observed, and `unobserved_hours` those of their hours of which nothing was.
     """
 
     missing_segments: int
@@ -27,6 +28,8 @@ class Losses:
     incomplete_segments: int
     twice: int
     clock_steps: int
+    device_days: int
+    observed_hours: float
     unobserved_hours: float
     own_write_bytes: int
 
@@ -46,7 +49,7 @@ def losses(coverage: Sequence[Row]) -> Losses:
         return sum(int(row[name]) for row in coverage)
 
     missing = total("expected_segments") - total("different_segments")
-    hours = total("days") * 24 - total("observed_ns") / HOUR_NS
+    days, hours = total("days"), total("observed_ns") / HOUR_NS
     return Losses(
         missing_segments=missing,
         dropped_segments=total("dropped_segments"),
@@ -56,7 +59,9 @@ def losses(coverage: Sequence[Row]) -> Losses:
         incomplete_segments=total("incomplete_segments"),
         twice=total("segments") - total("different_segments"),
         clock_steps=total("clock_steps"),
-        unobserved_hours=max(hours, 0.0),
+        device_days=days,
+        observed_hours=hours,
+        unobserved_hours=max(days * 24 - hours, 0.0),
         own_write_bytes=total("own_write_bytes"),
     )
 

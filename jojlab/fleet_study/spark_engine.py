@@ -7,13 +7,11 @@ folder, or a bucket by s3a). Questions are DuckDB's SQL, which sqlglot translate
 from __future__ import annotations
 
 import os
-from typing import Any
 
-from jojlab.fleet_study.dataset import FleetFiles
+from jojlab.fleet_study.dataset import FleetFiles, Row
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
-Row = dict[str, Any]
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _TYPES = {"int64": "BIGINT", "string": "STRING", "bool": "BOOLEAN"}
 
@@ -42,9 +40,7 @@ class SparkEngine:
         try:
             self._session = SparkSession.builder.remote(address).getOrCreate()
             # Days are texts, as they are for DuckDB.
-            self._session.conf.set(
-                "spark.sql.sources.partitionColumnTypeInference.enabled", "false"
-            )
+            self._session.conf.set(_INFERENCE, "false")
             for table in FLEET_TABLES:
                 self._view(files, table)
         except Exception as error:  # pyspark's own classes, those of gRPC, and ValueError

@@ -34,6 +34,8 @@ class FleetStudy:
     databases: Sequence[Row]
     amplification: float
     settings: Sequence[SettingCost] = ()
+    # Devices that may send, and of which no segment is there.
+    silent: Sequence[str] = ()
 
     @property
     def device_days(self) -> int:
@@ -50,6 +52,17 @@ class FleetStudy:
     def multi_file(self) -> int:
         """Multi-file transactions, over all devices."""
         return sum(int(row["transactions"]) for row in self.users)
+
+    @property
+    def unbilled(self) -> int:
+        """Commits and checkpoints of which it is not known what they made the device write."""
+        return sum(int(row["commits"]) - int(row["billed"]) for row in self.commits)
+
+    @property
+    def unseen_bytes(self) -> int:
+        """Bytes that the disks count as written, and of which the requests were lost."""
+        rows = sum(int(r["moved_bytes"]) for r in self.io_mix if r["operation"] == "write")
+        return max(sum(int(row["write_bytes"]) for row in self.coverage) - rows, 0)
 
 
 def fleet_study(engine: FleetEngine, amplification: float = 1.0) -> FleetStudy:
@@ -84,6 +97,9 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "write_amplification": study.amplification,
         "losses": losses_json(study.losses),
         "reasons": list(study.reasons),
+        "unbilled_commits": study.unbilled,
+        "unseen_write_bytes": study.unseen_bytes,
+        "silent_devices": list(study.silent),
         "coverage": list(study.coverage),
         "users": list(study.users),
         "multi_file_apps": list(study.multi_file_apps),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jojlab.fleet.devices import enrol, revoke
 from jojlab.fleet.store import open_store
-from jojlab.fleet_study.dataset import fleet_files
+from jojlab.fleet_study.dataset import fleet_files, silent_devices
 from jojlab.fleet_study.device_day import DeviceDay, device_day
 from jojlab.fleet_study.duckdb_engine import DuckDbEngine
 from jojlab.fleet_study.study import FleetStudy, fleet_json, fleet_study
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.made_fleet.published import USERS
 from jojlab.made_fleet.write import MadeFleet, write_fleet
+from jojlab.report.fleet.first_lines import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.report.fleet.page import day_page, study_page
-from jojlab.report.fleet.rows import loss_lines, remarks
 from jojlab.trace.schema import table_schema
 
 Change = Callable[[dict[str, Any]], None]
@@ -88,12 +90,13 @@ def test_a_whole_fleet_lacks_nothing(made: Path) -> None:
     assert json.loads(json.dumps(fleet_json(found)))["losses"]["missing_segments"] == 0
 
 
-def changed(folder: Path, change: Change, number: int = 1) -> None:
-    """Change the row of one segment, as it is stored."""
-    file = sorted((folder / "segments").rglob("*.parquet"))[number]
-    [row] = pq.ParquetFile(file).read().to_pylist()
-    change(row)
-    pq.write_table(pa.Table.from_pylist([row], table_schema("fleet/segments").arrow()), file)
+def changed(folder: Path, change: Change, number: int = 1, table: str = "segments") -> None:
+    """Change the rows of one segment, as they are stored."""
+    file = sorted((folder / table).rglob("*.parquet"))[number]
+    rows = pq.ParquetFile(file).read().to_pylist()
+    for row in rows:
+        change(row)
+    pq.write_table(pa.Table.from_pylist(rows, table_schema(f"fleet/{table}").arrow()), file)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +135,61 @@ def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> No
     found = study(tmp_path).losses
     assert found.missing_segments == 1 and found.unobserved_hours == pytest.approx(8)
     assert device_day(engine(tmp_path), "made-0001", "").losses.missing_segments == 1
+
+
+def one_day(folder: Path, segments: int = 2) -> Path:
+    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=segments), folder):
+        pass
+    return folder
+
+
+def test_a_day_of_which_a_minute_was_observed_is_told_so(tmp_path: Path) -> None:
+    one_day(tmp_path, 1)
+    changed(
+        tmp_path, lambda row: row.update(end_boot_ns=row["begin_boot_ns"] + 90 * 10**9), number=0
+    )
+    [first, *_] = remarks(study(tmp_path).losses)
+    assert first.startswith("Observed: 90 s of the 24 hours that 1 device-day has.")
+
+
+def test_devices_that_sent_nothing_are_named(tmp_path: Path) -> None:
+    one_day(tmp_path)
+    store = open_store(str(tmp_path))
+    for name in ("made-0001", "quiet", "gone"):
+        enrol(store, name, 0)
+    revoke(store, "gone", 1)
+    assert silent_devices(store, {"made-0001"}) == ["quiet"]
+    [line] = study_remarks(replace(study(tmp_path), silent=["quiet"]))
+    assert line == "1 enrolled device without any segment: quiet"
+
+
+def test_checkpoints_are_no_commits_of_a_day_and_missing_bills_are_counted(tmp_path: Path) -> None:
+    one_day(tmp_path)
+    bill = dict.fromkeys(
+        ("requests", "database_bytes", "journal_bytes", "filesystem_bytes", "flushes")
+    )
+    changed(tmp_path, lambda row: row.update(bill), 0, "commits")
+    changed(tmp_path, lambda row: row.update(kind="checkpoint"), 1, "commits")
+    own = rows_of(tmp_path, "commits")
+    commits = [row for row in own if row["kind"] == "commit"]
+    found = device_day(engine(tmp_path), "made-0001", "")
+    assert found.commit_count == found.unbilled == len(commits) > 0
+    assert sum(row["commits"] for row in found.databases) <= len(commits)
+    whole = study(tmp_path)
+    assert whole.unbilled == len(commits) < len(own)
+    for lines in (study_remarks(whole), day_remarks(found)):
+        assert "it is not known what they made the device write" in lines[-1]
+
+
+def test_times_of_a_clock_that_was_wrong_are_in_the_day_too(tmp_path: Path) -> None:
+    one_day(tmp_path)
+    texts = {"databases": "no list", "database_count": 2}
+    changed(tmp_path, lambda row: row.update(end_unix_ns=5, **texts), 0, "commits")
+    changed(tmp_path, lambda row: row.update(utc_offset_s=-9 * 3600), 1)
+    found = device_day(engine(tmp_path), "made-0001", "")
+    assert {row["ten_minutes"] for row in found.commits} <= set(range(144))
+    assert any("The time zone changed" in line for line in day_remarks(found))
+    assert day_page(found, "fleet")
 
 
 def test_a_day_of_a_device(made: Path) -> None:

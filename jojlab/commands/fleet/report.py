@@ -46,7 +46,7 @@ def report(
     Exit code 4 if segments, rows or events were lost.
     """
     from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import fleet_files
+    from jojlab.fleet_study.dataset import fleet_files, silent_devices
     from jojlab.fleet_study.engines import fleet_engine
     from jojlab.fleet_study.settings import setting_costs
     from jojlab.fleet_study.study import fleet_json, fleet_study
@@ -58,6 +58,8 @@ def report(
 
     files = fleet_files(open_store(data))
     study = fleet_study(fleet_engine(engine, files, spark_remote), write_amplification)
+    observed = {str(row["device"]) for row in study.coverage}
+    study = replace(study, silent=silent_devices(files.store, observed))
     if bills is not None:
         study = replace(study, settings=setting_costs(bills, study.daily_commits))
     if out is not None:

@@ -10,7 +10,7 @@ SELECT
   sum(duration_ns) AS duration_ns,
   sum(database_bytes + journal_bytes + filesystem_bytes) AS device_bytes
 FROM commits
-WHERE device = $device AND day = $day
+WHERE device = $device AND day = $day AND kind = 'commit'
 GROUP BY database, process
 ORDER BY commits DESC, database, process
 LIMIT 20

@@ -9,7 +9,6 @@ SELECT
   database,
   super_journal,
   databases,
-  database_count,
   sync_call,
   sync_calls,
   written_bytes,

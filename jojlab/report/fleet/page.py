@@ -10,9 +10,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from jojlab.fleet_study.device_day import DeviceDay
-from jojlab.fleet_study.losses import Losses
 from jojlab.fleet_study.study import FleetStudy
-from jojlab.report.fleet import charts, rows
+from jojlab.report.fleet import charts, first_lines, rows
 from jojlab.report.fleet.rows import TextTable
 from jojlab.report.page import html
 from jojlab.report.page.file import page_policy, script_json, vega_script
@@ -74,7 +73,8 @@ def study_page(study: FleetStudy, data: str) -> str:
         ),
     ]  # fmt: skip
     command = f"joj fleet report --data {shlex.quote(data)} --json"
-    return _page("A fleet's days", rows.headline(study), study.losses, parts, specs, command)
+    told = first_lines.loss_lines(study.losses), first_lines.study_remarks(study)
+    return _page("A fleet's days", first_lines.headline(study), told, parts, specs, command)
 
 
 def day_page(found: DeviceDay, data: str) -> str:
@@ -97,23 +97,25 @@ def day_page(found: DeviceDay, data: str) -> str:
     ]  # fmt: skip
     lead = (
         f"{count(found.commit_count, 'commit')}, {found.multi_file} of them over several "
-        f"databases. Times are local: UTC{found.utc_offset_s / 3600:+g} h."
+        f"databases. Times are local: {first_lines.zone_of(found.utc_offset_s)}."
     )
     command = (
         f"joj fleet device {shlex.quote(found.device)} --data {shlex.quote(data)} "
         f"--day {found.day} --json"
     )
-    return _page(f"{found.device}, {found.day}", lead, found.losses, parts, specs, command)
+    told = first_lines.loss_lines(found.losses), first_lines.day_remarks(found)
+    return _page(f"{found.device}, {found.day}", lead, told, parts, specs, command)
 
 
 def _page(
     title: str,
     lead: str,
-    losses: Losses,
+    told: tuple[Sequence[str], Sequence[str]],
     parts: Sequence[_PagePart],
     specs: Specs,
     command: str,
 ) -> str:
+    """Return the page; `told` is what is missing, and what else must be known."""
     filled = [
         part._replace(tables=[table for table in part.tables if table.rows]) for part in parts
     ]
@@ -127,8 +129,8 @@ def _page(
         title=title,
         lead=lead,
         style=Markup(style),
-        lost=rows.loss_lines(losses),
-        remarks=rows.remarks(losses),
+        lost=told[0],
+        remarks=told[1],
         parts=[part for part in filled if part.charts or part.tables],
         command=command,
         charts=script_json(specs),

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jojlab.fleet_study.device_day import Dear, DeviceDay
-from jojlab.fleet_study.losses import Losses
 from jojlab.fleet_study.study import FleetStudy
 from jojlab.made_fleet.published import USERS
-from jojlab.report.words.text import count, digits, duration, percent
+from jojlab.report.words.text import digits, duration, percent
 
 # What seed 003 found behind the names of super-journals.
 _KNOWN = {
@@ -42,56 +41,6 @@ def size_of(value: float | None) -> str:
         if abs(value) >= least:
             return f"{digits(value / least)} {unit}"
     return f"{digits(value)} B"
-
-
-def headline(study: FleetStudy) -> str:
-    """Say in one line what the answers are of."""
-    days = [row["first_day"] for row in study.coverage], [row["last_day"] for row in study.coverage]
-    return (
-        f"{count(len(study.coverage), 'device')}, {count(study.device_days, 'device-day')} "
-        f"from {min(days[0])} to {max(days[1])}; "
-        f"{digits(sum(row['segments'] for row in study.coverage))} segments"
-    )
-
-
-def loss_lines(found: Losses) -> list[str]:
-    """Say what is missing, a line for each sort; no line where nothing is."""
-    counts = (
-        (found.missing_segments, "segment was lost", "segments were lost",
-         "begun, and never sent: the collector was killed, or its spool was full"),
-        (found.dropped_segments, "segment was dropped", "segments were dropped",
-         "the spool of the device was full"),
-        (found.dropped_rows, "row was left out", "rows were left out", "its segment was full"),
-        (found.lost_events, "event was lost", "events were lost",
-         "the kernel had it, and could not deliver it"),
-        (found.unattributed_bytes, "byte has no owner", "bytes have no owner", ""),
-        (found.incomplete_segments, "segment is incomplete", "segments are incomplete", ""),
-        (found.twice, "segment has another's number", "segments have another's number",
-         "their rows may count twice"),
-    )  # fmt: skip
-    return [
-        count(number, one, several) + (f": {why}" if why else "")
-        for number, one, several, why in counts
-        if number
-    ]
-
-
-def remarks(found: Losses) -> list[str]:
-    """Say what is no loss, and must be known to read the numbers."""
-    lines = []
-    if found.unobserved_hours >= 1:
-        lines.append(
-            f"In {digits(round(found.unobserved_hours, 1))} hours of these days nothing was "
-            "observed: the device was off, or no collector ran."
-        )
-    if found.clock_steps:
-        lines.append(f"The clock was set in {count(found.clock_steps, 'segment')}.")
-    if found.own_write_bytes:
-        lines.append(
-            f"The collectors wrote {size_of(found.own_write_bytes)} to these disks themselves; "
-            "that is in no other number."
-        )
-    return lines
 
 
 def multi_file_table(study: FleetStudy, most: int) -> TextTable:
@@ -125,7 +74,7 @@ def multi_file_table(study: FleetStudy, most: int) -> TextTable:
 def multi_file_apps_table(study: FleetStudy) -> TextTable:
     """The apps behind multi-file transactions."""
     return TextTable(
-        "Apps behind them, by super-journal",
+        "Apps behind them, by super-journal (at most 50)",
         ("database", "process", "app", "transactions", "devices", "databases", "median", "bytes"),
         [
             (
@@ -168,7 +117,7 @@ def commits_table(study: FleetStudy) -> TextTable:
 def databases_table(study: FleetStudy) -> TextTable:
     """The databases with most commits."""
     return TextTable(
-        "Databases",
+        "Databases with most commits",
         ("database", "process", "a day", "devices", "waited a day", "bytes a day"),
         [
             (
@@ -239,6 +188,7 @@ def shares_table(study: FleetStudy) -> TextTable:
 
 def apps_table(study: FleetStudy, most: int) -> TextTable:
     """Write volume and wear by app."""
+    left = len(study.apps) - most
     return TextTable(
         "Writes by app, a device and day",
         ("process", "devices", "bytes", "requests", "sync", "flash life a year"),
@@ -250,7 +200,8 @@ def apps_table(study: FleetStudy, most: int) -> TextTable:
             )
             for each in study.apps[:most]
         ],
-        note="Flash life: bytes times a write amplification of "
+        note=(f"{left:,} further processes are in --json. " if left > 0 else "")
+        + "Flash life: bytes times a write amplification of "
         f"{digits(study.amplification)}, as a share of 3,000 erases of the whole capacity.",
     )  # fmt: skip
 
@@ -266,6 +217,8 @@ def files_table(study: FleetStudy) -> TextTable:
             for row in study.files
         ],
         words=3,
+        note="Of each segment the 4,096 files with most bytes have a name; with --privacy kinds "
+        "none has.",
     )  # fmt: skip
 
 
@@ -283,6 +236,7 @@ def ages_table(study: FleetStudy) -> TextTable:
             )
             for each in study.ages
         ],
+        note="Ages are of deleted files whose creation was seen.",
     )  # fmt: skip
 
 
@@ -325,7 +279,7 @@ def _databases(each: Dear) -> str:
 def day_databases_table(found: DeviceDay) -> TextTable:
     """The databases of the day."""
     return TextTable(
-        "Databases and apps",
+        "Databases with most commits",
         ("database", "process", "journal mode", "commits", "multi-file", "waited", "bytes"),
         [
             (

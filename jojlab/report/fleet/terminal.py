@@ -9,19 +9,20 @@ from rich.markup import escape
 
 from jojlab.fleet_study.device_day import DeviceDay
 from jojlab.fleet_study.study import FleetStudy
-from jojlab.report.fleet import rows
+from jojlab.report.fleet import first_lines, rows
 from jojlab.report.fleet.rows import TextTable
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words.text import count
 
-_MOST = 12
+# Devices and apps of a table; lines, which the four published users are among.
+_MOST, _MOST_LINES = 12, 16
 _STEPS = " ▁▂▃▄▅▆▇█"
 
 
 def print_study(console: Console, study: FleetStudy) -> None:
     """Print what is missing first, then every table that has rows."""
-    console.print(f"[bold]{escape(rows.headline(study))}[/bold]")
-    _print_losses(console, rows.loss_lines(study.losses), rows.remarks(study.losses))
+    console.print(f"[bold]{escape(first_lines.headline(study))}[/bold]")
+    _print_losses(console, first_lines.loss_lines(study.losses), first_lines.study_remarks(study))
     for row in study.reasons:
         console.print(f"  {escape(row['reason'])}: {count(row['segments'], 'segment')}")
     for table in (
@@ -36,21 +37,21 @@ def print_study(console: Console, study: FleetStudy) -> None:
         rows.files_table(study),
         rows.ages_table(study),
     ):
-        _print(console, table, _MOST)
+        _print(console, table, _MOST_LINES)
     _print_hours(console, "Bytes written by hour of the day", study.hours)
 
 
 def print_day(console: Console, found: DeviceDay) -> None:
     """Print one day of a device."""
-    zone = f"UTC{found.utc_offset_s / 3600:+g} h"
+    zone = first_lines.zone_of(found.utc_offset_s)
     console.print(
         f"[bold]{escape(found.device)} on {found.day} ({zone})[/bold]: "
         f"{count(found.commit_count, 'commit')}, {found.multi_file} of them multi-file"
     )
-    _print_losses(console, rows.loss_lines(found.losses), rows.remarks(found.losses))
+    _print_losses(console, first_lines.loss_lines(found.losses), first_lines.day_remarks(found))
     counts = [0] * 24
     for row in found.commits:
-        counts[min(row["ten_minutes"] // 6, 23)] += row["commits"]
+        counts[row["ten_minutes"] // 6] += row["commits"]
     _print_line(console, "Commits by hour", counts)
     for table in (
         rows.dearest_table(found), rows.day_databases_table(found), rows.day_files_table(found)
