@@ -59,12 +59,11 @@ def compacted_name(segments: Iterable[str]) -> str:
     return _COMPACTED + hashlib.sha256(" ".join(sorted(segments)).encode()).hexdigest()
 
 
-def live_units(store: Store, first_day: str = "", last_day: str = "9999") -> list[Unit]:
-    """Return the units that count, of these days, by day, device and name."""
+def live_units(store: Store) -> list[Unit]:
+    """Return the units that count, by day, device and name."""
     partitions: dict[tuple[str, str], list[Unit]] = {}
     for each in store.objects(SEGMENTS):
-        unit = unit_of(each.key)
-        if unit is not None and first_day <= unit.day <= last_day:
+        if unit := unit_of(each.key):
             partitions.setdefault((unit.day, unit.device), []).append(unit)
     return [unit for key in sorted(partitions) for unit in live_of(store, partitions[key])]
 
@@ -116,8 +115,3 @@ def _held_by_compacted(store: Store, unit: Unit) -> frozenset[str]:
         return frozenset(metadata[HOLDS].decode().split())
     except (KeyError, pa.ArrowInvalid) as error:
         raise DataError(f"{path}: says not what it holds: {error}", "restore the store") from error
-
-
-def live_files(store: Store, table: str, first_day: str = "", last_day: str = "9999") -> list[str]:
-    """Return the files of one table that count, as `store.filesystem` has them."""
-    return [store.path(unit.key(table)) for unit in live_units(store, first_day, last_day)]

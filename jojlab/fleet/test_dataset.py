@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jojlab.fleet.compaction import MANY_UNITS, compact
-from jojlab.fleet.dataset import SEGMENTS, Unit, held_by, is_known, live_files, live_units
+from jojlab.fleet.dataset import SEGMENTS, Unit, held_by, is_known, live_units
 from jojlab.fleet.intake import take_in
 from jojlab.fleet.segment import Checked
 from jojlab.fleet.store import Store, open_store
@@ -43,7 +43,7 @@ def counted(store: Store) -> list[int]:
     """The segments that count, by the rows of their commits."""
     import pyarrow.parquet as pq
 
-    tables = [pq.read_table(path) for path in live_files(store, "commits")]
+    tables = [pq.read_table(store.path(each.key("commits"))) for each in live_units(store)]
     return sorted(int(value) for table in tables for value in table["database_count"].to_pylist())
 
 
