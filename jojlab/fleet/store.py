@@ -22,6 +22,7 @@ from typing import Any
 from jojlab.foundation.errors import MachineError, UseError
 
 _INCOMING = ".incoming"  # in a folder: what is not put yet; on the same filesystem as the rest
+_FOLDERS_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Store:
         self._root = root
         self.folder = folder
         self._spool: Path | None = None
+        self._synced: set[Path] = set()  # folders whose names are durable in those above
 
     @property
     def spool(self) -> Path:
@@ -59,6 +61,11 @@ class Store:
         for path in self.spool.glob(what):
             if path.stat().st_mtime < before_s:
                 shutil.rmtree(path, ignore_errors=True)
+
+    def check(self) -> None:
+        """Raise OSError where the store does not answer, or its folder is gone."""
+        self.spool.stat()
+        self.read_bytes("devices/none")
 
     def close(self) -> None:
         """Remove the spool of a bucket."""
@@ -83,13 +90,18 @@ class Store:
         folders = set()
         for source, key in files:
             target = self.folder / key
-            _make_folder(target.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
             with source.open("rb") as stream:
                 os.fsync(stream.fileno())
             os.replace(source, target)
             folders.add(target.parent)
         for folder in folders:
-            _sync_folder(folder)
+            self._sync(folder)
+
+    def sync(self, key: str) -> None:
+        """Make an object durable that is there: who put it may have been killed before it was."""
+        if self.folder is not None:
+            self._sync((self.folder / key).parent)
 
     def put_bytes(self, key: str, contents: bytes) -> None:
         """Put an object of these bytes; durable on return."""
@@ -117,7 +129,11 @@ class Store:
         for info in self.filesystem.get_file_info(selector):
             if info.type == fs.FileType.File:
                 key = info.path.removeprefix(self._root).lstrip("/")
-                yield Object(key, info.size or 0, info.mtime_ns / 1e9 if info.mtime_ns else 0.0)
+                yield Object(key, info.size or 0, (info.mtime_ns or 0) / 1e9)
+
+    def changed_s(self, key: str) -> float:
+        """Return when an object was put; 0 if there is none."""
+        return (self.filesystem.get_file_info(self.path(key)).mtime_ns or 0) / 1e9
 
     def delete(self, key: str) -> None:
         """Delete an object; it is no error if it is gone."""
@@ -126,6 +142,15 @@ class Store:
             return
         with suppress(FileNotFoundError):
             self.filesystem.delete_file(self.path(key))
+
+    def _sync(self, folder: Path) -> None:
+        """Sync a folder, and once those above it too, whoever made them."""
+        _sync_folder(folder)
+        if folder != self.folder and folder not in self._synced:
+            self._sync(folder.parent)
+            if len(self._synced) >= _FOLDERS_REMEMBERED:
+                self._synced.clear()
+            self._synced.add(folder)
 
     def _send(self, source: Path, key: str) -> None:
         with (
@@ -148,7 +173,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
     folder = Path(url).absolute()
     if create and not folder.exists():
-        folder.mkdir(parents=True)
+        _make_folder(folder)
     if not folder.is_dir():
         raise UseError(f"--data {url}: no such folder", "joj fleet enrol NAME --data DIR makes it")
     return Store(str(folder), fs.LocalFileSystem(), str(folder), folder)

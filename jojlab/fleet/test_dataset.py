@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,7 +59,31 @@ def store(tmp_path: Path) -> Store:
     return open_store(str(tmp_path / "data"), create=True)
 
 
+def test_what_is_acknowledged_is_synced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file, and all folders above it; also what one that was killed had put."""
+    synced: set[Path] = set()
+    fsync = os.fsync
+
+    def told(descriptor: int) -> None:
+        synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", told)
+    name = stored(store, 1)
+    folder = Path(store.url).resolve()
+    for table in FLEET_TABLES:
+        key = Unit(DAY, "a", name).key(table)
+        assert {folder / each for each in Path(key).parents} <= synced
+        assert any(each.name == f"{table}.parquet" for each in synced)
+    synced.clear()
+    stored(open_store(store.url), 1)
+    key = Unit(DAY, "a", name).key(SEGMENTS)
+    assert {folder / each for each in Path(key).parents} <= synced
+
+
 def test_a_compaction_changes_no_row(store: Store) -> None:
+    import pyarrow.parquet as pq
+
     names = [stored(store, number) for number in range(3)]
     assert compact_all(store) == (1, 3, 0)
     assert counted(store) == [0, 1, 2]
