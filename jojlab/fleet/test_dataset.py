@@ -15,6 +15,7 @@ from jojlab.fleet.dataset import SEGMENTS, Unit, held_by, is_known, live_units
 from jojlab.fleet.intake import take_in
 from jojlab.fleet.segment import Checked
 from jojlab.fleet.store import Store, open_store
+from jojlab.foundation.errors import DataError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 NOW_S = 1_767_268_800.0  # 2026-01-01, noon
@@ -89,6 +90,7 @@ def test_a_compaction_changes_no_row(store: Store) -> None:
     assert counted(store) == [0, 1, 2]
     [unit] = live_units(store)
     assert held_by(store, unit) == set(names)
+    assert pq.read_metadata(store.path(unit.key("commits"))).num_row_groups == 1
     assert is_known(store, Unit(DAY, "a", names[1]))
     assert compact_all(store, grace_s=-1e12) == (0, 0, 15)
     assert counted(store) == [0, 1, 2]
@@ -106,6 +108,18 @@ def test_what_comes_later_is_compacted_with_the_rest(store: Store) -> None:
     assert counted(store) == [1, 2, 3]
     assert len(live_units(store)) == 1
     assert compact_all(store, grace_s=-1e12) == (0, 0, 20)
+
+
+def test_what_was_held_long_is_deleted_though_its_holder_is_held(store: Store) -> None:
+    stored(store, 1)
+    stored(store, 2)
+    compact_all(store)
+    [holder] = live_units(store)
+    stored(store, 3)
+    compact_all(store)
+    os.utime(store.path(holder.key(SEGMENTS)), (0, 0))
+    assert compact_all(store) == (0, 0, 10)
+    assert counted(store) == [1, 2, 3]
 
 
 def copies(store: Store, keys: Iterable[str]) -> dict[str, bytes]:
@@ -134,6 +148,16 @@ def test_a_kill_at_any_moment_changes_no_row(store: Store) -> None:
             if deleted is not None:
                 store.delete(deleted)
             assert counted(store) == [0, 1, 2], (steps, deleted)
+
+
+def test_damaged_files_stop_nothing_else(store: Store) -> None:
+    damaged = stored(store, 1)
+    for number in range(2, 5):
+        stored(store, number, device="b" if number > 2 else "a")
+    Path(store.path(Unit(DAY, "a", damaged).key("commits"))).write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=f"{DAY} a: "):
+        compact_all(store)
+    assert [unit.is_compacted for unit in live_units(store)] == [False, False, True]
 
 
 def test_two_compactions_at_once(store: Store) -> None:
