@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from jojlab.fleet.store import Store
 
@@ -19,6 +20,8 @@ _KEY = re.compile(
 )
 # No device may have more than this share of the room.
 _SHARE_OF_ONE = 8
+# A file counts as so much at least: a name takes memory, and an inode.
+_LEAST_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
@@ -49,26 +52,39 @@ class Quarantine:
     def __init__(self, store: Store, room_bytes: int) -> None:
         self._store = store
         self._room_bytes = room_bytes
-        self._kept = {each.key: each for each in quarantined(store)}
+        self._kept = set[str]()
         self._of_device = Counter[str]()
-        for each in self._kept.values():
-            self._of_device[each.device] += each.size_bytes
+        self._lock = Lock()  # uploads keep theirs in threads of their own
+        for each in quarantined(store):
+            self._kept.add(each.key)
+            self._of_device[each.device] += _room_of(each)
 
     @property
     def size_bytes(self) -> int:
-        """How much is kept apart."""
+        """How much of the room is taken."""
         return self._of_device.total()
 
     def keep(self, source: Path, device: str, sha256: str, reason: str) -> bool:
         """Put a file of the spool apart; False if there is no room for it."""
         each = Quarantined(device, sha256, reason, source.stat().st_size)
-        if each.key in self._kept:
-            return True
-        of_device = self._of_device[device] + each.size_bytes
-        whole = self.size_bytes + each.size_bytes
-        if whole > self._room_bytes or of_device > self._room_bytes // _SHARE_OF_ONE:
-            return False
-        self._store.put([(source, each.key)])
-        self._kept[each.key] = each
-        self._of_device[device] = of_device
+        with self._lock:
+            if each.key in self._kept:
+                return True
+            of_device = self._of_device[device] + _room_of(each)
+            whole = self.size_bytes + _room_of(each)
+            if whole > self._room_bytes or of_device > self._room_bytes // _SHARE_OF_ONE:
+                return False
+            self._kept.add(each.key)
+            self._of_device[device] = of_device
+        try:
+            self._store.put([(source, each.key)])
+        except BaseException:
+            with self._lock:
+                self._kept.remove(each.key)
+                self._of_device[device] -= _room_of(each)
+            raise
         return True
+
+
+def _room_of(each: Quarantined) -> int:
+    return max(each.size_bytes, _LEAST_BYTES)

@@ -40,7 +40,7 @@ class Metrics:
         self.compactions = self._counter("compactions", "Compactions that ended", "how")
         self.uploads = Gauge("joj_fleet_uploads", "Uploads in progress", registry=self.registry)
         self.quarantine_bytes = Gauge(
-            "joj_fleet_quarantine_bytes", "Bytes in quarantine", registry=self.registry
+            "joj_fleet_quarantine_bytes", "Room of quarantine that is taken", registry=self.registry
         )
         self.check_seconds = Histogram(
             "joj_fleet_check_seconds",
