@@ -15,6 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from jojlab.foundation.lazy import pa
 from jojlab.trace.schema import FLEET_SCHEMA_VERSION, FLEET_TABLES, TableSchema, table_schema
 
@@ -173,6 +175,8 @@ def _check_rows(file: Any, schema: TableSchema, table: str) -> int:
                 raise Refused(BAD_VALUE, f"{table}.{column.name} is null")
             if column.type == "string":
                 size_bytes += _check_texts(values, f"{table}.{column.name}", column.name)
+                if column.name == "databases":
+                    _check_lists(values, f"{table}.{column.name}")
             elif column.type == "int64":
                 size_bytes += 8 * len(values)
                 _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
@@ -193,6 +197,15 @@ def _check_texts(values: Any, place: str, name: str) -> int:
     if (pc.max(lengths).as_py() or 0) > limit:
         raise Refused(BAD_VALUE, f"{place} is longer than {limit} bytes")
     return int(pc.sum(lengths.take(values.indices)).as_py() or 0)
+
+
+def _check_lists(values: Any, place: str) -> None:
+    try:
+        for text in values.dictionary:  # one at a time: all of them may be 256 MiB
+            if text.is_valid:
+                msgspec.json.decode(text.as_py(), type=list[str])
+    except msgspec.DecodeError as error:
+        raise Refused(BAD_VALUE, f"{place} is no list of texts in JSON") from error
 
 
 def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:

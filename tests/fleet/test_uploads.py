@@ -94,6 +94,14 @@ def bomb(rows: int, text_bytes: int) -> bytes:
     return parquet(pa.table(columns, schema=of), compression="zstd", store_schema=False)
 
 
+def commits_of_databases(text: str) -> bytes:
+    """A table `commits` with this text for a list of databases."""
+    table = made_tables(1)[0]["commits"]
+    place = table.schema.get_field_index("databases")
+    texts = pa.array([text] * table.num_rows)
+    return parquet(table.set_column(place, table.schema.field(place), texts), store_schema=False)
+
+
 def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> None:
     [(name, segment)] = made_segments(1, seed=2).items()
     assert server.put(segment, token).told == (201, "stored")
@@ -142,6 +150,8 @@ def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
         (tar(members(file_sums=bomb(200_000, 4_000))), "too-large-decoded"),
         (tar(members(file_sums=bomb(2_000_000, 4))), "too-large-decoded"),
         (tar(members(file_sums=bomb(10, 100_000))), "bad-value"),
+        (tar(members(commits=commits_of_databases('{"no": "list"}'))), "bad-value"),
+        (tar(members(commits=commits_of_databases("/a.db"))), "bad-value"),
     ],
 )
 def test_what_is_no_segment_is_kept_apart(
