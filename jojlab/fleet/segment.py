@@ -8,6 +8,7 @@ decoded once, so that what enters the dataset can be read. Runs in a worker whos
 
 from __future__ import annotations
 
+import errno
 import re
 import tarfile
 from dataclasses import dataclass
@@ -34,6 +35,12 @@ _LARGEST_COUNT = 2**50
 _FOOTER_LIMIT = 1 << 20
 _OFFSET_LIMIT_S = 86400
 _LAST_MINUTE = 1439  # of a day
+
+# What the machine lacks, whatever the segment is: it is not refused for that, and may come again.
+MACHINE_ERRORS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.ENOENT,
+     errno.EMFILE, errno.ENFILE}
+)  # fmt: skip
 
 # Why a segment is refused: the words of quarantine and metrics.
 NOT_TAR = "not-a-segment"
@@ -63,7 +70,7 @@ class Checked:
 def take_out(segment: Path, folder: Path, now_s: float) -> Checked:
     """Check a segment, and write its tables into `folder`; `now_s` is the server's clock.
 
-    Raises Refused. What lies in `folder` then is worthless.
+    Raises Refused, and OSError where the machine fails. What lies in `folder` then is worthless.
     """
     if segment.stat().st_size > SEGMENT_LIMIT_BYTES:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
@@ -119,6 +126,8 @@ def _check_table(path: Path, table: str) -> int:
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             return _check_rows(file, schema, table)
     except (pa.ArrowException, OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+            raise
         raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
 
 

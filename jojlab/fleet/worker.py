@@ -1,8 +1,9 @@
 """A process that checks segments for the server, with limited memory, one after the other.
 
-Reads one JSON line for each, {"segment": PATH, "folder": PATH}, and answers in one line:
-{"day", "rows"}, or {"reason", "detail"} where it is refused. Ends when its input does, as it does
-when the server is killed. A segment that kills it is refused by the server.
+Says {} when it is ready. Reads one JSON line for each, {"segment": PATH, "folder": PATH}, and
+answers in one line: {"day", "rows"}, {"reason", "detail"} where it is refused, or {"errno",
+"detail"} where it could not be checked, as on a full disk. Ends when its input does, as when the
+server is killed. A segment that kills it is refused by the server.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jojlab.fleet.segment import TOO_LARGE, Refused, take_out
+from jojlab.fleet.segment import MACHINE_ERRORS, TOO_LARGE, Refused, take_out
 
 # Beyond what libraries have mapped when the first segment comes. One of the limits of segment.py
 # takes some 300 MB decoded; a page of Parquet may claim up to 2 GiB.
@@ -29,6 +30,7 @@ def main() -> None:
     """Answer until the input ends."""
     _load()
     _limit_memory()
+    print("{}", flush=True)
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line))), flush=True)
 
@@ -41,6 +43,10 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"reason": refused.reason, "detail": refused.detail}
     except MemoryError:
         return {"reason": TOO_LARGE, "detail": "it does not fit into the worker's memory"}
+    except OSError as error:
+        if error.errno not in MACHINE_ERRORS:
+            raise
+        return {"errno": error.errno, "detail": error.strerror}
 
 
 def _load() -> None:

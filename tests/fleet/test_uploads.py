@@ -259,14 +259,39 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
 def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
     [segment] = made_segments(1, seed=3).values()
     unlimited = resource.RLIM_INFINITY
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (10_000, unlimited))
-    try:
-        answer = server.put(segment, token)
-    finally:
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
-    assert answer.told == (503, "store")
-    assert int(answer.headers["retry-after"]) >= 1
+    assert server.put(b"x", token).status == 422  # the worker runs
+    for pid in (server.process.pid, *workers_of(server)):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (10_000, unlimited))
+        try:
+            answer = server.put(segment, token)
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        assert answer.told == (503, "store")
+        assert int(answer.headers["retry-after"]) >= 1
     assert server.put(segment, token).told == (201, "stored")
+
+
+def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
+    def health() -> int:
+        connection = server.connection()
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    assert health() == 200
+    spool = Path(data) / ".incoming"
+    spool.rename(spool.with_name("away"))
+    assert health() == 503
+    spool.with_name("away").rename(spool)
+    assert health() == 200
+
+
+def workers_of(server: Serving) -> list[int]:
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert children
+    return [int(child) for child in children]
 
 
 def peak_bytes(pid: int) -> int:
@@ -297,9 +322,8 @@ def test_memory_is_bounded(server: Serving, token: str) -> None:
     assert set(statuses) <= {422, 429}
     assert 422 in statuses
     assert peak_bytes(server.process.pid) < SERVER_LIMIT_BYTES
-    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
-    for worker in children.split():  # it has decoded the bombs of the tests before, if they ran
-        assert peak_bytes(int(worker)) < WORKER_LIMIT_BYTES
+    for worker in workers_of(server):  # it has decoded the bombs of the tests before, if they ran
+        assert peak_bytes(worker) < WORKER_LIMIT_BYTES
 
 
 def test_wrong_use(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,8 @@ from jojlab.fleet.server.metrics import NO_SUCH_PATH, Metrics
 from jojlab.fleet.server.upload import Uploads
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store import Store
+
+_LOG = logging.getLogger("uvicorn.error")
 
 
 def application(
@@ -42,7 +45,7 @@ def application(
 
     async def healthz(_: Request) -> JSONResponse:
         try:
-            await asyncio.to_thread(store.read_bytes, "devices/healthz")
+            await asyncio.to_thread(store.check)
         except OSError as error:
             return JSONResponse({"status": "the store does not answer", "detail": str(error)}, 503)
         return JSONResponse({"status": "ok"})
@@ -73,14 +76,22 @@ async def _compact_often(store: Store, seconds: float, metrics: Metrics) -> None
     """Compact in a process of its own, again and again."""
     while seconds:
         await asyncio.sleep(seconds)
-        command = (sys.executable, "-m", "jojlab", "fleet", "compact", "--data", store.url)
-        compaction = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
-        )
         try:
-            code = await compaction.wait()
-        finally:
-            if compaction.returncode is None:
-                compaction.terminate()
-                await compaction.wait()
+            code = await _compact(store)
+        except OSError as error:  # no process could be started
+            _LOG.error("nothing is compacted: %s", error)
+            code = 1
         metrics.compactions.labels("badly" if code else "well").inc()
+
+
+async def _compact(store: Store) -> int:
+    command = (sys.executable, "-m", "jojlab", "fleet", "compact", "--data", store.url)
+    compaction = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        return await compaction.wait()
+    finally:
+        if compaction.returncode is None:
+            compaction.terminate()
+            await compaction.wait()

@@ -7,7 +7,9 @@ hundred KiB of memory, whatever is sent. The answer 200 or 201 is given when the
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import logging
 import math
 import re
 import shutil
@@ -28,9 +30,11 @@ from jojlab.fleet.server.limits import ServerLimits
 from jojlab.fleet.server.metrics import Metrics
 from jojlab.fleet.server.workers import Workers
 from jojlab.fleet.store import Store
+from jojlab.foundation.errors import DataError
 
 UPLOAD = "upload-"  # the folders of the spool that have one each
 _BUSY_SECONDS = 5.0
+_LOG = logging.getLogger("uvicorn.error")
 
 
 class Uploads:
@@ -67,8 +71,8 @@ class Uploads:
         authorization = request.headers.get("authorization")
         try:
             device = await asyncio.to_thread(self._gate.admit, authorization, address)
-        except OSError as error:
-            raise Denied(503, "store", _BUSY_SECONDS) from error
+        except (OSError, DataError) as error:
+            raise _store_fails(error) from error
         sha256 = request.path_params["sha256"]
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise Denied(400, "bad-name")
@@ -82,9 +86,8 @@ class Uploads:
             folder = self._store.spool / f"{UPLOAD}{uuid.uuid4().hex}"
             try:
                 return await self._take(request, device, sha256, int(length), folder)
-            except OSError as error:
-                status = 507 if error.errno in (28, 122) else 503  # ENOSPC, EDQUOT
-                raise Denied(status, "store", _BUSY_SECONDS) from error
+            except (OSError, DataError) as error:
+                raise _store_fails(error) from error
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
@@ -148,6 +151,13 @@ class Uploads:
         self._metrics.refused.labels(reason).inc()
         document = {"status": "refused", "reason": reason}
         return JSONResponse(document | ({"detail": detail} if detail else {}), status, headers)
+
+
+def _store_fails(error: OSError | DataError) -> Denied:
+    """Tell who runs the server why, and the sender to come again."""
+    _LOG.error("the store fails: %s", error)
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Denied(507 if is_full else 503, "store", _BUSY_SECONDS)
 
 
 async def _receive(request: Request, path: Path, length_bytes: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sys
@@ -29,12 +30,15 @@ class Workers:
     async def check(self, segment: Path, folder: Path) -> Checked:
         """Have a segment checked and its tables put into `folder`.
 
-        Raises Refused, and TimeoutError where no answer came. A worker may die for a reason that is
-        none of the segment's: it has two.
+        Raises Refused, OSError where the worker could not start or had no room, and TimeoutError
+        where no answer came. A worker may die for a reason that is none of the segment's, which has
+        two.
         """
         answer = await self._answer(segment, folder) or await self._answer(segment, folder)
         if answer is None:
             raise Refused(DIED, "the workers that checked it died")
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["detail"])
         if "reason" in answer:
             raise Refused(answer["reason"], answer["detail"])
         return Checked(**answer)
@@ -44,6 +48,7 @@ class Workers:
         worker = await self._free.get()
         try:
             if worker is None or worker.returncode is not None:
+                await self._end(worker)
                 worker = await self._start()
             return await _ask(worker, {"segment": str(segment), "folder": str(folder)})
         except BaseException:  # it may answer yet: what it says belongs to nobody
@@ -70,6 +75,12 @@ class Workers:
             start_new_session=True,  # Ctrl-C is the server's
         )
         self._running.add(worker)
+        try:
+            if await _line_of(worker) is None:
+                raise OSError(errno.ECHILD, "a worker that checks segments did not start")
+        except BaseException:
+            await self._end(worker)
+            raise
         return worker
 
     async def _end(self, worker: asyncio.subprocess.Process | None) -> None:
@@ -84,13 +95,18 @@ class Workers:
 async def _ask(
     worker: asyncio.subprocess.Process, question: dict[str, str]
 ) -> dict[str, Any] | None:
-    assert worker.stdin is not None and worker.stdout is not None
-    line = b""
+    assert worker.stdin is not None
+    worker.stdin.write(json.dumps(question).encode() + b"\n")
     with suppress(BrokenPipeError, ConnectionResetError):
-        async with asyncio.timeout(CHECK_SECONDS):
-            worker.stdin.write(json.dumps(question).encode() + b"\n")
-            await worker.stdin.drain()
-            line = await worker.stdout.readline()
+        await worker.stdin.drain()
+    return await _line_of(worker)
+
+
+async def _line_of(worker: asyncio.subprocess.Process) -> dict[str, Any] | None:
+    """Return what it says next; None if it died."""
+    assert worker.stdout is not None
+    async with asyncio.timeout(CHECK_SECONDS):
+        line = await worker.stdout.readline()
     if not line.endswith(b"\n"):
         await worker.wait()
         return None
