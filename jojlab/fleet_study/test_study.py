@@ -25,7 +25,7 @@ from jojlab.made_fleet.published import USERS
 from jojlab.made_fleet.write import MadeFleet, write_fleet
 from jojlab.report.fleet.first_lines import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.report.fleet.page import day_page, study_page
-from jojlab.trace.schema import table_schema
+from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -121,6 +121,20 @@ def test_what_is_missing_is_said(tmp_path: Path, change: dict[str, Any], line: s
     assert any(line in each for each in loss_lines(found.losses)), loss_lines(found.losses)
     first_lines = str(study_page(found, "fleet")).split("<nav>")[0]
     assert line in unescape(first_lines)
+
+
+def test_a_device_that_gets_a_new_name_counts_on(tmp_path: Path) -> None:
+    for _ in write_fleet(MadeFleet(devices=1, days=1, segments_a_day=3), tmp_path):
+        pass
+    for table in FLEET_TABLES:
+        [first, second, _] = sorted((tmp_path / table).rglob("*.parquet"))
+        other = first.parent.with_name("device=phone-2")
+        other.mkdir()
+        first.rename(other / first.name)
+        # It was stored, and sent again under the new name.
+        (other / second.name).write_bytes(second.read_bytes())
+    found = study(tmp_path).losses
+    assert (found.missing_segments, found.twice) == (0, 1)
 
 
 def test_a_lost_segment_and_time_unobserved_are_told_apart(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 -- What was observed of each device, and what is missing? A row a device.
 -- A number of a spool that never arrived is a segment that was lost; one that is there twice was
--- made twice. Where wall clock and boot clock differ by more than a second, the clock was set.
+-- made twice, or came under two names of a device. Numbers are of a spool: a device that is
+-- enrolled anew under another name counts on. Where wall clock and boot clock differ by more than a
+-- second, the clock was set.
 
 SELECT
   device,
@@ -19,7 +21,7 @@ SELECT
   sum(dropped_segments) AS dropped_segments,
   sum(CASE WHEN incomplete <> '' THEN 1 ELSE 0 END) AS incomplete_segments,
   sum(CASE WHEN place = 1 THEN spool_segments ELSE 0 END) AS expected_segments,
-  count(DISTINCT segment_key) AS different_segments,
+  sum(CASE WHEN nth = 1 THEN 1 ELSE 0 END) AS different_segments,
   sum(
     CASE
       WHEN abs(end_unix_ns - begin_unix_ns - end_boot_ns + begin_boot_ns) > 1000000000 THEN 1
@@ -32,9 +34,9 @@ SELECT
 FROM (
   SELECT
     *,
-    concat(spool_id, '/', CAST(sequence AS VARCHAR)) AS segment_key,
-    1 + max(sequence) OVER (PARTITION BY device, spool_id) AS spool_segments,
-    row_number() OVER (PARTITION BY device, spool_id ORDER BY sequence, begin_boot_ns) AS place
+    1 + max(sequence) OVER (PARTITION BY spool_id) AS spool_segments,
+    row_number() OVER (PARTITION BY spool_id ORDER BY sequence, device, begin_boot_ns) AS place,
+    row_number() OVER (PARTITION BY spool_id, sequence ORDER BY device, begin_boot_ns) AS nth
   FROM segments
 ) AS numbered
 GROUP BY device
