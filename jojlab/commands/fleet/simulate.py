@@ -38,6 +38,8 @@ def simulate(
       joj fleet report --data made
       joj fleet simulate --devices 2 --days 1 --segments-a-day 96 --as-sent --out spool
     """
+    from rich.progress import Progress
+
     from jojlab.made_fleet.write import MadeFleet, write_fleet
     from jojlab.report.terminal.console import terminal
 
@@ -46,8 +48,6 @@ def simulate(
     fleet = MadeFleet(devices, days, seed, first_day.date(), segments_a_day)
     rows = written = 0
     console = terminal()
-    from rich.progress import Progress
-
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("making days", total=devices * days)
         for made in write_fleet(fleet, out, as_sent=as_sent):
