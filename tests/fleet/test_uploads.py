@@ -192,6 +192,13 @@ def test_a_segment_says_what_can_be(
     assert server.put(segment, token).told == (422, reason)
 
 
+def test_a_minute_is_one_of_a_day(server: Serving, token: str) -> None:
+    sums = made_tables(96)[48]["io_sums"]
+    late = sums.set_column(0, sums.schema.field("minute"), pa.array([1440] * sums.num_rows))
+    segment = tar(members(io_sums=parquet(late, store_schema=False)))
+    assert server.put(segment, token).told == (422, "bad-value")
+
+
 def test_names_and_lengths(server: Serving, token: str) -> None:
     segment = tar(members())
     for name in ("x", "A" * 64, "0" * 63 + "/", "..%2f..%2fdevices%2fphone-1.json", "%00" * 64):
