@@ -46,6 +46,8 @@ pub struct Bills {
     /// By the thread that waits, and when its call began.
     parts: BTreeMap<(i64, i64), BillPart>,
     waiting: VecDeque<Waiting>,
+    /// No part is missing of calls that began then or later.
+    complete_from_ns: i64,
     /// Commits that were not kept.
     pub dropped: i64,
 }
@@ -61,9 +63,11 @@ impl Bills {
             runs = &runs[first + count..];
             let asker = request.asker_tid.zip(request.asker_begin_ns);
             let Some(asker) = asker.filter(|_| request.operation != "read") else { continue };
-            if self.parts.len() < PARTS_KEPT {
-                self.parts.entry(asker).or_default().add(request, of_request);
+            if self.parts.len() >= PARTS_KEPT && !self.parts.contains_key(&asker) {
+                self.complete_from_ns = self.complete_from_ns.max(asker.1 + 1);
+                continue;
             }
+            self.parts.entry(asker).or_default().add(request, of_request);
         }
     }
 
@@ -79,7 +83,12 @@ impl Bills {
 
     /// Commits whose requests are all there, as of now.
     pub fn finish(&mut self, now_ns: i64, is_exact: bool, privacy: &Privacy) -> Vec<Commit> {
-        self.settle(now_ns - LATE_NS, is_exact, privacy)
+        let rows = self.settle(now_ns - LATE_NS, is_exact, privacy);
+        let oldest_ns = self.waiting.front().map_or(now_ns, |it| it.made.row.begin_ns);
+        let from_ns = oldest_ns.min(now_ns - LATE_NS) - LATE_NS;
+        self.parts.retain(|(_, begin_ns), _| *begin_ns >= from_ns);
+        self.complete_from_ns = self.complete_from_ns.max(from_ns);
+        rows
     }
 
     /// All of them.
@@ -94,14 +103,15 @@ impl Bills {
             let part = self.part(&next.made);
             rows.push(row(next, part.filter(|_| is_exact), privacy));
         }
-        let oldest_ns = self.waiting.front().map_or(before_ns, |it| it.made.row.begin_ns);
-        self.parts.retain(|(_, begin_ns), _| *begin_ns > oldest_ns.min(before_ns) - LATE_NS);
         rows
     }
 
-    /// What its thread waited for; None where it waited and no request is known.
+    /// What its thread waited for; None where it waited and no request is known, or not all are.
     fn part(&self, made: &MadeTransaction) -> Option<BillPart> {
         let (tid, row) = (made.row.tid, &made.row);
+        if row.sync_calls > 0 && row.commit_ns < self.complete_from_ns {
+            return None;
+        }
         let parts = self.parts.range((tid, row.begin_ns)..=(tid, row.return_ns));
         let mut sum = BillPart::default();
         parts.for_each(|(_, part)| sum.join(part));
@@ -180,6 +190,7 @@ mod tests {
     fn made(begin_ns: i64, return_ns: i64) -> MadeTransaction {
         let mut made = MadeTransaction { journal_mode: "delete", ..MadeTransaction::default() };
         (made.row.tid, made.row.begin_ns, made.row.return_ns) = (7, begin_ns, return_ns);
+        made.row.commit_ns = begin_ns;
         (made.row.sync_calls, made.row.kind) = (1, "commit".into());
         made
     }
@@ -219,5 +230,28 @@ mod tests {
         assert_eq!(bill(&rows[0]), (Some(4), Some(4096), Some(512), Some(1024), Some(1)));
         assert_eq!(bill(&rows[1]), (None, None, None, None, None));
         assert_eq!((&*rows[0].database, &rows[0].databases), ("/a.db", &None));
+    }
+
+    #[test]
+    fn a_commit_of_which_requests_were_forgotten_has_no_bill() {
+        let mut bills = Bills::default();
+        let rows = |bills: &mut Bills, begin_ns: i64, asked_ns: i64| {
+            let requests = vec![request(0, asked_ns, "db", 4096)];
+            bills.take(&FinishedRows { requests, page_runs: Vec::new() });
+            bills.add(made(begin_ns, asked_ns), vec!["/a.db".into()], &WallClock::read());
+            bills.finish_all(true, &PRIVACY).remove(0).requests
+        };
+        // What was asked for just now is kept though a segment ends.
+        bills.take(&FinishedRows { requests: vec![request(0, 900, "db", 512)], page_runs: vec![] });
+        assert!(bills.finish_all(true, &PRIVACY).is_empty());
+        assert_eq!(rows(&mut bills, 800, 1000), Some(2));
+        let late_ns = 3 * LATE_NS;
+        assert!(bills.finish(late_ns, true, &PRIVACY).is_empty());
+        assert_eq!(rows(&mut bills, 1100, late_ns), None);
+        assert_eq!(rows(&mut bills, late_ns - 1, late_ns), Some(2));
+        let calls = 0..=PARTS_KEPT as i64;
+        let requests = calls.map(|number| request(number, late_ns + 1 + number, "db", 512));
+        bills.take(&FinishedRows { requests: requests.collect(), page_runs: Vec::new() });
+        assert_eq!(rows(&mut bills, late_ns + 2, late_ns + 3), None);
     }
 }
