@@ -38,8 +38,9 @@ const FILES_KEPT: usize = 32_768;
 /// A commit may be added to for so long: its journals end, its directory is synced.
 const SETTLED_NS: i64 = 200_000_000;
 
-/// Commits of a segment; it is closed then.
-const COMMITS: usize = 200_000;
+/// Commits of a segment, some 400 bytes each and as much again while it is written; it is closed
+/// then.
+const COMMITS: usize = 50_000;
 
 /// Collects until it is told to end.
 ///
@@ -54,10 +55,11 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let mut witness = CallWitness::load(CALLS_RING_BYTES)?;
     let mut until = Until::new(None, settings.duration)?;
     let server = settings.server.clone();
-    let uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
+    let mut uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
     tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
     witness.watch_everyone();
     let begun = BegunSegment::now(&tracer, &witness, &settings.disks)?;
+    let own = own_processes(&mut uploader);
     let mut session = Collecting {
         spool,
         privacy,
@@ -73,7 +75,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         sums: IoSums::default(),
         bills: Bills::default(),
         commits: Vec::new(),
-        own: BTreeSet::from([i64::from(std::process::id())]),
+        own,
         filesystems: BTreeMap::new(),
         clock: WallClock::read(),
     };
@@ -156,7 +158,6 @@ struct Collecting {
     sums: IoSums,
     bills: Bills,
     commits: Vec<Commit>,
-    /// Processes of the collector.
     own: BTreeSet<i64>,
     /// Whether a filesystem (s_dev) is on the observed disks.
     filesystems: BTreeMap<u32, bool>,
@@ -211,9 +212,7 @@ impl Collecting {
         self.clock = WallClock::read();
         self.tracer.notice_modules()?;
         self.filesystems.clear();
-        if let Some(pid) = self.uploader.as_mut().and_then(Uploader::keep) {
-            self.own.insert(i64::from(pid));
-        }
+        self.own = own_processes(&mut self.uploader);
         let (rows, gone) = self.tracer.take();
         if let Some(files) = self.tracer.files() {
             self.sums.take(&rows, files, (&self.own, &self.writers), &self.clock);
@@ -353,6 +352,13 @@ impl Collecting {
         self.uploader.into_iter().for_each(Uploader::stop);
         Ok(())
     }
+}
+
+/// The collector's, and the uploader's, which is started again where it has ended: its number may
+/// be another's later.
+fn own_processes(uploader: &mut Option<Uploader>) -> BTreeSet<i64> {
+    let uploader = uploader.as_mut().and_then(Uploader::keep);
+    [std::process::id()].into_iter().chain(uploader).map(i64::from).collect()
 }
 
 fn boot_id() -> String {

@@ -18,6 +18,10 @@ const PROGRAM: &str = "joj-uploader";
 const SOON: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(60);
 
+/// How long it may go on sending at the end: what is left stays in the spool.
+const AT_END: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Where segments are sent.
 #[derive(Debug, Clone)]
 pub struct Server {
@@ -102,11 +106,15 @@ impl Uploader {
         }
     }
 
-    /// Closes its standard input, and waits for it to end.
+    /// Closes its standard input, and waits for it to end; kills it where its server keeps it.
     pub fn stop(mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.stdin.take());
-            let _ = child.wait();
+        let Some(mut child) = self.child.take() else { return };
+        drop(child.stdin.take());
+        let begin = Instant::now();
+        while begin.elapsed() < AT_END && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(LOOK);
         }
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
