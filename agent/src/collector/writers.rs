@@ -1,12 +1,11 @@
 //! Which process opened a file last to write it, or synced it: kernel threads write most of what
 //! processes wrote. Its memory has a bound.
 
-use std::collections::BTreeMap;
-
 use crate::commits::call::{Caller, Deed, FileCall, FileLife};
+use crate::commits::recent_map::RecentMap;
 use crate::tracer::FileKey;
 
-/// Files that are kept of each of two generations.
+/// Files that are kept: so many recent ones, and as many others.
 const FILES_KEPT: usize = 16_384;
 
 /// Where there are more names than a segment has rows for.
@@ -14,10 +13,7 @@ pub const OTHERS: &str = "(others)";
 
 /// By file.
 #[derive(Debug, Default)]
-pub struct Writers {
-    newer: BTreeMap<FileLife, Caller>,
-    older: BTreeMap<FileLife, Caller>,
-}
+pub struct Writers(RecentMap<FileLife, Caller, FILES_KEPT>);
 
 impl Writers {
     /// A call that opened a file to write it, wrote or synced it.
@@ -26,17 +22,13 @@ impl Writers {
         if !matches!(call.deed, Deed::Open { .. } | Deed::Write { .. } | Deed::Sync { .. }) {
             return;
         }
-        if self.newer.len() >= FILES_KEPT {
-            self.older = std::mem::take(&mut self.newer);
-        }
-        self.newer.insert(file, call.caller);
+        self.0.insert(file, call.caller);
     }
 
     /// The process that is known of a file.
     pub fn of(&self, file: FileKey) -> Option<String> {
         let life = (file.filesystem, file.inode, file.generation);
-        let caller = self.newer.get(&life).or_else(|| self.older.get(&life))?;
-        Some(process_name(caller))
+        self.0.peek(&life).map(process_name)
     }
 }
 

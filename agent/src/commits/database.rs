@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::call::{Deed, FileCall, FileLife};
+use super::recent_map::RecentMap;
 
 /// PENDING_BYTE, and the bytes from it on that locks of a database lie in (os.h of SQLite).
 const LOCKS: std::ops::Range<u64> = 0x4000_0000..0x4000_0200;
@@ -19,18 +20,21 @@ pub enum FileRole {
     SuperJournal(usize),
 }
 
-/// Files of which paths are kept in each of two generations, and databases beyond which idle ones
-/// are forgotten: memory has a bound, however long calls come.
+/// Files of which paths are kept: so many recent ones, and as many others; and databases beyond
+/// which idle ones are forgotten. Memory has a bound, however long calls come.
 const FILES_KEPT: usize = 16_384;
-const DATABASES_KEPT: usize = 8_192;
+const LASTING_KEPT: usize = 8_192;
+const DATABASES_KEPT: usize = 32_768;
 
 /// Databases by their paths, and the paths that files were opened by.
 #[derive(Debug, Default)]
 pub struct DatabaseFiles {
     databases: BTreeMap<String, usize>,
     next: usize,
-    paths: BTreeMap<FileLife, String>,
-    older_paths: BTreeMap<FileLife, String>,
+    paths: RecentMap<FileLife, String, FILES_KEPT>,
+    /// Likewise of databases, WALs and their shared memory, which a process keeps open: others, of
+    /// which there are many, put none of them out.
+    lasting_paths: RecentMap<FileLife, String, LASTING_KEPT>,
 }
 
 impl DatabaseFiles {
@@ -58,9 +62,10 @@ impl DatabaseFiles {
         }
         let Some(path) = self.path(file).map(str::to_owned) else { return };
         if !self.databases.contains_key(&path) {
-            self.databases.insert(path, self.next);
+            self.databases.insert(path.clone(), self.next);
             self.next += 1;
         }
+        self.opened(file, &path);
     }
 
     /// The path of a database.
@@ -74,9 +79,13 @@ impl DatabaseFiles {
         self.databases.len() > DATABASES_KEPT
     }
 
-    /// Forgets the databases but these; one that is met again gets a new number.
-    pub fn keep(&mut self, is_kept: impl Fn(usize) -> bool) {
-        self.databases.retain(|_, number| is_kept(*number));
+    /// Forgets the databases but these, and those of which files are known; gives what is left. One
+    /// that is met again gets a new number.
+    pub fn forget_idle(&mut self, busy: BTreeSet<usize>) -> BTreeSet<usize> {
+        let known = self.lasting_paths.values().map(|path| database_of_lasting(path));
+        let known: BTreeSet<&str> = known.collect();
+        self.databases.retain(|path, number| busy.contains(number) || known.contains(&**path));
+        self.databases.values().copied().collect()
     }
 
     /// How many databases there are.
@@ -86,19 +95,18 @@ impl DatabaseFiles {
 
     /// A file was opened by a path.
     pub fn opened(&mut self, file: FileLife, path: &str) {
-        if self.paths.len() >= FILES_KEPT {
-            self.older_paths = std::mem::take(&mut self.paths);
+        if self.databases.contains_key(database_of_lasting(path)) {
+            self.paths.remove(&file);
+            self.lasting_paths.insert(file, path.to_owned());
+        } else {
+            self.lasting_paths.remove(&file);
+            self.paths.insert(file, path.to_owned());
         }
-        self.older_paths.remove(&file);
-        self.paths.insert(file, path.to_owned());
     }
 
     /// A path that is asked for is kept.
     fn path(&mut self, file: FileLife) -> Option<&str> {
-        if let Some(path) = self.older_paths.remove(&file) {
-            self.paths.entry(file).or_insert(path);
-        }
-        self.paths.get(&file).map(String::as_str)
+        self.lasting_paths.get(&file).or_else(|| self.paths.get(&file)).map(String::as_str)
     }
 
     /// What a file is.
@@ -134,4 +142,9 @@ impl DatabaseFiles {
         let databases = self.databases.iter().filter(|(path, _)| inside(path));
         databases.map(|(_, &number)| number).collect()
     }
+}
+
+/// The database of such a file, by its path.
+fn database_of_lasting(path: &str) -> &str {
+    path.strip_suffix("-wal").or_else(|| path.strip_suffix("-shm")).unwrap_or(path)
 }

@@ -7,19 +7,22 @@ use super::call::{Deed, FileCall, FileLife};
 use super::database::{DatabaseFiles, FileRole};
 use super::made_rows::MadeRows;
 pub use super::made_rows::{CHECKPOINT, COMMIT};
+use super::recent_map::RecentMap;
 use super::unit_of_work::{FoundTransactions, MadeTransaction, UnitOfWork};
+use super::wal_frames::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WalFrames};
 
 /// Of a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
 
 /// The byte of a -shm file that a checkpoint locks: WAL_CKPT_LOCK of wal.c, behind 120 bytes.
 const CHECKPOINT_LOCK: u64 = 121;
-const WAL_HEADER_BYTES: u64 = 32;
-const FRAME_HEADER_BYTES: u64 = 24;
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c.
 const JOURNAL_HEADER_BYTES: u64 = 28;
 
-/// What processes do to databases is kept of so many.
+/// A commit is over so long after its last call, if the lock is kept: locking_mode = EXCLUSIVE.
+const OVER_NS: i64 = 10_000_000_000;
+
+/// What processes do to databases is kept of so many, but for what is under way.
 const UNITS_KEPT: usize = 16_384;
 
 /// Finds what there is in calls that are in the order of their ends.
@@ -28,11 +31,7 @@ pub fn find(calls: &[FileCall]) -> FoundTransactions {
     let databases = files.count() as u64;
     let mut finder = CommitFinder { files, ..CommitFinder::default() };
     calls.iter().for_each(|call| finder.take(call));
-    let units: Vec<_> = finder.units.keys().copied().collect();
-    for (pid, database) in units {
-        finder.end(pid, database);
-        finder.end_checkpoint(pid, database);
-    }
+    finder.end_all(i64::MAX);
     finder.rows.finish(calls, databases)
 }
 
@@ -42,23 +41,22 @@ pub struct CommitFinder {
     files: DatabaseFiles,
     rows: MadeRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
-    page_bytes: BTreeMap<usize, u64>,
+    wals: WalFrames,
     /// By thread: the super-journal that it opened last.
-    super_journals: BTreeMap<u32, String>,
+    super_journals: RecentMap<u32, String, 1024>,
 }
 
 impl CommitFinder {
     /// What was made and ended before a time; nothing that comes later belongs to it.
     pub fn made(&mut self, before_ns: i64) -> Vec<MadeTransaction> {
+        self.end_all(before_ns.saturating_sub(OVER_NS));
         self.units.retain(|_, unit| !unit.is_idle() || unit.begin_ns.is_some());
         if self.units.len() > UNITS_KEPT {
-            // Of processes that are long gone.
             self.units.retain(|_, unit| !unit.is_idle());
         }
         if self.files.is_crowded() {
-            let units = &self.units;
-            self.files.keep(|number| units.keys().any(|(_, database)| *database == number));
-            self.page_bytes.retain(|number, _| !self.files.name(*number).is_empty());
+            let busy = self.units.keys().map(|(_, database)| *database).collect();
+            self.wals.keep(&self.files.forget_idle(busy));
         }
         self.rows.take(before_ns)
     }
@@ -66,6 +64,11 @@ impl CommitFinder {
     /// The path of a database by its number.
     pub fn database(&self, number: usize) -> &str {
         self.files.name(number)
+    }
+
+    /// The path is that of a database that was seen, or of a file of SQLite beside it.
+    pub fn is_of_database(&self, path: &str) -> bool {
+        self.files.role_of_path(path).is_some()
     }
 
     /// Takes the next call, in the order of their ends.
@@ -96,6 +99,15 @@ impl CommitFinder {
             Some(FileRole::Shm(database)) => self.on_shm(call, database),
             Some(FileRole::SuperJournal(database)) => self.on_super_journal(call, database),
             None => self.on_other(call),
+        }
+    }
+
+    /// Ends commits and checkpoints whose last call ended before a time.
+    fn end_all(&mut self, before_ns: i64) {
+        let over = self.units.iter().filter(|(_, unit)| unit.is_over(before_ns));
+        for (pid, database) in over.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.end(pid, database);
+            self.end_checkpoint(pid, database);
         }
     }
 
@@ -169,7 +181,7 @@ impl CommitFinder {
                 let is_it = |name: &str| {
                     name.len() as u64 == *length_bytes && name.as_bytes().starts_with(head)
                 };
-                let opened = self.super_journals.get(&call.tid).filter(|_| !head.is_empty());
+                let opened = self.super_journals.peek(&call.tid).filter(|_| !head.is_empty());
                 let named = opened.filter(|name| is_it(name)).cloned();
                 let unit = self.begun(call, database);
                 unit.super_journal = named.or(unit.super_journal.take());
@@ -186,10 +198,7 @@ impl CommitFinder {
     fn on_wal(&mut self, call: &FileCall, database: usize) {
         match &call.deed {
             Deed::Write { offset_bytes: 0, length_bytes: WAL_HEADER_BYTES, head, .. } => {
-                if let Some(page) = head.get(8..12) {
-                    let page = u32::from_be_bytes(page.try_into().expect("4 bytes"));
-                    self.page_bytes.insert(database, page.into());
-                }
+                self.wals.begin(database, head);
                 self.end_checkpoint(call.pid, database);
                 // Its sync, and that of its directory, are no checkpoint's: a frame is to follow.
                 let unit = self.begun(call, database);
@@ -198,7 +207,7 @@ impl CommitFinder {
             }
             Deed::Write { offset_bytes, length_bytes: FRAME_HEADER_BYTES, head, .. } => {
                 self.end_checkpoint(call.pid, database);
-                let number = self.frame_number(database, *offset_bytes);
+                let number = self.wals.number(database, *offset_bytes);
                 let unit = self.begun(call, database);
                 unit.commit_ns.get_or_insert(call.begin_ns);
                 unit.frames = number;
@@ -209,7 +218,7 @@ impl CommitFinder {
                 }
             }
             Deed::Write { length_bytes, .. } => {
-                self.page_bytes.entry(database).or_insert(*length_bytes);
+                self.wals.page(database, *length_bytes);
                 if !self.extend(call, database, false) {
                     self.begun(call, database).written_bytes += length_bytes;
                 }
@@ -247,12 +256,12 @@ impl CommitFinder {
     }
 
     fn on_super_journal(&mut self, call: &FileCall, database: usize) {
-        if matches!(call.deed, Deed::Sync { .. }) {
-            self.synced(call, database);
-        }
-        if !matches!(call.deed, Deed::Unlink { .. }) {
+        let Deed::Unlink { path } = &call.deed else {
+            if matches!(call.deed, Deed::Sync { .. }) {
+                self.synced(call, database);
+            }
             return;
-        }
+        };
         let name = self.super_journals.remove(&call.tid);
         let is_of = |unit: &UnitOfWork| name.is_some() && unit.super_journal == name;
         let of_process = self.units.iter_mut().filter(|((pid, _), _)| *pid == call.pid);
@@ -271,10 +280,8 @@ impl CommitFinder {
         let databases: Vec<usize> = joined.iter().map(|(number, _)| *number).collect();
         let all = UnitOfWork::of_several(joined.iter().map(|(_, unit)| &**unit));
         joined.into_iter().for_each(|(_, unit)| unit.in_super = true);
-        let Deed::Unlink { path } = &call.deed else { return };
-        let super_journal = Some(path.clone());
         let made = self.rows.row(call, COMMIT, &all, databases);
-        self.rows.emit(MadeTransaction { super_journal, ..made });
+        self.rows.emit(MadeTransaction { super_journal: Some(path.clone()), ..made });
     }
 
     fn on_other(&mut self, call: &FileCall) {
@@ -363,8 +370,7 @@ impl CommitFinder {
 
     /// The database has a WAL, and this is no transaction with a rollback journal.
     fn is_wal(&mut self, call: &FileCall, database: usize) -> bool {
-        let is_known = self.page_bytes.contains_key(&database);
-        is_known && !self.unit(call, database).has_journal
+        self.wals.is_known(database) && !self.unit(call, database).has_journal
     }
 
     fn checkpointed(&mut self, call: &FileCall, database: usize, is_write: bool) {
@@ -390,10 +396,5 @@ impl CommitFinder {
         if let Some(made) = checkpoint.filter(|made| made.row.wal_frames > 0) {
             self.rows.emit(made);
         }
-    }
-
-    fn frame_number(&self, database: usize, offset_bytes: u64) -> i64 {
-        let frame = self.page_bytes.get(&database).map_or(u64::MAX, |it| it + FRAME_HEADER_BYTES);
-        (offset_bytes.saturating_sub(WAL_HEADER_BYTES) / frame) as i64 + 1
     }
 }

@@ -238,3 +238,58 @@ fn a_super_journal_of_a_crash_before_is_no_commit() {
     let found = found(&deeds);
     assert_eq!((found.commits, found.rollbacks), (0, 1));
 }
+
+/// The finder takes calls of a process, 10 ns each, from a time on.
+fn taken(finder: &mut CommitFinder, begin_ns: i64, deeds: &[(u64, Deed)]) {
+    for (number, (inode, deed)) in (0..).zip(deeds) {
+        let begin_ns = begin_ns + number * 10;
+        finder.take(&FileCall {
+            pid: 7,
+            tid: 8,
+            caller: Caller::default(),
+            begin_ns,
+            end_ns: begin_ns + 9,
+            file: Some((1, *inode, 0)),
+            deed: deed.clone(),
+        });
+    }
+}
+
+fn opened(path: &str) -> Deed {
+    Deed::Open { path: path.into(), is_created: true }
+}
+
+fn wal_opened() -> Vec<(u64, Deed)> {
+    let files = [(WAL, "/app/a.db-wal"), (SHM, "/app/a.db-shm")];
+    let mut deeds = vec![(DB, opened("/app/a.db")), (DB, lock(PENDING))];
+    deeds.extend(files.map(|(file, path)| (file, opened(path))));
+    deeds
+}
+
+fn wal_commit() -> [(u64, Deed); 4] {
+    let mut head = [0; 24];
+    head[7] = 1;
+    let frame = write(32, 24, &head);
+    [(SHM, lock(120)), (WAL, frame), (WAL, write(56, 4096, &[1; 32])), (SHM, unlock(120))]
+}
+
+#[test]
+fn a_database_that_is_idle_while_many_files_are_made_is_not_forgotten() {
+    let mut finder = CommitFinder::default();
+    taken(&mut finder, 0, &wal_opened());
+    let others = (100..100_100).map(|file| (file, opened(&format!("/tmp/{file}-journal"))));
+    taken(&mut finder, 1000, &others.collect::<Vec<_>>());
+    taken(&mut finder, 2_000_000, &wal_commit());
+    assert_eq!(finder.made(i64::MAX).len(), 1);
+}
+
+#[test]
+fn a_commit_whose_lock_is_kept_is_told_when_it_is_over() {
+    let mut finder = CommitFinder::default();
+    let mut deeds = wal_opened();
+    deeds.extend_from_slice(&wal_commit()[..3]);
+    taken(&mut finder, 0, &deeds);
+    assert!(finder.made(1_000_000_000).is_empty());
+    assert_eq!(finder.made(11_000_000_000).len(), 1);
+    assert!(finder.made(i64::MAX).is_empty());
+}

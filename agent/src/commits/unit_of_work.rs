@@ -122,6 +122,12 @@ impl UnitOfWork {
         self.commit_ns.get_or_insert(call.begin_ns);
     }
 
+    /// What was made had its last call before a time.
+    pub fn is_over(&self, before_ns: i64) -> bool {
+        let mut made = self.made.iter().chain(&self.checkpoint);
+        made.all(|made| made.row.return_ns < before_ns)
+    }
+
     /// Nothing of it is under way.
     pub fn is_idle(&self) -> bool {
         let is_under_way = self.has_journal || self.wrote_database || self.in_super;

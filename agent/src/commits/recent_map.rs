@@ -1,0 +1,68 @@
+//! A map with a bound: when there are too many new entries, those are forgotten that were neither
+//! set nor asked for since that happened last.
+
+use std::collections::BTreeMap;
+
+/// At most twice `MOST` entries.
+#[derive(Debug)]
+pub struct RecentMap<Key, Value, const MOST: usize> {
+    newer: BTreeMap<Key, Value>,
+    older: BTreeMap<Key, Value>,
+}
+
+impl<Key, Value, const MOST: usize> Default for RecentMap<Key, Value, MOST> {
+    fn default() -> Self {
+        RecentMap { newer: BTreeMap::new(), older: BTreeMap::new() }
+    }
+}
+
+impl<Key: Ord, Value, const MOST: usize> RecentMap<Key, Value, MOST> {
+    /// Sets an entry.
+    pub fn insert(&mut self, key: Key, value: Value) {
+        self.older.remove(&key);
+        if self.newer.len() >= MOST && !self.newer.contains_key(&key) {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(key, value);
+    }
+
+    /// Asks for an entry, which is new again.
+    pub fn get(&mut self, key: &Key) -> Option<&Value> {
+        if let Some((key, value)) = self.older.remove_entry(key) {
+            self.newer.insert(key, value);
+        }
+        self.newer.get(key)
+    }
+
+    /// Looks at an entry, which gets no newer by that.
+    pub fn peek(&self, key: &Key) -> Option<&Value> {
+        self.newer.get(key).or_else(|| self.older.get(key))
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, key: &Key) -> Option<Value> {
+        self.newer.remove(key).or_else(|| self.older.remove(key))
+    }
+
+    /// All values, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.newer.values().chain(self.older.values())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stays_and_there_are_never_too_many() {
+        let mut map = RecentMap::<u32, u32, 10>::default();
+        for number in 0..1000 {
+            map.insert(number, number);
+            assert_eq!(map.get(&0), Some(&0), "{number}");
+            assert!(map.values().count() <= 20);
+        }
+        assert_eq!((map.peek(&999), map.peek(&900)), (Some(&999), None));
+        assert_eq!((map.remove(&999), map.remove(&999)), (Some(999), None));
+    }
+}
