@@ -1,21 +1,20 @@
 //! Files that were created and deleted, counted by how long they lived and how large they were. A
-//! deletion is known by the path that the call was given: of SQLite's files, and of those whose
-//! creation by that path was seen. Its memory has a bound, whatever the load.
+//! deletion is known by the path that the call was given: of files beside a database that was seen,
+//! and of those whose creation by that path was seen. Its memory has a bound, whatever the load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::privacy::Privacy;
 use super::writers::{OTHERS, process_name};
 use crate::commits::call::{Deed, FileCall, FileLife};
+use crate::commits::finder::CommitFinder;
+use crate::commits::recent_map::RecentMap;
 use crate::tables::fleet::FileLives as Row;
 use crate::tracer::{FileKey, FileKinds, Files};
 
-/// Files whose creation is kept of each of two generations, and rows of a segment.
+/// Files whose creation is kept: so many recent ones, and as many others; and rows of a segment.
 const FILES_KEPT: usize = 16_384;
 const ROWS_KEPT: usize = 20_000;
-
-/// Kinds of files beside a database: their paths are looked for even if nothing else is known.
-const OF_SQLITE: [&str; 4] = ["db-journal", "wal", "shm", "super-journal"];
 
 const MILLISECOND_NS: i64 = 1_000_000;
 
@@ -28,32 +27,25 @@ struct LifeKey {
     size_below_bytes: Option<i64>,
 }
 
-type Created = BTreeMap<String, (FileLife, i64)>;
-
 /// Of one segment, and the creations of the time before.
 #[derive(Default)]
 pub struct LifeCounts {
     kinds: FileKinds,
-    newer: Created,
-    older: Created,
+    created: RecentMap<String, (FileLife, i64), FILES_KEPT>,
     counts: BTreeMap<LifeKey, i64>,
 }
 
 impl LifeCounts {
-    /// A call, after those before it; `files` are the tracer's.
-    pub fn see(&mut self, call: &FileCall, files: Option<&Files>) {
+    /// A call, after those before it; `finder` has seen it, and `files` are the tracer's.
+    pub fn see(&mut self, call: &FileCall, finder: &CommitFinder, files: Option<&Files>) {
         match (&call.deed, call.file) {
             (Deed::Open { path, is_created: true }, Some(file)) => {
-                if self.newer.len() >= FILES_KEPT {
-                    self.older = std::mem::take(&mut self.newer);
-                }
-                self.newer.insert(path.clone(), (file, call.end_ns));
+                self.created.insert(path.clone(), (file, call.end_ns));
                 self.count(call, "created", path, None, None);
             }
             (Deed::Unlink { path }, _) => {
-                let created = self.newer.remove(path).or_else(|| self.older.remove(path));
-                let file_kind = self.kinds.of(path, &BTreeSet::new());
-                if created.is_none() && !OF_SQLITE.contains(&file_kind) {
+                let created = self.created.remove(path);
+                if created.is_none() && !finder.is_of_database(path) {
                     return; // it may be on another disk
                 }
                 let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);
@@ -118,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_file_lives_from_its_creation_to_its_unlink() {
-        let mut lives = LifeCounts::default();
+        let (mut lives, mut finder) = (LifeCounts::default(), CommitFinder::default());
         let open = |path: &str| Deed::Open { path: path.into(), is_created: true };
         let unlink = |path: &str| Deed::Unlink { path: path.into() };
         for (end_ns, deed) in [
@@ -126,9 +118,16 @@ mod tests {
             (5_000_000, unlink("/a.db-journal")),
             (6_000_000, open("/a.db-journal")),
             (12_000_000, unlink("/a.db-journal")),
+            // Of a database that was not seen, which may be on another disk.
             (13_000_000, unlink("/a.db-journal")),
+            (14_000_000, unlink("/else/b.db-journal")),
+            (15_000_000, Deed::Open { path: "/a.db".into(), is_created: false }),
+            (16_000_000, Deed::Lock { is_unlock: false, offset_bytes: 1 << 30, length_bytes: 1 }),
+            (17_000_000, unlink("/a.db-journal")),
         ] {
-            lives.see(&call(end_ns, deed), None);
+            let call = call(end_ns, deed);
+            finder.take(&call);
+            lives.see(&call, &finder, None);
         }
         let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
         let told: Vec<_> =
@@ -148,9 +147,10 @@ mod tests {
         let mut lives = LifeCounts::default();
         for number in 0..200_000_i64 {
             let path = format!("/tmp/{number}");
-            lives.see(&call(number, Deed::Open { path, is_created: true }), None);
+            let call = call(number, Deed::Open { path, is_created: true });
+            lives.see(&call, &CommitFinder::default(), None);
         }
-        assert!(lives.newer.len() + lives.older.len() <= 2 * FILES_KEPT);
+        assert!(lives.created.values().count() <= 2 * FILES_KEPT);
         let rows = lives.finish(&Privacy { level: PrivacyLevel::Names, salt: [0; 32] });
         assert_eq!((rows.len(), rows[0].files), (1, 200_000));
     }

@@ -190,7 +190,7 @@ impl Collecting {
             if !self.own.contains(&i64::from(call.pid)) && self.is_here(&call) {
                 self.finder.take(&call);
                 self.writers.see(&call);
-                self.lives.see(&call, self.tracer.files().map(|it| &*it));
+                self.lives.see(&call, &self.finder, self.tracer.files().map(|it| &*it));
             }
         }
         Ok(())
