@@ -90,7 +90,6 @@ enum {
 #define F_OFD_SETLKW 38
 
 #define O_ACCMODE 3
-#define O_RDWR 2
 #define O_DSYNC 010000			/* O_SYNC has it too */
 #define AT_REMOVEDIR 0x200
 #define FMODE_CREATED 0x100000		/* include/linux/fs.h: this open made the file */

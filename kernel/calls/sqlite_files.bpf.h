@@ -14,8 +14,9 @@
 enum sqlite_role {
 	NO_ROLE,
 	DATABASE,
+	COMPANION,			/* WAL, shared memory */
 	JOURNAL,
-	COMPANION,			/* WAL, shared memory, super-journal */
+	SUPER_JOURNAL,
 };
 
 struct file_life {
@@ -24,12 +25,27 @@ struct file_life {
 	__u32 generation;
 };
 
+/*
+ * What a process keeps open. Of more files than these the longest idle is forgotten, and nothing of
+ * it is told until it is opened, or its database locked, once more.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct file_life);
 	__type(value, __u32);		/* enum sqlite_role */
-} sqlite_files SEC(".maps");
+} lasting_files SEC(".maps");
+
+/*
+ * Journals, which each transaction makes or opens anew (pager_unlock() of src/pager.c closes them):
+ * however many there are, they put nothing else out.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct file_life);
+	__type(value, __u32);		/* enum sqlite_role */
+} journals SEC(".maps");
 
 static __always_inline struct file_life life_of(const struct call_record *record)
 {
@@ -45,8 +61,10 @@ static __always_inline struct file_life life_of(const struct call_record *record
 static __always_inline __u32 role_of_file(const struct call_record *record)
 {
 	struct file_life life = life_of(record);
-	__u32 *role = bpf_map_lookup_elem(&sqlite_files, &life);
+	__u32 *role = bpf_map_lookup_elem(&lasting_files, &life);
 
+	if (!role)
+		role = bpf_map_lookup_elem(&journals, &life);
 	return role ? *role : NO_ROLE;
 }
 
@@ -54,7 +72,10 @@ static __always_inline void remember(const struct call_record *record, __u32 rol
 {
 	struct file_life life = life_of(record);
 
-	bpf_map_update_elem(&sqlite_files, &life, &role, BPF_ANY);
+	if (role == DATABASE || role == COMPANION)
+		bpf_map_update_elem(&lasting_files, &life, &role, BPF_ANY);
+	else
+		bpf_map_update_elem(&journals, &life, &role, BPF_ANY);
 }
 
 /* A character of the path, counted from its end, which has number 1. */
@@ -80,7 +101,7 @@ static __always_inline __u32 role_of_path(const struct call_record *record)
 		return JOURNAL;
 	if (record->path_bytes > 13 && last(record, 12) == '-' && last(record, 11) == 'm' &&
 	    last(record, 10) == 'j')
-		return COMPANION;
+		return SUPER_JOURNAL;
 	return NO_ROLE;
 }
 
@@ -124,7 +145,7 @@ static __always_inline bool is_wanted(const struct call_record *record, __u64 th
 		role = role_of_path(record);
 		if (role)
 			remember(record, role);
-		return role || record->is_created || (record->file_flags & O_ACCMODE) == O_RDWR;
+		return role || record->is_created || record->file_flags & O_ACCMODE;
 	case CALL_UNLINKAT:
 		return !(third & AT_REMOVEDIR);
 	case CALL_TRUNCATE:
