@@ -84,6 +84,9 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
         session.settings.disks.layers.iter().map(|layer| layer.name.as_str()).collect();
     let (names, spool) = (names.join(", "), session.settings.spool.display());
     say(format_args!("joj-agent: collecting {names}; segments go to {spool}"));
+    for reason in &session.settings.disks.left_out {
+        say(format_args!("joj-agent: not collecting {reason}"));
+    }
     let end = session.watch(&mut until)?;
     session.finish()?;
     Ok(end)

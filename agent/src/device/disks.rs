@@ -1,7 +1,7 @@
 //! Which disks something is on. Reads the mount table and /sys; gives the whole disks behind a
 //! block device or a directory, because requests are those of disks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub struct Disks {
     pub mounts: Vec<String>,
     /// Types of mounted filesystems whose metadata the tracer does not know.
     pub unknown_types: BTreeSet<String>,
+    /// Disks with known filesystems that are not to be traced, each with the reason.
+    pub left_out: Vec<String>,
 }
 
 impl Disks {
@@ -39,17 +41,34 @@ impl Disks {
         with_mounts(numbers, &mounts()?)
     }
 
-    /// The disks of all mounted filesystems that are known, but those that are not to be traced.
+    /// The disks of all mounted filesystems that are known, but those that are not to be traced, and
+    /// those that others of them are made of.
     ///
     /// # Errors
-    /// If the mount table cannot be read, or disks lie on one another.
+    /// If the mount table or a disk cannot be read.
     pub fn of_machine() -> anyhow::Result<Self> {
         let mounts = mounts()?;
-        let known = mounts.iter().filter(|mount| KNOWN.contains(&mount.kind.as_str()));
-        let found: BTreeSet<u32> =
-            known.flat_map(|it| disks_of_mount(it).unwrap_or_default()).collect();
-        let is_traced = |number: &u32| layer(*number).is_ok_and(|layer| layer.check().is_ok());
-        with_mounts(found.into_iter().filter(is_traced).collect(), &mounts)
+        let (mut found, mut left_out) = (BTreeSet::new(), Vec::new());
+        for mount in mounts.iter().filter(|mount| KNOWN.contains(&mount.kind.as_str())) {
+            match disks_of_mount(mount) {
+                Ok(disks) => found.extend(disks),
+                Err(error) => left_out.push(error.to_string()),
+            }
+        }
+        let mut traced = BTreeMap::new();
+        for number in found {
+            let layer = layer(number)?;
+            match layer.check() {
+                Ok(()) => drop(traced.insert(number, layer)),
+                Err(error) => left_out.push(error.to_string()),
+            }
+        }
+        let below: BTreeSet<String> = traced.values().flat_map(Layer::all_below).collect();
+        for layer in traced.values().filter(|layer| below.contains(&layer.name)) {
+            left_out.push(format!("{}: {} is made of it", layer.name, layer.above().join(", ")));
+        }
+        traced.retain(|_, layer| !below.contains(&layer.name));
+        Ok(Disks { left_out, ..with_mounts(traced.into_keys().collect(), &mounts)? })
     }
 
     /// The disks of the filesystem that a directory is on.
