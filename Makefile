@@ -102,6 +102,7 @@ LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
 
 lint-agent: packages
 	cargo fmt --all --check
+	cargo fmt --manifest-path agent/uploader/Cargo.toml --check
 	$(LINTED) cargo build --quiet --workspace
 	$(LINTED) cargo test --quiet --workspace --no-run
 
@@ -128,6 +129,7 @@ test-python: setup ## the engineer's side, and what crosses the zones
 
 format: ## formats Rust and Python
 	cargo fmt --all
+	cargo fmt --manifest-path agent/uploader/Cargo.toml
 	.venv/bin/ruff format --quiet conftest.py jojlab tests bench setup docs/conf.py
 	.venv/bin/ruff check --quiet --fix conftest.py jojlab tests bench setup docs/conf.py
 

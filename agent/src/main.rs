@@ -1,7 +1,6 @@
 //! joj-agent: runs on the device under test. Its rooms stand on floors; each uses only those below:
 //! record, device and filesystem, tables, bpf, tracer and commits, sqlite, script, recorder,
-//! import, workload, verify, lab, live and
-//! collector, commands.
+//! import, workload, verify, lab, live and collector, commands.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(

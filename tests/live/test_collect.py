@@ -136,9 +136,7 @@ def test_no_name_leaves_where_kinds_are_collected(loop: Loop, tmp_path: Path) ->
     assert len(journals) == len(set(journals)) == COMMITS
 
 
-def test_a_second_collector_of_a_spool_and_an_unknown_server_are_refused(
-    loop: Loop, tmp_path: Path
-) -> None:
+def test_a_second_collector_of_a_spool_is_refused(loop: Loop, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     process = collect(loop, spool)
     second = subprocess.run(
