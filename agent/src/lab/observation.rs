@@ -35,6 +35,8 @@ pub struct Observation<'a> {
     marks: Marks,
     /// The part of the measured phase, where it has several.
     part: &'static str,
+    /// The part whose loads and stores are counted now.
+    counted: Option<&'static str>,
 }
 
 impl<'a> Observation<'a> {
@@ -61,7 +63,7 @@ impl<'a> Observation<'a> {
                 let after = statistics(disks)?;
                 if before == after {
                     let watch = Watch::new(disks, Reading::take(&after)?);
-                    return Ok(Self { disks, tracer, watch, marks, part: "" });
+                    return Ok(Self { disks, tracer, watch, marks, part: "", counted: None });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
@@ -111,11 +113,10 @@ impl Counters for &[Disk] {
 impl Observer for Observation<'_> {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()> {
         self.watch.enter(phase)?;
-        match (phase, self.part) {
-            (_, "") => self.marks.begin(phase),
-            (DIVIDED, part) => self.marks.begin(part),
-            (phase, _) => self.marks.begin(phase),
-        }
+        let is_divided = phase == DIVIDED && !self.part.is_empty();
+        let name = if is_divided { self.part } else { phase };
+        self.counted = Some(name);
+        self.marks.begin(name);
         Ok(())
     }
 
@@ -124,6 +125,7 @@ impl Observer for Observation<'_> {
     }
 
     fn leave(&mut self) -> anyhow::Result<()> {
+        self.counted = None;
         self.marks.pause();
         self.watch.leave()
     }
@@ -133,7 +135,15 @@ impl Observer for Observation<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
+        // A phase may go on meanwhile; what this reads is none of it.
+        let counted = self.counted;
+        if counted.is_some() {
+            self.marks.pause();
+        }
         self.tracer.drain();
+        if let Some(name) = counted {
+            self.marks.begin(name);
+        }
         Ok(())
     }
 }

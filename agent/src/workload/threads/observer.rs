@@ -6,7 +6,6 @@ pub trait Observer {
     fn enter(&mut self, phase: &'static str) -> anyhow::Result<()>;
     /// What is measured next is a part that has a name of its own.
     fn part(&mut self, _: &'static str) {}
-
     /// The phase ends now.
     fn leave(&mut self) -> anyhow::Result<()>;
     /// Whether it wants every transaction to stop soon; asked after each, so it must be cheap.
