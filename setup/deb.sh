@@ -84,5 +84,5 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
 deb=dist/jojlab_${version}_amd64.deb
 find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$stage" "$deb" >/dev/null
+dpkg-deb --root-owner-group -Zzstd --build "$stage" "$deb" >/dev/null
 echo "setup: $deb, $(du -m "$deb" | cut -f 1) MB"
