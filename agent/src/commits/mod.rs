@@ -2,8 +2,8 @@
 //! by the rules of its file format, and calls that sync, where there is no SQLite. docs/commits.md
 //! has the rules.
 //!
-//! call -> decode -> witness (sees calls by BPF); recent_map -> database; wal_frames; unit_of_work ->
-//! made_rows; all these -> finder
+//! call -> decode -> witness (sees calls by BPF); recent_map -> database; wal_frames;
+//! unit_of_work -> made_rows; all these -> finder
 
 pub mod call;
 mod database;

@@ -41,8 +41,8 @@ impl Disks {
         with_mounts(numbers, &mounts()?)
     }
 
-    /// The disks of all mounted filesystems that are known, but those that are not to be traced, and
-    /// those that others of them are made of.
+    /// The disks of all mounted filesystems that are known, but those that are not to be traced,
+    /// and those that others of them are made of.
     ///
     /// # Errors
     /// If the mount table or a disk cannot be read.
