@@ -1,6 +1,6 @@
 """The apps of a made fleet: their processes and databases, and how often they commit.
 
-The names of multi-file transactions are those that seed 003 found (contact2.db, EmailProvider.db,
+The names of multi-file transactions are those that AndroTrace found (contact2.db, EmailProvider.db,
 History.db, KakaoTalk.db); which databases they join, the other apps and all weights are
 assumptions.
 """

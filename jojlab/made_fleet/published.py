@@ -1,7 +1,7 @@
 """The figures that a made fleet has: what was published of phones, and what we assume beside it.
 
-`seed 003` is Kim and Won, A Workload Generation Method for Multiple Files (four users, two years of
-AndroTrace); `ATC'13` is Jeong et al., I/O Stack Optimization for Smartphones, Fig. 2; `PocketData`
+`AndroTrace` is Kim and Won, A Workload Generation Method for Multiple Files (four users, two years
+of traces); `ATC'13` is Jeong et al., I/O Stack Optimization for Smartphones, Fig. 2; `PocketData`
 is Kennedy et al., TPCTC 2015 (11 phones, 254 phone-days); `DICL` are our counts of the public SQL
 traces of DICL/mobile-traces. What has no source is called an assumption.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class UserDays(NamedTuple):
-    """A user of seed 003: multi-file transactions a day (table 2), and days observed (table 1)."""
+    """A user of AndroTrace: multi-file transactions a day (table 2), days observed (table 1)."""
 
     user: str
     average: float
@@ -22,7 +22,7 @@ class UserDays(NamedTuple):
     days: int
 
 
-# Seed 003, tables 1 and 2. Days are those from the first to the last date, both counted.
+# AndroTrace, tables 1 and 2. Days are those from the first to the last date, both counted.
 USERS = (
     UserDays("User 1", 118.8, 117.5, 148.3, 296, 97),
     UserDays("User 2", 59.3, 51, 70, 353, 302),
@@ -48,7 +48,7 @@ SMALL = 0.64
 
 # The filesystem's journal of one commit on ext4, bytes: ATC'13, Fig. 4; WAL: one block and commit.
 FILESYSTEM_BYTES = {"delete": 24 << 10, "truncate": 16 << 10, "persist": 8 << 10, "wal": 8 << 10}
-# Nanoseconds of a commit: ATC'13, 39 inserts/s by TRUNCATE and 92 by WAL on ext4; seed 003, three
+# Nanoseconds of a commit: ATC'13, 39 inserts/s by TRUNCATE and 92 by WAL on ext4; AndroTrace, three
 # files by PERSIST take four times as long as one.
 COMMIT_NS = {"delete": 25_600_000, "truncate": 25_600_000, "persist": 25_600_000, "wal": 10_900_000}
 MULTI_FILE_TIMES = 4

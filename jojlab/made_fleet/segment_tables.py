@@ -21,7 +21,7 @@ from jojlab.trace.schema import FLEET_SCHEMA_VERSION, table_schema
 
 Tables = dict[str, pa.Table]
 _DAY_NS = 86_400_000_000_000
-_OFFSET_S = 9 * 3600  # the users of seed 003 lived in Korea
+_OFFSET_S = 9 * 3600  # the users of AndroTrace lived in Korea
 _BOOT_NS = 3_600_000_000_000  # the device was on for so long when its first segment began
 
 

@@ -26,7 +26,7 @@ from jojlab.trace.schema import FLEET_TABLES
 
 @dataclass(frozen=True)
 class MadeFleet:
-    """What is made: devices made-0001 on, the n-th like user n of seed 003, of four in turn."""
+    """What is made: devices made-0001 on, the n-th like user n of AndroTrace, of four in turn."""
 
     devices: int
     days: int

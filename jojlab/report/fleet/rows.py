@@ -14,7 +14,7 @@ from jojlab.fleet_study.study import FleetStudy
 from jojlab.made_fleet.published import USERS
 from jojlab.report.words.text import digits, duration, percent
 
-# What seed 003 found behind the names of super-journals.
+# What AndroTrace found behind the names of super-journals.
 _KNOWN = {
     "contact2.db": "phone book", "contacts2.db": "phone book", "EmailProvider.db": "mail",
     "History.db": "web browser", "History": "web browser", "KakaoTalk.db": "messages",
