@@ -34,7 +34,8 @@ test-packages:
 
 full-packages: python
 	@setup/packages.sh packages-full.txt
-	@.venv/bin/pip install -q --disable-pip-version-check 'pyspark[connect]<4.1'
+	@.venv/bin/pip install -q --disable-pip-version-check --require-hashes \
+		-r setup/requirements-full.txt
 
 # Paths are mapped away, so that the agent's bytes do not depend on where it was built.
 MAPPED := $(CURDIR)=/jojlab $(HOME)=/home

@@ -5,7 +5,7 @@ are the user's. Images and snapshots are shared by all the processes of one `pyt
 the user's cache has, as `make setup` built them from this source, and others are built once, under
 the cache's own locks. tests/command/test_same_bytes.py and test_wheel.py build all anew.
 
-The groups: `pytest -n 2` gives a group to one process, in order. Every file is a group; those that
+The groups: `pytest -n 3` gives a group to one process, in order. Every file is a group; those that
 trace this machine's disks or measure by the clock on the wall are one, so that no two of them ever
 run at once.
 
@@ -34,7 +34,7 @@ from jojlab.foundation.cache import Cache
 ROOT = Path(__file__).parent
 FULL = "tests/full/"
 BY_THE_CLOCK = ("tests/live/", "bench/", "tests/guest/test_wall_clock.py")
-# Those that take longest begin first, so that both processes end at about the same time.
+# Those that take longest begin first, so that all processes end at about the same time.
 FIRST = (*BY_THE_CLOCK, "tests/guest/", "tests/command/")
 FROM_THE_USER = ("packages", "kernels", "vega")
 OF_ALL_PROCESSES = ("modules", "images", "snapshots", "locks")

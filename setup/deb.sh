@@ -3,7 +3,8 @@
 # the versions of requirements-run.txt, completion for three shells, man pages. Debian's packages
 # that joj needs (packages.txt) are its dependencies, so apt installs them.
 #
-# The Python packages are for the Python that Debian has: build it where it will be installed.
+# /usr/lib/jojlab is a virtual environment of Debian's Python: programs that joj runs do not find
+# its packages, and the processes of its own do. Build it where it will be installed.
 set -eu
 cd "$(dirname "$0")/.."
 wheel=$(ls dist/jojlab-*.whl)
@@ -21,20 +22,21 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 home=$stage/usr/lib/jojlab
+packages=$home/lib/python$python/site-packages
+mkdir -p "$home/bin"
+ln -s /usr/bin/python3 "$home/bin/python3"
+printf 'home = /usr/bin\ninclude-system-site-packages = false\n' >"$home/pyvenv.cfg"
 pip='.venv/bin/pip install -q --disable-pip-version-check --no-compile'
-$pip --target "$home" --require-hashes --only-binary :all: -r setup/requirements-run.txt
-$pip --target "$home" --no-deps "$wheel"
-rm -rf "${home:?}/bin"
+$pip --target "$packages" --require-hashes --only-binary :all: -r setup/requirements-run.txt
+$pip --target "$packages" --no-deps "$wheel"
+# Commands of the packages, and where the wheel lay.
+rm -rf "${packages:?}/bin" "$packages"/jojlab-*.dist-info/direct_url.json
 
 mkdir -p "$stage/usr/bin" "$stage/usr/share/doc/jojlab" "$stage/usr/share/man/man1" \
 	"$stage/usr/share/bash-completion/completions" "$stage/usr/share/zsh/vendor-completions" \
 	"$stage/usr/share/fish/vendor_completions.d" "$stage/DEBIAN"
-# By its path and not by PYTHONPATH: programs that joj runs must not find these packages.
 cat >"$stage/usr/bin/joj" <<'EOF'
-#!/usr/bin/python3
-import sys
-
-sys.path.insert(1, "/usr/lib/jojlab")
+#!/usr/lib/jojlab/bin/python3
 from jojlab.cli import main
 
 if __name__ == "__main__":  # a process that runs guests imports this file
@@ -72,7 +74,7 @@ EOF
 cat >"$stage/DEBIAN/postinst" <<'EOF'
 #!/bin/sh
 set -e
-python3 -m compileall -q /usr/lib/jojlab >/dev/null 2>&1 || true
+/usr/lib/jojlab/bin/python3 -m compileall -q /usr/lib/jojlab/lib >/dev/null 2>&1 || true
 EOF
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Compiles requirements.txt from pyproject.toml: versions and hashes, no download addresses. Also
-# setup/requirements-run.txt, the part of it that joj needs where nothing is tested (setup/deb.sh).
+# setup/requirements-run.txt, the part of it that joj needs where nothing is tested (setup/deb.sh),
+# and setup/requirements-full.txt, what the full tier of tests needs beside it.
 set -eu
 cd "$(dirname "$0")/.."
 tools=$(mktemp -d)
@@ -22,5 +23,10 @@ compile() {
 	echo '# The Python packages of requirements.txt that joj needs to run (make requirements).'
 	compile --constraint "$tools/requirements.txt" --extra fleet
 } >"$tools/requirements-run.txt"
+{
+	echo '# Spark, for make test-all (make requirements).'
+	compile --constraint "$tools/requirements.txt" --extra spark
+} >"$tools/requirements-full.txt"
 mv "$tools/requirements.txt" requirements.txt
+mv "$tools/requirements-full.txt" setup/requirements-full.txt
 mv "$tools/requirements-run.txt" setup/requirements-run.txt

@@ -68,6 +68,16 @@ def test_every_operation_has_an_owner_a_place_and_the_time_of_the_data_sheet(
     assert bytes_of == {row["request_id"]: row["length_bytes"] for row in requests}
 
 
+def device_counters(capture: Capture) -> dict[str, int]:
+    """What the device counted in a whole run, which is complete."""
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+    return {
+        row["name"]: row["value"]
+        for row in capture.read("counters").to_pylist()
+        if row["phase"] == "all" and row["source"] == "device"
+    }
+
+
 def test_bad_blocks_and_flipping_bits_lose_nothing(
     cache: Cache, nand_image: Image, tmp_path: Path
 ) -> None:
@@ -75,13 +85,7 @@ def test_bad_blocks_and_flipping_bits_lose_nothing(
     fields = {f"device.{key}": value for key, value in changes.items()}
     record = real_case(filesystem="ubifs", workload="sqlite-update", transactions=30, **fields)
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
-    capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
-    counted = {
-        row["name"]: row["value"]
-        for row in capture.read("counters").to_pylist()
-        if row["phase"] == "all" and row["source"] == "device"
-    }
+    counted = device_counters(Capture.open(tmp_path))
     assert counted["uncorrectable_reads"] == counted["failed_programs"] == 0
 
 
@@ -96,12 +100,7 @@ def test_what_reading_disturbs_is_moved_and_every_operation_takes_its_time(
     )  # fmt: skip
     run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)  # looks at all contents
     capture = Capture.open(tmp_path)
-    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
-    counted = {
-        row["name"]: row["value"]
-        for row in capture.read("counters").to_pylist()
-        if row["phase"] == "all" and row["source"] == "device"
-    }
+    counted = device_counters(capture)
     assert counted["corrected_reads"] > 0 and counted["uncorrectable_reads"] == 0
 
     operations = capture.read("flash_operations").to_pylist()

@@ -219,13 +219,8 @@ def shares(rows: Rows) -> dict[str, Any]:
 def _part_colours(values: Sequence[str]) -> list[str]:
     """Colours of the bill where the words are its own, and others that can be told apart."""
     known = {
-        "db": vega.COLOURS["database"],
-        "db-journal": vega.COLOURS["rollback journal"],
-        "wal": vega.COLOURS["WAL"],
+        **vega.KIND_COLOURS,
         "data": vega.COLOURS["database"],
-        "fs-journal": vega.COLOURS["filesystem journal"],
-        "fs-metadata": vega.COLOURS["filesystem metadata"],
-        "unknown": vega.COLOURS["unknown"],
         "no file": vega.COLOURS["flush"],
     }
     rest = [

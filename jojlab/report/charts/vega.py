@@ -28,6 +28,15 @@ COLOURS = {
     "unknown": "#CC79A7",
     "flush": "#8C8C8C",
 }
+# The same by the words of the tables: kinds of files, and types of blocks that are no data.
+KIND_COLOURS = {
+    "db": COLOURS["database"],
+    "db-journal": COLOURS["rollback journal"],
+    "wal": COLOURS["WAL"],
+    "fs-journal": COLOURS["filesystem journal"],
+    "fs-metadata": COLOURS["filesystem metadata"],
+    "unknown": COLOURS["unknown"],
+}
 # From the least percentile to the greatest.
 PERCENTILE_COLOURS = ("#1c7c54", "#E69F00", "#D55E00", "#CC79A7", "#8C8C8C")
 VALIDATE = False

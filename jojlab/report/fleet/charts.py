@@ -13,16 +13,7 @@ from jojlab.report.charts import vega
 Spec = dict[str, Any]
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _MOST_USERS, _MOST_APPS = 40, 15
-# The parts of a bill have the colours that they have in every report.
-_COLOURS = {
-    "db": vega.COLOURS["database"],
-    "db-journal": vega.COLOURS["rollback journal"],
-    "wal": vega.COLOURS["WAL"],
-    "other data": vega.COLOURS["other data"],
-    "fs-journal": vega.COLOURS["filesystem journal"],
-    "fs-metadata": vega.COLOURS["filesystem metadata"],
-    "unknown": vega.COLOURS["unknown"],
-}
+_COLOURS = {**vega.KIND_COLOURS, "other data": vega.COLOURS["other data"]}
 
 
 def users(study: FleetStudy) -> Spec:
