@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jojlab.foundation.errors import MachineError
+from jojlab.foundation.places import agent_path
 
 _DISK_BYTES = 256 << 20
 _TOOLS = ("mkfs.ext4", "mount", "umount", "openssl")
@@ -25,6 +26,9 @@ def check_machine() -> None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     if missing := [tool for tool in _TOOLS if not shutil.which(tool, path=path)]:
         raise MachineError(f"no {', '.join(missing)}", "apt-get install e2fsprogs mount openssl")
+    uploader = agent_path().with_name("joj-uploader")
+    if not uploader.is_file():
+        raise MachineError(f"no uploader at {uploader}", "make collector, in a checkout")
 
 
 @contextmanager

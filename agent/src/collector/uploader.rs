@@ -51,7 +51,8 @@ impl Uploader {
         let program = own.with_file_name(PROGRAM);
         if !program.exists() {
             let path = program.display();
-            return Err(WrongUse(format!("{path}: the uploader belongs beside joj-agent")).into());
+            let what = format!("{path}: no uploader beside joj-agent; make collector builds both");
+            return Err(WrongUse(what).into());
         }
         let (pause, next) = (SOON, Instant::now());
         let spool = spool.to_owned();
