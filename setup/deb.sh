@@ -28,9 +28,10 @@ ln -s /usr/bin/python3 "$home/bin/python3"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\n' >"$home/pyvenv.cfg"
 pip='.venv/bin/pip install -q --disable-pip-version-check --no-compile'
 $pip --target "$packages" --require-hashes --only-binary :all: -r setup/requirements-run.txt
+rm -r "${packages:?}/bin"  # commands of the packages
 $pip --target "$packages" --no-deps "$wheel"
-# Commands of the packages, and where the wheel lay.
-rm -rf "${packages:?}/bin" "$packages"/jojlab-*.dist-info/direct_url.json
+# The command joj of pip, and where the wheel lay.
+rm -r "${packages:?}/bin" "$packages"/jojlab-*.dist-info/direct_url.json
 
 mkdir -p "$stage/usr/bin" "$stage/usr/share/doc/jojlab" "$stage/usr/share/man/man1" \
 	"$stage/usr/share/bash-completion/completions" "$stage/usr/share/zsh/vendor-completions" \
