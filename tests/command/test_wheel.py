@@ -31,8 +31,8 @@ class Installed:
     packages: Path
     cache: Path
 
-    def run(self, *command: str | Path, folder: Path) -> Ended:
-        """Run a program of the environment in a folder; it must succeed."""
+    def run(self, *command: str | Path, folder: Path, exits: tuple[int, ...] = (0,)) -> Ended:
+        """Run a program of the environment in a folder; it must exit with one of `exits`."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -46,7 +46,7 @@ class Installed:
             text=True,
             check=False,
         )
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert answer.returncode in exits, answer.stdout + answer.stderr
         return answer
 
     def hashes(self) -> Mapping[str, str]:
@@ -109,8 +109,11 @@ def test_what_comes_with_jojlab_is_listed(installed: Installed, tmp_path: Path) 
     assert files(packaged) == files(EXPERIMENTS)
     # Compiles the model of the flash device.
     assert "ufs-3.1" in installed.run("joj", "device", "show", "ufs-3.1", folder=tmp_path).stdout
-    checks = json.loads(installed.run("joj", "doctor", "--json", folder=tmp_path).stdout)["checks"]
-    assert "rust" not in [check["name"] for check in checks]
+    doctor = installed.run("joj", "doctor", "--json", folder=tmp_path, exits=(0, 3))
+    checks = {check["name"]: check["ok"] for check in json.loads(doctor.stdout)["checks"]}
+    assert "rust" not in checks
+    # A machine that runs tests may be short of these two; all else came with jojlab.
+    assert {name for name, ok in checks.items() if not ok} <= {"disk", "memory"}
 
 
 def test_an_experiment_is_run_by_its_name(installed: Installed, tmp_path: Path) -> None:
