@@ -14,18 +14,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jojlab.advise.score import Flash, Limits, Score, keeps, score
+from jojlab.advise.asked import Asked
+from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import ranking, search
-from jojlab.advise.space import Candidate, Space
+from jojlab.advise.space import Candidate
 from jojlab.analysis.run.guarantee import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Watcher, execute
 from jojlab.campaign.images import images_of
-from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.variants import Variant
+from jojlab.foundation.errors import UseError
 from jojlab.lab.lab import Lab
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -35,22 +36,6 @@ from jojlab.verify.durability import cut, take_known, verdicts
 Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
 # Refused candidates whose power is cut, so that the state is known that breaks them.
 MOST_REFUSED = 2
-
-
-@dataclass(frozen=True)
-class Asked:
-    """`given` are the fields that the user gave; `shares` of commits are made in each regime, ""
-    where the workload has none. `states` are judged of each answer, in each regime and seed.
-    """
-
-    space: Space
-    given: Mapping[str, Value]
-    shares: Mapping[str, float]
-    seeds: tuple[int, ...]
-    limits: Limits
-    flash: Flash
-    states: int
-    answers: int
 
 
 @dataclass(frozen=True)
@@ -110,17 +95,8 @@ class Adviser:
 
     def find(self, out: Path) -> Advice:
         """Search, cut the power of the best, and put them into the run folder `out`."""
-        costs = search(self.space, self.measure)
         advice = self.advice
-        advice.present = Choice(self.space.own, self.scores[self.space.own])
-        kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
-        advice.over_limits = len(self.scores) - len(kept)
-        for candidate in ranking(self.space, kept):
-            if len(advice.answers) == self.asked.answers:
-                break
-            choice = self._judged(candidate, "answer")
-            found = advice.refused if self._is_refused(choice) else advice.answers
-            found.append(choice)
+        self.choose(self.search())
         if advice.answers:
             self._refuse_tempting(advice.answers[0])
         advice.present = self._judged(self.space.own, "present")
@@ -131,6 +107,29 @@ class Adviser:
         if self.space.guarantee is not Guarantee.NONE:
             take_known(advice.run, planned, self.images, self.lab, self.asked.states)
         return advice
+
+    def search(self) -> list[Candidate]:
+        """Measure what is worth a case; return those within the limits, cheapest first."""
+        costs = search(self.space, self.measure)
+        if self.space.own not in self.scores:
+            why = self.advice.failed.get(self.space.own, "a figure is missing")
+            raise UseError(
+                f"the app as it is now could not be measured: {why}",
+                "joj bill with the same fields shows more",
+            )
+        self.advice.present = Choice(self.space.own, self.scores[self.space.own])
+        kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
+        self.advice.over_limits = len(self.scores) - len(kept)
+        return ranking(self.space, kept)
+
+    def choose(self, ranked: Sequence[Candidate]) -> None:
+        """Cut the power of the cheapest, until there are as many answers as are asked for."""
+        for candidate in ranked:
+            if len(self.advice.answers) == self.asked.answers:
+                break
+            choice = self._judged(candidate, "answer")
+            refused = self._is_refused(choice)
+            (self.advice.refused if refused else self.advice.answers).append(choice)
 
     def measure(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, float]:
         """Return the time of a row, in ns, of those that could be measured."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.advise.advice import Advice, Asked, Choice, speed_up
+from jojlab.advise.advice import Advice, Choice, speed_up
+from jojlab.advise.asked import Asked
 from jojlab.advise.score import Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
@@ -86,6 +87,8 @@ def _print_answer(
 ) -> None:
     settings, changed = space.settings(choice.candidate), space.differences(choice.candidate)
     console.print(f"\n[bold]{name}[/bold] {escape(words.label(settings))}")
+    if not changed:
+        console.print("  nothing to change: these are the present settings")
     for line in words.lines(settings, changed):
         console.print(f"    {escape(line)}", soft_wrap=True)
     if told := words.given_up(settings, changed):

@@ -6,8 +6,10 @@ Gets the choices (jojlab/advise/advice.py); computes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from jojlab.advise.advice import Choice
+from jojlab.advise.advice import Advice, Choice, speed_up
+from jojlab.advise.asked import Asked
 from jojlab.analysis.commit.lines import GrownLine
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.report.words import survival, text
@@ -38,18 +40,27 @@ def label(settings: Mapping[str, Value]) -> str:
 def lines(settings: Mapping[str, Value], changed: Differences) -> list[str]:
     """Return what to paste, with the file or program that each part is for as a comment."""
     return [
+        *_of_database(settings, changed),
         *_of_app(settings, changed),
         *_of_build(settings, changed),
         *_of_disk(settings, changed),
     ]
 
 
+def _of_database(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+    """What changes the file itself: SQLite changes no page size in WAL mode (sqlite.org/pragma)."""
+    if "page_size_bytes" not in changed:
+        return
+    yield "-- SQL, once, while no other connection is open: writes the database anew"
+    yield "PRAGMA journal_mode = DELETE;"
+    yield f"PRAGMA page_size = {settings['page_size_bytes']};"
+    yield "VACUUM;"
+
+
 def _of_app(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
     if "journal_mode" not in settings:
         return
-    yield "-- SQL, right after the database is opened"
-    if "page_size_bytes" in changed:
-        yield f"PRAGMA page_size = {settings['page_size_bytes']};  -- then VACUUM; not in WAL mode"
+    yield "-- SQL, whenever the database is opened"
     if settings.get("locking_mode") == "exclusive" or "locking_mode" in changed:
         yield f"PRAGMA locking_mode = {str(settings['locking_mode']).upper()};"
     yield f"PRAGMA journal_mode = {str(settings['journal_mode']).upper()};"
@@ -79,14 +90,16 @@ def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[st
     journal = str(settings["journal_device"])
     if not {"filesystem", "mkfs_options", "mount_options", "journal_device"} & changed.keys():
         return
-    yield "# as root; mkfs destroys what is on DEVICE"
+    made = {"filesystem", "mkfs_options", "journal_device"} & changed.keys()
+    yield "# as root; mkfs destroys what is on DEVICE" if made else "# as root"
     if journal != NO_DEVICE and filesystem == "ext4":
-        yield "mke2fs -O journal_dev JOURNAL_DEVICE"
-        mkfs = f"{mkfs} -J device=JOURNAL_DEVICE"
+        if made:
+            yield "mkfs.ext4 -b 4096 -O journal_dev JOURNAL_DEVICE"
+        mkfs = f"-b 4096 {mkfs} -J device=JOURNAL_DEVICE"
     elif journal != NO_DEVICE:
         mkfs = f"{mkfs} -l logdev=JOURNAL_DEVICE"
         mount = f"{mount},logdev=JOURNAL_DEVICE"
-    if {"filesystem", "mkfs_options", "journal_device"} & changed.keys():
+    if made:
         yield " ".join(filter(None, (f"mkfs.{filesystem}", mkfs.strip(), "DEVICE")))
     options = f"-o {mount.lstrip(',')} " if mount else ""
     yield f"mount -t {filesystem} {options}DEVICE DIRECTORY"
@@ -163,3 +176,51 @@ def why(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
         )  # fmt: skip
         told.append(f"{owner(now)}: {amounts} → {left}")
     return told
+
+
+def advice_json(
+    advice: Advice, asked: Asked, gone: Mapping[str, tuple[GrownLine, ...]]
+) -> dict[str, Any]:
+    """Return what `joj advise --json` prints; `gone` as for the terminal."""
+    assert advice.present
+    found: dict[str, list[dict[str, Any]]] = {"present": [], "answer": [], "refused": []}
+    for name, choice in advice.named:
+        record = _choice_json(choice, advice.present, asked, gone.get(name, ()))
+        found[name.partition("-")[0]].append({"name": name, **record})
+    return {
+        "guarantee": asked.space.guarantee.value,
+        "shares": dict(asked.shares),
+        "states": asked.states,
+        "measured": advice.measured,
+        "allowed": len(asked.space.candidates),
+        "over_limits": advice.over_limits,
+        "not_measured": [
+            {"settings": dict(each), "reason": reason} for each, reason in advice.failed.items()
+        ],
+        "present": found["present"][0],
+        "answers": found["answer"],
+        "refused": found["refused"],
+    }
+
+
+def _choice_json(
+    choice: Choice, present: Choice, asked: Asked, gone: tuple[GrownLine, ...]
+) -> dict[str, Any]:
+    settings = asked.space.settings(choice.candidate)
+    changed = asked.space.differences(choice.candidate)
+    found, a_day = choice.score, asked.limits.commits_a_day
+    life = asked.flash.years(found.nand_bytes, a_day) if a_day and found.nand_bytes else None
+    return {
+        "settings": dict(choice.candidate),
+        "times_as_fast": speed_up(choice, present),
+        **vars(found),
+        "years": life,
+        "survives": {regime: dict(each.outcomes) for regime, each in choice.survivals.items()},
+        "not_tested": choice.why,
+        "worst": worst(choice),
+        "manual_refuses": choice.manual_refuses,
+        "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},
+        "lines": lines(settings, changed),
+        "given_up": given_up(settings, changed),
+        "saved": why(gone),
+    }

@@ -1,0 +1,30 @@
+"""What will a search cost? Told before it begins."""
+
+from __future__ import annotations
+
+from jojlab.advise.advice import MOST_REFUSED
+from jojlab.advise.asked import Asked
+from jojlab.advise.search import KEPT, first_round, neighbours
+from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.campaign.estimate import USUAL_CASE_S, span
+from jojlab.verify.durability import USUAL_STATE_S
+
+
+def outlook(asked: Asked, jobs: int) -> str:
+    """Say how many settings are to be measured and how many states judged, and how long `jobs`
+    guests at a time take for that at most.
+    """
+    space, regimes = asked.space, len(asked.shares)
+    first = first_round(space)
+    most = len(first) + KEPT * (len(neighbours(space, first[-1])) + 1)
+    most = min(most, len({space.own, *space.candidates}))
+    cut = 0 if space.guarantee is Guarantee.NONE else asked.answers + 1 + MOST_REFUSED
+    seconds = (most * regimes * USUAL_CASE_S + cut * regimes * asked.states * USUAL_STATE_S) / jobs
+    among = f" that the manuals allow for {space.guarantee}" if cut else ""
+    states = f"; then {cut * regimes} times {asked.states:,} states after power cuts" if cut else ""
+    return (
+        f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
+        f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
+        f"at most some {span(seconds)} on {jobs} core{'s' if jobs > 1 else ''}, less what the "
+        "cache has; Ctrl-C keeps what is finished"
+    )
