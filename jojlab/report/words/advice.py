@@ -95,7 +95,7 @@ def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[st
     if journal != NO_DEVICE and filesystem == "ext4":
         if made:
             yield "mkfs.ext4 -b 4096 -O journal_dev JOURNAL_DEVICE"
-        mkfs = f"-b 4096 {mkfs} -J device=JOURNAL_DEVICE"
+        mkfs = f"-b 4096 -J device=JOURNAL_DEVICE {mkfs}"
     elif journal != NO_DEVICE:
         mkfs = f"{mkfs} -l logdev=JOURNAL_DEVICE"
         mount = f"{mount},logdev=JOURNAL_DEVICE"

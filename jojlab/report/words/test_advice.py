@@ -1,0 +1,105 @@
+"""Lines to paste, given to the programs that they are for."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jojlab.advise.asked import asked_for
+from jojlab.advise.space import Candidate, Space
+from jojlab.experiment.fields import Value
+from jojlab.report.words.advice import given_up, lines
+
+GIB = 1 << 30
+PAGE = "PRAGMA page_size"
+
+
+def advised(candidate: Candidate, found: Space) -> list[str]:
+    return lines(found.settings(candidate), found.differences(candidate))
+
+
+def of_app(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
+    return asked_for(given, set(), guarantee, journal_device=journal_device).space
+
+
+def sql(told: list[str]) -> str:
+    return "\n".join(line for line in told if line.startswith(("PRAGMA", "VACUUM")))
+
+
+@pytest.mark.parametrize("own", ["delete", "wal"])
+def test_sqlite_takes_the_settings_of_a_database_that_is_there(tmp_path: Path, own: str) -> None:
+    found = of_app(journal_mode=own)
+    wanted: dict[str, Value] = {"page_size_bytes": 1024, "journal_mode": "wal"}
+    wanted |= {"synchronous": "extra", "wal_autocheckpoint_pages": 4000}
+    candidate = tuple((name, wanted.get(name, value)) for name, value in found.own)
+    path = tmp_path / "main.db"
+    with sqlite3.connect(path) as before:
+        before.execute(f"PRAGMA journal_mode = {own}")
+        before.execute("CREATE TABLE t (x)")
+        before.executemany("INSERT INTO t VALUES (?)", [("x" * 100,)] * 50)
+    before.close()
+    told = advised(candidate, found)
+    database = sqlite3.connect(path, isolation_level=None)
+    database.executescript(sql(told))
+    names = ("page_size", "journal_mode", "synchronous", "wal_autocheckpoint")
+    assert [database.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == [
+        1024, "wal", 3, 4000
+    ]  # fmt: skip
+    assert database.execute("SELECT count(*) FROM t").fetchone() == (50,)
+    database.close()
+    # The part that is for every opening writes nothing anew.
+    whenever = told[told.index("-- SQL, whenever the database is opened") :]
+    assert not any(word in sql(whenever) for word in ("VACUUM", PAGE, "DELETE"))
+
+
+def test_every_mkfs_line_makes_its_filesystem(tmp_path: Path) -> None:
+    found = of_app("none")
+    made = set()
+    for candidate in found.structures():
+        for name, near in [("", candidate), *found.near(candidate)]:
+            told = [line for line in advised(near, found) if line.startswith("mkfs.")]
+            if name in ("", "mkfs_options") and told:
+                made |= set(told)
+    assert {line.split()[0] for line in made} == {
+        "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mkfs.nilfs2", "mkfs.f2fs"
+    }  # fmt: skip
+    for line in made:
+        if not shutil.which(program := line.split()[0]):
+            pytest.fail(f"{program} is not installed")
+        disk = tmp_path / "disk"
+        with disk.open("wb") as file:
+            file.truncate(GIB)
+        words = [str(disk) if word == "DEVICE" else word for word in line.split()]
+        answer = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert answer.returncode == 0, (line, answer.stderr)
+        disk.unlink()
+
+
+def test_a_journal_of_its_own_is_named_in_every_line_that_needs_it() -> None:
+    for filesystem, wanted in {
+        "ext4": ["mkfs.ext4 -b 4096 -O journal_dev JOURNAL_DEVICE",
+                 "mkfs.ext4 -b 4096 -J device=JOURNAL_DEVICE DEVICE",
+                 "mount -t ext4 -o noatime DEVICE DIRECTORY"],
+        "xfs": ["mkfs.xfs -l logdev=JOURNAL_DEVICE DEVICE",
+                "mount -t xfs -o noatime,logdev=JOURNAL_DEVICE DEVICE DIRECTORY"],
+    }.items():  # fmt: skip
+        found = of_app("none", "ufs-3.1", filesystem=filesystem)
+        [moved] = [near for name, near in found.near(found.own) if name == "journal_device"]
+        assert [each for each in advised(moved, found) if "DEVICE" in each][1:] == wanted
+
+
+def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
+    found = of_app(filesystem="ext4")
+    [lazy] = [
+        near for name, near in found.near(found.own)
+        if name == "mount_options" and "lazytime" in str(dict(near)[name])
+    ]  # fmt: skip
+    told = advised(lazy, found)
+    assert told[-2:] == ["# as root", "mount -t ext4 -o noatime,lazytime DEVICE DIRECTORY"]
+    assert not given_up(found.settings(lazy), found.differences(lazy))
+    assert not re.search("mkfs|VACUUM", "\n".join(told))
