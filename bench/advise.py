@@ -17,8 +17,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jojlab.advise.advice import Adviser, Choice
+from jojlab.advise.advice import Adviser
 from jojlab.advise.asked import Asked, asked_for, given_fields
+from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Unwatched, Watcher
 from jojlab.foundation.cache import Cache
 from jojlab.lab.lab import Lab
@@ -34,7 +35,7 @@ import sqlite3
 db = sqlite3.connect("notes.db")
 db.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, folder INTEGER, body TEXT)")
 db.execute("CREATE INDEX note_folder ON note (folder)")
-for number in range(40):
+for number in range(70):
     db.execute("INSERT INTO note VALUES (?, ?, ?)", (number, number % 7, "n" * (20 + number * 13)))
     db.execute("UPDATE note SET folder = folder + 1 WHERE id = ?", (number * 5 // 9,))
     db.commit()
@@ -44,6 +45,8 @@ _FIXED = ("filesystem=ext4", "synchronous=extra", "sync_call=fdatasync")
 # Of which fewer are free, so that the matrix is small enough.
 _UNMADE = (*_FIXED, "mkfs_options=")
 _WAL = (*_FIXED, "journal_mode=wal")
+# Transactions that are measured, and those of a run with 1,000 distinct states after power cuts.
+_MEASURED, _CUT = 24, 80
 # Settings that are measured before the clock is looked at.
 _PORTION = 8
 NEAR = 1.05
@@ -58,11 +61,11 @@ class App:
     fields: tuple[str, ...] = ()
     fixed: tuple[str, ...] = _FIXED
 
-    def asked(self, states: int) -> Asked:
+    def asked(self, states: int, transactions: int) -> Asked:
         """Return what the adviser is asked: one answer that keeps every commit."""
         texts = ["regime=steady", *self.fields, *self.fixed]
         if "workload=sql-recorded" not in texts:
-            texts.append("transactions=24")
+            texts.append(f"transactions={transactions}")
         names = {text.partition("=")[0] for text in self.fixed}
         return asked_for(given_fields(texts), names, "durable", states=states, answers=1)
 
@@ -138,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _record()
     if asked.sizes:
         for app in apps:
-            print(f"{app.name:10} {len(app.asked(1).space.candidates):4}")
+            print(f"{app.name:10} {len(app.asked(1, _MEASURED).space.candidates):4}")
         return 0
     end_s = time.monotonic() + asked.seconds
     rows = []
@@ -171,34 +174,34 @@ def _record() -> None:
 
 def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
     """Search, cut the power of the answer, and measure the matrix, as far as time allows."""
-    asked = app.asked(max(states, 1))
+    asked = app.asked(max(states, 1), _MEASURED)
     cache = Cache.default()
+    lab = Lab(cache, Options(jobs=jobs))
     with cache.work_dir() as work:
-        adviser = Adviser(asked, Lab(cache, Options(jobs=jobs)), work, _unshown)
+        adviser = Adviser(asked, lab, work, _unshown)
         ranked = adviser.search()
         searched = len(adviser.scores)
-        if states:
-            adviser.choose(ranked)
-        matrix = asked.space.candidates
-        left = [each for each in matrix if each not in adviser.scores]
+        left = [each for each in asked.space.candidates if each not in adviser.scores]
         while left and time.monotonic() < end_s:
             adviser.measure(left[:_PORTION])
             del left[:_PORTION]
-    advice, scores = adviser.advice, adviser.scores
-    measured = [each for each in matrix if each in scores]
+        judged: Sequence[Survival] = ()
+        if states and time.monotonic() < end_s:
+            longer = Adviser(app.asked(states, _CUT), lab, work, _unshown)
+            longer.measure(ranked[:1])
+            judged = list(longer.judged(ranked[0], "answer").survivals.values())
+    scores = adviser.scores
+    measured = [each for each in asked.space.candidates if each in scores]
     best = min(measured, key=lambda each: scores[each].row_ns)
-    assert advice.present
-    [answer] = advice.answers or [Choice(ranked[0], scores[ranked[0]])]
-    judged = answer.survivals.values()
     return Found(
         app.name,
-        len(matrix),
+        len(asked.space.candidates),
         len(measured),
         searched,
-        advice.present.score.row_ns,
-        answer.score.row_ns,
+        scores[asked.space.own].row_ns,
+        scores[ranked[0]].row_ns,
         scores[best].row_ns,
-        label(asked.space.settings(answer.candidate)),
+        label(asked.space.settings(ranked[0])),
         label(asked.space.settings(best)),
         sum(each.states for each in judged),
         sum(each.harmful for each in judged),

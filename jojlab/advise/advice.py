@@ -99,7 +99,7 @@ class Adviser:
         self.choose(self.search())
         if advice.answers:
             self._refuse_tempting(advice.answers[0])
-        advice.present = self._judged(self.space.own, "present")
+        advice.present = self.judged(self.space.own, "present")
         named = {name: each.candidate for name, each in advice.named}
         planned = self._plan(named)
         with self.shown("the choices, from the cache", self._steps(planned), "capture") as watcher:
@@ -127,7 +127,7 @@ class Adviser:
         for candidate in ranked:
             if len(self.advice.answers) == self.asked.answers:
                 break
-            choice = self._judged(candidate, "answer")
+            choice = self.judged(candidate, "answer")
             refused = self._is_refused(choice)
             (self.advice.refused if refused else self.advice.answers).append(choice)
 
@@ -180,9 +180,9 @@ class Adviser:
         known.sort(key=lambda each: self.scores[each].row_ns)
         for each in known[: max(0, MOST_REFUSED - len(self.advice.refused))]:
             if self.scores[each].row_ns < answer.score.row_ns:
-                self.advice.refused.append(self._judged(each, "refused"))
+                self.advice.refused.append(self.judged(each, "refused"))
 
-    def _judged(self, candidate: Candidate, name: str) -> Choice:
+    def judged(self, candidate: Candidate, name: str) -> Choice:
         """Cut the power of a candidate in every regime."""
         found = self.scores[candidate]
         manual = not self.space.is_allowed(candidate)

@@ -208,7 +208,9 @@ def _with_own_cases(asked: Experiment) -> Experiment:
 def _load(path: Path, part_of: str = "") -> Experiment:
     """Read one file; `part_of` is where a [[part]] names it, which may have no parts itself."""
     text, document = read_toml(path, FORM)
-    name = path.parent.name if path.name == "experiment.toml" else path.stem
+    # Of "experiment.toml" alone, or "..": the name of the folder that it is in.
+    folder = path.resolve().parent.name or "experiment"
+    name = folder if path.name == "experiment.toml" else path.stem
     if part_of and "part" in document:
         raise UseError(f"{part_of}: {name} has parts itself", "name those instead")
     return replace(parse(document, name, text, str(path)), folder=path.parent)

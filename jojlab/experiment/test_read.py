@@ -314,3 +314,15 @@ def test_any_bytes_are_read_or_refused(
     path.write_bytes(data)
     with pytest.raises(JojError):
         read(path)
+
+
+def test_an_experiment_has_the_name_of_its_folder_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "my-app"
+    (folder / "below").mkdir(parents=True)
+    (folder / "experiment.toml").write_text('question = "?"\n[case]\nfilesystem = "ext4"\n')
+    monkeypatch.chdir(folder / "below")
+    assert read(find("..")).name == read(find("../experiment.toml")).name == "my-app"
+    monkeypatch.chdir(folder)
+    assert read(find(".")).name == read(find("experiment.toml")).name == "my-app"
