@@ -12,7 +12,7 @@ import errno
 import re
 import tarfile
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +31,8 @@ _BATCH_ROWS = 1 << 16
 _BLOCK_BYTES = 1 << 20
 # Sums of counts must not overflow in any engine; times since 1970 are 2**60.6 ns.
 _LARGEST = {"ns": 2**62}
+# A day that has not come is taken, as a device's clock may be wrong: only a time has a bound.
+_LAST_DAY = date(2116, 2, 20)  # of 2**62 ns
 _LARGEST_COUNT = 2**50
 _FOOTER_LIMIT = 1 << 20
 _OFFSET_LIMIT_S = 86400
@@ -67,8 +69,8 @@ class Checked:
     rows: dict[str, int]
 
 
-def take_out(segment: Path, folder: Path, now_s: float) -> Checked:
-    """Check a segment, and write its tables into `folder`; `now_s` is the server's clock.
+def take_out(segment: Path, folder: Path) -> Checked:
+    """Check a segment, and write its tables into `folder`.
 
     Raises Refused, and OSError where the machine fails. What lies in `folder` then is worthless.
     """
@@ -76,7 +78,7 @@ def take_out(segment: Path, folder: Path, now_s: float) -> Checked:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
     _take_members(segment, folder)
     rows = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
-    return Checked(_check_segment_row(folder / "segments.parquet", now_s), rows)
+    return Checked(_check_segment_row(folder / "segments.parquet"), rows)
 
 
 def _take_members(segment: Path, folder: Path) -> None:
@@ -232,7 +234,7 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
         raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
 
 
-def _check_segment_row(path: Path, now_s: float) -> str:
+def _check_segment_row(path: Path) -> str:
     """Check the row of `segments`; return its day."""
     import pyarrow.parquet as pq
 
@@ -247,14 +249,12 @@ def _check_segment_row(path: Path, now_s: float) -> str:
         raise Refused(BAD_VALUE, "segments.spool_id is not 32 hexadecimal digits")
     if row["privacy"] not in ("names", "hashed", "kinds"):
         raise Refused(BAD_VALUE, "segments.privacy is none of names, hashed, kinds")
-    # Nowhere on earth is it more than 14 hours later than UTC; a clock may be wrong by the rest.
-    latest = datetime.fromtimestamp(now_s, UTC).date() + timedelta(days=2)
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"], re.ASCII):
         raise Refused(BAD_VALUE, "segments.day is no date")
     try:
         day = date.fromisoformat(row["day"])
     except ValueError as error:
         raise Refused(BAD_VALUE, "segments.day is no date") from error
-    if not date(1970, 1, 1) <= day <= latest:
-        raise Refused(BAD_VALUE, f"segments.day is {day}, and it is {latest - timedelta(days=2)}")
+    if not date(1970, 1, 1) <= day <= _LAST_DAY:
+        raise Refused(BAD_VALUE, f"segments.day is {day}")
     return day.isoformat()

@@ -18,8 +18,6 @@ from jojlab.made_fleet.segment_tables import day_tables
 from jojlab.made_fleet.write import packed
 from jojlab.trace.schema import FLEET_TABLES
 
-NOW_S = 2e9
-
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
@@ -29,7 +27,7 @@ def tables() -> dict[str, pa.Table]:
 def rows_of(segment: bytes, folder: Path) -> dict[str, int]:
     path = folder / "segment.tar"
     path.write_bytes(segment)
-    return take_out(path, folder, NOW_S).rows
+    return take_out(path, folder).rows
 
 
 def test_the_tables_come_out_as_they_are(tables: dict[str, pa.Table], tmp_path: Path) -> None:

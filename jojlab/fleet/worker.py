@@ -12,7 +12,6 @@ import json
 import resource
 import signal
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def main() -> None:
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
-        return asdict(take_out(Path(asked["segment"]), Path(asked["folder"]), time.time()))
+        return asdict(take_out(Path(asked["segment"]), Path(asked["folder"])))
     except Refused as refused:
         return {"reason": refused.reason, "detail": refused.detail}
     except MemoryError:

@@ -36,6 +36,8 @@ class FleetStudy:
     settings: Sequence[SettingCost] = ()
     # Devices that may send, and of which no segment is there.
     silent: Sequence[str] = ()
+    # Devices of which days are there that have not come yet.
+    ahead: Sequence[str] = ()
 
     @property
     def device_days(self) -> int:
@@ -100,6 +102,7 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "unbilled_commits": study.unbilled,
         "unseen_write_bytes": study.unseen_bytes,
         "silent_devices": list(study.silent),
+        "clocks_ahead": list(study.ahead),
         "coverage": list(study.coverage),
         "users": list(study.users),
         "multi_file_apps": list(study.multi_file_apps),

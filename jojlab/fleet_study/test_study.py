@@ -175,6 +175,8 @@ def test_devices_that_sent_nothing_are_named(tmp_path: Path) -> None:
     assert silent_devices(store, {"made-0001"}) == ["quiet"]
     [line] = study_remarks(replace(study(tmp_path), silent=["quiet"]))
     assert line == "1 enrolled device without any segment: quiet"
+    [line] = study_remarks(replace(study(tmp_path), ahead=["early", "odd"]))
+    assert line == "2 devices have days that have not come yet, as a clock was wrong: early, odd"
 
 
 def test_checkpoints_are_no_commits_of_a_day_and_missing_bills_are_counted(tmp_path: Path) -> None:

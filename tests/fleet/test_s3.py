@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
@@ -12,11 +16,17 @@ from jojlab.fleet.dataset import live_units
 from jojlab.fleet.devices import devices, enrol, revoke
 from jojlab.fleet.quarantine import quarantined
 from jojlab.fleet.store import open_store
+from jojlab.fleet_study.dataset import fleet_files
+from jojlab.fleet_study.device_day import device_day, device_day_json
+from jojlab.fleet_study.duckdb_engine import DuckDbEngine
+from jojlab.fleet_study.study import fleet_json, fleet_study
 from jojlab.foundation.errors import UseError
-from jojlab.made_fleet.write import packed
-from tests.fleet.serving import Serving, made_tables, rows_in, rows_of, segments_of
+from jojlab.foundation.printable import json_text
+from jojlab.made_fleet.write import MadeFleet, packed, write_fleet
+from tests.fleet.serving import JOJ, Serving, made_tables, rows_in, rows_of, segments_of
 
 BUCKET = "s3://bucket/of/a-fleet"
+ANOTHER = "s3://bucket/of/another-fleet"  # moto keeps what was put
 
 
 @pytest.fixture
@@ -62,6 +72,33 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     assert [each.reason for each in quarantined(store)] == ["not-a-segment"]
     revoke(store, "phone-1", 1)
     assert [(each.name, each.revoked_s) for each in devices(store)] == [("phone-1", 1)]
+
+
+def test_a_report_of_a_bucket_is_that_of_a_folder(settings: dict[str, str], tmp_path: Path) -> None:
+    for _ in write_fleet(MadeFleet(devices=2, days=2, segments_a_day=2), tmp_path):
+        pass
+    bucket, folder = open_store(ANOTHER), open_store(str(tmp_path))
+    for path in sorted(tmp_path.rglob("*.parquet")):
+        bucket.put_bytes(str(path.relative_to(tmp_path)), path.read_bytes())
+
+    def said(*arguments: str) -> Any:
+        ran = subprocess.run([*JOJ, *arguments, "--json"], capture_output=True, check=True)
+        return json.loads(ran.stdout)
+
+    here = DuckDbEngine(fleet_files(folder))
+    assert said("fleet", "report", "--data", ANOTHER) == decoded(fleet_json(fleet_study(here)))
+    day = decoded(device_day_json(device_day(here, "made-0002", "2026-01-02")))
+    asked = ("made-0002", "--day", "2026-01-02")
+    assert said("fleet", "device", *asked, "--data", ANOTHER) == day
+    sql = "SELECT device, day, count(super_journal) AS n FROM commits GROUP BY ALL ORDER BY ALL"
+    assert said("query", ANOTHER, sql) == here.rows(sql) != []
+    compact(bucket, 2e9, grace_s=0, all_days=True)
+    assert said("query", ANOTHER, sql) == here.rows(sql)
+
+
+def decoded(document: object) -> Any:
+    """A document as a reader of JSON has it."""
+    return json.loads(json_text(document))
 
 
 def test_a_store_that_is_none(settings: dict[str, str]) -> None:

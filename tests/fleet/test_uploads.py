@@ -176,6 +176,7 @@ def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -
     [
         ("day", "../../../etc", "bad-value"),
         ("day", "2026-02-30", "bad-value"),
+        ("day", "2116-02-21", "bad-value"),
         ("day", "9999-01-01", "bad-value"),
         ("schema_version", 2, "wrong-schema"),
         ("read_bytes", -1, "bad-value"),
@@ -190,6 +191,14 @@ def test_a_segment_says_what_can_be(
     changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
     segment = tar(members(segments=parquet(changed, store_schema=False)))
     assert server.put(segment, token).told == (422, reason)
+
+
+def test_a_clock_that_is_years_ahead_loses_nothing(server: Serving, token: str) -> None:
+    tables = made_tables(96)[1]
+    row = tables["segments"].to_pylist()[0] | {"day": "2080-07-05"}
+    changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
+    segment = tar(members(segments=parquet(changed, store_schema=False)))
+    assert server.put(segment, token).told == (201, "stored")
 
 
 def test_a_minute_is_one_of_a_day(server: Serving, token: str) -> None:

@@ -136,6 +136,33 @@ def test_no_name_leaves_where_kinds_are_collected(loop: Loop, tmp_path: Path) ->
     assert len(journals) == len(set(journals)) == COMMITS
 
 
+def test_a_time_zone_that_changes_begins_a_segment(loop: Loop, tmp_path: Path) -> None:
+    """The device travels: /etc/localtime is another file, in a mount namespace of its own."""
+    spool, zones = tmp_path / "spool", Path("/usr/share/zoneinfo/Etc")
+    change = "mount --bind"
+    script = f'{change} {zones}/UTC /etc/localtime; exec "$@"'
+    command = [agent_path(), "collect", "--device", loop.device, "--spool", spool]
+    process = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *map(str, command)],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _await_segments(spool, 0, process)
+    enter = ["nsenter", "--mount", "--target", str(process.pid), "sh", "-c"]
+    # UTC+9: the names of Etc have the sign of POSIX.
+    subprocess.run([*enter, f"{change} {zones}/GMT-9 /etc/localtime"], check=True)
+    _await_segments(spool, 1, process)
+    end(process)
+    facts = tables(spool)["segments"].to_pylist()
+    assert [row["utc_offset_s"] for row in facts] == [0, 9 * 3600]
+
+
+def _await_segments(spool: Path, count: int, process: subprocess.Popen[str]) -> None:
+    """Wait until so many are there, and the number of the next is taken."""
+    while not (spool / "state.json").exists() or len(list((spool / "ready").iterdir())) < count:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
 def test_a_second_collector_of_a_spool_is_refused(loop: Loop, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     process = collect(loop, spool)

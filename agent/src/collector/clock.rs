@@ -56,8 +56,16 @@ fn clock_ns(clock: ClockId) -> i64 {
     now.tv_sec * SECOND_NS + now.tv_nsec
 }
 
+unsafe extern "C" {
+    /// tzset(3), which the libc crate lacks. localtime_r need not call it, and of glibc looks at
+    /// the zone only once; this looks whether TZ or /etc/localtime are others now.
+    fn tzset();
+}
+
 fn utc_offset_s(unix_ns: i64) -> i64 {
     let seconds: libc::time_t = unix_ns.div_euclid(SECOND_NS);
+    // SAFETY: no other thread of this process changes the environment, or asks for the time zone.
+    unsafe { tzset() };
     // SAFETY: of numbers and a pointer, for which 0 is a value.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both are ours, and no other thread of this process changes the environment.

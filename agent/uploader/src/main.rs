@@ -1,11 +1,12 @@
 //! joj-uploader: sends the segments of a spool, the oldest first, to the server of a fleet, and
 //! deletes each when the server has it on stable storage. `joj-agent collect` starts it; it ends
-//! with its standard input. Its modules: queue (the spool), server (one request), rights, uploading
-//! (when what is sent).
+//! with its standard input. Its modules: queue (the spool), server (one request), rights, state
+//! (how it goes), uploading (when what is sent).
 
 mod queue;
 mod rights;
 mod server;
+mod state;
 mod uploading;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use clap::Parser;
 
 use queue::Queue;
 use server::{Server, WrongUse};
+use state::Told;
 use uploading::Uploading;
 
 /// The exit code of a wrong use, and that where the machine cannot.
@@ -57,7 +59,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let server = Server::new(&arguments.server, &arguments.token_file, ca_file)?;
     let queue = Queue::open(&arguments.spool)?;
     rights::restrict(&arguments.spool, &arguments.token_file)?;
-    let mut uploading = Uploading::new(server, queue);
+    let told = Told::new(&arguments.spool, server.url());
+    let mut uploading = Uploading::new(server, queue, told);
     if arguments.once {
         let is_all = uploading.send_all()?;
         return Ok(if is_all { ExitCode::SUCCESS } else { ExitCode::from(MACHINE_CANNOT) });

@@ -1,7 +1,9 @@
 //! One request to the server of a fleet: PUT URL/v1/segments/HASH, with the token of the device.
-//! What the answer means for the segment follows from its code alone.
+//! What the answer means for the segment follows from its code, if the body has the words of such a
+//! server: the 200 of another one, or of a network that wants a login, is no promise to keep it.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const SYSTEM: [&str; 4] = [
 const CONNECT: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(300);
 
-/// Of a refused segment it is shown.
+/// So much of an answer is read.
 const REASON_BYTES: u64 = 1000;
 
 /// A request that can never be made as it was asked for (exit code 2).
@@ -48,6 +50,8 @@ pub enum Answer {
     Refused(String),
     /// The token is not, or no more, the server's: later, when somebody has changed it.
     Unknown(String),
+    /// Whoever answered is not the server of a fleet: later, when somebody has changed that.
+    Elsewhere(String),
     /// Later; the server may say when.
     Later(String, Option<Duration>),
 }
@@ -107,6 +111,11 @@ impl Server {
         Ok(token.to_owned())
     }
 
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Sends a segment.
     pub fn put(&self, segment: &Segment) -> Answer {
         let token = match self.token() {
@@ -121,24 +130,31 @@ impl Server {
             .send(segment.bytes.as_slice());
         let mut response = match sent {
             Ok(response) => response,
-            Err(error) => return Answer::Later(error.to_string(), None),
+            Err(error) => return Answer::Later(format!("{}: {error}", self.url), None),
         };
         let wait = response.headers().get("retry-after").and_then(|it| it.to_str().ok());
         let wait = wait.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
         let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(REASON_BYTES).read_to_string();
-        let reason = printable(&body.unwrap_or_default());
-        meaning(status, format!("{status} {reason}"), wait)
+        let mut body = Vec::new();
+        // What came before an error tells enough.
+        let _ = response.body_mut().as_reader().take(REASON_BYTES).read_to_end(&mut body);
+        meaning(&self.url, status, &printable(&String::from_utf8_lossy(&body)), wait)
     }
 }
 
-fn meaning(status: u16, text: String, wait: Option<Duration>) -> Answer {
+/// `body` is what `joj fleet serve` answers, or anything.
+fn meaning(url: &str, status: u16, body: &str, wait: Option<Duration>) -> Answer {
+    let says = |word: &str| body.contains(&format!("\"status\":\"{word}\""));
+    let text = format!("{url}: {status} {body}");
     match status {
-        200 | 201 => Answer::Stored,
-        400 => Answer::Garbled(text),
-        401 | 403 => Answer::Unknown(text),
-        413 | 415 | 422 => Answer::Refused(text),
-        _ => Answer::Later(text, wait),
+        200 | 201 if says("stored") || says("known") => Answer::Stored,
+        400 if says("refused") => Answer::Garbled(text),
+        401 | 403 if says("refused") => Answer::Unknown(text),
+        413 | 422 if says("refused") => Answer::Refused(text),
+        408 | 411 | 429 | 500.. => Answer::Later(text, wait),
+        _ => Answer::Elsewhere(format!(
+            "{url} answered {status}, and not as the server of a fleet does; is --server right?"
+        )),
     }
 }
 
@@ -196,14 +212,20 @@ mod tests {
 
     #[test]
     fn what_an_answer_means() {
-        let is = |status| match meaning(status, String::new(), None) {
+        let is = |status, body: &str| match meaning("", status, body, None) {
             Answer::Stored => 's',
             Answer::Garbled(_) => 'g',
             Answer::Refused(_) => 'r',
             Answer::Unknown(_) => 'u',
+            Answer::Elsewhere(_) => 'e',
             Answer::Later(..) => 'l',
         };
-        let codes = [200, 201, 400, 401, 403, 408, 411, 413, 415, 422, 429, 500, 503, 302];
-        assert_eq!(codes.map(is).iter().collect::<String>(), "ssguullrrrllll");
+        assert_eq!(is(201, r#"{"status":"stored"}"#), 's');
+        assert_eq!(is(200, r#"{"status":"known"}"#), 's');
+        let codes = [200, 201, 302, 400, 401, 403, 404, 408, 411, 413, 415, 422, 429, 500, 503];
+        let all = |body: &str| codes.map(|status| is(status, body)).iter().collect::<String>();
+        assert_eq!(all(r#"{"status":"refused","reason":"rate"}"#), "eeeguuellrerlll");
+        // Another server, or a network that wants a login, has the segment not.
+        assert_eq!(all("<html>welcome</html>"), "eeeeeeelleeelll");
     }
 }

@@ -9,9 +9,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::queue::{Queue, Segment};
 use crate::server::{Answer, Server};
+use crate::state::{Going, Told};
 
-/// Between two attempts, at first and at most; where the token is not the server's; and what a
-/// server may ask for.
+/// Between two attempts, at first, and at most, as where the token or the address is wrong; and
+/// what a server may ask for.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(600);
 const ASKED_AT_MOST: Duration = Duration::from_secs(3600);
@@ -37,14 +38,13 @@ pub struct Uploading {
     queue: Queue,
     pause: Duration,
     garbled: BTreeMap<String, u32>,
-    /// What was told last: the same is not told again and again.
-    told: String,
+    told: Told,
 }
 
 impl Uploading {
     /// Nothing is sent yet.
-    pub fn new(server: Server, queue: Queue) -> Self {
-        let (garbled, told) = (BTreeMap::new(), String::new());
+    pub fn new(server: Server, queue: Queue, told: Told) -> Self {
+        let garbled = BTreeMap::new();
         Uploading { server, queue, pause: FIRST, garbled, told }
     }
 
@@ -97,7 +97,7 @@ impl Uploading {
             }
             Answer::Refused(reason) => {
                 self.queue.refuse(name, &reason)?;
-                self.went_well(name);
+                self.was_refused(name, reason);
                 return Ok(Next::At(Duration::ZERO));
             }
             Answer::Garbled(reason) => {
@@ -105,18 +105,22 @@ impl Uploading {
                 *count += 1;
                 if *count >= GARBLED {
                     self.queue.refuse(name, &reason)?;
-                    self.went_well(name);
+                    self.was_refused(name, reason);
                     return Ok(Next::At(Duration::ZERO));
                 }
-                self.tell(format!("{name}: {reason}"));
+                self.told.tell(Going::Later, format!("{name}: {reason}"));
                 None
             }
             Answer::Unknown(reason) => {
-                self.tell(reason);
+                self.told.tell(Going::WrongToken, reason);
+                Some(LONGEST)
+            }
+            Answer::Elsewhere(reason) => {
+                self.told.tell(Going::WrongServer, reason);
                 Some(LONGEST)
             }
             Answer::Later(reason, wait) => {
-                self.tell(reason);
+                self.told.tell(Going::Later, reason);
                 wait.map(|asked| asked.clamp(FIRST, ASKED_AT_MOST))
             }
         };
@@ -125,17 +129,16 @@ impl Uploading {
         Ok(Next::At(with_jitter(pause)))
     }
 
+    fn was_refused(&mut self, name: &str, reason: String) {
+        self.garbled.remove(name);
+        self.pause = FIRST;
+        self.told.tell(Going::Refused, reason);
+    }
+
     fn went_well(&mut self, name: &str) {
         self.garbled.remove(name);
         self.pause = FIRST;
-        self.told.clear();
-    }
-
-    fn tell(&mut self, text: String) {
-        if text != self.told {
-            eprintln!("joj-uploader: {text}");
-            self.told = text;
-        }
+        self.told.tell(Going::Well, String::new());
     }
 }
 

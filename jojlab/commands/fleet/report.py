@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,10 @@ def report(
     files = fleet_files(open_store(data))
     study = fleet_study(fleet_engine(engine, files, spark_remote), write_amplification)
     observed = {str(row["device"]) for row in study.coverage}
-    study = replace(study, silent=silent_devices(files.store, observed))
+    # Nowhere on earth is it more than 14 hours later than UTC.
+    latest = (datetime.now(UTC) + timedelta(hours=14)).date().isoformat()
+    ahead = [str(row["device"]) for row in study.coverage if row["last_day"] > latest]
+    study = replace(study, silent=silent_devices(files.store, observed), ahead=ahead)
     if bills is not None:
         study = replace(study, settings=setting_costs(bills, study.daily_commits))
     if out is not None:

@@ -4,6 +4,8 @@ and what must be known to read the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jojlab.fleet_study.device_day import DeviceDay
 from jojlab.fleet_study.losses import Losses
 from jojlab.fleet_study.study import FleetStudy
@@ -71,11 +73,14 @@ def study_remarks(study: FleetStudy) -> list[str]:
     """Say the same of a fleet, and what is not known of its devices and commits."""
     lines = remarks(study.losses)
     if study.silent:
-        names = ", ".join(study.silent[:_MOST_NAMES])
-        more = len(study.silent) - _MOST_NAMES
         lines.append(
-            f"{count(len(study.silent), 'enrolled device')} without any segment: {names}"
-            + (f" and {more:,} more" if more > 0 else "")
+            f"{count(len(study.silent), 'enrolled device')} without any segment: "
+            + _some_of(study.silent)
+        )
+    if study.ahead:
+        lines.append(
+            f"{count(len(study.ahead), 'device has', 'devices have')} days that have not come yet, "
+            f"as a clock was wrong: {_some_of(study.ahead)}"
         )
     every = sum(row["commits"] for row in study.commits)
     lines += _unbilled(study.unbilled, every, "commits and checkpoints")
@@ -85,6 +90,11 @@ def study_remarks(study: FleetStudy) -> list[str]:
             "no number by app, file, hour or kind."
         )
     return lines
+
+
+def _some_of(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def day_remarks(found: DeviceDay) -> list[str]:
