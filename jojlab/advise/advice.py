@@ -22,10 +22,11 @@ from jojlab.analysis.run.guarantee import Guarantee, broken_states
 from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Watcher, execute
-from jojlab.campaign.images import images_of
+from jojlab.campaign.images import Images, images_of
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.variants import Variant
+from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import UseError
 from jojlab.lab.lab import Lab
 from jojlab.trace.kept import Kept
@@ -85,10 +86,17 @@ class Advice:
 class Adviser:
     """Carries a search out. `scores` are of all that was measured, kept when it is interrupted."""
 
-    def __init__(self, asked: Asked, lab: Lab, work: Path, shown: Shown) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        lab: Lab,
+        work: Path,
+        shown: Shown,
+        made: Callable[[Plan, Cache], Images] = images_of,
+    ) -> None:
         self.asked, self.space = asked, asked.space
         self.lab, self.work, self.shown = lab, work, shown
-        self.images = images_of(self._plan({"present": self.space.own}), lab.cache)
+        self.images = made(self._plan({"present": self.space.own}), lab.cache)
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self._rounds = 0

@@ -121,7 +121,8 @@ def advise(
     from jojlab.advise.saved import saved
     from jojlab.advise.score import Limits
     from jojlab.analysis.run.summary import summarise
-    from jojlab.command_line.out_folder import free_folder
+    from jojlab.command_line.images import told_images
+    from jojlab.command_line.out_folder import out_folder
     from jojlab.foundation.cache import Cache
     from jojlab.lab.lab import Lab
     from jojlab.report.page.html import write_report
@@ -152,14 +153,13 @@ def advise(
     def watched(title: str, steps: int, unit: str) -> AbstractContextManager[Watcher]:
         return shown(title, steps, unit)
 
-    with cache.work_dir() as work:
-        adviser = Adviser(asked, lab, work, watched)
-        folder = out or free_folder(Path("runs") / "advise")
+    with cache.work_dir() as work, out_folder(out, Path("runs") / "advise") as folder:
+        adviser = Adviser(asked, lab, work, watched, told_images)
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
-            if adviser.scores:  # those of a step come when all its guests have ended
-                print_found(terminal(), adviser.scores, asked.space)
+            # Of a step there is nothing before all its guests have ended.
+            print_found(terminal(), adviser.advice, adviser.scores, asked.space)
             raise Signalled(
                 signal_of(error),
                 "what was measured is in the cache",

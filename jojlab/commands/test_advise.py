@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.advise.advice import Adviser
+from jojlab.advise.advice import Adviser, Choice
+from jojlab.advise.score import Score
 from tests.inside import joj
 
 
@@ -19,3 +20,26 @@ def test_no_table_is_printed_of_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert answer.returncode == 130
     assert answer.stdout == ""
     assert "what was measured is in the cache" in answer.stderr
+
+
+def test_what_was_found_is_printed_with_the_lines_of_the_cheapest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(adviser: Adviser, folder: Path) -> None:
+        space = adviser.space
+        wal = space.changed(space.own, "journal_mode", "wal")
+        unsafe = space.changed(wal, "synchronous", "off")
+        for number, each in enumerate((unsafe, wal, space.own), 1):
+            adviser.scores[each] = Score(number * 1e6, number * 1e6, 2e6, 0, 0)
+        persist = space.changed(space.own, "journal_mode", "persist")
+        adviser.scores[persist] = Score(5e5, 5e5, 2e6, 0, 0)
+        adviser.advice.refused.append(Choice(persist, adviser.scores[persist], why="it failed"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Adviser, "find", interrupted)
+    answer = joj("advise", "--fixed", "filesystem=ext4", folder=tmp_path)
+    assert answer.returncode == 130
+    table, lines = answer.stdout.split("\nthe first ")
+    assert "not tested: it failed" in table and ", off" not in table
+    assert lines.startswith("ext4, wal, full") and "PRAGMA journal_mode = WAL;" in lines
+    assert not list((tmp_path / "runs").iterdir())

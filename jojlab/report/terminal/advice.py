@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.markup import escape
 
-from jojlab.advise.advice import Advice, Choice, speed_up
+from jojlab.advise.advice import Advice, speed_up
 from jojlab.advise.asked import Asked
 from jojlab.advise.score import Score
 from jojlab.advise.space import Candidate, Space
@@ -50,7 +50,8 @@ def print_advice(
         )
     console.print(table)
     for number, choice in enumerate(advice.answers, 1):
-        _print_answer(console, f"answer-{number}", choice, asked.space, gone)
+        name = f"answer-{number}"
+        _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
     for choice in advice.refused:
         told = words.label(asked.space.settings(choice.candidate))
         worst = words.worst(choice) or words.survives(choice)
@@ -67,25 +68,38 @@ def print_advice(
     console.print(f"{advice.measured} settings measured of {whole:,} that the manuals allow")
 
 
-def print_found(console: Console, scores: Mapping[Candidate, Score], space: Space) -> None:
-    """Print the cheapest that an interrupted search measured, none of which was cut."""
-    table = new_table(("settings, power not cut", "left"), ("commit", "right"), ("p99", "right"))
-    ranked = sorted(scores, key=lambda each: scores[each].row_ns)
-    for candidate in [each for each in ranked if space.is_allowed(each)][:5]:
-        found = scores[candidate]
-        told = escape(words.label(space.settings(candidate)))
-        table.add_row(told, text.duration(found.commit_ns), text.duration(found.p99_ns))
+def print_found(
+    console: Console, advice: Advice, scores: Mapping[Candidate, Score], space: Space
+) -> None:
+    """Print what an interrupted search found: answers whose power was cut, and the cheapest of what
+    was measured, with the lines of the first; nothing where nothing was measured.
+    """
+    allowed = sorted(filter(space.is_allowed, scores), key=lambda each: scores[each].row_ns)
+    judged = {each.candidate: each for each in [*advice.answers, *advice.refused]}
+    if not allowed:
+        return
+    table = new_table(
+        ("cheapest so far", "left"), ("commit", "right"), ("p99", "right"),
+        ("after power cuts", "left"),
+    )  # fmt: skip
+    for candidate in dict.fromkeys([*judged, *allowed[:5]]):
+        found, choice = scores[candidate], judged.get(candidate)
+        table.add_row(
+            escape(words.label(space.settings(candidate))),
+            text.duration(found.commit_ns),
+            text.duration(found.p99_ns),
+            escape(words.survives(choice)) if choice else "not tested yet",
+        )
     console.print(table)
+    refused = {each.candidate for each in advice.refused}
+    for first in [each for each in allowed if each not in refused][:1]:
+        _print_answer(console, "the first", first, space, ())
 
 
 def _print_answer(
-    console: Console,
-    name: str,
-    choice: Choice,
-    space: Space,
-    gone: Mapping[str, tuple[GrownLine, ...]],
+    console: Console, name: str, candidate: Candidate, space: Space, gone: tuple[GrownLine, ...]
 ) -> None:
-    settings, changed = space.settings(choice.candidate), space.differences(choice.candidate)
+    settings, changed = space.settings(candidate), space.differences(candidate)
     console.print(f"\n[bold]{name}[/bold] {escape(words.label(settings))}")
     if not changed:
         console.print("  nothing to change: these are the present settings")
@@ -93,7 +107,7 @@ def _print_answer(
         console.print(f"    {escape(line)}", soft_wrap=True)
     if told := words.given_up(settings, changed):
         console.print(f"  given up: {escape('; '.join(told))}")
-    for saved in words.why(gone.get(name, ())):
+    for saved in words.why(gone):
         console.print(f"  saved: {escape(saved)}")
 
 
