@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from jojlab.experiment.fields import Value
 from jojlab.foundation.places import agent_path
-from jojlab.live.agent import run_agent
+from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.fields import live_settings
 from jojlab.live.mobibench import read_flags
 
@@ -33,7 +33,7 @@ def measured_ns(directory: Path, settings: Mapping[str, Value], agent: Path) -> 
     """Run a live case; return the first operation's begin and the last one's return."""
     case = live_settings(settings, "bench")
     with TemporaryDirectory(prefix="joj-") as tables:
-        run_agent(agent, directory, case, 1, Path(tables), lambda _: None)
+        run_agent(agent, LivePlace(directory), case, 1, Path(tables), lambda _: None)
         rows = pq.read_table(Path(tables) / "transactions.parquet")
     rows = rows.filter(pc.field("phase") == "commit")
     assert rows.num_rows == settings["transactions"]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bench.comparison import MEMORY, Peers, add_mobibench, arguments_of, compared, show
 from jojlab.foundation.places import agent_path
-from jojlab.live.agent import run_agent
+from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.fields import live_settings
 
 CALLS = 20_000
@@ -110,7 +110,7 @@ def _written(path: Path, lines: Iterator[str]) -> Path:
 def _run(place: Path, script: Path, timing: str, tables: Path) -> None:
     given = {"workload": "replay", "script": str(script), "timing": timing}
     case = live_settings(given, "bench")
-    run_agent(agent_path(), place, case, 1, tables, lambda _: None)
+    run_agent(agent_path(), LivePlace(place), case, 1, tables, lambda _: None)
 
 
 def _ours(place: Path, script: Path) -> float:

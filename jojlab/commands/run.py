@@ -20,6 +20,13 @@ from jojlab.command_line.lab_options import (
     TimeoutOption,
 )
 from jojlab.command_line.memory_model import MemoryModelOption, show_memory_model
+from jojlab.command_line.wall_clock import (
+    ClockOption,
+    DestroyOption,
+    NandOption,
+    is_by_wall_clock,
+    run_by_wall_clock,
+)
 from jojlab.foundation.errors import (
     EXPECTATION_FAILED,
     FINE,
@@ -91,6 +98,9 @@ def run(
     durability: DurabilityOption = False,
     states: StatesOption = STATES,
     memory_model: MemoryModelOption = "",
+    clock: ClockOption = "virtual",
+    nand: NandOption = None,
+    destroy_data: DestroyOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Run an experiment in guests; show its figures, write its report.
@@ -107,6 +117,7 @@ def run(
       joj run first-look --durability --states 200   # also cut the power of every case
       joj run first-look --memory-model cortex-a9    # docs/memory-model.md
       joj run atc13 --cluster tcp://10.0.0.2:8786   # docs/cluster.md
+      joj run ubifs-allocation --clock wall --nand /dev/mtd3 --destroy-data   # docs/raw-nand.md
       joj run --program sqlite3 --argument app.db --argument 'CREATE TABLE t(x)'
       joj run --program ./app --argument data.db --files ./data --set filesystem=ext4,f2fs
 
@@ -128,6 +139,17 @@ def run(
     from jojlab.verify.durability import cut_run, outlook, steps_left, take_known
 
     fields = {"files": files, "other_programs": other_programs}
+    refused = {
+        "--program": bool(program),
+        "--cluster": bool(cluster),
+        "--durability": durability,
+        "--memory-model": bool(memory_model),
+    }
+    if is_by_wall_clock(clock, given=bool(nand) or destroy_data, refused=refused):
+        here = _asked(experiment, program, argument or (), fields, settings or ())
+        folder = out or free_folder(Path("runs") / here.name)
+        run_by_wall_clock(here, nand, folder, destroy=destroy_data)
+        raise typer.Exit(show_run(folder, as_json=as_json))
     if memory_model:
         from jojlab.campaign.memory_model import core_named, refuse_unmodelled
 

@@ -1,8 +1,8 @@
 """One live run of the agent: hands it the case, hears how far it is, passes signals on to it.
 
-The agent makes a private directory in the one it is given, and removes it whatever happens; so a
-signal that asks joj to end is handed on, and joj ends once the agent has. It ends too when joj is
-killed, which can hand nothing on.
+The agent makes a private directory in the one it is given, or UBIFS on the raw NAND, and removes it
+whatever happens; so a signal that asks joj to end is handed on, and joj ends once the agent has. It
+ends too when joj is killed, which can hand nothing on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -25,19 +26,32 @@ from jojlab.foundation.places import BUILD_AGENT
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+@dataclass(frozen=True)
+class LivePlace:
+    """Where a case runs: in a directory, or with `is_nand` on raw NAND, by the node of MTD."""
+
+    path: Path
+    is_nand: bool = False
+
+    @property
+    def option(self) -> str:
+        """The agent's option for it."""
+        return "--nand" if self.is_nand else "--directory"
+
+
 def run_agent(
     agent: Path,
-    directory: Path,
+    place: LivePlace,
     settings: Mapping[str, Value],
     seed: int,
     output: Path,
     on_stage: Callable[[str], None],
 ) -> None:
-    """Run one case in `directory`; its tables are in the folder `output` then.
+    """Run one case in a place; its tables are in the folder `output` then.
 
     Raises UseError or MachineError in the agent's words, and Signalled when asked to end.
     """
-    command = [str(agent), "bench", "--directory", str(directory), "--output", str(output)]
+    command = [str(agent), "bench", place.option, str(place.path), "--output", str(output)]
     command += ["--parent", str(os.getpid())]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,

@@ -15,7 +15,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, Signalled, signal_of
 from jojlab.foundation.hashing import sha256_file
 from jojlab.foundation.places import agent_path
-from jojlab.live.agent import run_agent
+from jojlab.live.agent import LivePlace, run_agent
 from jojlab.trace.run_folder import RunFolder
 
 CASE_ID = "live"
@@ -57,13 +57,13 @@ def run_bench(bench: Bench, out: Path, progress: BenchWatcher) -> RunFolder:
         },
         seeds=bench.seeds,
         cases=[(CASE_ID, bench.settings)],
-        fingerprint=_fingerprint(agent),
+        fingerprint=live_fingerprint(agent),
     )
     try:
         for seed in bench.seeds:
             with Cache.default().work_dir() as tables:
                 stage = functools.partial(progress.stage, seed)
-                run_agent(agent, bench.directory, bench.settings, seed, tables, stage)
+                run_agent(agent, LivePlace(bench.directory), bench.settings, seed, tables, stage)
                 run.add_capture(CASE_ID, seed, tables)
             progress.finished(seed)
     except KeyboardInterrupt as error:  # between two runs; an agent answers a signal itself
@@ -86,7 +86,8 @@ def _end_early(run: RunFolder, was_there: bool, error: JojError) -> None:
         run.path.mkdir()
 
 
-def _fingerprint(agent: Path) -> dict[str, Any]:
+def live_fingerprint(agent: Path) -> dict[str, Any]:
+    """Return what of this machine the results of a live run depend on, as far as it has a name."""
     machine = os.uname()
     return {
         "agent_sha256": sha256_file(agent),

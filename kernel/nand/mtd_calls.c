@@ -93,10 +93,12 @@ static int error_of(struct raw_nand_result result)
 	}
 }
 
-static void read_contents(struct raw_nand_device *nand, u32 page, u32 offset, u8 *to, u32 length)
+static void read_contents(struct raw_nand_device *nand, u32 page, u32 offset, u32 wrong_bits,
+			  u8 *to, u32 length)
 {
 	mutex_lock(&nand->model_lock);
 	contents_read(&nand->contents, page, offset, to, length);
+	raw_nand_spoil(&nand->model, page, wrong_bits, to, length);
 	if (!virt_addr_valid(to))
 		nand->bounced_read_bytes += length;
 	mutex_unlock(&nand->model_lock);
@@ -172,8 +174,8 @@ static int nand_read_oob(struct mtd_info *mtd, loff_t from, struct mtd_oob_ops *
 			nand->mtd.ecc_stats.failed++;
 		nand->mtd.ecc_stats.corrected += result.flipped_bits;
 		worst = max_t(int, worst, result.flipped_bits);
-		read_contents(nand, piece.page, piece.offset, ops->datbuf + ops->retlen,
-			      piece.length);
+		read_contents(nand, piece.page, piece.offset, result.wrong_bits,
+			      ops->datbuf + ops->retlen, piece.length);
 		end(nand, piece.block);
 		if (error && error != -EBADMSG)
 			return error;
@@ -193,7 +195,8 @@ static int nand_read_oob(struct mtd_info *mtd, loff_t from, struct mtd_oob_ops *
 			error = error_of(result);
 			end(nand, piece.block);
 		}
-		read_contents(nand, piece.page, nand->mtd.writesize + spare_offset(ops),
+		/* No code protects these, so that none fails. */
+		read_contents(nand, piece.page, nand->mtd.writesize + spare_offset(ops), 0,
 			      ops->oobbuf, ops->ooblen);
 		ops->oobretlen = ops->ooblen;
 	}

@@ -1,10 +1,12 @@
 """UBIFS on raw NAND: every byte of a commit has an owner, operations take as long as the data sheet
-says and are what the module counted, flipping NAND and power cuts lose nothing that was synced, and
-a worn part says that it is.
+says and are what the module counted, flipping NAND and power cuts lose nothing that was synced,
+what NAND cannot correct is an error where UBIFS looks at checksums of data, and a worn part says
+that it is and what it has.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -135,8 +137,33 @@ def test_power_cuts_lose_nothing_that_was_synced(
     assert {state["outcome"] for state in found["states"]} == {"kept"}, found["states"]
 
 
-def test_a_part_that_wears_out_says_so(cache: Cache, nand_image: Image, tmp_path: Path) -> None:
+def test_a_part_that_wears_out_says_so_and_has_what_had_returned(
+    cache: Cache, nand_image: Image, tmp_path: Path
+) -> None:
     worn = {"device.capacity_bytes": 16 << 20, "device.endurance_erases": 1}
     record = real_case(filesystem="ubifs", transactions=4000, **worn)
-    with pytest.raises(GuestError, match=r"raw NAND only be read from now on: \d+ of its blocks"):
+    with pytest.raises(GuestError) as told:
+        run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)
+    words = re.search(
+        r"raw NAND only be read from now on: (\d+) of its blocks are bad, .*"
+        r"Mounted again, it has every one of the (\d+) transactions that returned",
+        str(told.value),
+    )
+    assert words, told.value
+    assert int(words[1]) > 0 and 0 < int(words[2]) < 4000
+
+
+@pytest.mark.parametrize(
+    ("option", "told"), [("chk_data_crc", "pread.*os error"), ("no_chk_data_crc", "other bytes")]
+)
+def test_what_cannot_be_corrected_is_an_error_where_ubifs_looks_at_its_checksums(
+    cache: Cache, nand_image: Image, tmp_path: Path, option: str, told: str
+) -> None:
+    # Two bits of each page flip long before UBI has moved the block, and the code corrects one.
+    disturbed = {"device.capacity_bytes": 16 << 20, "device.read_disturb_reads": 20}
+    record = real_case(
+        filesystem="ubifs", workload="file-passes", file_bytes=1 << 20, record_bytes=16384,
+        mount_options=f"noatime,compr=none,{option}", **disturbed,
+    )  # fmt: skip
+    with pytest.raises(GuestError, match=told):
         run_case(cache, nand_image, record, PROFILE.icount_shift, tmp_path)

@@ -1,6 +1,7 @@
 //! `joj-agent bench --directory DIR --output OUT < CASE`: runs one workload live, in a private
 //! directory in DIR that is removed whatever happens, and writes its tables to the folder OUT. The
-//! case is JSON, {"seed": N, "case": {FIELDS OF THE WORKLOAD}}.
+//! case is JSON, {"seed": N, "case": {FIELDS OF THE WORKLOAD}}. With --nand /dev/mtdN instead of a
+//! directory it makes UBIFS on this raw NAND first, and needs root.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use anyhow::Context;
 
 use crate::errors::{MACHINE_CANNOT, WrongUse, tell};
 use crate::live::directory::PrivateDirectory;
+use crate::live::nand::LiveNand;
 use crate::live::run::run as run_case;
 use crate::live::supervise::{ChildEnd, Supervisor};
 use crate::messages::say;
@@ -22,8 +24,11 @@ const MOST_CASE_BYTES: u64 = 1 << 20;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Directory on the filesystem to measure: a new one is made in it, and removed at the end
+    #[arg(long, required_unless_present = "nand", conflicts_with = "nand")]
+    directory: Option<PathBuf>,
+    /// Raw NAND to make UBIFS on; all that is on it is lost
     #[arg(long)]
-    directory: PathBuf,
+    nand: Option<PathBuf>,
     /// Existing folder for the tables
     #[arg(long)]
     output: PathBuf,
@@ -47,18 +52,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let supervisor = Supervisor::new().context("blocking signals")?;
     arguments.parent.map(parent::end_with).transpose().context("following the parent")?;
-    let directory = PrivateDirectory::create(&arguments.directory)?;
+    let make = |node: &PathBuf| LiveNand::make(node, &case.case);
+    let nand = arguments.nand.as_ref().map(make).transpose()?;
+    let made = nand.as_ref().map(LiveNand::directory);
+    let place = made.or(arguments.directory.as_deref()).context("neither directory nor NAND")?;
+    let directory = PrivateDirectory::create(place)?;
     for left in directory.leftovers().unwrap_or_default() {
         let left = left.display();
         say(format_args!(
             "joj-agent: {left}: left by a run that was killed; remove it with: rm -r {left}"
         ));
     }
-    let ended = supervisor.run(|| match run_case(&case, &directory, &arguments.output) {
+    let found = nand.as_ref().map(LiveNand::configuration);
+    let ended = supervisor.run(|| match run_case(&case, &directory, found, &arguments.output) {
         Ok(()) => 0,
         Err(error) => tell(&error),
     });
     directory.remove()?;
+    drop(directory);
+    nand.map(LiveNand::close).transpose()?;
     let code = match ended.context("starting a process of its own")? {
         ChildEnd::Exited(0) => return Ok(()),
         ChildEnd::Exited(code) => code,

@@ -10,6 +10,7 @@ use super::agreement;
 use super::flash_operations;
 use super::observation::{Observation, SOURCES};
 use super::stand::{Prepared, Stand};
+use super::worn_out;
 use crate::device::disk::Disk;
 use crate::filesystem::mount::Mounted;
 use crate::lab::channel::clock::{self, Clock};
@@ -49,8 +50,10 @@ pub fn run<'a>(
     let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer, marks)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
-    let closed = course::run(workload, background, place, &mut observation, sync);
-    let closed = closed.map_err(|error| stand.explained(error))?;
+    let closed = match course::run(workload, background, place, &mut observation, sync) {
+        Ok(closed) => closed,
+        Err(stopped) => return Err(worn_out::explained(&stand, mounted, case, stopped)),
+    };
     let timeline = observation.finish()?;
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;
@@ -169,7 +172,8 @@ mod tests {
         let asked = workload::read(&serde_json::from_value(fields).unwrap()).unwrap();
         let workload = asked.prepare(folder.path(), 1).unwrap();
         let case = small_case();
-        course::run(workload, case.case.background, folder.path(), &mut (), || Ok(())).unwrap()
+        let run = course::run(workload, case.case.background, folder.path(), &mut (), || Ok(()));
+        run.map_err(anyhow::Error::from).unwrap()
     }
 
     #[test]

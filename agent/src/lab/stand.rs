@@ -112,14 +112,6 @@ impl<'a> Stand<'a> {
         self.raw_nand().map_or(Ok(()), |_| ubi::attach())
     }
 
-    /// The error of a workload, with the reason where the disk is worn out.
-    pub fn explained(&self, error: anyhow::Error) -> anyhow::Error {
-        match self.raw_nand().and_then(ubi::read_only_reason) {
-            Some(reason) => error.context(reason),
-            None => error,
-        }
-    }
-
     /// Lets the disks go, whose filesystem is not mounted, so that they can be put into a state.
     ///
     /// # Errors
@@ -133,8 +125,20 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// If the kernel refuses.
     pub fn mount(&self) -> Result<Mounted, FilesystemError> {
-        let (journal, place) = (self.journal.as_deref(), Path::new(MOUNT_POINT));
-        Mounted::new(self.filesystem, &self.device, journal, place, self.mount_options)
+        self.mount_at(Path::new(MOUNT_POINT), self.mount_options)
+    }
+
+    /// Mounts it elsewhere, and only to be read.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn mount_read_only(&self, place: &Path) -> Result<Mounted, FilesystemError> {
+        self.mount_at(place, &format!("{},ro", self.mount_options))
+    }
+
+    fn mount_at(&self, place: &Path, options: &str) -> Result<Mounted, FilesystemError> {
+        let journal = self.journal.as_deref();
+        Mounted::new(self.filesystem, &self.device, journal, place, options)
     }
 
     /// Makes the filesystem and in it what the workload of `case` starts from. Everything is on the

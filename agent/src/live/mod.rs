@@ -1,10 +1,11 @@
-//! Workloads on this machine: in a private directory, in real time, without a guest, a tracer or
-//! root.
+//! Workloads on this machine: in a private directory, in real time, without a guest or a tracer,
+//! and without root but for raw NAND.
 //!
-//! directory, supervise (nothing is left behind) -> run -> location, progress -> the tables
+//! nand; directory, supervise (nothing is left behind) -> run -> location, progress -> the tables
 
 pub mod directory;
 mod location;
+pub mod nand;
 mod progress;
 pub mod run;
 mod space;

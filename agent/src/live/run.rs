@@ -19,17 +19,24 @@ use crate::workload;
 use crate::workload::course;
 use crate::workload::kind::ClosedWorkload;
 
-/// Runs `case` in `directory`; writes its tables to `output`.
+/// Runs `case` in `directory`; writes its tables to `output`. `nand` is the configuration of raw
+/// NAND, where the directory is on it.
 ///
 /// # Errors
 /// When any step fails; nothing in `output` counts then.
-pub fn run(case: &LiveCase, directory: &PrivateDirectory, output: &Path) -> anyhow::Result<()> {
-    run_and_write(case, directory, output).map_err(|error| explain(error, directory.path()))
+pub fn run(
+    case: &LiveCase,
+    directory: &PrivateDirectory,
+    nand: Option<&Value>,
+    output: &Path,
+) -> anyhow::Result<()> {
+    run_and_write(case, directory, nand, output).map_err(|error| explain(error, directory.path()))
 }
 
 fn run_and_write(
     case: &LiveCase,
     directory: &PrivateDirectory,
+    nand: Option<&Value>,
     output: &Path,
 ) -> anyhow::Result<()> {
     let asked = workload::read(&case.case.workload)?;
@@ -42,8 +49,10 @@ fn run_and_write(
         tell(&format!("lasts {} s", us.div_ceil(1_000_000)));
     }
     let found = location.configuration();
-    if let (Some(all), Some(found)) = (configuration.as_object_mut(), found.as_object()) {
-        all.extend(found.clone());
+    for each in [Some(&found), nand].into_iter().flatten() {
+        if let (Some(all), Some(each)) = (configuration.as_object_mut(), each.as_object()) {
+            all.extend(each.clone());
+        }
     }
     directory.sync()?;
     if workload.needs_cold_cache() {

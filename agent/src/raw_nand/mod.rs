@@ -2,7 +2,7 @@
 //! the module of kernel/nand keeps; and says whose the bytes are that were read and programmed, by
 //! the headers of UBI and UBIFS in them.
 //!
-//! ubi; buffers; operation; headers, nodes -> names -> block -> follower -> watch
+//! ubi_device -> ubi; buffers; operation; headers, nodes -> names -> block -> follower -> watch
 
 mod block;
 pub mod buffers;
@@ -12,4 +12,5 @@ mod names;
 mod nodes;
 pub mod operation;
 pub mod ubi;
+pub mod ubi_device;
 pub mod watch;

@@ -1,32 +1,23 @@
-//! Attaches UBI to raw NAND, detaches it, and makes one volume of all of it, by the ioctls of
-//! include/uapi/mtd/ubi-user.h. The kernel makes UBIFS on the empty volume at the first mount.
+//! UBI on the one raw NAND of a guest: attaches it, formats it, and makes one volume of all of it.
+//! The kernel makes UBIFS on the empty volume at the first mount.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 
+use super::ubi_device::UbiDevice;
 use crate::device::disk::Disk;
 
 /// The NAND as MTD has it.
 pub const MTD: &str = "/dev/mtd0";
 
-const CONTROL: &str = "/dev/ubi_ctrl";
-
 /// What UBIFS is mounted from: the volume that is made.
 pub const VOLUME: &str = "/dev/ubi0_0";
 
-/// _IOW('o', 64, struct ubi_attach_req) and _IOW('o', 0, struct ubi_mkvol_req).
-const ATTACH: libc::c_ulong = 0x4018_6f40;
-/// _IOW('o', 65, __s32): the number of the UBI device.
-const DETACH: libc::c_ulong = 0x4004_6f41;
-const MAKE_VOLUME: libc::c_ulong = 0x4098_6f00;
-const DYNAMIC_VOLUME: i8 = 3;
-
-const NAME: &[u8] = b"flash";
+const DEVICE: UbiDevice = UbiDevice(0);
 
 /// UBI erases an empty NAND in the background: it has done so when nothing has been asked of the
 /// NAND for so many looks.
@@ -34,52 +25,15 @@ const QUIET_LOOKS: u32 = 5;
 const LOOK: Duration = Duration::from_millis(20);
 const MOST_LOOKS: u32 = 1 << 20;
 
-/// struct ubi_attach_req.
-#[repr(C)]
-struct AttachRequest {
-    ubi: i32,
-    mtd: i32,
-    header_offset: i32,
-    most_bad_per_1024: i16,
-    padding: [i8; 10],
-}
-
-/// struct ubi_mkvol_req.
-#[repr(C, packed)]
-struct VolumeRequest {
-    volume: i32,
-    alignment: i32,
-    bytes: i64,
-    kind: i8,
-    flags: u8,
-    name_length: i16,
-    padding: [i8; 4],
-    name: [u8; 128],
-}
-
-const _: () = assert!(size_of::<AttachRequest>() == 24 && size_of::<VolumeRequest>() == 152);
-
-/// Attaches UBI to the NAND, formats it, and makes the volume; gives the volume's node.
+/// Attaches UBI to the NAND, formats it, and makes the volume.
 ///
 /// # Errors
 /// If a module is not in the image, or the kernel refuses.
-pub fn make_volume(nand: &Disk) -> anyhow::Result<PathBuf> {
+pub fn make_volume(nand: &Disk) -> anyhow::Result<()> {
     attach()?;
     wait_until_quiet(nand)?;
-    let mut volume = VolumeRequest {
-        volume: 0,
-        alignment: 1,
-        bytes: number("avail_eraseblocks")? * number("eraseblock_size")?,
-        kind: DYNAMIC_VOLUME,
-        flags: 0,
-        name_length: NAME.len() as i16,
-        padding: [0; 4],
-        name: [0; 128],
-    };
-    volume.name[..NAME.len()].copy_from_slice(NAME);
-    request("/dev/ubi0", MAKE_VOLUME, (&raw mut volume).cast()).context("making the volume")?;
-    wait_until_quiet(nand)?;
-    Ok(PathBuf::from(VOLUME))
+    DEVICE.make_volume()?;
+    wait_until_quiet(nand)
 }
 
 /// Attaches UBI to what is on the NAND.
@@ -87,9 +41,7 @@ pub fn make_volume(nand: &Disk) -> anyhow::Result<PathBuf> {
 /// # Errors
 /// If the kernel refuses, as what is there is damaged beyond use.
 pub fn attach() -> anyhow::Result<()> {
-    let mut attach =
-        AttachRequest { ubi: 0, mtd: 0, header_offset: 0, most_bad_per_1024: 0, padding: [0; 10] };
-    request(CONTROL, ATTACH, (&raw mut attach).cast()).context("attaching UBI")
+    UbiDevice::attach(0, DEVICE.0).map(drop)
 }
 
 /// Detaches UBI, if it is attached. Nothing of the volume is in use.
@@ -97,46 +49,20 @@ pub fn attach() -> anyhow::Result<()> {
 /// # Errors
 /// If the kernel refuses.
 pub fn detach() -> anyhow::Result<()> {
-    if !Path::new("/sys/class/ubi/ubi0").exists() {
-        return Ok(());
-    }
-    let mut number = 0_i32;
-    request(CONTROL, DETACH, (&raw mut number).cast()).context("detaching UBI")
+    if DEVICE.is_attached() { DEVICE.detach() } else { Ok(()) }
 }
 
 /// Why UBI can only be read from now on, if that is so.
 pub fn read_only_reason(nand: &Disk) -> Option<String> {
-    if number("ro_mode").ok()? == 0 {
+    if DEVICE.number("ro_mode").ok()? == 0 {
         return None;
     }
     let bad = nand.statistics().ok()?.get("bad_blocks").copied()?;
-    let spare = number("reserved_for_bad").ok()?;
+    let spare = DEVICE.number("reserved_for_bad").ok()?;
     Some(format!(
         "UBI lets raw NAND only be read from now on: {bad} of its blocks are bad, and {spare} are \
-         left to take the place of others. A part that lasts has a \
-         larger endurance_erases or capacity_bytes, or fewer factory_bad_blocks"
+         left to take the place of others"
     ))
-}
-
-fn request(node: &str, number: libc::c_ulong, argument: *mut libc::c_void) -> anyhow::Result<()> {
-    let file = open(node)?;
-    // SAFETY: the argument is the struct that this ioctl takes, of its size, and lives on.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), number, argument) };
-    if done < 0 {
-        return Err(std::io::Error::last_os_error()).context(node.to_owned());
-    }
-    Ok(())
-}
-
-/// devtmpfs makes the node.
-fn open(node: &str) -> anyhow::Result<File> {
-    OpenOptions::new().read(true).write(true).open(node).with_context(|| node.to_owned())
-}
-
-fn number(name: &str) -> anyhow::Result<i64> {
-    let path = Path::new("/sys/class/ubi/ubi0").join(name);
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    text.trim().parse().with_context(|| format!("{}: {text}", path.display()))
 }
 
 /// Bytes of a block of what MTD has as `node`.

@@ -1,8 +1,9 @@
-//! A case for this machine: a workload without device, filesystem and mount options.
+//! A case for this machine: a workload without device and filesystem; of a filesystem that is made
+//! on raw NAND for it, the options.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Background, WorkloadFields};
+use super::{Allocator, Background, Filesystem, WorkloadFields};
 
 /// What a live run is given.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -17,6 +18,16 @@ pub struct LiveCase {
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 pub struct LiveSettings {
     pub background: Background,
+    /// What is made on raw NAND; without, the workload's directory is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<Filesystem>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    /// As of a case of the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubi_allocator: Option<Allocator>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ubifs_allocator: Option<Allocator>,
     /// All other fields; the workload refuses what it does not know.
     #[serde(flatten)]
     pub workload: WorkloadFields,

@@ -17,7 +17,7 @@ pub(crate) use case::tests::small_case;
 pub use case::{Allocator, Case, Completion, DeviceModel};
 pub use filesystem::Filesystem;
 pub use job::{Afterwards, Job, PowerCuts, SelfTest};
-pub use live_case::LiveCase;
+pub use live_case::{LiveCase, LiveSettings};
 pub use stack::Stack;
 pub use switch::Switch;
 pub(crate) use words::words;

@@ -41,6 +41,11 @@ impl Done {
         return_ns: -1,
     };
 
+    /// One that failed: what it did may be there or not.
+    pub fn unreturned(begin_ns: i64) -> Self {
+        Self { begin_ns, commit_ns: begin_ns, return_ns: i64::MAX, ..Self::NOTHING }
+    }
+
     /// One that begins at a time, commits what it does from then on, and has not waited yet.
     #[inline]
     pub fn begun(verb: &'static str, begin_ns: i64) -> Self {

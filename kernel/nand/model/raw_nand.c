@@ -151,7 +151,7 @@ static flash_u64 until(struct raw_nand *model, flash_u64 now_ns, flash_u64 compl
 
 static struct raw_nand_result ended(enum raw_nand_outcome outcome, flash_u64 completion_ns)
 {
-	return (struct raw_nand_result) { outcome, 0, completion_ns };
+	return (struct raw_nand_result) { outcome, 0, 0, completion_ns };
 }
 
 /* Bits that a read finds flipped in the worst part of the page that is corrected by itself. */
@@ -192,11 +192,24 @@ struct raw_nand_result raw_nand_read(struct raw_nand *model, flash_u32 page,
 	if (model->programs[page] & RAW_NAND_TORN || flipped > model->config.ecc_strength_bits) {
 		model->statistics.uncorrectable_reads++;
 		result.outcome = RAW_NAND_UNCORRECTABLE;
+		result.wrong_bits = flash_max(flipped, model->config.ecc_strength_bits + 1);
 		return result;
 	}
 	model->statistics.corrected_reads += flipped > 0;
 	result.flipped_bits = flipped;
 	return result;
+}
+
+void raw_nand_spoil(const struct raw_nand *model, flash_u32 page, flash_u32 wrong_bits,
+		    unsigned char *bytes, flash_u32 length_bytes)
+{
+	flash_u64 bits = (flash_u64)length_bytes * 8, count = flash_min(wrong_bits, bits / 2), at;
+
+	if (!count)
+		return;
+	at = remainder_of(drawn(model, page), flash_divide(bits, count));
+	for (; at < bits; at += flash_divide(bits, count))
+		bytes[at / 8] ^= 1 << at % 8;
 }
 
 /* Whether the power goes during the program or erase that begins now. */

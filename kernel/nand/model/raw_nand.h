@@ -86,6 +86,7 @@ enum raw_nand_outcome {
 struct raw_nand_result {
 	enum raw_nand_outcome outcome;
 	flash_u32 flipped_bits;		/* corrected ones of a read */
+	flash_u32 wrong_bits;		/* of a read that cannot be corrected */
 	flash_u64 completion_ns;
 };
 
@@ -123,6 +124,14 @@ struct raw_nand_result raw_nand_read(struct raw_nand *model, flash_u32 page,
 struct raw_nand_result raw_nand_program(struct raw_nand *model, flash_u32 page,
 					flash_u32 length_bytes, flash_u64 now_ns);
 struct raw_nand_result raw_nand_erase(struct raw_nand *model, flash_u32 block, flash_u64 now_ns);
+
+/*
+ * Turns as many bits over in what a read of a page gives as its result says are wrong: a driver
+ * hands out what it could not correct (nand_do_read_ops() in drivers/mtd/nand/raw/nand_base.c).
+ * They are spread over these bytes, at most half of their bits; the same page has the same ones.
+ */
+void raw_nand_spoil(const struct raw_nand *model, flash_u32 page, flash_u32 wrong_bits,
+		    unsigned char *bytes, flash_u32 length_bytes);
 
 /* The marker in the out-of-band bytes of a bad block. It takes no time. */
 flash_u32 raw_nand_is_bad(const struct raw_nand *model, flash_u32 block);

@@ -215,6 +215,45 @@ static void a_cut_tears_an_erase(void)
 	CHECK(raw_nand_read(&nand, 1, 2048, 0).outcome, ==, RAW_NAND_DONE);
 }
 
+static unsigned int ones(const unsigned char *bytes, unsigned int length)
+{
+	unsigned int count = 0, i;
+
+	for (i = 0; i < length * 8; i++)
+		count += bytes[i / 8] >> i % 8 & 1;
+	return count;
+}
+
+static void what_cannot_be_corrected_is_given_wrong(void)
+{
+	static const unsigned int lengths[] = { 1, 64, 512, 2048 };
+	struct raw_nand_config config = plain();
+	struct raw_nand_result result;
+	unsigned int i;
+
+	config.cut_after_operations = 1;
+	start(config);
+	raw_nand_program(&nand, 0, 2048, 0);
+	CHECK(raw_nand_read(&nand, 0, 2048, 0).wrong_bits, ==, 0);
+	raw_nand_program(&nand, 1, 2048, 0);
+	raw_nand_power_on(&nand, 0);
+	result = raw_nand_read(&nand, 1, 2048, 0);
+	CHECK(result.outcome, ==, RAW_NAND_UNCORRECTABLE);
+	CHECK(result.wrong_bits, ==, config.ecc_strength_bits + 1);
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		unsigned char once[2048] = { 0 }, twice[2048] = { 0 };
+
+		raw_nand_spoil(&nand, 1, result.wrong_bits, once, lengths[i]);
+		raw_nand_spoil(&nand, 1, result.wrong_bits, twice, lengths[i]);
+		CHECK(ones(once, 2048), >=, result.wrong_bits);
+		CHECK(ones(once, 2048), <=, result.wrong_bits + 1);
+		CHECK(ones(once, lengths[i]), ==, ones(once, 2048));
+		CHECK(memcmp(once, twice, sizeof(once)), ==, 0);
+		raw_nand_spoil(&nand, 1, ~0U, twice, lengths[i]);
+		CHECK(memcmp(once, twice, lengths[i]) == 0, ==, 0);
+	}
+}
+
 static void wrong_parameters_are_named(void)
 {
 	struct raw_nand_config config = plain();
@@ -248,6 +287,8 @@ int main(void)
 	test_run("after_a_rest_nothing_is_under_way", after_a_rest_nothing_is_under_way);
 	test_run("a_cut_tears_a_program", a_cut_tears_a_program);
 	test_run("a_cut_tears_an_erase", a_cut_tears_an_erase);
+	test_run("what_cannot_be_corrected_is_given_wrong",
+		 what_cannot_be_corrected_is_given_wrong);
 	test_run("wrong_parameters_are_named", wrong_parameters_are_named);
 	return test_report();
 }

@@ -78,8 +78,7 @@ impl<T: FileTask> Workload for FileThreads<T> {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
-        self.ledgers = threads::run(&mut self.workers, self.plan, observer)?;
-        Ok(())
+        threads::run_noting(&mut self.workers, self.plan, observer, &mut self.ledgers)
     }
 
     fn close(self: Box<Self>) -> Result<ClosedWorkload, WorkloadError> {

@@ -41,7 +41,7 @@ struct Crew<'scope, 'stop> {
     stop: &'stop AtomicBool,
 }
 
-/// Runs the workers through the phases, and gives what each noted.
+/// Runs the workers through the phases; `ledgers` are what each noted, after an error too.
 ///
 /// # Errors
 /// If a transaction or the observer fails; of several failures that of the first thread.
@@ -49,18 +49,19 @@ pub fn run<W: Worker>(
     workers: &mut [W],
     plan: Plan,
     observer: &mut dyn Observer,
-) -> anyhow::Result<Vec<Ledger>> {
+    ledgers: &mut Vec<Ledger>,
+) -> anyhow::Result<()> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let mut crew = Crew::start(scope, workers, plan, &stop)?;
         let result = crew.gather(&|| false).and_then(|_| conduct(&mut crew, plan, observer));
         // Without a sender of orders the threads end.
         crew.orders.clear();
-        let ledgers = crew.threads.into_iter().map(ScopedJoinHandle::join);
-        let ledgers = ledgers
+        let joined = crew.threads.into_iter().map(ScopedJoinHandle::join);
+        *ledgers = joined
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| anyhow::anyhow!("a thread of the workload panicked"))?;
-        result.map(|()| ledgers)
+        result
     })
 }
 
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn a_thread_that_dies_in_its_checkpoint_is_not_waited_for() {
         let plan = Plan::new(0, 0, 0);
-        let error = run(&mut [Fails, Fails], plan, &mut NotedPhases::default());
+        let error = run(&mut [Fails, Fails], plan, &mut NotedPhases::default(), &mut Vec::new());
         assert!(error.unwrap_err().to_string().contains("panicked"));
     }
 }

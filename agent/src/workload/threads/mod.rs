@@ -28,11 +28,27 @@ pub fn run<W: Worker>(
     plan: Plan,
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Ledger>> {
+    let mut ledgers = Vec::new();
+    run_noting(workers, plan, observer, &mut ledgers)?;
+    Ok(ledgers)
+}
+
+/// As `run`; after an error too, `ledgers` are what each thread noted until then.
+///
+/// # Errors
+/// If a transaction or the observer fails.
+pub fn run_noting<W: Worker>(
+    workers: &mut [W],
+    plan: Plan,
+    observer: &mut dyn Observer,
+    ledgers: &mut Vec<Ledger>,
+) -> anyhow::Result<()> {
     if let [worker] = workers {
         let own = worker.plan(plan, 0, 1);
         let mut post = Post::new(worker.start()?, own);
-        phases::conduct(&mut post, plan, observer)?;
-        return Ok(vec![post.ledger]);
+        let result = phases::conduct(&mut post, plan, observer);
+        *ledgers = vec![post.ledger];
+        return result;
     }
-    crew::run(workers, plan, observer)
+    crew::run(workers, plan, observer, ledgers)
 }

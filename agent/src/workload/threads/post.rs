@@ -5,7 +5,7 @@ use super::plan::{Length, Plan};
 use super::task::Task;
 use crate::tables::clock::now_ns;
 use crate::workload::error::WorkloadError;
-use crate::workload::ledger::Ledger;
+use crate::workload::ledger::{Done, Ledger};
 
 /// The two parts that transactions run in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,13 @@ impl<T: Task> Post<T> {
             if !self.task.wait_until_due(&shall_stop) {
                 break;
             }
-            let done = self.task.perform(last_ns)?;
+            let done = match self.task.perform(last_ns) {
+                Ok(done) => done,
+                Err(error) => {
+                    self.ledger.entries.push(Done::unreturned(last_ns));
+                    return Err(error);
+                }
+            };
             last_ns = done.return_ns;
             self.ledger.entries.push(done);
             self.ledger.entries.extend(self.task.take_autocheckpoint());
