@@ -27,7 +27,7 @@ _CONSOLE_TAIL_BYTES = 8192
 _STDERR = "qemu.log"
 _POLL_S = 0.005
 _ENDED = "the guest panicked, reset or ended before its results were out"
-# kernel/flash/flash_module.c
+# kernel/flash/room.c
 _CONTENTS = re.compile(r"Kernel panic - not syncing: flash: (the contents .*)")
 _MEMORY = "Kernel panic - not syncing: Out of memory"
 # What QEMU does for us (load, save, copy) takes a second; on a machine in trouble, much more.
@@ -222,9 +222,9 @@ def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:
             )
         if _MEMORY in line:
             return GuestError(
-                "the guest ran out of memory: its programs, with what its disk keeps, want more",
+                "the guest ran out of memory: its programs want more than it has",
                 console=error.console,
-                remedy="write less, or start fewer processes",
+                remedy="start fewer processes, or have each take less memory",
                 final=True,
             )
     return error

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "disk.h"
+#include "room.h"
 
 bool flash_describe(struct request *rq, struct flash_request *request)
 {
@@ -38,36 +39,6 @@ bool flash_describe(struct request *rq, struct flash_request *request)
 	default:
 		return false;
 	}
-}
-
-/*
- * The machine is there for this disk alone, and what would follow is a device that has failed: a
- * filesystem that aborts its journal, and programs that try for ever.
- */
-static void __noreturn flash_store_is_full(const struct flash *flash)
-{
-	panic("flash: the contents of %s need more than the %lu MiB of memory they may take\n",
-	      flash->disk->disk_name, flash->store.page_count >> (20 - PAGE_SHIFT));
-}
-
-static struct flash_record *flash_running_record(struct flash *flash)
-{
-	unsigned int i;
-
-	for (i = 0; i < FLASH_RECORDS; i++)
-		if (flash->records[i].running)
-			return &flash->records[i];
-	return NULL;
-}
-
-/* No page is left: gives up the running record; without one, the disk cannot go on. */
-static void flash_make_room(struct flash *flash)
-{
-	struct flash_record *record = flash_running_record(flash);
-
-	if (!record)
-		flash_store_is_full(flash);
-	flash_record_overflow(record, &flash->store);
 }
 
 static blk_status_t flash_copy(struct request *rq, bool write)

@@ -9,6 +9,7 @@
 #include "model/flash_model.h"
 #include "power_cut.h"
 #include "record.h"
+#include "room.h"
 #include "store.h"
 
 struct flash {
@@ -17,6 +18,7 @@ struct flash {
 	struct gendisk *disk;
 	struct flash_store store;
 	struct flash_record records[FLASH_RECORDS];
+	struct flash_room room;
 	struct flash_dispatch dispatch;
 	bool untimed;			/* requests end at once: what a cut left is looked at */
 	spinlock_t order;		/* model, copy and record of a request; no interrupt's */

@@ -23,6 +23,7 @@
 #include "disk.h"
 #include "dispatch.h"
 #include "parameters.h"
+#include "room.h"
 
 /*
  * What the device takes at once; larger requests are split by the block layer. An assumption: an
@@ -183,11 +184,16 @@ static int flash_add(struct flash *flash, unsigned int index)
 	if (error)
 		goto stop_dispatch;
 	set_capacity(disk, flash->config.capacity_bytes >> SECTOR_SHIFT);
-	error = flash_add_disk(disk, flash_groups);
+	error = flash_room_init(flash);
 	if (error)
 		goto stop_dispatch;
+	error = flash_add_disk(disk, flash_groups);
+	if (error)
+		goto free_room;
 	return 0;
 
+free_room:
+	flash_room_free(flash);
 stop_dispatch:
 	flash_dispatch_stop(flash);
 put_disk:
@@ -204,6 +210,7 @@ static void flash_remove(struct flash *flash)
 	unsigned int i;
 
 	del_gendisk(flash->disk);
+	flash_room_free(flash);
 	flash_dispatch_stop(flash);
 	flash_put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tag_set);

@@ -5,12 +5,23 @@ hostile program does harms nothing.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jojlab.campaign.images import images_of
+from jojlab.campaign.jobs import jobs_of
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import read
+from jojlab.guest import virtual_clock
+from jojlab.guest.errors import ContentsTooLarge, GuestError
+from jojlab.guest.machine import Machine
 from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
 from tests.guest.experiments import run_experiment
+from tests.guest.jobs import run_job
 
 # Writes a database by the module sqlite3, and then tries what it may not, and says how that went.
 # The fork bomb and the endless output come last: the time limit ends them.
@@ -55,6 +66,21 @@ if len(sys.argv) > 1:
             os.fork()
         except OSError:
             os.write(1, b"endless output\\n")
+"""
+
+# What it holds of itself and the program leaves room for contents.
+SMALL_MIB = 512
+# Takes all memory of its guest: for its processes, or for what the disk keeps.
+GREEDY = """#!/usr/bin/python3
+import os, sys, time
+if sys.argv[1] == "processes":
+    while True:
+        if not os.fork():
+            held = b"x" * (64 << 20)
+            time.sleep(1000)
+with open("filled", "wb") as file:
+    while True:
+        file.write(b"x" * (1 << 20))
 """
 
 
@@ -113,3 +139,23 @@ def test_its_commits_are_found_on_ubifs_too(lab: Lab, tmp_path: Path) -> None:
     assert capture.manifest["incomplete_reasons"] == []
     program = capture.manifest["program"]
     assert (program["commits"], program["rollbacks"]) == (6, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("taken_by", ["contents", "processes"])
+def test_what_took_all_memory_of_a_guest_is_told(
+    taken_by: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = written(tmp_path, arguments=taken_by)
+    (tmp_path / "app.py").write_text(GREEDY)
+    planned = plan(read(Path(name)))
+    [asked] = jobs_of(planned, images_of(planned, lab.cache), lab.cache)
+    job = replace(asked.job, machine=Machine(0, SMALL_MIB))
+    monkeypatch.setattr(virtual_clock, "next_larger", lambda _: None)
+    with pytest.raises(
+        GuestError, match=r"the contents of flash0|its programs want more"
+    ) as raised:
+        run_job(lab.cache, job, tmp_path / "out", use_cached=False)
+    assert raised.value.final
+    found = raised.value
+    assert isinstance(found, ContentsTooLarge) == (taken_by == "contents"), str(found)
