@@ -1,10 +1,11 @@
 //! Compiles the BPF programs of kernel/ with clang into OUT_DIR/NAME.bpf.o, which the agent embeds.
 //! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
 //! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
-//! the agent embeds too: it is for other programs, and linked to their C library alone.
+//! the agent embeds too: it is for other programs, and linked to their C library alone. Links what
+//! this machine's libelf needs beside libz.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Folder of kernel/, and the program in it.
 const PROGRAMS: [(&str, &str); 3] =
@@ -19,6 +20,7 @@ fn main() {
         compile(&sources, name);
     }
     preload(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("preload"));
+    libelf(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("libelf"));
 }
 
 fn compile(sources: &Path, name: &str) {
@@ -51,15 +53,36 @@ fn preload(folder: &Path) {
         .arg(Path::new(&variable("OUT_DIR")).join("preload.so")));
 }
 
+/// From elfutils 0.189 on libelf unpacks sections by zstd too, where a distribution chose so; what
+/// libbpf-sys links is libelf and libz. Arguments follow all libraries, as archives have to.
+fn libelf(folder: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let object = Path::new(&variable("OUT_DIR")).join("search_tree.o");
+    run(Command::new("gcc")
+        .current_dir(folder)
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-ffunction-sections"])
+        .args(["-c", "search_tree.c", "-o"])
+        .arg(&object));
+    println!("cargo::rustc-link-arg={}", object.display());
+    let needed = output(Command::new("pkg-config").args(["--static", "--libs-only-l", "libelf"]));
+    if needed.split_whitespace().any(|word| word == "-lzstd") {
+        println!("cargo::rustc-link-arg=-l:libzstd.a");
+    }
+}
+
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("cargo did not set {name}"))
 }
 
 fn run(command: &mut Command) {
+    output(command.stdout(Stdio::inherit()));
+}
+
+fn output(command: &mut Command) -> String {
     let program = command.get_program().to_string_lossy().into_owned();
-    match command.status() {
-        Ok(status) if status.success() => {}
-        Ok(status) => panic!("{program} failed ({status}) on {command:?}"),
-        Err(error) => panic!("{program}: {error}; apt-get install clang llvm gcc"),
+    match command.stderr(Stdio::inherit()).output() {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into(),
+        Ok(output) => panic!("{program} failed ({}) on {command:?}", output.status),
+        Err(error) => panic!("{program}: {error}; apt-get install clang llvm gcc pkg-config"),
     }
 }

@@ -28,9 +28,7 @@ def why_not() -> str:
     """Return what is missing for a cluster; empty if nothing is."""
     if find_spec("pyspark") is None:
         return "pyspark is not installed: pip install -e '.[spark]'"
-    return (
-        "" if shutil.which("java") else "there is no Java: apt-get install openjdk-17-jre-headless"
-    )
+    return "" if shutil.which("java") else "there is no Java: apt-get install default-jre-headless"
 
 
 @contextmanager

@@ -14,13 +14,22 @@ from jojlab.foundation.printable import json_text
 def diff(
     run_a: Annotated[Path, typer.Argument(help="The older run.")],
     run_b: Annotated[Path, typer.Argument(help="The newer run.")],
+    through: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RUN",
+            help="A run between the two, with some parts of the first: how much of a change came "
+            "before it, and how much after? May be given several times, in order.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two runs, case by case and figure by figure.
+    """Compare two runs, case by case and figure by figure, and the parts that made them.
 
     \b
     Examples:
       joj diff runs/before runs/after
+      joj diff runs/debian-12 runs/debian-13 --through runs/debian-13-with-kernel-6.1
       joj diff runs/before runs/after --json | jq '.changes[] | select(.within_spread | not)'
 
     Exit code 1 if a figure changed, if only one run has a case, seed or figure, or if the runs are
@@ -35,11 +44,12 @@ def diff(
     from jojlab.trace.kept import Kept
     from jojlab.trace.run_folder import RunFolder
 
-    old, new = RunFolder.open(run_a), RunFolder.open(run_b)
     kept = Kept(Cache.default().analyses)
-    comparison = compare(
-        summarise(old, figures_only=True, kept=kept), summarise(new, figures_only=True, kept=kept)
-    )
+    runs = [
+        summarise(RunFolder.open(run), figures_only=True, kept=kept)
+        for run in (run_a, *(through or ()), run_b)
+    ]
+    comparison = compare(runs[0], runs[-1], runs[1:-1])
     if as_json:
         print(json_text(comparison_json(comparison)))
     else:

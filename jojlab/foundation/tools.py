@@ -32,7 +32,7 @@ def dpkg_query(form: str, name: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
     except FileNotFoundError:
-        raise MachineError("dpkg-query is missing", "use Debian 12, or a container of it") from None
+        raise MachineError("dpkg-query is missing", "use Debian, or a container of it") from None
 
 
 def need_tool(name: str, package: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from jojlab.analysis.commit.classes import ClassShare, class_shares
 from jojlab.analysis.commit.trace import CommitTrace
-from jojlab.analysis.run.compare import differences
+from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.risks import risks_more
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import is_worse

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jojlab.analysis.figures.figure import FIGURES, Number
+from jojlab.analysis.run.differences import differences
+from jojlab.analysis.run.parts import Chain, Move
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.analysis.run.survival import Survival
 
@@ -22,6 +24,7 @@ class FigureChange:
     new: Number
     change: float | None
     within_spread: bool  # the ranges over the seeds overlap: the change may be chance
+    steps: tuple[Move, ...]  # by the runs between the two
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,18 @@ class Comparison:
         return bool(self.nothing or self.old.lacking or self.new.lacking)
 
 
-def compare(old: RunSummary, new: RunSummary) -> Comparison:
-    """Compare the medians of all figures of the cases that both runs measured."""
+def compare(old: RunSummary, new: RunSummary, through: Sequence[RunSummary] = ()) -> Comparison:
+    """Compare the medians of all figures of the cases that both runs measured. The runs `through`
+    lie between the two: each change is then told by its steps.
+    """
+    chain = Chain((old, *through, new))
     old_cases = {case.case_id: case for case in old.measured}
     new_cases = {case.case_id: case for case in new.measured}
     both = [case_id for case_id in old_cases if case_id in new_cases]
     changes = [
-        change for case_id in both for change in _changes(old_cases[case_id], new_cases[case_id])
+        change
+        for case_id in both
+        for change in _changes(old_cases[case_id], new_cases[case_id], chain)
     ]
     compared = sum(len(_shared(old_cases[case_id], new_cases[case_id])) for case_id in both)
     return Comparison(
@@ -166,32 +174,14 @@ def _lacking(case: CaseSummary) -> str:
     return "; ".join(filter(None, (*words, *missing.reasons, ended)))
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the parts that differ, by dotted name; None stands for a part that is not there."""
-    flat_old, flat_new = flatten(old), flatten(new)
-    return {
-        name: (flat_old.get(name), flat_new.get(name))
-        for name in sorted(flat_old.keys() | flat_new.keys())
-        if flat_old.get(name) != flat_new.get(name)
-    }
-
-
-def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted names."""
-    flat: dict[str, Any] = {}
-    for name, part in value.items():
-        if isinstance(part, Mapping):
-            flat |= flatten(part, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = part
-    return flat
-
-
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """Return what `joj diff --json` prints."""
     return {
         "same": comparison.same,
-        "changes": [vars(change) for change in comparison.changes],
+        "changes": [
+            {**vars(change), "steps": [vars(step) for step in change.steps]}
+            for change in comparison.changes
+        ],
         "equal_figures": comparison.equal_figures,
         "only_old": list(comparison.old.cases),
         "only_new": list(comparison.new.cases),
@@ -227,7 +217,7 @@ def _shared(old: CaseSummary, new: CaseSummary) -> list[str]:
     return [n for n in FIGURES if n in old.figures.median and n in new.figures.median]
 
 
-def _changes(old: CaseSummary, new: CaseSummary) -> list[FigureChange]:
+def _changes(old: CaseSummary, new: CaseSummary, chain: Chain) -> list[FigureChange]:
     changes = []
     for name in _shared(old, new):
         before, after = old.figures.median[name], new.figures.median[name]
@@ -243,6 +233,7 @@ def _changes(old: CaseSummary, new: CaseSummary) -> list[FigureChange]:
                     after,
                     (after - before) / before if before else None,
                     new_low <= high and low <= new_high,
+                    chain.steps(old.case_id, name),
                 )
             )
     return changes

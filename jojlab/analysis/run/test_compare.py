@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from jojlab.analysis.rows.completeness import Completeness
-from jojlab.analysis.run.compare import compare, comparison_json, differences
+from jojlab.analysis.run.compare import compare, comparison_json
+from jojlab.analysis.run.differences import differences
 from jojlab.analysis.run.summary import summarise
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
@@ -40,7 +41,7 @@ def test_the_fields_behind_one_name_are_told(tmp_path: Path) -> None:
     for name, journal_mode in (("a", "wal"), ("b", "truncate")):
         case = {"filesystem": "ext4", "journal_mode": journal_mode}
         runs.append(summarise(run_of(tmp_path / name, wal_capture(case, 1, 3))))
-    comparison = compare(*runs)
+    comparison = compare(runs[0], runs[1])
     assert comparison.settings == {"a": {"journal_mode": ("wal", "truncate")}}
     assert compare(runs[0], runs[0]).settings == {}
 
@@ -60,7 +61,7 @@ def test_runs_without_anything_measured_are_not_the_same(tmp_path: Path) -> None
         for case in run.cases:
             case.captures, case.status, case.reason = [], "failed", "the disk was full"
         runs.append(summarise(run))
-    comparison = compare(*runs)
+    comparison = compare(runs[0], runs[1])
     assert comparison.nothing and comparison.incomplete and not comparison.same
     assert comparison_json(comparison)["nothing_to_compare"]
 

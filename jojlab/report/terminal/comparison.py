@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
 
 from jojlab.analysis.run.compare import Comparison, OneSided
+from jojlab.analysis.run.parts import Move, parts
 from jojlab.report.terminal.console import new_table, print_some
 from jojlab.report.words import survival, text
 
 _ALL = "joj diff --json"
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -20,8 +25,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     if comparison.clocks:
         words = " and ".join(text.clocks(clocks) for clocks in comparison.clocks)
         console.print(f"[bold yellow]not comparable[/bold yellow]: {escape(words)}")
-    for name, (old, new) in comparison.fingerprint.items() if not comparison.clocks else ():
-        console.print(f"[cyan]{escape(name)}[/cyan]: {escape(_change_words(old, new))}")
+    if not comparison.clocks:
+        _print_parts(console, comparison)
     settings = [
         f"{escape(case_id)}: {name}: {escape(_change_words(old, new))}"
         for case_id, fields in comparison.settings.items()
@@ -51,6 +56,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             ("new", "right"),
             ("change", "right"),
             ("", "left"),
+            ("moved by", "left"),
         )
         for change in comparison.changes:
             table.add_row(
@@ -60,6 +66,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 text.figure(change.figure, change.new),
                 text.change(change.change),
                 "[dim]within the seeds' spread[/dim]" if change.within_spread else "",
+                escape(_moved_by(change.steps)),
             )
         console.print(table)
     for found in comparison.survivals:
@@ -73,6 +80,35 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         )
         return
     console.print(f"{len(comparison.changes)} figures changed, {comparison.equal_figures} equal")
+
+
+def _print_parts(console: Console, comparison: Comparison) -> None:
+    """Print a line for each part that differs: versions in full; hashes say no more than that."""
+    for part, names in parts(comparison.fingerprint).items():
+        ends = {name: comparison.fingerprint[name] for name in names}
+        told = [
+            _change_words(*both) if name == part else f"{_last(name)} {_change_words(*both)}"
+            for name, both in ends.items()
+            if not any(_HASH.fullmatch(str(end)) for end in both)
+        ]
+        if hashes := len(ends) - len(told):
+            told.append(f"{hashes} hash{'es' if hashes > 1 else ''} ({_ALL})")
+        console.print(f"[cyan]{escape(part)}[/cyan]: {escape('; '.join(told))}")
+
+
+def _last(name: str) -> str:
+    """Return what a part of a fingerprint is of: a package, a file, or what it tells."""
+    return re.sub(r"^(mkfs_package_versions|modules_sha256|tools_sha256)\.", "", name)
+
+
+def _moved_by(steps: Sequence[Move]) -> str:
+    """Say of each step that moved a figure by how much, and by which parts or one of which."""
+    words = []
+    for step in steps:
+        share = (step.new - step.old) / step.old if step.old else None
+        by = " or ".join(step.parts) or "nothing that the runs tell"
+        words.append(by if len(steps) == 1 else f"{text.change(share)} by {by}")
+    return "; ".join(words)
 
 
 def _by_figures(side: OneSided) -> dict[tuple[str, ...], list[str]]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jojlab.analysis.run.compare import flatten
+from jojlab.analysis.run.differences import flatten
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.summary import print_case, print_warnings
 from jojlab.report.words import text, transaction

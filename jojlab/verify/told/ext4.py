@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from jojlab.verify.told.places import Fact, Places, Told
@@ -35,10 +36,15 @@ def told(disk: Path) -> Told:
             count = int(last or first) - int(first) + 1
             exact.add_bytes(int(first) * unit, count * unit, Fact(_METADATA, subtypes))
     inodes = _inodes(groups)
+    orphans = re.search(r"Orphan file inode:\s*(\d+)", groups)
+    special = {_JOURNAL_INODE: Fact(("fs-journal",))}
+    if orphans:
+        # Which inodes to clear after a crash; from e2fsprogs 1.47 on mke2fs makes it by default.
+        special[int(orphans[1])] = Fact(_METADATA, ("orphan-file",))
     commands = "".join(f"stat <{inode}>\ndump_extents <{inode}>\n" for inode in inodes)
     answers = output("debugfs", "-f", "/dev/stdin", str(disk), package=_PACKAGE, commands=commands)
     for answer in re.split(r"^debugfs: (?=stat )", answers, flags=re.MULTILINE)[1:]:
-        _add_inode(answer, unit, exact)
+        _add_inode(answer, unit, special, exact)
     # Whatever is free now was a file's or a directory's.
     areas.add_bytes(0, number(r"Block count:\s*(\d+)", groups) * unit, Fact())
     return Told(("dumpe2fs", "debugfs"), exact, areas)
@@ -58,13 +64,13 @@ def _inodes(groups: str) -> list[int]:
     return inodes
 
 
-def _add_inode(answer: str, unit: int, exact: Places) -> None:
+def _add_inode(answer: str, unit: int, special: Mapping[int, Fact], exact: Places) -> None:
     inode = number(r"stat <(\d+)>", answer)
     kind = re.search(r"Type: (\w+)", answer)
     if inode == _RESIZE_INODE or not kind:
         return  # its blocks are kept for group descriptors
-    if inode == _JOURNAL_INODE:
-        fact = Fact(("fs-journal",))
+    if inode in special:
+        fact = special[inode]
     elif kind[1] != "regular":
         # Of directories; and of long symbolic links, which were data before Linux 5.19.
         fact = Fact(_METADATA if kind[1] == "directory" else ())

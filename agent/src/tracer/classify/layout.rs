@@ -1,5 +1,6 @@
 //! Where a filesystem keeps its own tables on the device. Reads the superblock and, on ext4, the
-//! group descriptors; returns the table that contains a given byte of the device.
+//! group descriptors and the inode of the orphan file; returns the table that contains a given byte
+//! of the device.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,12 +10,18 @@ use crate::tracer::records::kernel::{EXT4_MAGIC, F2FS_MAGIC};
 
 const SUPERBLOCK_OFFSET: u64 = 1024;
 
+/// COMPAT feature (fs/ext4/ext4.h); mke2fs makes it by default in Debian 13, and not in 12.
+const ORPHAN_FILE: u32 = 0x1000;
 /// INCOMPAT features (fs/ext4/ext4.h).
 const JOURNAL_DEVICE: u32 = 0x8;
 const META_BG: u32 = 0x10;
 const SIXTY_FOUR_BIT: u32 = 0x80;
 
 const INODE_TABLE: &str = "inode-table";
+
+/// EXT4_EXT_MAGIC (fs/ext4/ext4_extents.h), and how many extents an inode itself has room for.
+const EXTENT_MAGIC: u16 = 0xf30a;
+const EXTENTS_IN_INODE: u16 = 4;
 
 /// Areas of one device: where each begins, and the end and name of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -132,7 +139,43 @@ fn ext4(device: &impl FileExt, superblock: &[u8]) -> io::Result<Layout> {
         layout.first_inodes.insert(block(8), group * inodes_per_group + 1);
     }
     layout.inode_bytes = inode_bytes;
+    if u32_at(superblock, 92) & ORPHAN_FILE != 0 {
+        let inode = u64::from(u32_at(superblock, 640));
+        for (begin, blocks) in extents(device, &layout, inode, inodes_per_group)? {
+            layout.add(begin.wrapping_mul(block_bytes), blocks * block_bytes, "orphan-file");
+        }
+    }
     Ok(layout)
+}
+
+/// The extents of an inode, each as its first block and their number: struct ext4_extent_header and
+/// ext4_extent. None where they are in a tree of blocks, which that of an orphan file never is: it
+/// is made whole by mke2fs.
+fn extents(
+    device: &impl FileExt,
+    layout: &Layout,
+    inode: u64,
+    inodes_per_group: u64,
+) -> io::Result<Vec<(u64, u64)>> {
+    let first = inode.saturating_sub(1) / inodes_per_group.max(1) * inodes_per_group + 1;
+    let table = layout.first_inodes.iter().find(|&(_, &its_first)| its_first == first);
+    let (Some((table, _)), true) = (table, inode >= first) else {
+        return Ok(Vec::new());
+    };
+    let mut tree = [0; 12 + 12 * EXTENTS_IN_INODE as usize];
+    let of_inode = (inode - first) * layout.inode_bytes;
+    device.read_exact_at(&mut tree, table.saturating_add(of_inode).saturating_add(40))?;
+    let (entries, depth) = (u16_at(&tree, 2).min(EXTENTS_IN_INODE), u16_at(&tree, 6));
+    if u16_at(&tree, 0) != EXTENT_MAGIC || depth != 0 {
+        return Ok(Vec::new());
+    }
+    let extent = |index: u16| {
+        let at = 12 + 12 * usize::from(index);
+        let begin = u64::from(u16_at(&tree, at + 6)) << 32 | u64::from(u32_at(&tree, at + 8));
+        // A length above 32768 would say that nothing was written there yet.
+        (begin, u64::from(u16_at(&tree, at + 4)).min(32768))
+    };
+    Ok((0..entries).map(extent).collect())
 }
 
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
@@ -207,6 +250,36 @@ mod tests {
         assert_eq!(layout.inodes(12 * 4096), Some(Inodes { first: 1, bytes_each: 256 }));
         assert_eq!(layout.inodes(13 * 4096), Some(Inodes { first: 17, bytes_each: 256 }));
         assert_eq!((layout.inodes(11 * 4096), layout.inodes(14 * 4096)), (None, None));
+    }
+
+    #[test]
+    fn ext4s_orphan_file_is_where_its_inode_says() {
+        let mut image = vec![0; 65536];
+        for (offset, value) in [(4, 100), (24, 2), (32, 32768), (40, 32), (88, 256)] {
+            put(&mut image, 1024 + offset, value);
+        }
+        put(&mut image, 1024 + 56, EXT4_MAGIC);
+        put(&mut image, 1024 + 640, 12);
+        put(&mut image, 4096 + 8, 10);
+        let inode = 10 * 4096 + 11 * 256 + 40;
+        put(&mut image, inode, 2 << 16 | u32::from(EXTENT_MAGIC));
+        for (index, (blocks, begin)) in [(2, 30), (1, 40)].into_iter().enumerate() {
+            put(&mut image, inode + 12 + 12 * index + 4, blocks);
+            put(&mut image, inode + 12 + 12 * index + 8, begin);
+        }
+        let names = |image: &[u8]| {
+            let layout = Layout::read(&Image(image.to_vec())).unwrap();
+            [29, 30, 31, 32, 40, 41].map(|block| layout.subtype(block * 4096))
+        };
+        assert_eq!(names(&image), [""; 6]);
+        put(&mut image, 1024 + 92, ORPHAN_FILE);
+        assert_eq!(names(&image), ["", "orphan-file", "orphan-file", "", "orphan-file", ""]);
+        put(&mut image, inode + 4, 1 << 16);
+        assert_eq!(names(&image), [""; 6]);
+        for inode in [0, 33, u32::MAX] {
+            put(&mut image, 1024 + 640, inode);
+            assert_eq!(names(&image), [""; 6]);
+        }
     }
 
     #[test]
