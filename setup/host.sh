@@ -103,7 +103,7 @@ trap end EXIT
 trap 'exit 130' INT TERM HUP
 # An installation that was interrupted, by Ctrl-C for one.
 if [ -n "$(in_chroot dpkg --audit)" ]; then
-	in_chroot sh -c 'dpkg --configure -a; apt-get -y -q --fix-broken install' >/dev/null
+	in_chroot sh -c 'dpkg --configure -a; apt-get -y -q --fix-broken install' >/dev/null 2>&1
 fi
 # shellcheck disable=SC2016 # $@ is the inner shell's
 in_chroot /bin/sh -c 'cd /root/jojlab && exec "$@"' sh "$@"
