@@ -50,7 +50,7 @@ def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
 WAYS: list[tuple[str, dict[str, str | bool], str]] = [
     ("ext4", {"mount_options": "data=journal"}, "fs-journal"),
     ("ext4", {"mount_options": "data=writeback"}, "swap"),
-    ("ext4", {"mkfs_options": "-O fast_commit"}, "fs-journal"),
+    ("ext4", {"mkfs_options": "-O fast_commit,orphan_file"}, "fs-journal"),
     ("ext4", {"mkfs_options": "-O inline_data"}, "swap"),
     ("ext4", {"mount_options": "discard"}, "discard"),
     ("ext4", {"external_journal": True}, "fs-journal"),

@@ -43,6 +43,7 @@ def made(folder: Path, *commands: str) -> Path:
 MADE = {
     "ext4": (ext4.told, ["mkfs.ext4 -q -F -d ROOT DISK"]),
     "ext4-1k": (ext4.told, ["mkfs.ext4 -q -F -b 1024 -d ROOT DISK"]),
+    "ext4-orphans": (ext4.told, ["mkfs.ext4 -q -F -O orphan_file -d ROOT DISK"]),
     "xfs": (xfs.told, ["mkfs.xfs -q -f -p PROTO DISK"]),
     "xfs-4k": (xfs.told, ["mkfs.xfs -q -f -s size=4096 -p PROTO DISK"]),
     "btrfs": (btrfs.told, ["mkfs.btrfs -q -f --rootdir ROOT DISK"]),
@@ -77,6 +78,13 @@ def test_a_disk_without_the_filesystem_is_told_as_such(tmp_path: Path) -> None:
     for tell in tools:
         with pytest.raises(ToolError):
             tell(disk)
+
+
+def test_the_orphan_file_of_ext4_is_metadata(tmp_path: Path) -> None:
+    disk = made(tmp_path, "mkfs.ext4 -q -F -O orphan_file DISK")
+    facts = [fact for _, fact in ext4.told(disk).exact.facts.values()]
+    assert Fact(("fs-metadata",), ("orphan-file",)) in facts
+    assert not [fact for fact in facts if fact.block_types == ("data",)]
 
 
 LOG = """\
