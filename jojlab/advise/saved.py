@@ -22,7 +22,13 @@ def saved(summary: RunSummary, asked: Asked) -> dict[str, tuple[GrownLine, ...]]
         return {}
     lines = {name: per_row(lines_of(bill), rows) for name, (bill, rows) in bills.items()}
     return {
-        name: grown("latency_ns_p50", lines["present"], own)
+        name: tuple(filter(_is_less, grown("latency_ns_p50", lines["present"], own)))
         for name, own in lines.items()
         if name != "present"
     }
+
+
+def _is_less(each: GrownLine) -> bool:
+    """Whether the choice needs no more of a line: fewer requests of more bytes save nothing."""
+    now, chosen = each.line, each.before
+    return chosen is None or (now.requests >= chosen.requests and now.bytes >= chosen.bytes)

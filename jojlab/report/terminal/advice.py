@@ -13,6 +13,7 @@ from jojlab.advise.asked import Asked
 from jojlab.advise.score import Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
+from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import advice as words
 from jojlab.report.words import text
@@ -65,7 +66,8 @@ def print_advice(
         told = words.label(asked.space.settings(candidate))
         console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")
     whole = len(asked.space.candidates)
-    console.print(f"{advice.measured} settings measured of {whole:,} that the manuals allow")
+    among = "" if asked.space.guarantee is Guarantee.NONE else " that the manuals allow"
+    console.print(f"{advice.measured} settings measured of {whole:,}{among}")
 
 
 def print_found(

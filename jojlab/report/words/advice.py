@@ -11,9 +11,10 @@ from typing import Any
 from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
 from jojlab.analysis.commit.lines import GrownLine
+from jojlab.analysis.run.risks import hazards as risks
 from jojlab.experiment.fields import NO_DEVICE, Value
-from jojlab.report.words import survival, text
-from jojlab.report.words.gate import owner
+from jojlab.report.words import hazards, survival, text
+from jojlab.report.words.gate import amounts, owner
 
 Differences = Mapping[str, tuple[Value, Value]]
 
@@ -106,8 +107,10 @@ def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[st
 
 
 def given_up(settings: Mapping[str, Value], changed: Differences) -> list[str]:
-    """Return what the changes cost beside time."""
+    """Return what the changes cost beside time, and what a power cut may do that it could not."""
     found = []
+    present = {**settings, **{name: own for name, (own, _) in changed.items()}}
+    own_risks = risks(present)
     for name, (own, new) in changed.items():
         match name:
             case "filesystem":
@@ -131,10 +134,9 @@ def given_up(settings: Mapping[str, Value], changed: Differences) -> list[str]:
                 found.append("a SQLite that is built with fdatasync; a file's times may be old")
             case "batch_atomic_write" if new == "on":
                 found.append("a SQLite that is built with batch atomic writes")
-            case "synchronous" if new in ("normal", "off"):
-                found.append("commits that returned may be lost")
             case "statements" if int(new) > int(own):
                 found.append(f"{new} rows wait for one another and are kept or lost together")
+    found += hazards.sentences(each for each in risks(settings) if each not in own_risks)
     return list(dict.fromkeys(found))
 
 
@@ -170,11 +172,10 @@ def why(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
     told = []
     for each in gone[:most]:
         now, answer = each.line, each.before
-        amounts = f"{text.count(now.requests, 'request')}, {text.kib(now.bytes)} KiB"
-        left = "none" if answer is None or not (answer.requests or answer.bytes) else (
-            f"{text.count(answer.requests, 'request')}, {text.kib(answer.bytes)} KiB"
-        )  # fmt: skip
-        told.append(f"{owner(now)}: {amounts} → {left}")
+        left = (
+            "none" if answer is None or not (answer.requests or answer.bytes) else amounts(answer)
+        )
+        told.append(f"{owner(now)}: {amounts(now)} → {left}")
     return told
 
 

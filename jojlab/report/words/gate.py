@@ -62,8 +62,8 @@ def line(found: GrownLine) -> str:
     now, old = found.line, found.before
     what = "dear line" if old is None else "new line" if not _size(old) else "grown line"
     if old is None or not _size(old):
-        return f"{what}: {owner(now)}: {_amounts(now)}"
-    return f"{what}: {owner(now)}: {_amounts(old)} → {_amounts(now)}"
+        return f"{what}: {owner(now)}: {amounts(now)}"
+    return f"{what}: {owner(now)}: {amounts(old)} → {amounts(now)}"
 
 
 def summary(verdicts: Sequence[LimitVerdict]) -> str:
@@ -86,6 +86,7 @@ def owner(line: BillLine) -> str:
     return part + ", ".join(filter(None, (kind, line.file, line.cause)))
 
 
-def _amounts(line: BillLine) -> str:
+def amounts(line: BillLine) -> str:
+    """Return the requests of a line, and their KiB but where they are flushes."""
     requests = text.count(line.requests, "request")
     return requests if line.operation == "flush" else f"{requests}, {text.kib(line.bytes)} KiB"

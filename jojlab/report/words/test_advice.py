@@ -103,3 +103,17 @@ def test_what_is_mounted_otherwise_is_not_made_anew() -> None:
     assert told[-2:] == ["# as root", "mount -t ext4 -o noatime,lazytime DEVICE DIRECTORY"]
     assert not given_up(found.settings(lazy), found.differences(lazy))
     assert not re.search("mkfs|VACUUM", "\n".join(told))
+
+
+def test_what_a_power_cut_may_do_now_is_given_up() -> None:
+    found = of_app("none", filesystem="ext4", journal_mode="delete", synchronous="full")
+    for name, value, wanted in (
+        ("mount_options", "noatime,nobarrier", "corrupt the database and the filesystem"),
+        ("synchronous", "off", "can lose commits and corrupt the database"),
+    ):
+        near = found.changed(found.own, name, value)
+        told = given_up(found.settings(near), found.differences(near))
+        assert any(wanted in each for each in told)
+        # What the present settings risk already is not given up.
+        assert not any("DELETE with" in each for each in told)
+    assert not given_up(found.settings(found.own), {})
