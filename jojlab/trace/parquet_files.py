@@ -37,14 +37,23 @@ def select_rows(captures: Mapping[int, Capture], table: str) -> str:
     if not files:
         columns = [f"NULL::{_SQL_TYPES[c.type]} AS {c.name}" for c in table_schema(table).columns]
         return f"SELECT {', '.join(['NULL::INTEGER AS capture', *columns])} WHERE false"
-    numbers = ", ".join(str(number) for number, _ in files)
     names = ", ".join(_literal(path) for _, path in files)
-    # DuckDB counts the files from 0, and the elements of a list from 1. With hive_partitioning
-    # "filesystem=ext4" in a folder's name would be a column.
+    # With hive_partitioning "filesystem=ext4" in a folder's name would be a column.
     return (
-        f"SELECT [{numbers}][file_index::INTEGER + 1]::INTEGER AS capture, * "
+        f"SELECT {_capture([number for number, _ in files])} AS capture, * "
         f"FROM read_parquet([{names}], hive_partitioning = false)"
     )
+
+
+def _capture(numbers: list[int]) -> str:
+    """Return what is the number of the capture that a row is of, by the numbers of all files.
+
+    A constant where there is one capture: it costs nothing in a key of many million rows.
+    """
+    if len(set(numbers)) == 1:
+        return f"{numbers[0]}::INTEGER"
+    # DuckDB counts the files from 0, and the elements of a list from 1.
+    return f"[{', '.join(map(str, numbers))}][file_index::INTEGER + 1]::INTEGER"
 
 
 def _literal(path: str) -> str:

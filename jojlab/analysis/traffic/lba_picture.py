@@ -153,15 +153,19 @@ def _chosen(numbers: Mapping[tuple[int, str], int]) -> dict[str, list[Any]]:
 def _finest(
     data: Dataset, question: str, pictures: list[Row], limit: int
 ) -> dict[tuple[int, str], int]:
-    """Return how many cells to join so that `question` counts at most `limit` of each picture."""
+    """Return how many cells to join so that `question` counts at most `limit` of each picture.
+
+    It counts none of a picture of which a sample has no request.
+    """
     left = {(picture["capture"], picture["device"]) for picture in pictures}
     found: dict[tuple[int, str], int] = {}
     size = 1
     while left and size < _FINEST_GRID:
-        for row in ask(data, question, size=size):
-            if (key := (row["capture"], row["device"])) in left and row["cells"] <= limit:
-                found[key] = size
-                left.remove(key)
+        rows = ask(data, question, size=size)
+        cells = {(row["capture"], row["device"]): row["cells"] for row in rows}
+        few = {key for key in left if cells.get(key, 0) <= limit}
+        found |= dict.fromkeys(few, size)
+        left -= few
         size *= 2
     return found | dict.fromkeys(left, _FINEST_GRID)
 
