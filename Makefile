@@ -76,10 +76,10 @@ ifeq ($(shell id -u),0)
 test test-all test-agent test-python: export JOJ_SKIPS = listed
 endif
 
-# Two at a time before the tests of Python. Those run in three processes, one of which waits for a
-# clock or a disk as a rule. The lints and tests of the agent wait for one another by cargo's lock.
+# Three at a time before the tests of Python, so that no processor waits for the one that the image
+# boots on. Those run in three processes, one of which waits for a clock or a disk as a rule.
 test: packages test-packages ## every check, and the tests but those of test-all
-	$(MAKE) --jobs=2 --output-sync=line setup lint test-flash test-agent
+	$(MAKE) --jobs=3 --output-sync=line setup lint test-flash test-agent
 	$(MAKE) test-python
 
 # Those of tests/full and those marked `full`, and the fuzzing of the agent.
@@ -98,14 +98,14 @@ lint: lint-agent lint-python ## formatting, lints and types of the three zones a
 
 # The lints of `cargo clippy --workspace --all-targets -- -D warnings`, by its own driver in place of
 # the compiler, in the build whose tests are run: cargo clippy would read all dependencies once
-# more. tests/tidy/test_lints.py plants faults.
+# more. All targets in one build: the program alone has other features of its dependencies than its
+# tests, and the largest of them would be built twice. tests/tidy/test_lints.py plants faults.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
 
 lint-agent: packages
 	cargo fmt --all --check
 	cargo fmt --manifest-path agent/uploader/Cargo.toml --check
-	$(LINTED) cargo build --quiet --workspace
-	$(LINTED) cargo test --quiet --workspace --no-run
+	$(LINTED) cargo build --quiet --workspace --all-targets
 
 lint-python: python test-packages
 	.venv/bin/ruff check --quiet conftest.py jojlab tests bench setup docs/conf.py
@@ -122,7 +122,7 @@ fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS
 	cargo test --bins --config profile.test.package.joj-agent.opt-level=2 \
 		fuzz_ -- --ignored --nocapture
 
-test-agent: agent ## the agent's own tests
+test-agent: agent lint-agent ## the agent's own tests
 	$(LINTED) cargo test --quiet --workspace
 
 test-python: setup ## the engineer's side, and what crosses the zones

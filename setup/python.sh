@@ -19,6 +19,8 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
 }
 echo "setup: making the Python environment .venv"
 python3 -m venv --clear .venv
-.venv/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
+# What is imported is compiled then: most modules never are, and all would take half a minute.
+.venv/bin/pip install -q --disable-pip-version-check --no-compile --require-hashes \
+	-r requirements.txt
 .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
 echo "$want" >"$mark"

@@ -43,9 +43,9 @@ def build(folder: Path, source: str, command: str) -> subprocess.CompletedProces
 @pytest.mark.parametrize(
     ("source", "command", "said"),
     [
-        (IN_PROGRAM, "build", "bool_comparison"),
-        (IN_TEST, "test --no-run", "bool_comparison"),
-        (UNUSED, "build", "dead-code"),
+        (IN_PROGRAM, "build --all-targets", "bool_comparison"),
+        (IN_TEST, "build --all-targets", "bool_comparison"),
+        (UNUSED, "build --all-targets", "dead-code"),
     ],
 )
 def test_a_fault_ends_the_build(tmp_path: Path, source: str, command: str, said: str) -> None:
@@ -55,12 +55,11 @@ def test_a_fault_ends_the_build(tmp_path: Path, source: str, command: str, said:
 
 
 def test_a_crate_without_fault_is_built(tmp_path: Path) -> None:
-    answer = build(tmp_path, EMPTY, "build")
+    answer = build(tmp_path, EMPTY, "build --all-targets")
     assert answer.returncode == 0, answer.stderr
 
 
 def test_the_makefile_builds_all_targets_so() -> None:
     text = (ROOT / "Makefile").read_text()
     [rule] = re.findall(r"^lint-agent:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
-    assert "$(LINTED) cargo build --quiet --workspace\n" in rule
-    assert "$(LINTED) cargo test --quiet --workspace --no-run\n" in rule
+    assert "$(LINTED) cargo build --quiet --workspace --all-targets\n" in rule
