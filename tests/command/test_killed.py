@@ -12,7 +12,7 @@ from tests.command.conftest import Lab, said_until
 # A case that ends soon, and one that is running when joj is killed; no other test asks them, as
 # tests share a cache.
 ASKED = (
-    "run", "first-look", "--jobs=1", "--set=transactions=33,103", "--set=seeds=1",
+    "run", "first-look", "--jobs=1", "--set=transactions=12,59", "--set=seeds=1",
     "--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=regime=fresh",
     "--set=sync_call=fsync",
 )  # fmt: skip
@@ -32,7 +32,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
     # What it left can be read, and says that it is not whole.
     shown = lab.joj("show", "runs/first-look")
     assert shown.returncode == 4, shown.stderr
-    assert "pending transactions 103: the run ended before it" in shown.stdout
+    assert "pending transactions 59: the run ended before it" in shown.stdout
 
     again = lab.joj(*ASKED)
     assert again.returncode == 0, again.stderr

@@ -1,5 +1,5 @@
-"""A run is the same to the byte, whatever folder, cache, image build and snapshot it comes from,
-and however many guests ran at a time.
+"""A run is the same to the byte, whatever folder, cache and image build it comes from, and however
+many guests ran at a time. That another boot gives the same is in tests/guest/test_run_case.py.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ ASKED = tuple(
 
 @pytest.fixture
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """A lab that shares nothing with the tests' cache but the kernel as it was downloaded."""
+    """A lab that shares with the tests' cache the kernel as it was downloaded, and the snapshot if
+    the image that it builds is the same.
+    """
     root = tmp_path_factory.mktemp("another-cache")
-    for kind in ("packages", "kernels"):
+    for kind in ("packages", "kernels", "snapshots"):
         (root / kind).symlink_to(Cache.default().folder(kind))
     return Lab(tmp_path_factory.mktemp("another-folder"), root)
 

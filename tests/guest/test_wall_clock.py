@@ -110,6 +110,7 @@ def test_sqlite_runs_and_nothing_is_kept(cache: Cache, wall_image: Image, tmp_pa
     assert list(cache.folder("work").iterdir()) == []
 
 
+@pytest.mark.full  # the agent waits 10 s for it
 def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_path: Path) -> None:
     case = json.loads(case_on("qemu-scsi"))
     case["disk"] = "nvme0n1"
@@ -117,9 +118,15 @@ def test_a_disk_that_is_not_there_is_named(cache: Cache, wall_image: Image, tmp_
         run_by_wall_clock(cache, wall_image, json.dumps(case).encode(), "qemu-scsi", tmp_path)
 
 
-# A disk as a whole, and partitions by both ways to name them: sda1, mmcblk0p1.
+# Partitions by both ways to name them, nvme0n1p1 and sda1; a disk as a whole, and the slowest.
 @pytest.mark.parametrize(
-    ("device", "partition"), [("qemu-nvme", False), ("qemu-scsi", True), ("qemu-sd", True)]
+    ("device", "partition"),
+    [
+        ("qemu-nvme", True),
+        ("qemu-scsi", True),
+        pytest.param("qemu-nvme", False, marks=pytest.mark.full),
+        pytest.param("qemu-sd", True, marks=pytest.mark.full),
+    ],
 )
 def test_no_byte_is_of_the_wrong_file(device: str, partition: bool) -> None:
     options: dict[str, Any] = {"partition": True} if partition else {}
