@@ -15,7 +15,8 @@ from jojlab.guest.errors import GuestError
 from jojlab.guest.machine import Machine
 from jojlab.guest.virtual_clock import run_by_virtual_clock
 from jojlab.guest.wall_clock import run_by_wall_clock
-from jojlab.lab.job import Job
+from jojlab.lab.disk_checks import check_handed_disks
+from jojlab.lab.job import Job, Kind
 from jojlab.lab.memory_model import fold
 
 _OUTCOME = "outcome.json"
@@ -52,6 +53,8 @@ def work(cache: Cache, job: Job, timeout_s: float, tell: Callable[[str], None]) 
         raise GuestError(f"the guest handed out no {job.kind.answer}")
     if job.core:
         fold(files)
+    if job.kind is Kind.POWER_CUTS:
+        check_handed_disks(cache, job.image, files)
     return files
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files of a disk in /sys/block/flashN: flash_statistics, flash_record_requests and
- * flash_record_pieces, to be read; flash_age, flash_record and flash_power_cut, to be written.
+ * The files of a disk in /sys/block/flashN: flash_statistics, flash_record_requests,
+ * flash_record_pieces, flash_changes and flash_contents, to be read; flash_age, flash_record and
+ * flash_power_cut, to be written.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -136,6 +137,22 @@ static ssize_t flash_power_cut_write(struct file *file, struct kobject *kobject,
 }
 static BIN_ATTR_WO(flash_power_cut, 0);
 
+static ssize_t flash_changes_read(struct file *file, struct kobject *kobject,
+				  flash_bin_attribute *attribute, char *buffer,
+				  loff_t offset, size_t length)
+{
+	return flash_power_cut_changes(flash_of(kobject), buffer, length);
+}
+static BIN_ATTR_RO(flash_changes, 0);
+
+static ssize_t flash_contents_read(struct file *file, struct kobject *kobject,
+				   flash_bin_attribute *attribute, char *buffer,
+				   loff_t offset, size_t length)
+{
+	return flash_power_cut_contents(flash_of(kobject), buffer, offset, length);
+}
+static BIN_ATTR_RO(flash_contents, 0);
+
 static struct attribute *flash_attrs[] = {
 	&dev_attr_flash_statistics.attr,
 	&dev_attr_flash_age.attr,
@@ -147,6 +164,8 @@ static flash_bin_attribute *flash_bin_attrs[] = {
 	&bin_attr_flash_record_requests,
 	&bin_attr_flash_record_pieces,
 	&bin_attr_flash_power_cut,
+	&bin_attr_flash_changes,
+	&bin_attr_flash_contents,
 	NULL,
 };
 

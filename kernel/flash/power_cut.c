@@ -74,10 +74,14 @@ int flash_power_cut_command(struct flash *flash, const char *text)
 	unsigned int number;
 	bool clear = !flash_record_of(text, "clear ", &number);
 
-	if (!clear && flash_record_of(text, "restore ", &number))
+	if (!clear && flash_record_of(text, "restore ", &number) && !sysfs_streq(text, "follow"))
 		return change_records(flash, text);
 	if (disk_openers(flash->disk))
 		return -EBUSY;
+	if (sysfs_streq(text, "follow")) {
+		flash_store_follow_changes(&flash->store);
+		return 0;
+	}
 	drop_records(flash, number + 1);
 	if (clear)
 		flash_store_begin_layer(&flash->store, number);
@@ -229,4 +233,43 @@ ssize_t flash_power_cut_choose(struct flash *flash, const char *buffer, size_t l
 			return error;
 	}
 	return length;
+}
+
+ssize_t flash_power_cut_changes(struct flash *flash, char *buffer, size_t length)
+{
+	u64 *slots = (u64 *)buffer;
+	unsigned long slot;
+	size_t done = 0;
+
+	if (disk_openers(flash->disk))
+		return -EBUSY;
+	if (flash->store.lost_change)
+		return -ENOMEM;
+	for (; done + sizeof(*slots) <= length; done += sizeof(*slots)) {
+		if (!flash_store_take_change(&flash->store, &slot))
+			break;
+		*slots++ = slot;
+	}
+	return done;
+}
+
+ssize_t flash_power_cut_contents(struct flash *flash, char *buffer, loff_t offset, size_t length)
+{
+	struct flash_store *store = &flash->store;
+	size_t done;
+
+	if (disk_openers(flash->disk))
+		return -EBUSY;
+	if (offset % PAGE_SIZE)
+		return -EINVAL;
+	for (done = 0; done + PAGE_SIZE <= length; done += PAGE_SIZE) {
+		struct page *page = flash_store_find(store, store->top,
+						     (offset + done) >> PAGE_SHIFT);
+
+		if (page)
+			memcpy_from_page(buffer + done, page, 0, PAGE_SIZE);
+		else
+			memset(buffer + done, 0, PAGE_SIZE);
+	}
+	return done;
 }

@@ -61,6 +61,7 @@ static inline int flash_record_of(const char *text, const char *word, unsigned i
  * "end": it ends. "clear N": the disk is as before record N began; "restore N": as it was chosen
  * last, without what was written since. After these two, requests take no time until a record
  * begins: nobody measures what looks at a state, and whose recovery is cut again, is recorded.
+ * "follow": from now on the disk notes which slots change.
  */
 int flash_power_cut_command(struct flash *flash, const char *text);
 
@@ -70,5 +71,11 @@ ssize_t flash_power_cut_pieces(struct flash *flash, char *buffer, loff_t offset,
 
 /* Chooses what slots hold, after clear or restore. */
 ssize_t flash_power_cut_choose(struct flash *flash, const char *buffer, size_t length);
+
+/* Numbers of slots whose contents may have changed since they were told, each once. */
+ssize_t flash_power_cut_changes(struct flash *flash, char *buffer, size_t length);
+
+/* What slots hold now; whole ones from an offset on. */
+ssize_t flash_power_cut_contents(struct flash *flash, char *buffer, loff_t offset, size_t length);
 
 #endif

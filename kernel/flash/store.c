@@ -27,6 +27,39 @@ void flash_store_init(struct flash_store *store)
 	store->page_count = 0;
 	store->page_count_max = totalram_pages() / 4 * 3;
 	spin_lock_init(&store->lock);
+	store->follows_changes = false;
+	store->lost_change = false;
+	xa_init(&store->changed);
+}
+
+static void note_change(struct flash_store *store, unsigned long index)
+{
+	void *noted = xa_mk_value(0);
+
+	if (store->follows_changes && !xa_load(&store->changed, index) &&
+	    xa_is_err(xa_store(&store->changed, index, noted, GFP_ATOMIC | __GFP_NOWARN)))
+		store->lost_change = true;
+}
+
+void flash_store_follow_changes(struct flash_store *store)
+{
+	unsigned int layer;
+	unsigned long index;
+	void *entry;
+
+	store->follows_changes = true;
+	for (layer = 0; layer < FLASH_LAYERS; layer++)
+		xa_for_each(&store->layers[layer], index, entry)
+			note_change(store, index);
+}
+
+bool flash_store_take_change(struct flash_store *store, unsigned long *index)
+{
+	*index = 0;
+	if (!xa_find(&store->changed, index, ULONG_MAX, XA_PRESENT))
+		return false;
+	xa_erase(&store->changed, *index);
+	return true;
 }
 
 /* queue_rq may not sleep, so it may not wait for memory to be reclaimed. */
@@ -64,8 +97,10 @@ static void empty_layer(struct flash_store *store, unsigned int layer)
 	unsigned long index;
 	void *entry;
 
-	xa_for_each(&store->layers[layer], index, entry)
+	xa_for_each(&store->layers[layer], index, entry) {
+		note_change(store, index);
 		put_entry(store, entry);
+	}
 	xa_destroy(&store->layers[layer]);
 }
 
@@ -73,8 +108,10 @@ void flash_store_free(struct flash_store *store)
 {
 	unsigned int layer;
 
+	store->follows_changes = false;
 	for (layer = 0; layer < FLASH_LAYERS; layer++)
 		empty_layer(store, layer);
+	xa_destroy(&store->changed);
 	store->top = 0;
 }
 
@@ -93,6 +130,7 @@ static int put_new(struct flash_store *store, unsigned int layer, unsigned long 
 
 	if (xa_is_err(old))
 		return -ENOMEM;
+	note_change(store, index);
 	put_entry(store, old);
 	return 0;
 }
@@ -163,6 +201,7 @@ int flash_store_put(struct flash_store *store, unsigned int layer, unsigned long
 
 void flash_store_erase(struct flash_store *store, unsigned int layer, unsigned long index)
 {
+	note_change(store, index);
 	put_entry(store, xa_erase(&store->layers[layer], index));
 }
 
@@ -181,8 +220,10 @@ static struct page *own_page(struct flash_store *store, unsigned long index, str
 	struct page *page;
 
 	if (there && there == xa_load(&store->layers[store->top], index) &&
-	    page_ref_count(there) == 1)
+	    page_ref_count(there) == 1) {
+		note_change(store, index);
 		return there;
+	}
 	page = flash_store_new_page(store);
 	if (!page)
 		return NULL;
@@ -268,6 +309,7 @@ static int drop_page(struct flash_store *store, unsigned long index)
 {
 	if (store->top)
 		return put_new(store, store->top, index, FLASH_ZEROES_THERE);
+	note_change(store, index);
 	put_entry(store, xa_erase(&store->layers[0], index));
 	return 0;
 }

@@ -23,6 +23,9 @@ struct flash_store {
 	unsigned long page_count;
 	unsigned long page_count_max;	/* leaves memory to the rest of the machine */
 	spinlock_t lock;		/* a discard must not free a page that is being copied */
+	bool follows_changes;
+	bool lost_change;		/* no memory was left to note one */
+	struct xarray changed;		/* places that may show something else than when last told */
 };
 
 void flash_store_init(struct flash_store *store);
@@ -30,6 +33,12 @@ void flash_store_free(struct flash_store *store);
 
 /* Empties all layers above this one, and lets writes go to the one above it. At rest only. */
 void flash_store_begin_layer(struct flash_store *store, unsigned int below);
+
+/* Notes from now on which places change; all that hold something count as changed. At rest only. */
+void flash_store_follow_changes(struct flash_store *store);
+
+/* Tells a changed place, once; false: there is none. */
+bool flash_store_take_change(struct flash_store *store, unsigned long *index);
 
 /* Makes one layer of all. -ENOMEM: nothing has changed for a reader, but layers are left. */
 int flash_store_merge(struct flash_store *store);

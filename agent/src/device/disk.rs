@@ -158,6 +158,21 @@ impl Disk {
         }
     }
 
+    /// Its size (Documentation/ABI/stable/sysfs-block, size: in sectors of 512 bytes).
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn size_bytes(&self) -> Result<u64, DiskError> {
+        let path = self.folder.join("size");
+        let text = fs::read_to_string(&path)
+            .map_err(|source| DiskError::Setting { path: path.clone(), source })?;
+        let sectors: u64 = text.trim().parse().map_err(|_| DiskError::Setting {
+            path,
+            source: io::Error::from(io::ErrorKind::InvalidData),
+        })?;
+        Ok(sectors * 512)
+    }
+
     /// Has a modelled device record what is written to it, at the cost of a page, and of the copy
     /// of one, for each slot of a write.
     ///

@@ -11,6 +11,9 @@ use rustix::io::Errno;
 /// Sectors of a slot.
 pub const SECTORS: usize = 8;
 
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 4096;
+
 /// What sysfs takes or gives at once.
 const PAGE_BYTES: usize = 4096;
 const REQUEST_BYTES: usize = 32;
@@ -47,6 +50,8 @@ pub enum RecordCommand {
     Clear(u8),
     /// The disk is as it was chosen last.
     Restore(u8),
+    /// From now on the disk notes which slots change.
+    Follow,
 }
 
 /// A request that was recorded: a write, a discard, a write of zeroes, or a flush.
@@ -88,6 +93,7 @@ pub fn command(folder: &Path, command: RecordCommand) -> Result<(), FlashRecordE
         RecordCommand::End => "end".to_owned(),
         RecordCommand::Clear(number) => format!("clear {number}"),
         RecordCommand::Restore(number) => format!("restore {number}"),
+        RecordCommand::Follow => "follow".to_owned(),
     };
     fs::write(&path, &what).map_err(|source| FlashRecordError::Refused { what, path, source })
 }
@@ -146,6 +152,49 @@ pub fn choose(folder: &Path, chosen: &[ChosenSlot]) -> Result<(), FlashRecordErr
         file.write_all(&bytes).map_err(refused)?;
     }
     Ok(())
+}
+
+/// Slots whose contents may have changed since this was asked last.
+///
+/// # Errors
+/// If somebody has the disk open, or no memory was left to note one.
+pub fn changes(folder: &Path) -> Result<Vec<u64>, FlashRecordError> {
+    read_all(folder.join("flash_changes"), 8, |item| Some(word(item, 0)))
+}
+
+/// What the slots of a disk hold, while nobody has it open.
+pub struct SlotContents {
+    file: File,
+    path: PathBuf,
+}
+
+impl SlotContents {
+    /// Of the disk with this folder.
+    ///
+    /// # Errors
+    /// If it is no modelled one.
+    pub fn open(folder: &Path) -> Result<Self, FlashRecordError> {
+        let path = folder.join("flash_contents");
+        let refused = |source| {
+            let what = "show slots".to_owned();
+            FlashRecordError::Refused { what, path: path.clone(), source }
+        };
+        Ok(Self { file: File::open(&path).map_err(refused)?, path })
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// If somebody has the disk open.
+    pub fn read(&self, slot: u64) -> Result<[u8; SLOT_BYTES], FlashRecordError> {
+        let mut content = [0; SLOT_BYTES];
+        let read = self.file.read_exact_at(&mut content, slot * SLOT_BYTES as u64);
+        read.map_err(|source| {
+            let (what, path) = ("show a slot".to_owned(), self.path.clone());
+            FlashRecordError::Refused { what, path, source }
+        })?;
+        Ok(content)
+    }
 }
 
 /// The number at a place of an item, in words of 8 bytes.

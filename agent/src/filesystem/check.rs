@@ -13,6 +13,8 @@ use crate::record::Filesystem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
     NotRun,
+    /// Whoever gets the results checks what the disks hold.
+    HandedOut,
     /// There is no checker of this filesystem.
     None,
     Clean,
@@ -24,6 +26,7 @@ impl fmt::Display for Checked {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotRun => "not run",
+            Self::HandedOut => "handed out",
             Self::None => "none for this filesystem",
             Self::Clean => "clean",
             Self::Unclean(what) => what,
@@ -33,16 +36,31 @@ impl fmt::Display for Checked {
 
 /// Whether states of this filesystem are checked.
 pub fn word(kind: Filesystem) -> &'static str {
-    if program(kind).is_some() { "every state" } else { "none for this filesystem" }
+    if checker(kind).is_some() { "every state" } else { "none for this filesystem" }
 }
 
-/// The checker and its arguments, the device left to append. NILFS2 and UBIFS have none.
-fn program(kind: Filesystem) -> Option<(&'static str, &'static [&'static str])> {
+/// A checker; the device comes after its arguments.
+#[derive(Debug, Clone, Copy)]
+pub struct Checker {
+    pub program: &'static str,
+    pub arguments: &'static [&'static str],
+    /// What the device of an external journal comes after.
+    pub journal_option: &'static str,
+    /// What tells it that a device is a file; empty where it sees that.
+    pub file_option: &'static str,
+}
+
+/// That of a filesystem. NILFS2 and UBIFS have none.
+pub fn checker(kind: Filesystem) -> Option<Checker> {
+    let of =
+        |program, arguments| Checker { program, arguments, journal_option: "-j", file_option: "" };
     match kind {
-        Filesystem::Ext4 => Some(("e2fsck", &["-f", "-n"])),
-        Filesystem::Xfs => Some(("xfs_repair", &["-n"])),
-        Filesystem::Btrfs => Some(("btrfs", &["check", "--readonly"])),
-        Filesystem::F2fs => Some(("fsck.f2fs", &["--dry-run"])),
+        Filesystem::Ext4 => Some(of("e2fsck", &["-f", "-n"])),
+        Filesystem::Xfs => {
+            Some(Checker { journal_option: "-l", file_option: "-f", ..of("xfs_repair", &["-n"]) })
+        }
+        Filesystem::Btrfs => Some(of("btrfs", &["check", "--readonly"])),
+        Filesystem::F2fs => Some(of("fsck.f2fs", &["--dry-run"])),
         Filesystem::Nilfs2 | Filesystem::Ubifs => None,
     }
 }
@@ -56,11 +74,12 @@ pub fn check(
     device: &Path,
     journal: Option<&Path>,
 ) -> Result<Checked, FilesystemError> {
-    let Some((program, arguments)) = program(kind) else { return Ok(Checked::None) };
+    let Some(Checker { program, arguments, journal_option, .. }) = checker(kind) else {
+        return Ok(Checked::None);
+    };
     let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
     if let Some(journal) = journal {
-        let option = if kind == Filesystem::Xfs { "-l" } else { "-j" };
-        arguments.extend([OsStr::new(option), journal.as_os_str()]);
+        arguments.extend([OsStr::new(journal_option), journal.as_os_str()]);
     }
     arguments.push(device.as_os_str());
     let ToolEnd { status, printed } = tool::run(program, &arguments)?;

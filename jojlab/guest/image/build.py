@@ -33,7 +33,7 @@ MKFS_PACKAGES = {
     "mkfs.xfs": "xfsprogs",
 }
 # What says whether a filesystem is sound (agent/src/filesystem/check.rs).
-_FSCK_PACKAGES = {
+FSCK_PACKAGES = {
     "btrfs": "btrfs-progs",
     "e2fsck": "e2fsprogs",
     "fsck.f2fs": "f2fs-tools",
@@ -219,7 +219,7 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
     """The mkfs, fsck and extra programs, libraries and mke2fs.conf, by their path in the guest."""
     tools = {}
-    for name, package in (*MKFS_PACKAGES.items(), *_FSCK_PACKAGES.items(), *extras):
+    for name, package in (*MKFS_PACKAGES.items(), *FSCK_PACKAGES.items(), *extras):
         tool = need_tool(name, package)
         seen.add([tool])
         libraries = shared_libraries(tool)

@@ -7,9 +7,13 @@ The format is described in Documentation/driver-api/early-userspace/buffer-forma
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 _TRAILER = "TRAILER!!!"
+_MAGIC = b"070701"
+# The magic and 13 fields of 8 digits.
+_HEAD_BYTES = 110
 # cpio pads the whole archive to its block size.
 _BLOCK_BYTES = 512
 
@@ -48,6 +52,27 @@ class Initramfs:
         return bytes(out) + bytes(-len(out) % _BLOCK_BYTES)
 
 
+def files_of(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    """The regular files of an archive that Initramfs made, by their paths without the first /.
+
+    Raises ValueError when it is none.
+    """
+    place = 0
+    while True:
+        head = archive[place : place + _HEAD_BYTES]
+        if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
+            raise ValueError(f"byte {place} of the initramfs begins no file")
+        mode, length, name_length = (int(head[at : at + 8], 16) for at in (14, 54, 94))
+        name_end = place + _HEAD_BYTES + name_length
+        name = archive[place + _HEAD_BYTES : name_end - 1].decode()
+        begin = name_end + -name_end % 4
+        if name == _TRAILER:
+            return
+        if stat.S_ISREG(mode):
+            yield name, archive[begin : begin + length]
+        place = begin + length + -length % 4
+
+
 def _relative(path: str) -> PurePosixPath:
     place = PurePosixPath(path.lstrip("/"))
     if ".." in place.parts:
@@ -59,7 +84,7 @@ def _record(path: str, inode: int, mode: int, links: int, content: bytes) -> byt
     name = path.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device (4 fields), name size, checksum
     fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0, len(name), 0)
-    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+    head = _MAGIC + b"".join(b"%08X" % field for field in fields) + name
     return _padded(head) + _padded(content)
 
 

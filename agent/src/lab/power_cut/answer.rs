@@ -59,6 +59,8 @@ pub struct Answer<'a> {
     pub promises: &'a [Promise],
     pub closed: &'a ClosedWorkload,
     pub configuration: Value,
+    /// SHA-256 of each table of the run, by its name.
+    pub tables: BTreeMap<String, String>,
     pub span: RangeInclusive<i64>,
     pub states: &'a States,
     /// Of them all in this guest: draws among what recoveries wrote.
@@ -67,12 +69,11 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Writes it in place of the run's tables, whose hashes it has.
+    /// Writes it down.
     ///
     /// # Errors
-    /// If they cannot be read, or it cannot be written.
+    /// If it cannot be written.
     pub fn write(self, output: &Path) -> anyhow::Result<()> {
-        let tables = take_tables(output)?;
         let boundary = self.found.iter().filter(|one| one.kind.is_boundary()).count();
         let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
         for one in &self.found {
@@ -84,7 +85,7 @@ impl Answer<'_> {
             "operation_hash": self.closed.operation_hash,
             "configuration": self.configuration,
             "transactions": self.closed.transactions.len(),
-            "tables": tables,
+            "tables": self.tables,
             "part": self.cuts.part,
             "parts": self.cuts.parts,
             "begin_ns": self.span.start(),
@@ -123,7 +124,10 @@ impl Answer<'_> {
 }
 
 /// Removes what the run handed out; gives the SHA-256 of each file by its name.
-fn take_tables(output: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+///
+/// # Errors
+/// If a file cannot be read or removed.
+pub fn take_tables(output: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut tables = BTreeMap::new();
     for entry in fs::read_dir(output).with_context(|| output.display().to_string())? {
         let path = entry?.path();

@@ -117,7 +117,9 @@ impl<'a> CutDisks<'a> {
 }
 
 /// Tries until nobody has the device open.
-fn until_free(mut act: impl FnMut() -> Result<(), FlashRecordError>) -> anyhow::Result<()> {
+pub fn until_free<Found>(
+    mut act: impl FnMut() -> Result<Found, FlashRecordError>,
+) -> anyhow::Result<Found> {
     for _ in 0..FREE_ATTEMPTS {
         match act() {
             Err(error) if error.is_busy() => thread::sleep(FREE_PAUSE),

@@ -2,9 +2,11 @@
 //! unmounts it, and asks the filesystem's own checker and the kernel's log.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context;
 
+use super::handed_disks::HandedDisks;
 use super::of_this_machine;
 use crate::device::kernel_log::KernelLog;
 use crate::errors::text;
@@ -27,6 +29,8 @@ pub struct Judge<'a> {
     stand: &'a Stand<'a>,
     remains: &'a dyn Remains,
     log: KernelLog,
+    /// Where there is a checker that can look outside the guest.
+    handed: Option<HandedDisks<'a>>,
 }
 
 /// What was found.
@@ -43,10 +47,35 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// If the kernel's log cannot be read, or the addresses not be fixed.
-    pub fn new(stand: &'a Stand<'a>, remains: &'a dyn Remains) -> anyhow::Result<Self> {
+    pub fn new(
+        stand: &'a Stand<'a>,
+        remains: &'a dyn Remains,
+        output: &'a Path,
+    ) -> anyhow::Result<Self> {
         fs::write(RANDOM_ADDRESSES, "0").context(RANDOM_ADDRESSES)?;
         let log = KernelLog::from_now().context("the kernel's log")?;
-        Ok(Self { stand, remains, log })
+        let handed = check::checker(stand.filesystem)
+            .map(|checker| HandedDisks::new(&stand.disks, checker, output))
+            .transpose()?;
+        Ok(Self { stand, remains, log, handed })
+    }
+
+    /// Ends it: what was handed out is written down.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.handed.map_or(Ok(()), HandedDisks::finish)
+    }
+
+    /// Checks what is there, or hands it out to be checked.
+    fn check(&mut self) -> anyhow::Result<Checked> {
+        if let Some(handed) = self.handed.as_mut().filter(|handed| handed.has_room()) {
+            handed.take()?;
+            return Ok(Checked::HandedOut);
+        }
+        let journal = self.stand.journal.as_deref();
+        Ok(check::check(self.stand.filesystem, &self.stand.device, journal)?)
     }
 
     /// Looks at what is there after a power cut; the disks are free afterwards.
@@ -59,8 +88,7 @@ impl<'a> Judge<'a> {
         self.stand.detach()?;
         let (mut survival, mut fsck) = (survival?, Checked::NotRun);
         if survival.outcome != CutOutcome::Unmountable {
-            let (kind, journal) = (self.stand.filesystem, self.stand.journal.as_deref());
-            fsck = check::check(kind, &self.stand.device, journal)?;
+            fsck = self.check()?;
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
         let errors = errors.map(|line| line.text).filter(|text| !is_of_torn_page(text));

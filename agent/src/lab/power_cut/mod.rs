@@ -4,13 +4,14 @@
 //! acknowledged. Produces power_cuts.json in the output directory.
 //!
 //! written -> contents, choice -> walk -> states: which states there are, without a disk;
-//! disks: puts the disks into them; of_this_machine -> judge: what is found there, and whether it
-//! is damage by the cut or a failure of this machine; answer: writes it down
+//! disks: puts the disks into them; handed_disks, of_this_machine -> judge: what is found there,
+//! and whether it is damage by the cut or a failure of this machine; answer: writes it down
 
 mod answer;
 mod choice;
 mod contents;
 mod disks;
+mod handed_disks;
 mod judge;
 mod of_this_machine;
 mod states;
@@ -60,7 +61,8 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
     let states = chooser.choose();
     let mut known: HashSet<(u64, u64)> =
         states.chosen.iter().map(|state| (state.hash, state.acknowledged)).collect();
-    let mut judge = Judge::new(&stand, &*closed.remains)?;
+    let tables = answer::take_tables(output)?;
+    let mut judge = Judge::new(&stand, &*closed.remains, output)?;
     let mut found = Vec::new();
     let mut second_draws = 0;
     let mut walk = Walk::new(&written);
@@ -88,12 +90,14 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
             found.push(Judged::new(state, StateKind::Second, hash, judge.judge(&cut)?));
         }
     }
+    judge.finish()?;
     let answer = Answer {
         case,
         cuts,
         promises: &promises,
         closed: &closed,
         configuration,
+        tables,
         span: chooser.span.clone(),
         states: &states,
         second_draws,
