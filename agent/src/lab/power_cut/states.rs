@@ -19,8 +19,8 @@ use crate::tables::rows::Transaction;
 const ALL_BOUNDARY_TENTHS: usize = 8;
 /// Where they are more, so many in ten are, as none of them stands for all.
 const BOUNDARY_TENTHS: usize = 6;
-/// Of so many drawn states, one is cut again while it recovers.
-const SECOND_EVERY: usize = 8;
+/// Of so many drawn states, one is a second cut: of the recovery from another state.
+const SECOND_EVERY: usize = 4;
 /// Rounds of draws before it is held that there are no other states.
 const ROUNDS: u64 = 6;
 
@@ -102,15 +102,14 @@ impl Chooser<'_> {
         let mut states = States::default();
         let wanted = self.asked.saturating_sub(boundary.len());
         let seconds = wanted / SECOND_EVERY;
-        let mut drawn = self.drawn(&moments, &mut known, wanted - seconds, &mut states.draws);
-        spread_marks(&mut drawn, seconds);
-        let seconds = drawn.iter().filter(|state| state.has_second).count();
+        let drawn = self.drawn(&moments, &mut known, wanted - seconds, &mut states.draws);
         let room = self.asked.saturating_sub(boundary.len() + drawn.len() + seconds);
         boundary.extend(rest.into_iter().take(room));
         states.boundary_left_out = total - boundary.len();
         states.chosen = boundary;
         states.chosen.extend(drawn);
         states.chosen.sort_by_key(|state| state.at_ns);
+        spread_marks(&mut states.chosen, seconds);
         states
     }
 
@@ -146,7 +145,7 @@ impl Chooser<'_> {
         wanted: usize,
         draws: &mut u64,
     ) -> Vec<State> {
-        let open = self.open_moments(moments);
+        let open = open_moments(self.written, moments);
         let is_return = |at_ns: &&i64| self.times.returns_ns.binary_search(*at_ns).is_ok();
         let returns: Vec<i64> = open.iter().filter(is_return).copied().collect();
         let mut found = Vec::new();
@@ -180,16 +179,16 @@ impl Chooser<'_> {
         let place = usize::try_from(random.next_u64() % from.len() as u64).expect("of a slice");
         (from[place], Choice::draw(&mut random, self.may_tear))
     }
+}
 
-    /// Those at which a cut could take something.
-    fn open_moments(&self, moments: &[i64]) -> Vec<i64> {
-        let mut walk = Walk::new(self.written);
-        let mut is_open = |at_ns: &i64| {
-            walk.go_to(*at_ns);
-            walk.is_open()
-        };
-        moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
-    }
+/// Those, of some in order, at which a cut could take something.
+fn open_moments(written: &WrittenRun, moments: &[i64]) -> Vec<i64> {
+    let mut walk = Walk::new(written);
+    let mut is_open = |at_ns: &i64| {
+        walk.go_to(*at_ns);
+        walk.is_open()
+    };
+    moments.iter().copied().filter(|at_ns| is_open(at_ns)).collect()
 }
 
 /// Keeps so many, evenly spread, those after returns first; gives the others.
@@ -224,12 +223,14 @@ fn spread_marks(states: &mut [State], count: usize) {
     }
 }
 
-/// What a cut during a recovery leaves: one draw among its moments, boundaries included.
+/// What a cut during a recovery leaves: one draw, boundaries included, among the moments at which
+/// it could take something. At any other one it leaves what none of it leaves at the next of these.
 pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
     random.set_stream(number);
     let times = recovery.requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
     let moments: Vec<i64> = times.collect::<BTreeSet<_>>().into_iter().collect();
+    let moments = open_moments(recovery, &moments);
     let place = usize::try_from(random.next_u64() % moments.len().max(1) as u64).expect("a usize");
     let choice = match random.next_u64() % 4 {
         0 => Choice::NONE,
