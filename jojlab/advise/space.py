@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Harm, hazards
+from jojlab.analysis.run.risks import Cause, Harm, hazards
 from jojlab.experiment.cases import complete, impossible
 from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
 from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
@@ -77,7 +77,11 @@ class Space:
             return True
         lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
-        return all(each.kind in allowed for each in hazards(self.settings(candidate)))
+        # F2FS risks a sync at a second power cut, whatever the app chooses: that is a reason not to
+        # go there, and none against all that an app on F2FS can choose.
+        stays = {each for each in hazards(self.present) if each.cause is Cause.ROLL_FORWARD}
+        found = hazards(self.settings(candidate))
+        return all(each.kind in allowed or each in stays for each in found)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:

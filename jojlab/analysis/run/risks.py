@@ -1,7 +1,7 @@
 """What may a power cut or a crash destroy, by the settings of a case?
 
 Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
-each setting, and two defects that power cuts found (docs/power-cuts.md).
+each setting, and three defects that power cuts found (docs/power-cuts.md).
 jojlab/verify/durability.py holds them against power cuts; their prose is made in
 jojlab/report/words/hazards.py.
 """
@@ -46,6 +46,7 @@ class Cause(StrEnum):
     NO_DIRECTORY_SYNC = "no-directory-sync"
     NO_BARRIER = "no-barrier"
     SHARED_FLUSH = "shared-flush"
+    ROLL_FORWARD = "roll-forward"
     EXTERNAL_JOURNAL = "external-journal"
     DATA_WRITEBACK = "data-writeback"
     VARIANT = "variant"
@@ -85,6 +86,7 @@ def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
         # does not wait for the flush of whoever set it.
         found.append(Hazard(_last(case), Cause.SHARED_FLUSH))
     found += _of_external_journal(case)
+    found += _of_roll_forward(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
@@ -126,6 +128,23 @@ def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
     yield Hazard(_last(case), Cause.EXTERNAL_JOURNAL)
     if case.get("journal_mode") is not None:
         yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
+
+
+def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    """Of F2FS: a second power cut, while a mount recovers from the first, can undo the last syncs.
+
+    recover_data() reads the synced nodes from where the last checkpoint says that the next node
+    goes; the checkpoint that follows writes its own nodes to the same place, before it is durable
+    (fs/f2fs/recovery.c; found by power cuts on Linux 6.1, docs/power-cuts.md). With two logs every
+    sync is a checkpoint, and nothing is read so (need_do_checkpoint(), fs/f2fs/file.c).
+    """
+    options = str(case.get("mount_options") or "").split(",")
+    if case.get("filesystem") != "f2fs" or "active_logs=2" in options:
+        return
+    commits = case.get("journal_mode") is not None and case.get("synchronous") != "off"
+    writes = case.get("workload") == "file-write" and case.get("sync_mode") not in _LAZY_SYNCS
+    if commits or writes or case.get("workload") == "replay":
+        yield Hazard(_last(case), Cause.ROLL_FORWARD)
 
 
 def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:
