@@ -25,7 +25,7 @@ struct flash_store {
 	spinlock_t lock;		/* a discard must not free a page that is being copied */
 	bool follows_changes;
 	bool lost_change;		/* no memory was left to note one */
-	struct xarray changed;		/* places that may show something else than when last told */
+	struct xarray changed;		/* places that may differ from when last told */
 };
 
 void flash_store_init(struct flash_store *store);
