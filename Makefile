@@ -68,8 +68,9 @@ docs: python ## the site: target/site/index.html
 man: python ## man pages of every command: target/man
 	@.venv/bin/sphinx-build -W -q -b man -d target/docs docs target/man
 
-deb: wheel man ## dist/*.deb: joj for this Debian, with all its Python packages
+deb: wheel man collector ## dist/*.deb: joj for this Debian, with all its Python packages; the collector
 	@setup/deb.sh
+	@setup/collector-deb.sh
 
 # What may be skipped where everything could be run: tests/skips.toml.
 ifeq ($(shell id -u),0)

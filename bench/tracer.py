@@ -6,7 +6,6 @@ goals.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -19,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.bpf import Runs, timed_runs
+from bench.loop_device import MEMORY, loop_device
 from bench.watchers import WATCHERS, CannotWatchError, Watched, nobody
 
-MEMORY = Path("/dev/shm")
 DEVICE_BYTES = 512 << 20
 # CPU of the BPF programs for an I/O; of one core at LIGHT_IOPS; and what must lose nothing.
 GOAL_NS, GOAL_SHARE, LIGHT_IOPS, HEAVY_IOPS = 500.0, 0.02, 20_000, 100_000
@@ -84,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench/tracer: {why}", file=sys.stderr)
         return 3
     rows: list[Row] = []
-    with _loop_device() as device, timed_runs():
+    with loop_device(DEVICE_BYTES) as device, timed_runs():
         names = ["nobody", *_usable(device, asked.without)]
         for load, rate in (("all it can", 0), (f"{LIGHT_IOPS} a second", LIGHT_IOPS)):
             seen: dict[str, list[Turn]] = {name: [] for name in names}
@@ -193,20 +192,6 @@ def _fio(device: str, rate: int, seconds: float) -> str:
     command += [f"--rate_iops={rate}"] if rate else []
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     return answer.stdout[answer.stdout.index("{") :]
-
-
-@contextlib.contextmanager
-def _loop_device() -> Iterator[str]:
-    with TemporaryDirectory(prefix="joj-", dir=MEMORY) as folder:
-        image = Path(folder) / "image"
-        with image.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, DEVICE_BYTES)
-        command = ["losetup", "--find", "--show", str(image)]
-        device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        try:
-            yield device
-        finally:
-            subprocess.run(["losetup", "--detach", device], check=False)
 
 
 def _print(rows: Sequence[Row], *, as_json: bool) -> None:

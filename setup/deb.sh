@@ -33,6 +33,10 @@ $pip --target "$packages" --no-deps "$wheel"
 # The command joj of pip, and where the wheel lay.
 rm -r "${packages:?}/bin" "$packages"/jojlab-*.dist-info/direct_url.json
 
+# Beside the agent, for joj fleet demo.
+install -m 755 "${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/release/joj-uploader" \
+	"$packages/jojlab/data/joj-uploader"
+
 mkdir -p "$stage/usr/bin" "$stage/usr/share/doc/jojlab" "$stage/usr/share/man/man1" \
 	"$stage/usr/share/bash-completion/completions" "$stage/usr/share/zsh/vendor-completions" \
 	"$stage/usr/share/fish/vendor_completions.d" "$stage/DEBIAN"

@@ -1,5 +1,7 @@
-//! The folder in which segments wait to be sent. A segment is there whole or not at all, under a
-//! name with its number and its hash; its bytes are on stable storage before it has that name.
+//! The folder in which segments wait to be sent, under a name with number and hash. After a kill a
+//! segment is there whole or not at all; where the power went while it was written, its bytes may
+//! not be those of its name, and the uploader refuses it. It costs one commit of the filesystem's
+//! journal, and the number of the next none: a device writes little for us.
 //!
 //!     SPOOL/ready/SEQUENCE-HASH.tar     waits; the uploader deletes it when the server has it
 //!     SPOOL/refused/SEQUENCE-HASH.tar   the server will never take it
@@ -11,7 +13,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -88,9 +90,26 @@ impl Spool {
         let sequence = self.state.next_sequence;
         let next = SpoolState { next_sequence: sequence + 1, ..self.state.clone() };
         let text = serde_json::to_string(&next).map_err(io::Error::other)?;
-        put(&self.folder, &self.folder.join(STATE), text.as_bytes())?;
+        self.remember(text.as_bytes())?;
         self.state = next;
         Ok(sequence)
+    }
+
+    /// Writes the state in place, where it is shorter than a sector of any disk, and so as long as
+    /// it was that no metadata has to be written.
+    fn remember(&self, text: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(STATE);
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return put(&self.folder, &path, text);
+            }
+            opened => opened?,
+        };
+        file.write_all_at(text, 0)?;
+        if file.metadata()?.len() > text.len() as u64 {
+            file.set_len(text.len() as u64)?;
+        }
+        file.sync_data()
     }
 
     /// Keeps a segment; gives how large it is, or None where it was dropped for want of room.
@@ -102,7 +121,10 @@ impl Spool {
         let stored = self.make_room(bytes).and_then(|has_room| {
             let name = format!("{sequence:012}-{}.tar", hash(archive));
             let to = self.folder.join(READY).join(name);
-            if has_room { put(&self.folder, &to, archive).map(|()| Some(bytes)) } else { Ok(None) }
+            if !has_room {
+                return Ok(None);
+            }
+            put_segment(&self.folder, &to, archive).map(|()| Some(bytes))
         });
         if !matches!(stored, Ok(Some(_))) {
             self.dropped += 1;
@@ -163,20 +185,33 @@ fn sequence(path: &Path) -> Option<i64> {
 
 /// Writes a file that is there whole, and on stable storage, or not at all.
 fn put(folder: &Path, to: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_part(folder, bytes)?.sync_all()?;
+    fs::rename(folder.join(PART), to)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Writes a segment; on return it is on stable storage. Its name is synced with its bytes, so that
+/// a journal has both in one commit.
+fn put_segment(folder: &Path, to: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = write_part(folder, bytes)?;
+    fs::rename(folder.join(PART), to)?;
+    let synced = file.sync_all().and_then(|()| File::open(folder.join(READY))?.sync_all());
+    if synced.is_err() {
+        let _ = fs::remove_file(to);
+    }
+    synced
+}
+
+fn write_part(folder: &Path, bytes: &[u8]) -> io::Result<File> {
     let part = folder.join(PART);
-    let written = (|| {
-        let mut file =
-            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&part)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&part, to)?;
-        File::open(to.parent().unwrap_or(folder))?.sync_all()
-    })();
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&part)?;
+    let written = file.write_all(bytes);
     if written.is_err() {
         // It may be what fills the disk.
         let _ = fs::remove_file(&part);
     }
-    written
+    written.map(|()| file)
 }
 
 fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {

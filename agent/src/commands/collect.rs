@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = PrivacyLevel::Names)]
     privacy: PrivacyLevel,
     /// Close a segment after this many seconds
-    #[arg(long, default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     segment_seconds: u64,
     /// Observe this block device, or the disk of this partition; repeat it for several [default:
     /// the disks of all mounted filesystems]
