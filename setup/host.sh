@@ -46,18 +46,21 @@ in_chroot() (
 	# shellcheck disable=SC2086 # a variable a line
 	exec env -i $passed HOME=/root LANG=C.UTF-8 \
 		PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		chroot "$dir" "$@"
+		chroot "$dir" "$@" 9<&-
 )
+
+# One command at a time, as it ends what runs in there.
+mkdir -p "$dir"
+exec 9<"$dir"
+flock -n 9 || fail "another command runs in $dir"
 
 if [ ! -e "$dir/etc/joj-host" ]; then
 	# shellcheck disable=SC2016 # a field of apt's
 	mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
 		'Origin: Debian' 'Label: Debian' | head -n 1)}
 	[ -n "$mirror" ] || fail "apt knows no archive of Debian: apt-get update, or set MIRROR"
-	[ ! -e "$dir" ] || [ -z "$(ls -A "$dir")" ] ||
-		fail "$dir is neither empty nor a chroot of ours"
+	[ -z "$(ls -A "$dir")" ] || fail "$dir is neither empty nor a chroot of ours"
 	echo "setup: debootstrap $suite in $dir"
-	mkdir -p "$dir"
 	debootstrap --variant=minbase --include=ca-certificates,make \
 		--keyring="${KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}" \
 		"$suite" "$dir" "$mirror" >"$dir/debootstrap.log" 2>&1 || {
