@@ -32,7 +32,7 @@ def loss_lines(found: Losses) -> list[str]:
          "begun, and not there: the collector was killed, its spool was full, or the server "
          "refused them (joj fleet devices counts what is in quarantine)"),
         (found.dropped_segments, "segment was dropped", "segments were dropped",
-         "the spool of the device was full; their numbers are among those lost"),
+         "the spool of the device, or its disk, was full; most are among those lost"),
         (found.dropped_rows, "row was left out", "rows were left out", "its segment was full"),
         (found.lost_events, "event was lost", "events were lost",
          "the kernel had it, and could not deliver it"),
