@@ -123,20 +123,18 @@ def replayed(lab: Lab, out: Path, name: str) -> Capture:
     return capture
 
 
-def test_a_replay_that_fills_the_ring_ends(lab: Lab, tmp_path: Path) -> None:
-    first = replayed(lab, tmp_path / "run", written(tmp_path, busy_script()))
+@pytest.mark.full
+def test_a_replay_that_fills_the_ring_ends_and_repeats_to_the_byte(
+    lab: Lab, tmp_path: Path
+) -> None:
+    name = written(tmp_path, busy_script())
+    first, second = (replayed(lab, tmp_path / str(number), name) for number in range(2))
     # It paused, with threads that slept or waited for their turn on the common file.
     phases = Counter(phase["name"] for phase in first.manifest["phases"])
     assert phases["commit"] > 1
     kinds = Counter(row["kind"] for row in first.read("transactions").to_pylist())
     assert kinds["read"] == THREADS * ROUNDS
     assert first.manifest["replay"]["otherwise"] == {}
-
-
-@pytest.mark.full
-def test_a_replay_that_fills_the_ring_repeats_to_the_byte(lab: Lab, tmp_path: Path) -> None:
-    name = written(tmp_path, busy_script())
-    first, second = (replayed(lab, tmp_path / str(number), name) for number in range(2))
     for table in sorted(first.folder.glob("*.parquet")):
         assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
 
