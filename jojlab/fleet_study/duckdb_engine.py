@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 
 from jojlab.fleet_study.dataset import FleetFiles, Row
 from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.interruptible import interruptible
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 # What needs more is put on the disk for a while.
@@ -41,7 +42,7 @@ class DuckDbEngine:
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT; `parameters` stand in it as $NAME."""
-        with _readable():
+        with _readable(), interruptible():
             answer = self._connection.execute(sql, parameters)
             names = [column[0] for column in answer.description or ()]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
@@ -63,7 +64,8 @@ class DuckDbEngine:
             self._connection.execute("SET enable_external_access = false")
             self._connection.execute("SET python_enable_replacements = false")
             self._connection.execute("SET lock_configuration = true")
-            return self._connection.sql(sql).to_arrow_table()
+            with interruptible():
+                return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             remedy = "the tables: " + ", ".join(FLEET_TABLES) + "; DESCRIBE TABLE has the columns"
             raise UseError(f"the query failed: {error}", remedy) from error

@@ -62,11 +62,16 @@ class Signalled(Interrupted):
 
 
 class EndAsked(KeyboardInterrupt):
-    """A signal asked to end, as Ctrl-C does: what handles that handles this."""
+    """A signal asked to end, as Ctrl-C does: what handles that handles this.
+
+    `last` is the number of the last one, 0 before any: interruptible.py says who forgets it.
+    """
+
+    last = 0
 
     def __init__(self, number: int) -> None:
         super().__init__(signal_name(number))
-        self.number = number
+        self.number = EndAsked.last = number
 
 
 def signal_of(error: KeyboardInterrupt) -> int:

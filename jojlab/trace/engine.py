@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from jojlab.foundation.errors import DataError
+from jojlab.foundation.interruptible import interruptible
 from jojlab.trace.captured import Captured
 from jojlab.trace.parquet_files import select_rows
 from jojlab.trace.schema import TABLES
@@ -183,11 +184,13 @@ class Engine:
 
     def _answer(self, sql: str, parameters: Row | None) -> tuple[list[str], list[tuple[Any, ...]]]:
         answer = self._run(sql, parameters)
-        return [column[0] for column in answer.description or ()], answer.fetchall()
+        with interruptible():
+            return [column[0] for column in answer.description or ()], answer.fetchall()
 
     def _run(self, sql: str, parameters: Row | None = None) -> duckdb.DuckDBPyConnection:
         try:
-            return self._connection.execute(sql, parameters)
+            with interruptible():
+                return self._connection.execute(sql, parameters)
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             raise DataError(
                 f"a table is damaged or cut short: {error}", "run the case again, or fetch the run"

@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from jojlab.foundation.errors import DataError, UseError
+from jojlab.foundation.interruptible import interruptible
 from jojlab.trace.capture import Capture
 from jojlab.trace.parquet_files import files_of, select_rows
 from jojlab.trace.run_folder import CaseEntry, RunFolder
@@ -66,7 +67,8 @@ def query(
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET lock_configuration = true")
         try:
-            return connection.sql(sql).to_arrow_table()
+            with interruptible():
+                return connection.sql(sql).to_arrow_table()
         except duckdb.PermissionException as error:
             remedy = "a query reads the tables of the run, and no file"
             raise UseError(f"the query failed: {error}", remedy) from error
