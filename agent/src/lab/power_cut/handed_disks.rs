@@ -21,7 +21,7 @@ const STATES: &str = "disk_states.json";
 
 /// Contents of slots that are handed out: two thirds of the memory that there is for results.
 /// States beyond are checked in the guest.
-const MOST_PAGES: u32 = 32 << 10;
+const MOST_PAGES: usize = 32 << 10;
 
 /// Where a slot is all zeroes.
 const ZEROES: u32 = 0;
@@ -38,6 +38,7 @@ pub struct HandedDisks<'a> {
     /// Contents by their hash of 128 bits.
     known: HashMap<[u64; 2], u32>,
     states: Vec<Vec<Changes>>,
+    is_full: bool,
 }
 
 impl<'a> HandedDisks<'a> {
@@ -51,31 +52,38 @@ impl<'a> HandedDisks<'a> {
         }
         let path = output.join(PAGES);
         let pages = BufWriter::new(File::create(&path).with_context(|| told(&path))?);
-        Ok(Self { disks, checker, output, pages, known: HashMap::new(), states: Vec::new() })
+        let (known, states, is_full) = (HashMap::new(), Vec::new(), false);
+        Ok(Self { disks, checker, output, pages, known, states, is_full })
     }
 
-    /// Whether another state's new contents surely fit; what one state writes is far less.
-    pub fn has_room(&self) -> bool {
-        self.known.len() < MOST_PAGES as usize / 4 * 3
-    }
-
-    /// Hands out what the disks hold now.
+    /// Hands out what the disks hold now; false where there is no room for it, and from then on.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn take(&mut self) -> anyhow::Result<()> {
-        let mut state = Vec::new();
+    pub fn take(&mut self) -> anyhow::Result<bool> {
+        if self.is_full {
+            return Ok(false);
+        }
+        let mut slots = Vec::new();
         for disk in self.disks {
+            slots.push(until_free(|| flash_record::changes(disk.folder()))?);
+        }
+        let count: usize = slots.iter().map(Vec::len).sum();
+        if self.known.len() + count > MOST_PAGES {
+            self.is_full = true;
+            return Ok(false);
+        }
+        let mut state = Vec::new();
+        for (disk, slots) in self.disks.iter().zip(slots) {
             let mut changes = Changes::new();
             let contents = SlotContents::open(disk.folder())?;
-            for slot in until_free(|| flash_record::changes(disk.folder()))? {
+            for slot in slots {
                 changes.push((slot, self.number(&contents.read(slot)?)?));
             }
             state.push(changes);
         }
-        anyhow::ensure!(self.known.len() <= MOST_PAGES as usize, "one state changed a whole disk");
         self.states.push(state);
-        Ok(())
+        Ok(true)
     }
 
     /// Which content it is; writes it down if it is a new one.

@@ -70,8 +70,9 @@ impl<'a> Judge<'a> {
 
     /// Checks what is there, or hands it out to be checked.
     fn check(&mut self) -> anyhow::Result<Checked> {
-        if let Some(handed) = self.handed.as_mut().filter(|handed| handed.has_room()) {
-            handed.take()?;
+        if let Some(handed) = &mut self.handed
+            && handed.take()?
+        {
             return Ok(Checked::HandedOut);
         }
         let journal = self.stand.journal.as_deref();

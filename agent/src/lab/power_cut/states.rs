@@ -215,29 +215,46 @@ fn spread(states: Vec<State>, count: usize) -> (Vec<State>, Vec<State>) {
     (bare(kept), bare(rest))
 }
 
+/// Marks so many, half of them after returns, where something can be lost, at even distances.
 fn spread_marks(states: &mut [State], count: usize) {
-    let total = states.len();
-    let count = count.min(total);
-    for (place, state) in states.iter_mut().enumerate() {
-        state.has_second = (place + 1) * count / total > place * count / total;
+    let count = count.min(states.len());
+    let (mut after, mut between): (Vec<&mut State>, Vec<&mut State>) =
+        states.iter_mut().partition(|state| state.after_return);
+    let of_after = (count / 2).min(after.len()).max(count.saturating_sub(between.len()));
+    for (some, count) in [(&mut after, of_after), (&mut between, count - of_after)] {
+        let total = some.len();
+        for (place, state) in some.iter_mut().enumerate() {
+            state.has_second = (place + 1) * count / total > place * count / total;
+        }
     }
 }
 
 /// What a cut during a recovery leaves: one draw, boundaries included, among the moments at which
-/// it could take something. At any other one it leaves what none of it leaves at the next of these.
+/// it could take something, each as likely as it is long. At any other one it leaves what none of
+/// it leaves at the next of these.
 pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
     random.set_stream(number);
     let times = recovery.requests.iter().flat_map(|it| [it.issue_ns, it.completion_ns]);
     let moments: Vec<i64> = times.collect::<BTreeSet<_>>().into_iter().collect();
-    let moments = open_moments(recovery, &moments);
-    let place = usize::try_from(random.next_u64() % moments.len().max(1) as u64).expect("a usize");
+    let open = open_moments(recovery, &moments);
+    // A moment lasts until the next one.
+    let ends_ns: Vec<u64> = open
+        .iter()
+        .scan(0, |sum_ns, &at_ns| {
+            let next = moments.get(moments.partition_point(|other| *other <= at_ns));
+            *sum_ns += next.map_or(1, |next_ns| next_ns.abs_diff(at_ns));
+            Some(*sum_ns)
+        })
+        .collect();
+    let drawn_ns = random.next_u64() % ends_ns.last().copied().unwrap_or(1);
+    let place = ends_ns.partition_point(|end_ns| *end_ns <= drawn_ns);
     let choice = match random.next_u64() % 4 {
         0 => Choice::NONE,
         1 => Choice::ALL,
         _ => Choice::draw(&mut random, may_tear),
     };
-    (moments.get(place).copied().unwrap_or(0), choice)
+    (open.get(place).copied().unwrap_or(0), choice)
 }
 
 #[cfg(test)]
@@ -325,6 +342,20 @@ mod tests {
         assert_eq!(found.boundary_left_out, 1 + 100 * 4 - boundary);
         let early = found.chosen.iter().filter(|state| state.at_ns < 1000 + 50 * 100).count();
         assert!((30..70).contains(&early), "{early}");
+    }
+
+    #[test]
+    fn a_second_cut_is_made_where_something_can_be_lost() {
+        let recovery = written(&[
+            (Some(1), 10, 20, 5),
+            (None, 30, 40, 0),
+            (Some(2), 100, 120, 6),
+            (None, 130, 140, 0),
+        ]);
+        let at_ns = |number| draw_second(&recovery, 7, number, true).0;
+        let drawn: HashSet<i64> = (0..200).map(at_ns).collect();
+        assert_eq!(drawn, HashSet::from([10, 20, 30, 100, 120, 130]));
+        assert_eq!(draw_second(&WrittenRun::default(), 7, 1, true).0, 0);
     }
 
     #[test]
