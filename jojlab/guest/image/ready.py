@@ -33,7 +33,7 @@ from jojlab.guest.kernel.choose import INSTALLED
 # Of the disks that QEMU emulates (jojlab/guest/wall_clock.py).
 DRIVERS = Extras(("nvme", "virtio_pci", "virtio_scsi", "sd_mod", "sdhci_pci", "mmc_block"))
 # Of UBIFS: what it is on, and the compressors that it looks up by name.
-RAW_NAND = Extras(("zstd", "ubifs"), raw_nand=True)
+RAW_NAND = Extras(("deflate", "zstd", "ubifs"), raw_nand=True)
 # The same, with our own build of UBI and UBIFS.
 CHOSEN_BUFFERS = replace(RAW_NAND, chosen_buffers=True)
 # What makes an image.
