@@ -1,0 +1,54 @@
+"""F2FS's recovery does not bear a power cut of its own: it overwrites the synced nodes that it
+reads before its checkpoint is durable (docs/power-cuts.md). Second cuts must find that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jojlab.campaign.execute import Unwatched
+from jojlab.campaign.images import images_of
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import find, read
+from jojlab.foundation.cache import Cache
+from jojlab.lab.lab import Lab
+from jojlab.verify.durability import cut
+
+STATES = 240
+
+
+def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
+    """What power cuts leave of synced appends.
+
+    A sync of the directory makes a checkpoint, so that the node of the sync after it is the first
+    that recovery reads.
+    """
+    lines = ['1 0 open "/data/file" O_RDWR|O_CREAT 5', '1 0 open "/data" O_RDONLY|O_DIRECTORY 6']
+    for number in range(12):
+        at_us = 1000 * number
+        lines += [f"1 {at_us} fsync 6 0", f"1 {at_us} pwrite 5 {number * 4096} 4096"]
+        lines += [f"1 {at_us} fdatasync 5 0"]
+    (folder / "script").write_text("\n".join(lines) + "\n")
+    (folder / "experiment.toml").write_text(
+        'question = "What of a replay is there?"\n[case]\nworkload = "replay"\n'
+        'script = "script"\nfilesystem = "f2fs"\n"device.atomic_slots" = 1\n'
+        f'mount_options = "{mount_options}"\n'
+    )
+    planned = plan(read(find(str(folder / "experiment.toml")), ()))
+    images = images_of(planned, cache)
+    answers = cut(planned, images, Lab(cache), STATES, Unwatched())
+    [found] = [answer for _, answer in answers if answer]
+    return dict(found)
+
+
+def test_a_second_cut_undoes_a_sync(cache: Cache, tmp_path: Path) -> None:
+    found = replayed(cache, tmp_path, "noatime")
+    harmful = [one for one in found["states"] if one["outcome"] != "kept"]
+    assert {(one["kind"], one["outcome"]) for one in harmful} == {("second", "lost")}, harmful
+
+
+def test_with_two_logs_nothing_is_lost(cache: Cache, tmp_path: Path) -> None:
+    found = replayed(cache, tmp_path, "noatime,active_logs=2")
+    assert found["by_kind"]["second"]["kept"] > 10
+    assert set(found["outcomes"]) == {"kept"}, found["outcomes"]
