@@ -24,7 +24,7 @@ def diff(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two runs, case by case and figure by figure, and the parts that made them.
+    """Compare two runs, figure by figure, and the parts that made them.
 
     \b
     Examples:
