@@ -31,6 +31,10 @@ const LOCK: &str = "collector.lock";
 /// What is written before it gets its name.
 const PART: &str = "part";
 
+/// So long is the state at all times, by spaces at its end: longer than any, and no longer than a
+/// sector of any disk.
+const STATE_BYTES: usize = 128;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpoolState {
@@ -90,13 +94,13 @@ impl Spool {
         let sequence = self.state.next_sequence;
         let next = SpoolState { next_sequence: sequence + 1, ..self.state.clone() };
         let text = serde_json::to_string(&next).map_err(io::Error::other)?;
-        self.remember(text.as_bytes())?;
+        self.remember(format!("{text:<STATE_BYTES$}").as_bytes())?;
         self.state = next;
         Ok(sequence)
     }
 
-    /// Writes the state in place, where it is shorter than a sector of any disk, and so as long as
-    /// it was that no metadata has to be written.
+    /// Writes the state in place. As it is always of one length, no metadata has to be written, and
+    /// after a power cut it is the old one or the new one.
     fn remember(&self, text: &[u8]) -> io::Result<()> {
         let path = self.folder.join(STATE);
         let file = match OpenOptions::new().write(true).open(&path) {
@@ -106,9 +110,6 @@ impl Spool {
             opened => opened?,
         };
         file.write_all_at(text, 0)?;
-        if file.metadata()?.len() > text.len() as u64 {
-            file.set_len(text.len() as u64)?;
-        }
         file.sync_data()
     }
 
@@ -273,6 +274,19 @@ mod tests {
         let name = format!("000000000000-{}.tar", hash(b"first"));
         assert_eq!(names(folder.path(), READY), [name]);
         assert!(!folder.path().join(PART).exists());
+    }
+
+    #[test]
+    fn the_state_is_as_long_after_ten_numbers_as_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path(), 1 << 20).unwrap();
+        for number in 0..11 {
+            assert_eq!(spool.next_sequence().unwrap(), number);
+            let length = fs::metadata(folder.path().join(STATE)).unwrap().len();
+            assert_eq!(length, STATE_BYTES as u64);
+        }
+        drop(spool);
+        assert_eq!(Spool::open(folder.path(), 1 << 20).unwrap().next_sequence().unwrap(), 11);
     }
 
     #[test]
