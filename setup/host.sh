@@ -100,7 +100,7 @@ end() {
 		root=$(readlink "$process/root" 2>/dev/null) || continue
 		[ "$root" != "$dir" ] || kill -9 "${process#/proc/}" || true
 	done
-	in_chroot apt-get clean
+	in_chroot apt-get clean || true
 }
 trap end EXIT
 trap 'exit 130' INT TERM HUP
