@@ -62,11 +62,10 @@ def check_handed_disks(cache: Cache, image: Image, files: dict[str, bytes]) -> N
     waiting = [state for state in answer["states"] if state["fsck"] == _HANDED_OUT]
     if len(waiting) != len(states.states):
         raise GuestError(f"{len(states.states)} states of disks for {len(waiting)} that wait")
-    with cache.work_dir() as work:
+    with cache.work_dir() as work, disk_errors(work):
         checker = _Checker.of(image, states, work)
-        with disk_errors(work):
-            for state, _ in zip(waiting, _put(states, pages or b"", work), strict=True):
-                _judge(state, checker.complaint(), states.program)
+        for state, _ in zip(waiting, _put(states, pages or b"", work), strict=True):
+            _judge(state, checker.complaint(), states.program)
     answer["outcomes"] = _outcomes(answer["states"])
     files[Kind.POWER_CUTS.answer] = msgspec.json.encode(answer)
 
