@@ -230,8 +230,8 @@ fn spread_marks(states: &mut [State], count: usize) {
 }
 
 /// What a cut during a recovery leaves: one draw, boundaries included, among the moments at which
-/// it could take something, each as likely as it is long. At any other one it leaves what none of
-/// it leaves at the next of these.
+/// it could take something, each as likely as it is long. At any other moment everything is
+/// durable, and a cut leaves what one that takes all leaves at the next of these.
 pub fn draw_second(recovery: &WrittenRun, seed: u64, number: u64, may_tear: bool) -> (i64, Choice) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ u64::from_le_bytes(*b"recovery"));
     random.set_stream(number);
