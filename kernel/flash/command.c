@@ -4,8 +4,6 @@
  * it, moves its data to or from the store, and adds it to the record. Whoever waits for the device
  * (a timer in flash_module.c, a thread in dispatch.c) calls these, and is called by none of them.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/blk-mq.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>

@@ -256,13 +256,14 @@ ssize_t flash_power_cut_changes(struct flash *flash, char *buffer, size_t length
 ssize_t flash_power_cut_contents(struct flash *flash, char *buffer, loff_t offset, size_t length)
 {
 	struct flash_store *store = &flash->store;
+	u64 end = flash->config.capacity_bytes;
 	size_t done;
 
 	if (disk_openers(flash->disk))
 		return -EBUSY;
 	if (offset % PAGE_SIZE)
 		return -EINVAL;
-	for (done = 0; done + PAGE_SIZE <= length; done += PAGE_SIZE) {
+	for (done = 0; done + PAGE_SIZE <= length && offset + done < end; done += PAGE_SIZE) {
 		struct page *page = flash_store_find(store, store->top,
 						     (offset + done) >> PAGE_SHIFT);
 

@@ -4,12 +4,10 @@
  * may take three quarters of the memory, or from the kernel, when others want pages and none are
  * left. Then the record of a run is given up. Without one the machine ends: its disk cannot go on.
  *
- * Is it the kernel that finds no memory, the contents need not be why: programs may have taken it.
+ * Where it is the kernel that finds none, the contents need not be why: programs may have taken it.
  * Reads how many pages either has; where programs have more, the kernel goes on as it does without
  * memory (panic_on_oom).
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/oom.h>
