@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Cause, Harm, hazards
+from jojlab.analysis.run.risks import Cause, Harm, Hazard, hazards
 from jojlab.experiment.cases import complete, impossible
 from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
 from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
@@ -73,15 +73,29 @@ class Space:
 
     def is_allowed(self, candidate: Candidate) -> bool:
         """Whether the manuals allow it for the guarantee."""
+        return not self.ruled_out_by(candidate)
+
+    def ruled_out_by(self, candidate: Candidate) -> tuple[Hazard, ...]:
+        """Return the hazards for which the guarantee does not allow it."""
         if self.guarantee is Guarantee.NONE:
-            return True
+            return ()
         lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
         # F2FS risks a sync at a second power cut, whatever the app chooses: that is a reason not to
         # go there, and none against all that an app on F2FS can choose.
         stays = {each for each in hazards(self.present) if each.cause is Cause.ROLL_FORWARD}
         found = hazards(self.settings(candidate))
-        return all(each.kind in allowed or each in stays for each in found)
+        return tuple(each for each in found if each.kind not in allowed and each not in stays)
+
+    @cached_property
+    def left_out(self) -> dict[str, tuple[Hazard, ...]]:
+        """Return the filesystems on which nothing is allowed, each with the least that is risked
+        there.
+        """
+        risked: dict[str, list[tuple[Hazard, ...]]] = {}
+        for each in self.structures():
+            risked.setdefault(self.filesystem(each), []).append(self.ruled_out_by(each))
+        return {name: min(found, key=len) for name, found in risked.items() if all(found)}
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:

@@ -11,6 +11,7 @@ import pytest
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate, Space, space
 from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.analysis.run.risks import Cause
 from jojlab.experiment.cases import complete
 
 # Factors on the cost of each value; "unlike" changes with the structure, so that fields interact.
@@ -98,6 +99,15 @@ def test_guarantees_decide_what_the_manuals_allow() -> None:
     assert not {("wal", "normal"), ("delete", "full"), ("off", "full")} & durable
     assert ("wal", "normal") in consistent and ("truncate", "normal") not in consistent
     assert ("off", "off") in modes(Guarantee.NONE)
+
+
+def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard() -> None:
+    found = of_insert(Guarantee.DURABLE).left_out
+    assert {name: [each.cause for each in why] for name, why in found.items()} == {
+        "f2fs": [Cause.ROLL_FORWARD]
+    }
+    assert not of_insert(Guarantee.DURABLE, filesystem="f2fs").left_out
+    assert not of_insert(Guarantee.CONSISTENT).left_out
 
 
 def test_options_are_those_of_the_filesystem() -> None:

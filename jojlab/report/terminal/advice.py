@@ -57,9 +57,13 @@ def print_advice(
         told = words.label(asked.space.settings(choice.candidate))
         worst = words.worst(choice) or words.survives(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
+        if by and not words.worst(choice):
+            by = f"; {words.ruled_out(asked.space, choice.candidate)}"
         console.print(f"[bold yellow]refused[/bold yellow] {escape(f'{told}: {worst}{by}')}")
     if not advice.answers:
         console.print("[bold red]no settings keep the guarantee and the limits[/bold red]")
+    for filesystem, reason in words.left_out(asked.space).items():
+        console.print(f"[yellow]left out[/yellow] {escape(f'{filesystem}: {reason}')}")
     if advice.over_limits:
         console.print(f"{text.count(advice.over_limits, 'candidate')} over the limits")
     for candidate, why in advice.failed.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
+from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
 from jojlab.analysis.run.risks import hazards as risks
 from jojlab.experiment.fields import NO_DEVICE, Value
@@ -167,6 +168,16 @@ def worst(choice: Choice) -> str:
     )
 
 
+def ruled_out(space: Space, candidate: Candidate) -> str:
+    """Return why a choice is not allowed, where no power cut did harm."""
+    return "; ".join(hazards.sentences(space.ruled_out_by(candidate)))
+
+
+def left_out(space: Space) -> dict[str, str]:
+    """Return why nothing on a filesystem is allowed, by its name."""
+    return {name: "; ".join(hazards.sentences(found)) for name, found in space.left_out.items()}
+
+
 def why(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
     """Return the lines of the present bill that are smaller or gone."""
     told = []
@@ -194,6 +205,7 @@ def advice_json(
         "states": asked.states,
         "measured": advice.measured,
         "allowed": len(asked.space.candidates),
+        "left_out": left_out(asked.space),
         "over_limits": advice.over_limits,
         "not_measured": [
             {"settings": dict(each), "reason": reason} for each, reason in advice.failed.items()
