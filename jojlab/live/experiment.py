@@ -27,7 +27,9 @@ _OF_THE_DEVICE = ("device", "kernel", "journal_device", "completion", "mkfs_opti
 
 
 def refuse_cases(asked: Experiment) -> None:
-    """Raise UseError unless every case is of a filesystem on raw NAND."""
+    """Raise UseError unless every case is of a filesystem on raw NAND, and no two of them are the
+    same on this machine.
+    """
     others = {str(each.settings["filesystem"]) for each in asked.cases if not _fits(each)}
     if others:
         raise UseError(
@@ -35,6 +37,16 @@ def refuse_cases(asked: Experiment) -> None:
             f"{', '.join(sorted(others))}",
             "add --set filesystem=ubifs; on a disk of this machine, use joj bench",
         )
+    known: dict[tuple[tuple[str, Value], ...], Case] = {}
+    for case in asked.cases:
+        first = known.setdefault(tuple(sorted(live_case(case).items())), case)
+        if first is not case:
+            names = [n for n in case.settings if case.settings[n] != first.settings.get(n)]
+            raise UseError(
+                f"{asked.where}: --clock wall: {first.case_id} and {case.case_id} differ only in "
+                f"what this machine decides ({', '.join(names)})",
+                f"give one value: --set {names[0]}={first.settings.get(names[0], '...')}",
+            )
 
 
 def _fits(case: Case) -> bool:

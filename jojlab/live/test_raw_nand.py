@@ -48,3 +48,5 @@ def test_cases_keep_what_is_theirs_and_others_are_refused() -> None:
     assert not {"device", "kernel", "mkfs_options"} & set(case)
     with pytest.raises(UseError, match="not for ext4, f2fs"):
         refuse_cases(read(find("first-look")))
+    with pytest.raises(UseError, match="differ only in what this machine decides"):
+        refuse_cases(read(find("ubifs-allocation"), ["kernel=installed,mainline"]))
