@@ -116,6 +116,14 @@ def test_diff_ends_with_1_when_a_figure_changed(run: RunFolder, tmp_path: Path) 
     figures = {change["figure"] for change in json.loads(answer.stdout)["changes"]}
     assert "transactions" in figures and "bytes_per_commit" not in figures
     assert "transactions" in joj("diff", run.path, other.path).stdout
+    assert joj("diff", run.path, other.path, "--through", run.path).returncode == 1
+
+
+def test_diff_refuses_to_go_through_a_run_of_other_cases(run: RunFolder, tmp_path: Path) -> None:
+    other = run_of(tmp_path / "other", wal_capture({"journal_mode": "wal"}, 1))
+    answer = joj("diff", run.path, run.path, "--through", other.path)
+    assert answer.returncode == 2
+    assert f"--through {other.path}: it measured no case of the two runs" in answer.stderr
 
 
 def test_query_prints_json_and_csv(run: RunFolder) -> None:

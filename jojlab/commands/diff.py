@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE
+from jojlab.foundation.errors import EXPECTATION_FAILED, FINE, INCOMPLETE, UseError
 from jojlab.foundation.printable import json_text
 
 
@@ -49,6 +49,17 @@ def diff(
         summarise(RunFolder.open(run), figures_only=True, kept=kept)
         for run in (run_a, *(through or ()), run_b)
     ]
+    asked = {case.case_id for end in (runs[0], runs[-1]) for case in end.measured}
+    for path, between in zip(through or (), runs[1:-1], strict=True):
+        if between.clocks != runs[0].clocks:
+            raise UseError(
+                f"--through {path}: its clock is another", "name a run of the same clock"
+            )
+        if asked.isdisjoint(case.case_id for case in between.measured):
+            raise UseError(
+                f"--through {path}: it measured no case of the two runs",
+                "run the same experiment with the same settings",
+            )
     comparison = compare(runs[0], runs[-1], runs[1:-1])
     if as_json:
         print(json_text(comparison_json(comparison)))
