@@ -143,6 +143,7 @@ def run(
         "--program": bool(program),
         "--cluster": bool(cluster),
         "--durability": durability,
+        "--timeout": timeout != TIMEOUT_S,
         "--memory-model": bool(memory_model),
     }
     if is_by_wall_clock(clock, given=bool(nand) or destroy_data, refused=refused):
