@@ -1,6 +1,7 @@
 //! What can go wrong in SQLite, and whose fault it is: the case's, the machine's, or what is in the
 //! file.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
@@ -55,6 +56,8 @@ impl SqliteError {
             // The filesystem answers so; of checksums of Btrfs that do not fit, too.
             Some(ffi::SQLITE_IOERR) => "input or output error",
             Some(ffi::SQLITE_CANTOPEN) if !path.exists() => "missing file",
+            // The filesystem refuses it, or its WAL: F2FS where a torn write left a name of nothing.
+            Some(ffi::SQLITE_CANTOPEN) => "file that cannot be opened",
             Some(ffi::SQLITE_READONLY) => "read-only filesystem",
             // What was there before the first transaction is gone, such as a table.
             Some(ffi::SQLITE_ERROR) => "missing table or column",
@@ -65,12 +68,12 @@ impl SqliteError {
     /// Whether the failure is this machine's, as memory ran out, and says nothing of what the file
     /// holds.
     pub fn is_of_this_machine(&self) -> bool {
-        let Self::Step { path, source, .. } = self else { return false };
+        let Self::Step { source, .. } = self else { return false };
         // Without a code, it is a value of another type than was written.
         source.sqlite_error().is_some_and(|found| {
             let primary = found.extended_code & 0xff;
-            // A database that is not there any more is damage, one that is is the machine's.
-            let cannot_open = primary == ffi::SQLITE_CANTOPEN && path.exists();
+            // Damage, but where this process has no descriptor or memory left to open any file.
+            let cannot_open = primary == ffi::SQLITE_CANTOPEN && File::open("/dev/null").is_err();
             OF_SQLITE.contains(&primary) || NO_MEMORY.contains(&found.extended_code) || cannot_open
         })
     }
@@ -91,15 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_from_want_of_memory_and_files_that_cannot_be_opened() {
+    fn damage_is_told_from_want_of_memory() {
         for code in [ffi::SQLITE_NOMEM, ffi::SQLITE_IOERR_NOMEM, ffi::SQLITE_BUSY] {
             assert!(error(code, "/").is_of_this_machine(), "{code}");
         }
-        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_IOERR_READ] {
+        for code in
+            [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_IOERR_READ, ffi::SQLITE_CANTOPEN]
+        {
             assert!(!error(code, "/").is_of_this_machine(), "{code}");
         }
-        assert!(error(ffi::SQLITE_CANTOPEN, "/").is_of_this_machine());
-        assert!(!error(ffi::SQLITE_CANTOPEN, "/no such file").is_of_this_machine());
     }
 
     #[test]
@@ -115,6 +118,7 @@ mod tests {
             assert_eq!(error(code, "/").named(), name, "{code}");
         }
         assert_eq!(error(ffi::SQLITE_CANTOPEN, "/no such file").named(), "missing file");
+        assert_eq!(error(ffi::SQLITE_CANTOPEN, "/").named(), "file that cannot be opened");
     }
 
     #[test]
