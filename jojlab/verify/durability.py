@@ -34,8 +34,8 @@ from jojlab.trace.run_folder import RunFolder
 Answer = Mapping[str, Any]
 
 
-# Of first-look, on one core each of a quiet machine of 2; docs/power-cuts.md has the command.
-USUAL_STATE_S = 0.2
+# Of first-look, processor time; docs/power-cuts.md has the command.
+USUAL_STATE_S = 0.1
 
 
 @dataclass(frozen=True)
