@@ -93,7 +93,7 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     asked = kitchen.planned, kitchen.images, kitchen.lab
     # 2 cases of 3 seeds; 4,000 states in shares of 1,334, which is 3 guests each.
     words = outlook(*asked, 4000)
-    assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 28 min"), words
+    assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 15 min"), words
     assert outlook(*asked, 3) == ""  # is not worth a word
     assert guests_kept(*asked, 4000) == (0, 18)
     for job in kitchen.jobs:

@@ -56,7 +56,7 @@ impl SqliteError {
             // The filesystem answers so; of checksums of Btrfs that do not fit, too.
             Some(ffi::SQLITE_IOERR) => "input or output error",
             Some(ffi::SQLITE_CANTOPEN) if !path.exists() => "missing file",
-            // The filesystem refuses it, or its WAL: F2FS where a torn write left a name of nothing.
+            // The filesystem refuses it, or its WAL: F2FS where a torn write left a name alone.
             Some(ffi::SQLITE_CANTOPEN) => "file that cannot be opened",
             Some(ffi::SQLITE_READONLY) => "read-only filesystem",
             // What was there before the first transaction is gone, such as a table.
