@@ -87,6 +87,9 @@ else
 	git clone -q --depth 1 "file://$PWD" "$clone"
 fi
 
+# A root that is no mount point is in no table of mounts (proc_pid_mountinfo(5)), and so statx(2)'s
+# mount of every file in it is one that nobody in there finds.
+mount --bind "$dir" "$dir"
 mount -t proc proc "$dir/proc"
 mount --rbind /sys "$dir/sys"
 mount --rbind /dev "$dir/dev"
