@@ -83,9 +83,9 @@ class Space:
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
         # F2FS risks a sync at a second power cut, whatever the app chooses: that is a reason not to
         # go there, and none against all that an app on F2FS can choose.
-        stays = {each for each in hazards(self.present) if each.cause is Cause.ROLL_FORWARD}
+        stays = {Cause.ROLL_FORWARD} if self.present["filesystem"] == "f2fs" else set[Cause]()
         found = hazards(self.settings(candidate))
-        return tuple(each for each in found if each.kind not in allowed and each not in stays)
+        return tuple(each for each in found if each.kind not in allowed and each.cause not in stays)
 
     @cached_property
     def left_out(self) -> dict[str, tuple[Hazard, ...]]:

@@ -101,13 +101,19 @@ def test_guarantees_decide_what_the_manuals_allow() -> None:
     assert ("off", "off") in modes(Guarantee.NONE)
 
 
-def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard() -> None:
-    found = of_insert(Guarantee.DURABLE).left_out
-    assert {name: [each.cause for each in why] for name, why in found.items()} == {
-        "f2fs": [Cause.ROLL_FORWARD]
+@pytest.mark.parametrize("guarantee", [Guarantee.DURABLE, Guarantee.CONSISTENT])
+def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard(
+    guarantee: Guarantee,
+) -> None:
+    found = of_insert(guarantee).left_out
+    assert {name: {each.cause for each in why} for name, why in found.items()} == {
+        "f2fs": {Cause.ROLL_FORWARD}
     }
-    assert not of_insert(Guarantee.DURABLE, filesystem="f2fs").left_out
-    assert not of_insert(Guarantee.CONSISTENT).left_out
+    assert not of_insert(Guarantee.NONE).left_out
+    for synchronous in ("full", "off"):  # whatever it syncs now, it is on F2FS
+        there = of_insert(guarantee, filesystem="f2fs", synchronous=synchronous)
+        assert {there.filesystem(each) for each in there.candidates} >= {"f2fs"}
+        assert not there.left_out
 
 
 def test_options_are_those_of_the_filesystem() -> None:

@@ -131,12 +131,14 @@ def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
 
 
 def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
-    """Of F2FS: a second power cut, while a mount recovers from the first, can undo the last syncs.
+    """Of F2FS: a second power cut, while a mount recovers from the first, can undo the first syncs
+    since the last checkpoint and leave later ones, so that a database may lose its journal alone.
 
     recover_data() reads the synced nodes from where the last checkpoint says that the next node
-    goes; the checkpoint that follows writes its own nodes to the same place, before it is durable
-    (fs/f2fs/recovery.c; found by power cuts on Linux 6.1, docs/power-cuts.md). With two logs every
-    sync is a checkpoint, and nothing is read so (need_do_checkpoint(), fs/f2fs/file.c).
+    goes; the checkpoint that follows writes its own nodes to the same place, without their marks
+    of fsync and before it is durable (fs/f2fs/recovery.c, f2fs_sync_node_pages() of node.c; found
+    by power cuts on Linux 6.1, docs/power-cuts.md). With two logs every sync is a checkpoint, and
+    nothing is read so (need_do_checkpoint(), fs/f2fs/file.c).
     """
     options = str(case.get("mount_options") or "").split(",")
     if case.get("filesystem") != "f2fs" or "active_logs=2" in options:
@@ -145,6 +147,8 @@ def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
     writes = case.get("workload") == "file-write" and case.get("sync_mode") not in _LAZY_SYNCS
     if commits or writes or case.get("workload") == "replay":
         yield Hazard(_last(case), Cause.ROLL_FORWARD)
+    if commits:
+        yield Hazard(Harm.DATABASE, Cause.ROLL_FORWARD)
 
 
 def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:

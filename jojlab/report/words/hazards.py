@@ -58,9 +58,9 @@ _SENTENCES = {
     "data's device has flushed, by a fault of Linux (patched in December 2024); a power cut can "
     "lose commits and corrupt the database",
     Cause.ROLL_FORWARD: "F2FS: a second power cut, in the milliseconds in which a mount recovers "
-    "from the first, may undo the last syncs that returned: recovery writes over the nodes that it "
-    "reads before its checkpoint is durable; mount option active_logs=2 makes each sync a "
-    "checkpoint",
+    "from the first, may undo the first syncs since the last checkpoint and leave later ones: "
+    "recovery writes over the nodes that it reads before its checkpoint is durable; it can lose "
+    "commits and corrupt the database; mount option active_logs=2 makes each sync a checkpoint",
     Cause.DATA_WRITEBACK: "data=writeback: after a power cut, a file that had grown may contain "
     "old data of the device",
     Cause.VARIANT: "{}",
@@ -73,6 +73,10 @@ _OF_FILES = {
     Cause.EXTERNAL_JOURNAL: "ext4 with its journal on another device: a sync may return before the "
     "data's device has flushed, by a fault of Linux (patched in December 2024); a power cut can "
     "lose what was synced",
+    Cause.ROLL_FORWARD: "F2FS: a second power cut, in the milliseconds in which a mount recovers "
+    "from the first, may undo the first syncs since the last checkpoint and leave later ones: "
+    "recovery writes over the nodes that it reads before its checkpoint is durable; mount option "
+    "active_logs=2 makes each sync a checkpoint",
 }
 
 

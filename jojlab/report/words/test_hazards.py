@@ -32,7 +32,11 @@ def test_every_cause_has_its_sentence() -> None:
             ["lose writes and names whose sync returned"],
             "last changes of names, filesystem",
         ),
-        ({"filesystem": "f2fs"}, ["a second power cut, in the milliseconds"], "last commits"),
+        (
+            {"filesystem": "f2fs"},
+            ["a second power cut, in the milliseconds"],
+            "last commits, database",
+        ),
         ({"journal_mode": "wal"}, [], ""),
     ],
 )
