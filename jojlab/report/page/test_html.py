@@ -260,7 +260,8 @@ def test_what_survives_is_told_with_when(tmp_path: Path) -> None:
     cut(run, WAL, states(kept=38, lost=2))
     page = text_of(report_html(summarise(run), "run"))
     assert "No: 1 of 2 cases proven unsafe" in page and "1 proven unsafe, 1 not tested" in page
-    assert "contradiction: the manuals rule this harm out" in page
+    seen = "wal: contradiction: the manuals rule this harm out; loses the last commit: 2 of 40"
+    assert seen in page.split("<section id=")[1]
     assert 'aria-label="wal: states by the moment of the power cut. Harm in 2' in page
     assert "Harm in 2 of 2 states cut just after a commit returned and 0 of 38" in page
     assert page.count('fill="#E69F00"') == 1 and "2 lost</title>" in page

@@ -32,7 +32,7 @@ _FEW = 4  # cases whose strips stand open
 
 
 def card(found: Answer) -> dict[str, Any]:
-    """Return what the first screen says: the risks by the manuals, and what power cuts left."""
+    """Return what the first screen says: what power cuts left, and the risks by the manuals."""
     cases = found.measured
     told = hazards.by_sentence(cases)
     unsafe = [case for case in cases if case.survival and case.survival.is_unsafe]
@@ -41,19 +41,24 @@ def card(found: Answer) -> dict[str, Any]:
     if unsafe:
         whole = f"No: {len(unsafe)} of {len(cases)} cases proven unsafe"
         by_manuals["big"] = whole if several else "No: proven unsafe"
-    seen = [
-        f"{case.label}: {words}; {survival.short(case)}"
-        for case in cases
-        if (words := survival.contradiction(case))
-    ]
+    others = (case for case in cases if not (case.survival and case.survival.is_unsafe))
+    differing = [case for case in others if survival.contradiction(case)]
+    seen = [_seen(case) for case in (*unsafe, *differing)]
     return {
         **by_manuals,
         "power_cuts": f"By power cuts: {survival.several(cases)}.",
-        "contradictions": seen[:_FEW],
+        "seen": seen[:_FEW],
         "more": max(0, len(seen) - _FEW),
         "strip": strip(found.case),
+        "of": found.case.label if several else "",
         "tested": any(case.survival for case in cases),
     }
+
+
+def _seen(case: CaseSummary) -> str:
+    """Say what power cuts left of a case, and how the manuals differ."""
+    words = (survival.contradiction(case), survival.short(case))
+    return f"{case.label}: {'; '.join(filter(None, words))}"
 
 
 def _risky(found: Answer, told: dict[str, list[str]]) -> dict[str, Any]:
