@@ -7,11 +7,12 @@ state that was judged, and those that were refused.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jojlab.advise.asked import Asked
@@ -23,11 +24,12 @@ from jojlab.analysis.run.summary import CaseSummary, summarise
 from jojlab.analysis.run.survival import Survival
 from jojlab.campaign.execute import Watcher, execute
 from jojlab.campaign.images import Images, images_of
+from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan, plan
 from jojlab.experiment.read import Experiment
 from jojlab.experiment.variants import Variant
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import JojError, UseError
 from jojlab.lab.lab import Lab
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -37,6 +39,8 @@ from jojlab.verify.durability import cut, take_known, verdicts
 Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
 # Refused candidates whose power is cut, so that the state is known that breaks them.
 MOST_REFUSED = 2
+# How many times as long a run is made, at most, that has too few distinct states.
+MOST_LONGER = 8
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,9 @@ class Advice:
 
 
 class Adviser:
-    """Carries a search out. `scores` are of all that was measured, kept when it is interrupted."""
+    """Carries a search out. `scores` are of all that was measured, kept when it is interrupted;
+    `under_way` is the step that it has begun last.
+    """
 
     def __init__(
         self,
@@ -99,20 +105,21 @@ class Adviser:
         self.images = made(self._plan({"present": self.space.own}), lab.cache)
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
+        self.under_way = ""
         self._rounds = 0
 
     def find(self, out: Path) -> Advice:
         """Search, cut the power of the best, and put them into the run folder `out`."""
         advice = self.advice
         self.choose(self.search())
-        if advice.answers:
+        if advice.answers and self._cuts:
             self._refuse_tempting(advice.answers[0])
         advice.present = self.judged(self.space.own, "present")
         named = {name: each.candidate for name, each in advice.named}
         planned = self._plan(named)
-        with self.shown("the choices, from the cache", self._steps(planned), "capture") as watcher:
+        with self._begun("the choices, from the cache", planned, "capture") as watcher:
             advice.run = execute(planned, self.images, self.lab, out, watcher)
-        if self.space.guarantee is not Guarantee.NONE:
+        if self._cuts:
             take_known(advice.run, planned, self.images, self.lab, self.asked.states)
         return advice
 
@@ -135,7 +142,7 @@ class Adviser:
         for candidate in ranked:
             if len(self.advice.answers) == self.asked.answers:
                 break
-            choice = self.judged(candidate, "answer")
+            choice = self.judged(candidate, "answer", enough=True)
             refused = self._is_refused(choice)
             (self.advice.refused if refused else self.advice.answers).append(choice)
 
@@ -145,9 +152,23 @@ class Adviser:
         named = {str(number): each for number, each in enumerate(candidates)}
         planned = self._plan(named)
         folder = self.work / f"round-{self._rounds}"
-        title = f"round {self._rounds}: {len(candidates)} settings"
-        with self.shown(title, self._steps(planned), "capture") as watcher:
-            run = execute(planned, self.images, self.lab, folder, watcher)
+        title = f"round {self._rounds}, {len(candidates)} settings"
+        with self._begun(title, planned, "capture") as watcher:
+            try:
+                run = execute(planned, self.images, self.lab, folder, watcher)
+            except KeyboardInterrupt:
+                # What has ended by now is found. There is no run folder before the first guest.
+                with contextlib.suppress(JojError):
+                    self._take(RunFolder.open(folder), planned, named)
+                raise
+        found = self._take(run, planned, named)
+        shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+    def _take(
+        self, run: RunFolder, planned: Plan, named: Mapping[str, Candidate]
+    ) -> Mapping[Candidate, float]:
+        """Take the scores of a round; return the time of a row, in ns, of those that have one."""
         summary = summarise(run, figures_only=True, kept=Kept(self.lab.cache.analyses))
         figures: dict[str, dict[str, Mapping[str, float]]] = {}
         by_id = {case.case_id: case for case in planned.experiment.cases}
@@ -158,7 +179,6 @@ class Adviser:
                 figures.setdefault(name, {})[regime] = case.figures.median
             elif case.status == "failed":
                 self.advice.failed[named[name]] = case.reason
-        shutil.rmtree(folder, ignore_errors=True)
         found = {}
         for name, candidate in named.items():
             if figures.get(name, {}).keys() >= self.asked.shares.keys():
@@ -190,49 +210,94 @@ class Adviser:
             if self.scores[each].row_ns < answer.score.row_ns:
                 self.advice.refused.append(self.judged(each, "refused"))
 
-    def judged(self, candidate: Candidate, name: str) -> Choice:
-        """Cut the power of a candidate in every regime."""
-        found = self.scores[candidate]
+    @property
+    def _cuts(self) -> bool:
+        """Whether power cuts are asked for."""
+        return self.space.guarantee is not Guarantee.NONE and self.asked.states > 0
+
+    def judged(self, candidate: Candidate, name: str, *, enough: bool = False) -> Choice:
+        """Cut the power of a candidate in every regime. With `enough`, that of a longer run too,
+        where nothing is broken and the own one has fewer distinct states than are asked for.
+        """
         manual = not self.space.is_allowed(candidate)
-        if self.space.guarantee is Guarantee.NONE:
-            return Choice(candidate, found, manual_refuses=manual)
-        planned = self._plan({name: candidate})
+        choice = Choice(candidate, self.scores[candidate], manual_refuses=manual)
+        if not self._cuts:
+            return choice
+        states = self.asked.states
+        title = f"{name}: {states:,} states after power cuts in each regime"
+        judged, why = self._cut(self._plan({name: candidate}), states, title)
+        choice = replace(choice, judged=judged, why=why)
+        for regime, own in choice.survivals.items():
+            if not enough or own.states >= states or self._is_refused(choice):
+                continue
+            planned, more = self._longer(candidate, name, regime, own.states)
+            title = f"{name}: as many as {more:,} states once more, {regime or 'of one run'}"
+            judged, why = self._cut(planned, more, title)
+            choice = replace(choice, judged={**choice.judged, **judged}, why=why)
+        return choice
+
+    def _cut(self, planned: Plan, states: int, title: str) -> tuple[dict[str, CaseSummary], str]:
+        """Return what power cuts left, by regime, and why that is not known of one."""
         answers: dict[str, list[Mapping[str, object]]] = {}
         why = ""
-        title = f"{name}: {self.asked.states:,} states after power cuts in each regime"
-        with self.shown(title, self._steps(planned), "verdict") as watcher:
-            steps = cut(planned, self.images, self.lab, self.asked.states, watcher)
-            for step, answer in steps:
+        with self._begun(title, planned, "verdict") as watcher:
+            for step, answer in cut(planned, self.images, self.lab, states, watcher):
                 watcher.finished(step)
                 if answer is None:
                     why = step.failure
                 else:
                     answers.setdefault(step.case_id, []).append(answer)
-        judged = {
-            str(case.case.get("regime", "")): case
-            for case in verdicts(planned.experiment.cases, answers)
-        }
-        return Choice(candidate, found, judged, why, manual)
+        cases = verdicts(planned.experiment.cases, answers)
+        return {str(case.case.get("regime", "")): case for case in cases}, why
 
-    def _plan(self, named: Mapping[str, Candidate]) -> Plan:
-        """Return the plan of some candidates by name, in every regime that counts."""
-        regimes = tuple(regime for regime in self.asked.shares if regime)
+    def _longer(
+        self, candidate: Candidate, name: str, regime: str, states: int
+    ) -> tuple[Plan, int]:
+        """Return the plan of a longer run, where its own has `states` distinct states and more are
+        asked for, and how many to ask of it.
+        """
+        asked, regimes = self.asked.states, (regime,) if regime else ()
+        if own := int(self.space.settings(candidate).get("transactions", 0)):
+            times = min(MOST_LONGER, 2 * asked / max(states, 1))
+            # Its device may have no room for it.
+            with contextlib.suppress(UseError):
+                longer: Mapping[str, Value] = {"transactions": math.ceil(own * times)}
+                # A quarter are second cuts, and may leave what is known: of so many the others are
+                # enough (choose() in agent/src/lab/power_cut/states.rs).
+                return self._plan({name: candidate}, regimes, longer), math.ceil(asked * 4 / 3)
+        # As many more draws as states are missing, in each round of them.
+        return self._plan({name: candidate}, regimes), 2 * asked
+
+    def _plan(
+        self,
+        named: Mapping[str, Candidate],
+        regimes: Sequence[str] | None = None,
+        changed: Mapping[str, Value] | None = None,
+    ) -> Plan:
+        """Return the plan of some candidates by name, in every regime that counts or in some, with
+        some fields `changed`.
+        """
+        if regimes is None:
+            regimes = tuple(regime for regime in self.asked.shares if regime)
         chosen = {*self.space.values, "regime"} if regimes else {*self.space.values}
+        given = {**self.asked.given, **(changed or {})}
         return plan(
             Experiment(
                 "advise",
                 "Which settings are the cheapest that keep the guarantee?",
                 self.asked.seeds,
-                {name: value for name, value in self.asked.given.items() if name not in chosen},
-                {"regime": regimes} if regimes else {},
+                {name: value for name, value in given.items() if name not in chosen},
+                {"regime": tuple(regimes)} if regimes else {},
                 tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
                 where="joj advise",
             ).expanded()
         )
 
-    def _steps(self, planned: Plan) -> int:
-        cases = planned.experiment.cases
-        return sum(not case.skip for case in cases) * len(planned.experiment.seeds)
+    def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[Watcher]:
+        """Show the progress of a step, each of whose cases and seeds makes one unit."""
+        self.under_way = title
+        cases = sum(not case.skip for case in planned.experiment.cases)
+        return self.shown(title, cases * len(planned.experiment.seeds), unit)
 
 
 def speed_up(choice: Choice, than: Choice) -> float:

@@ -18,10 +18,16 @@ def outlook(asked: Asked, jobs: int) -> str:
     first = first_round(space)
     most = len(first) + KEPT * (len(neighbours(space, first[-1])) + 1)
     most = min(most, len({space.own, *space.candidates}))
-    cut = 0 if space.guarantee is Guarantee.NONE else asked.answers + 1 + MOST_REFUSED
-    seconds = (most * regimes * USUAL_CASE_S + cut * regimes * asked.states * USUAL_STATE_S) / jobs
-    among = f" that the manuals allow for {space.guarantee}" if cut else ""
+    promised = space.guarantee is not Guarantee.NONE
+    cut = asked.answers + 1 + MOST_REFUSED if promised and asked.states else 0
+    judged = cut * regimes * asked.states
+    # An answer whose run has too few states is judged once more, by twice as many at most.
+    again = 2 * asked.answers * regimes * asked.states if cut else 0
+    seconds = (most * regimes * USUAL_CASE_S + (judged + again) * USUAL_STATE_S) / jobs
+    among = f" that the manuals allow for {space.guarantee}" if promised else ""
     states = f"; then {cut * regimes} times {asked.states:,} states after power cuts" if cut else ""
+    if promised and not cut:
+        states = "; no power is cut (--states 0)"
     return (
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
         f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "

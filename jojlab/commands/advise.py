@@ -83,9 +83,10 @@ def advise(
         int,
         typer.Option(
             metavar="N",
-            min=1,
+            min=0,
             max=1_000_000,
-            help="Distinct states after power cuts to judge, of each answer, regime and seed.",
+            help="Distinct states after power cuts to judge, of each answer and regime; 0: cut no "
+            "power.",
         ),
     ] = 1000,
     answers: Annotated[int, typer.Option(min=1, max=20, help="Answers in the ranking.")] = 3,
@@ -158,11 +159,11 @@ def advise(
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
-            # Of a step there is nothing before all its guests have ended.
             print_found(terminal(), adviser.advice, adviser.scores, asked.space)
+            at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise Signalled(
                 signal_of(error),
-                "what was measured is in the cache",
+                f"{at}what was measured is in the cache",
                 "the same command goes on from there",
             ) from None
     assert advice.run

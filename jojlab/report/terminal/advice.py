@@ -53,6 +53,8 @@ def print_advice(
     for number, choice in enumerate(advice.answers, 1):
         name = f"answer-{number}"
         _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
+        if told := words.states_judged(choice, asked.states):
+            console.print(f"  tested: {escape(told)}")
     for choice in advice.refused:
         told = words.label(asked.space.settings(choice.candidate))
         worst = words.worst(choice) or words.survives(choice)
@@ -60,6 +62,8 @@ def print_advice(
         if by and not words.worst(choice):
             by = f"; {words.ruled_out(asked.space, choice.candidate)}"
         console.print(f"[bold yellow]refused[/bold yellow] {escape(f'{told}: {worst}{by}')}")
+    if not asked.states and asked.space.guarantee is not Guarantee.NONE:
+        console.print(f"[yellow]{words.NOT_CUT}[/yellow]")
     if not advice.answers:
         console.print("[bold red]no settings keep the guarantee and the limits[/bold red]")
     for filesystem, reason in words.left_out(asked.space).items():

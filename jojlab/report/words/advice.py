@@ -17,6 +17,9 @@ from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.report.words import hazards, survival, text
 from jojlab.report.words.gate import amounts, owner
 
+# Of --states 0.
+NOT_CUT = "no power cut was asked for: that answers keep the guarantee, the manuals say alone"
+
 Differences = Mapping[str, tuple[Value, Value]]
 
 
@@ -154,6 +157,22 @@ def survives(choice: Choice) -> str:
     return f"nothing lost in {states:,} states"
 
 
+def states_judged(choice: Choice, asked: int = 0) -> str:
+    """Say how many distinct states of which run were judged, by regime; empty where none were. Of
+    an answer fewer than were `asked` for are all that there are, as far as draws found.
+    """
+    told = []
+    for regime, case in choice.judged.items():
+        if found := case.survival:
+            states = text.count(found.states, "distinct state")
+            if found.states < asked:
+                states = f"all {states} that {text.count(found.draws, 'draw')} found"
+            length = int(case.case.get("transactions", 0))
+            run = f"a run of {text.count(length, 'transaction')}" if length else "the run"
+            told.append(f"{regime}: " * bool(regime) + f"{states} of {run}")
+    return "; ".join(told)
+
+
 def worst(choice: Choice) -> str:
     """Return the worst state of a choice, and in which regime it was; empty where none did harm."""
     found = (
@@ -198,7 +217,10 @@ def advice_json(
     found: dict[str, list[dict[str, Any]]] = {"present": [], "answer": [], "refused": []}
     for name, choice in advice.named:
         record = _choice_json(choice, advice.present, asked, gone.get(name, ()))
-        found[name.partition("-")[0]].append({"name": name, **record})
+        wanted = asked.states if choice in advice.answers else 0
+        found[name.partition("-")[0]].append(
+            {"name": name, **record, "tested": states_judged(choice, wanted)}
+        )
     return {
         "guarantee": asked.space.guarantee.value,
         "shares": dict(asked.shares),
@@ -229,7 +251,7 @@ def _choice_json(
         **vars(found),
         "years": life,
         "survives": {regime: dict(each.outcomes) for regime, each in choice.survivals.items()},
-        "not_tested": choice.why,
+        "not_tested": choice.why or ("" if choice.judged else "no power cut was asked for"),
         "worst": worst(choice),
         "manual_refuses": choice.manual_refuses,
         "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},

@@ -8,12 +8,20 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from jojlab.advise.advice import Choice
 from jojlab.advise.asked import asked_for
+from jojlab.advise.score import Score
 from jojlab.advise.space import Candidate, Space
+from jojlab.analysis.run.summary import CaseSummary
+from jojlab.analysis.run.survival import survival
+from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import Value
-from jojlab.report.words.advice import given_up, lines
+from jojlab.report.words.advice import given_up, lines, states_judged
+from jojlab.trace.power_cuts import PowerCuts
+from tests.cuts import answer, states
 
 GIB = 1 << 30
 PAGE = "PRAGMA page_size"
@@ -117,3 +125,20 @@ def test_what_a_power_cut_may_do_now_is_given_up() -> None:
         # What the present settings risk already is not given up.
         assert not any("DELETE with" in each for each in told)
     assert not given_up(found.settings(found.own), {})
+
+
+def test_how_many_states_of_which_run_were_judged() -> None:
+    def judged(regime: str, **fields: Value) -> dict[str, CaseSummary]:
+        settings = complete({"regime": regime, **fields})
+        found = answer(states(kept=40), {"a": "b"}, draws=9000)
+        cuts = survival([msgspec.convert(found, PowerCuts)])
+        return {regime: CaseSummary("case", "case", settings, "ok", "", survival=cuts)}
+
+    cost = Score(1, 1, 1, 1, 1)
+    inserts = Choice((), cost, judged("steady", transactions=90))
+    assert states_judged(inserts, 40) == "steady: 40 distinct states of a run of 90 transactions"
+    recorded = Choice((), cost, judged("reopened", workload="sql-recorded", scripts="app-sql"))
+    assert states_judged(recorded) == "reopened: 40 distinct states of the run"
+    told = "reopened: all 40 distinct states that 9000 draws found of the run"
+    assert states_judged(recorded, 41) == told
+    assert states_judged(Choice((), cost)) == ""

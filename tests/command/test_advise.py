@@ -1,0 +1,78 @@
+"""joj advise with real guests: how many states an answer is tested by, and what Ctrl-C leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from tests.command.conftest import JOJ, Lab, said_until
+
+# Short runs, of which SQLite's sync call may be chosen.
+NAMED = (
+    "synchronous=full", "page_size_bytes=4096", "locking_mode=normal", "journal_mode=wal",
+    "wal_autocheckpoint_pages=1000", "mkfs_options=", "mount_options=noatime",
+)  # fmt: skip
+ASKED = ("advise", "--jobs=1", "--answers=1", "--set=regime=steady", "--fixed=filesystem=ext4")
+OF_SYNC_CALL = (*ASKED, *(f"--fixed={each}" for each in NAMED))
+
+
+def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
+    answer = lab.joj(*OF_SYNC_CALL, "--set=transactions=1", "--states=100", "--json")
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    [first] = found["answers"]
+    assert first["changed"] == {"sync_call": {"old": "fsync", "new": "fdatasync"}}
+    regime, told = first["tested"].split(": ")
+    judged, length = told.split(" distinct states of a run of ")
+    assert regime == "steady"
+    assert int(judged) == sum(first["survives"]["steady"].values()) >= 100
+    # How many states one transaction has depends on the kernel.
+    is_longer = int(length.split()[0]) > 1
+    assert is_longer == ("answer: as many as 134 states once more, steady" in answer.stderr)
+    assert found["present"]["tested"].endswith(" distinct states of a run of 1 transaction")
+
+
+def test_without_power_cuts_it_says_so(lab: Lab) -> None:
+    answer = lab.joj(*OF_SYNC_CALL, "--set=transactions=1", "--states=0")
+    assert answer.returncode == 0, answer.stderr
+    assert "no power is cut (--states 0)" in answer.stderr
+    assert "no power cut was asked for: that answers keep the guarantee" in answer.stdout
+    assert "nothing lost" not in answer.stdout and "tested:" not in answer.stdout
+
+
+def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> None:
+    terminal, ours = os.openpty()
+    # Progress is one line of a case each where stderr is no terminal.
+    with subprocess.Popen(
+        ["setsid", "--ctty", *JOJ, *ASKED, "--set=journal_mode=wal", "--set=transactions=3"],
+        cwd=lab.folder, env=lab.environment({"COLUMNS": "200"}), stdin=ours, stdout=ours,
+        stderr=subprocess.PIPE, text=True,
+    ) as joj:  # fmt: skip
+        os.close(ours)
+        # The first of more than ten settings has figures.
+        said = said_until("[1/", joj)
+        os.write(terminal, b"\x03")
+        _, rest = joj.communicate()
+    shown = _all_of(terminal)
+    assert joj.returncode == 130, said + rest
+    assert "interrupted; not finished: round 1, " in rest
+    assert "what was measured is in the cache" in rest
+    assert "the same command goes on from there" in rest
+    assert "Traceback" not in rest
+    assert "cheapest so far" in shown and "not tested yet" in shown
+    assert "PRAGMA synchronous = FULL;" in shown
+    assert lab.guests() == []
+    assert list((lab.cache / "work").iterdir()) == []
+
+
+def _all_of(terminal: int) -> str:
+    """Return what a terminal shows whose other end is closed, and close it."""
+    found = b""
+    try:
+        while part := os.read(terminal, 65536):
+            found += part
+    except OSError:  # EIO: nobody can write any more (pty(7))
+        pass
+    os.close(terminal)
+    return found.decode()
