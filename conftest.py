@@ -9,6 +9,9 @@ The groups: `pytest -n 3` gives a group to one process, in order. Every file is 
 trace this machine's disks or measure by the clock on the wall are one, so that no two of them ever
 run at once.
 
+The examples that hypothesis draws are the same in every run, and none has a time limit: a test
+fails for what was changed, and not by chance. `--hypothesis-profile default` draws others.
+
 The full tier: what is in tests/full, or marked `full`, is run by `make test-all` alone.
 
 Hypothesis: no example has to end within a time, nor be made within one, as a machine may be busy.
@@ -29,6 +32,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -42,6 +46,15 @@ FIRST = (*BY_THE_CLOCK, "tests/guest/", "tests/command/")
 FROM_THE_USER = ("packages", "kernels", "vega")
 OF_ALL_PROCESSES = ("modules", "images", "snapshots", "locks")
 BUILT = ("modules", "images", "snapshots")
+
+# The health check measures how long drawing takes: that is of the machine, not of the test.
+hypothesis.settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

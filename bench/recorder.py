@@ -30,11 +30,13 @@ Found = TypeVar("Found")
 # strace as a user would call it to see what joj records; the second as fast as it can be.
 STRACE = ("strace", "-f", "-e", "trace=file,desc", "-o")
 STRACES = {"strace -f": STRACE, "strace --seccomp-bpf": (STRACE[0], "--seccomp-bpf", *STRACE[1:])}
-INSERTS = 400
+# So many that the recorder's start, which goes on beside a program's first calls, is little of what
+# is measured.
+INSERTS = 4_000
 # This program times its own loop, so that loading the recorder is no part of what is measured. A
-# disk that others use too gives no two equal runs: they are short, and so many times as many.
-SYNCED_WRITES = 400
-SYNCED_TURNS = 12
+# disk that others use too gives no two equal runs: there are so many times as many.
+SYNCED_WRITES = 4_000
+SYNCED_TURNS = 4
 BUFFERED_WRITES = 20_000
 # Enough for a second: the kernel counts what its programs take of each.
 COUNTED_WRITES = 500_000
@@ -177,8 +179,11 @@ def _kernel_ns_a_call(out: Path, turns: int) -> float:
 
 def _programs(out: Path, disk: Path) -> list[tuple[str, int, Path, list[str]]]:
     """What it does, operations, where, and the program; it writes to the file `bench-db`."""
-    rows = ";".join("insert into t values (randomblob(100))" for _ in range(INSERTS))
-    sql = f"pragma journal_mode=%s; create table t(x); {rows};"
+    inserts = "insert into t values (randomblob(100));\n" * INSERTS
+    scripts = {mode: out / f"{mode}.sql" for mode in ("truncate", "wal")}
+    for mode, script in scripts.items():
+        script.write_text(f"pragma journal_mode={mode};\ncreate table t(x);\n{inserts}")
+    shell = {mode: ["sqlite3", "bench-db", f".read {script}"] for mode, script in scripts.items()}
     synced = (
         "import os, time; f = os.open('bench-db', os.O_CREAT | os.O_RDWR); r = b'x' * 4096\n"
         "begin = time.perf_counter(), time.process_time()\n"
@@ -188,8 +193,8 @@ def _programs(out: Path, disk: Path) -> list[tuple[str, int, Path, list[str]]]:
     bare = [str(out / "bare_pwrite"), "bench-db", str(BUFFERED_WRITES)]
     return [
         (SYNCED, SYNCED_WRITES, disk, [sys.executable, "-I", "-S", "-c", synced]),
-        ("sqlite3 inserts, TRUNCATE", INSERTS, disk, ["sqlite3", "bench-db", sql % "truncate"]),
-        ("sqlite3 inserts, WAL", INSERTS, disk, ["sqlite3", "bench-db", sql % "wal"]),
+        ("sqlite3 inserts, TRUNCATE", INSERTS, disk, shell["truncate"]),
+        ("sqlite3 inserts, WAL", INSERTS, disk, shell["wal"]),
         ("4 KiB buffered pwrite in memory", BUFFERED_WRITES, MEMORY, bare),
     ]
 

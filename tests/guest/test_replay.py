@@ -17,7 +17,7 @@ from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import assert_complete, run_experiment
-from tests.live.recordings import ENVIRONMENT, recorded
+from tests.live.recordings import ENVIRONMENT, LONG_AGO, recorded
 
 TOML = """
 question = "What does a replay cost?"
@@ -62,8 +62,8 @@ def busy_script() -> str:
 # vim, which saves a file that was there.
 SQL = "CREATE TABLE t(x); " + "INSERT INTO t VALUES (zeroblob(900)); " * 7
 GIT = (
-    "git -c core.fsync=all init -q --template= here && cd here && seq 2000 >a && git add a && "
-    "git -c core.fsync=all commit -qm 1 && cd .. && "
+    "git -c core.fsync=all init -q --template= here && cd here && seq 2000 >a && "
+    f"{LONG_AGO} a && git add a && git -c core.fsync=all commit -qm 1 && cd .. && "
     "git -c core.fsync=all clone -q --template= here there"
 )
 PROGRAMS = {
@@ -71,7 +71,7 @@ PROGRAMS = {
         mode: (("sqlite3", "app.db", f"PRAGMA journal_mode = {mode}; {SQL}"), "")
         for mode in ("truncate", "wal")
     },
-    "git": (("sh", "-c", GIT), "git seq git-upload-pack"),
+    "git": (("sh", "-c", GIT), "git seq touch git-upload-pack"),
     "vim": (
         ("vim", "-es", "-u", "NONE", "-c", "set fsync|normal ihello", "-c", "wq", "note.txt"),
         "",

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,6 +42,15 @@ def guests(cache: Cache) -> list[int]:
         if str(cache.root).encode() in line and b"qemu" in line:
             found.append(int(folder.name))
     return found
+
+
+def worked_s(pid: int) -> float:
+    """The processor time of a process (proc_pid_stat(5)); none if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -149,9 +157,13 @@ def test_an_agent_that_cannot_start_is_reported(cache: Cache, tmp_path: Path) ->
 
 def test_kill_all_ends_running_cases(cache: Cache, bad_image: Image, tmp_path: Path) -> None:
     snapshot(cache, bad_image, SMALL)
-    threading.Timer(2, process.kill_all).start()
-    with pytest.raises(GuestError, match="ended before"):
-        run_case(cache, bad_image, b'"hang"', SMALL, tmp_path / "out", timeout_s=300)
+    with ThreadPoolExecutor(1) as pool:
+        ran = pool.submit(run_case, cache, bad_image, b'"hang"', SMALL, tmp_path / "out")
+        # It was loaded within the first of these seconds, and runs.
+        wait_until(lambda: sum(map(worked_s, guests(cache))) > 2)
+        process.kill_all()
+        with pytest.raises(GuestError, match="ended before"):
+            ran.result()
     assert guests(cache) == []
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +36,27 @@ ENVIRONMENT = {
 # Without what depends on the user's Python.
 PYTHON = ("python3", "-I", "-S", "-B", "-c")
 
-# A process to join: it says its number, then two threads write until there is a file "end".
+# git commit reads a file again that is not older than its index, by whole seconds, as it may have
+# changed since git add (Documentation/technical/racy-git.txt): so it depends on when a second ends.
+# Files of long ago are never read again.
+LONG_AGO = "touch -d @1700000000"
+
+# A process to join: it says its number, and two threads write, each to the end of its own file,
+# until there is a file "end".
 JOINED = """
-import os, sys, time, threading
-print(os.getpid(), flush=True)
-def work():
+import os, time, threading
+def work(name):
     while not os.path.exists("end"):
-        file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"x"); os.close(file)
+        file = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        os.write(file, b"x"); os.close(file)
         time.sleep(0.01)
-threading.Thread(target=work).start()
-work()
+print(os.getpid(), flush=True)
+threading.Thread(target=work, args=("first",)).start()
+work("second")
 """
+_ROUNDS = 50
+# What must come may take long where other programs need the processors.
+WITHIN_S = 120
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,33 @@ def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] =
         command, cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True
     )
     return Recording(folder, done.returncode)
+
+
+def await_that(condition: Callable[[], bool], what: str) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < until, f"{what}: not within {WITHIN_S} s"
+        time.sleep(0.02)
+
+
+def signals_in(pid: int, field: str) -> set[int]:
+    """The signals of a field of /proc/PID/status, such as SigCgt (proc_pid_status(5))."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    [mask] = re.findall(rf"^{field}:\s+([0-9a-f]+)$", status, re.M)
+    return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
+
+
+def await_joined(recorder: subprocess.Popen[bytes], here: Path) -> None:
+    """Wait until a recorder of JOINED answers signals, and both threads have then written on."""
+    await_that(lambda: signal.SIGINT in signals_in(recorder.pid, "SigCgt"), "the recorder begins")
+    files = (here / "first", here / "second")
+    await_that(lambda: all(file.exists() for file in files), "both threads begin")
+    sizes = [file.stat().st_size + _ROUNDS for file in files]
+    await_that(
+        lambda: all(file.stat().st_size > size for file, size in zip(files, sizes, strict=True)),
+        "both threads write",
+    )
 
 
 def check_joined(recording: Recording, pid: int) -> None:
@@ -175,9 +215,23 @@ def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], i
          "-o", str(log), *program],
         cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
     )  # fmt: skip
-    logs = log.parent.glob(f"{log.name}.*")
-    numbered = sorted(logs, key=lambda path: int(path.suffix[1:]))
-    return [list(_said(path.read_text(), here)) for path in numbered], done.returncode
+    logs = {int(path.suffix[1:]): path for path in log.parent.glob(f"{log.name}.*")}
+    threads = [list(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
+    return threads, done.returncode
+
+
+LAST_TID = int(Path("/proc/sys/kernel/pid_max").read_text())
+
+
+def as_made(tids: Iterable[int]) -> list[int]:
+    """Numbers of threads in the order in which the kernel gave them: after its last it begins anew.
+
+    They are of one program, and close together: the widest gap is before the first.
+    """
+    ordered = sorted(tids)
+    gaps = [tid - before for before, tid in pairwise([ordered[-1] - LAST_TID, *ordered])]
+    first = gaps.index(max(gaps))
+    return ordered[first:] + ordered[:first]
 
 
 def _said(text: str, here: Path) -> Iterator[Said]:

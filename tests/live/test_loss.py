@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.live.tracing import Bench, benched, read, run
+from tests.live.tracing import COMM, Bench, benched, read, run
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_a_strange_filesystem_is_named_and_its_bytes_are_unknown(bench: Bench) -
     found = json.loads(answer.stdout)
     assert found["unattributed_bytes"] >= size
     assert f"{found['unattributed_bytes']} bytes have no known owner" in found["incomplete_reasons"]
-    types = {row["block_type"] for row in read(tables).runs if row["submitter_comm"] == "python3"}
-    assert types <= {"unknown", "fs-metadata"}
+    types = {row["block_type"] for row in read(tables).runs if row["submitter_comm"] == COMM}
+    assert types and types <= {"unknown", "fs-metadata"}
 
 
 @pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync"])

@@ -40,7 +40,7 @@ synchronous=1
 [Messurement Result]
 {RULE}
 [CPU] : Active,Idle,IoWait : F F F
-[TIME] :       0 sec Nus. \tF Transactions/sec
+[TIME] :       N sec Nus. \tF Transactions/sec
 [CON SWITCHES] : N N
 [LATENCY] : p50,p90,p99,p99.9,max usec : N N N N N
 Err string : No error
@@ -58,7 +58,7 @@ Access Mode 1, Sync Mode 8
 [Messurement Result]
 {RULE}
 [CPU] : Active,Idle,IoWait : F F F
-[TIME] :       0 sec Nus. \tN B/sec, \tF KB/sec, \tF MB/sec. F IOPS(8KB) 
+[TIME] :       N sec Nus. \tN B/sec, \tF KB/sec, \tF MB/sec. F IOPS(8KB) 
 [LATENCY] : p50,p90,p99,p99.9,max usec : N N N N N
 Err string : No error
 """
@@ -75,6 +75,8 @@ def masked(text: str) -> str:
             labels, last_colon, numbers = rest.rpartition(" : ")
             numbers = re.sub(r"\b\d+\.\d\d\b", "F", numbers)
             numbers = re.sub(r"(?<![(\w])\d+", "N", numbers)
+            # Whole seconds too, in as many columns.
+            begin = re.sub(r"\d+$", lambda found: "N".rjust(len(found[0])), begin)
             line = begin + colon + labels + last_colon + numbers
         lines.append(line)
     return "".join(f"{line}\n" for line in lines)

@@ -13,9 +13,12 @@ import pytest
 
 from tests.live.recordings import (
     ENVIRONMENT,
+    LAST_TID,
+    LONG_AGO,
     PYTHON,
     Recording,
     Row,
+    as_made,
     by_recording,
     by_strace,
     command_of,
@@ -71,13 +74,24 @@ PROGRAMS = {
     },
     "git": (
         "sh", "-c",
-        "git init -q a; cd a; echo x > x; git add x; git -c gc.auto=0 commit -qm x; "
+        f"git init -q a; cd a; echo x > x; {LONG_AGO} x; git add x; "
+        "git -c gc.auto=0 commit -qm x; "
         "cd ..; git clone -q --no-hardlinks a b",
     ),
     "editor": (*PYTHON, EDITOR),
     "threads": (*PYTHON, THREADS),
     "descriptors": (*PYTHON, DESCRIPTORS),
 }  # fmt: skip
+
+
+def test_numbers_of_threads_that_begin_anew_are_in_order() -> None:
+    assert as_made([4711, 4709, 4710]) == [4709, 4710, 4711]
+    assert as_made([LAST_TID - 1, 301, LAST_TID - 40, 300]) == [
+        LAST_TID - 40,
+        LAST_TID - 1,
+        300,
+        301,
+    ]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -192,14 +206,22 @@ def test_contents_are_kept_only_where_asked(data: str, here: Path, tmp_path: Pat
         assert text[place["offset_bytes"] :][: place["length_bytes"]] == b"abc"
 
 
+# The child writes once three alarms came since its parent went to read: the second at the latest
+# has interrupted the read.
 SIGNALS = """
 import os, signal
-def ignore(*_): pass
-signal.signal(signal.SIGALRM, ignore)
-r, w = os.pipe()
-signal.setitimer(signal.ITIMER_REAL, 0.05)
+alarms = 0
+def count(*_):
+    global alarms
+    alarms += reads
+    if alarms == 3: os.write(go, b"x"); signal.setitimer(signal.ITIMER_REAL, 0)
+reads = False
+wait, go = os.pipe(); r, w = os.pipe()
 if os.fork() == 0:
-    import time; time.sleep(0.3); os.write(w, b"x"); os._exit(0)
+    os.read(wait, 1); os.write(w, b"x"); os._exit(0)
+signal.signal(signal.SIGALRM, count)
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+reads = True
 os.read(r, 1); os.wait()
 file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"last"); os.kill(os.getpid(), 9)
 """

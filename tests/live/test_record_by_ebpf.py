@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,8 +15,10 @@ from tests.live.recordings import (
     ENVIRONMENT,
     JOINED,
     PYTHON,
+    WITHIN_S,
     Recording,
     Row,
+    await_joined,
     check_joined,
     command_of,
     plain,
@@ -187,13 +188,13 @@ def test_a_process_is_joined_and_is_never_stopped(here: Path, tmp_path: Path) ->
         pid = program.stdout.readline().strip()
         folder = tmp_path / "r"
         recorder = subprocess.Popen([*command_of(folder, "--by", "ebpf"), "--pid", pid])
-        time.sleep(1)
+        await_joined(recorder, here)
         assert "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text()
         recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(timeout=20) == 128 + signal.SIGINT
+        assert recorder.wait(WITHIN_S) == 128 + signal.SIGINT
         assert program.poll() is None
         (here / "end").touch()
-        assert program.wait(timeout=20) == 0
+        assert program.wait(WITHIN_S) == 0
     check_joined(Recording(folder, 0), int(pid))
 
 

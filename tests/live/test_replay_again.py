@@ -14,7 +14,7 @@ import pytest
 
 from jojlab.foundation.places import agent_path
 from tests.live.conftest import joj
-from tests.live.recordings import PYTHON, Recording, Row, command_of, recorded
+from tests.live.recordings import LONG_AGO, PYTHON, Recording, Row, command_of, recorded
 
 # A program's sync() is one of its filesystem; a replay opens by openat and copies by fcntl.
 _SAME = {"open": "openat", "creat": "openat", "openat2": "openat", "sync": "syncfs",
@@ -152,9 +152,9 @@ def test_kept_contents_are_written_again(program: tuple[str, ...], tmp_path: Pat
     assert (answer.returncode, "contents.bin: " in answer.stderr) == (2, True), answer.stderr
 
 
-CLONE = """
+CLONE = f"""
 git init -q src; cd src; for i in 1 2 3 4; do seq 1 $((i * 300)) > f$i; done
-git add .; git commit -q -m x; cd ..; git clone -q --no-hardlinks src dst
+{LONG_AGO} f*; git add .; git commit -q -m x; cd ..; git clone -q --no-hardlinks src dst
 """
 
 

@@ -14,14 +14,14 @@ import pytest
 
 from jojlab.foundation.places import agent_path
 from tests.live.loop import Loop, mounted
-from tests.live.recordings import ENVIRONMENT, Recording, recorded
+from tests.live.recordings import ENVIRONMENT, LONG_AGO, Recording, recorded
 from tests.live.tracing import read
 
 ROWS = "INSERT INTO t VALUES (zeroblob(400)); " * 20
 SYNCS = "git -c core.fsync=all"
 GIT = (
-    f"{SYNCS} init -q here && cd here && seq 2000 >a && git add a && {SYNCS} commit -qm 1 && "
-    f"cd .. && {SYNCS} clone -q --no-hardlinks here there"
+    f"{SYNCS} init -q here && cd here && seq 2000 >a && {LONG_AGO} a && git add a && "
+    f"{SYNCS} commit -qm 1 && cd .. && {SYNCS} clone -q --no-hardlinks here there"
 )
 PROGRAMS = {
     **{
@@ -35,9 +35,12 @@ PROGRAMS = {
 FILES = {"vim": {"note.txt": "".join(f"line {number}\n" for number in range(5000))}}
 # A replay is below a directory of its own; the program gets one as long.
 OWN = "joj-bench-0123456789abcdef"
-# Whether a write finds the file with another time than its last, and the journal's five seconds
-# over, depends on the kernel's clock, whose ticks are 1 to 10 ms: two runs of a program differ too.
+# Whether a write finds the file with another time than its last depends on the kernel's clock,
+# whose ticks are 1 to 10 ms: two runs of a program differ too.
 TRIES = 4
+# The journal commits by itself after so many seconds: not while a program runs, however long it
+# takes.
+OPTIONS = "remount,commit=3600"
 
 
 def traced(loop: Loop, tables: Path, command: list[str], text: str = "") -> None:
@@ -67,6 +70,7 @@ def by_program(folder: Path, name: str) -> Counter[str]:
     """What a program writes, with what a sync behind it writes."""
     folder.mkdir()
     with mounted("ext4", folder) as loop:
+        subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
         here = made(loop.directory / OWN, name)
         subprocess.run(["sync", "-f", here], check=True)
         script = f'cd {here} && "$@" && sync -f .'
@@ -81,6 +85,7 @@ def by_replay(folder: Path, recording: Recording, recorded_root: Path) -> Counte
             "recorded_root": str(recorded_root), "timing": "recorded", "timing_percent": 100,
             "background": "none"}  # fmt: skip
     with mounted("ext4", folder) as loop:
+        subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
         command = [str(agent_path()), "bench", "--directory", str(loop.directory)]
         command += ["--output", str(tables)]
         traced(loop, folder / "tables", command, json.dumps({"seed": 1, "case": case}))

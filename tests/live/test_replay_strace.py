@@ -78,6 +78,16 @@ def said(logs: list[Path], root: Path, begin_s: float = 0, end_s: float = inf) -
     return found
 
 
+def later_s() -> float:
+    """How much later the time of day is, which strace tells, than the clock of a recording.
+
+    Both are read at about the same time where this process is not interrupted meanwhile.
+    """
+    readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(1000)]
+    before_s, now_s, after_s = min(readings, key=lambda reading: reading[2] - reading[0])
+    return now_s - (before_s + after_s) / 2
+
+
 PROGRAMS = {"wal": SQLITE["wal"], "git": ("sh", "-c", CLONE), "editor": (*PYTHON, EDITOR)}
 
 
@@ -105,9 +115,8 @@ def test_strace_of_the_replay_equals_that_of_the_program(name: str, tmp_path: Pa
     texts = "".join(log.read_text() for log in logs)
     [root] = set(re.findall(rf"{by_replay}/joj-bench-\w+", texts))
     program = said(sorted(tmp_path.glob("program.*")), by_strace)
-    # strace tells the time of day.
-    later_s = time.time() - time.monotonic()
-    times = (replay["replayed"][end] / 1e9 + later_s for end in ("begin_ns", "end_ns"))
-    again = said(logs, Path(root), *times)
+    begin_s, end_s = (replay["replayed"][end] / 1e9 + later_s() for end in ("begin_ns", "end_ns"))
+    # strace cuts its times off behind the microsecond.
+    again = said(logs, Path(root), begin_s - 1e-6, end_s)
     assert (sorted((program - again).items()), sorted((again - program).items())) == ([], [])
     assert program.total() > 20

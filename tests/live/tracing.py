@@ -19,6 +19,9 @@ from tests.live.loop import need_filesystem, need_tracer
 
 Row = dict[str, Any]
 
+# What the kernel calls a Python that a test starts (TASK_COMM_LEN).
+COMM = Path(sys.executable).name[:15]
+
 
 def run(*command: str | Path) -> str:
     """Run a program, and return what it prints; fails the test with its words when it fails."""
