@@ -10,18 +10,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from bench.process_memory import peak_bytes
 from jojlab.fleet.store import open_store
 from jojlab.fleet_study.ask import fleet_ask
 from jojlab.fleet_study.dataset import FleetEngine, Row, fleet_files
@@ -32,7 +34,7 @@ from tests.spark_cluster import spark_cluster, why_not
 _QUESTIONS = Path(sys.modules[FleetEngine.__module__].__file__ or "").parent / "questions"
 _ROWS_A_DAY = 18_400  # of a made device, about: it says how many days to make
 _DEVICES = 50
-_PAGE_BYTES = 4096
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Asked:
     """What one engine took for all questions, and its rows."""
 
     wall_s: float
+    cpu_s: float
     open_s: float
     memory_gb: float
     seconds: dict[str, float]
@@ -91,22 +94,17 @@ def _make(folder: Path, rows: int) -> Path:
 
 
 def _in_process(made: Path, engine: EngineName, remote: str = "") -> Asked:
-    """Ask all questions in a new process; the memory is that of it, or of Spark's."""
+    """Ask all questions in a new process; memory and processor are those of it, or of Spark's."""
     command = [sys.executable, "-m", "bench.fleet_questions", "--made", str(made)]
     command += ["--ask", engine, "--remote", remote]
     began = time.perf_counter()
-    most = [0.0]
-    over = threading.Event()
-    watch = threading.Thread(target=_watch_java, args=(most, over))
-    watch.start()
-    try:
-        answer: dict[str, Any] = json.loads(subprocess.check_output(command))
-    finally:
-        over.set()
-        watch.join()
+    java = _Java()
+    answer: dict[str, Any] = java.watch_while(lambda: json.loads(subprocess.check_output(command)))
     wall_s = time.perf_counter() - began
-    memory = most[0] if engine is EngineName.spark else answer["memory_gb"]
-    return Asked(wall_s, answer["open_s"], memory, answer["seconds"], answer["rows"])
+    is_spark = engine is EngineName.spark
+    memory = java.memory_gb if is_spark else answer["memory_gb"]
+    cpu_s = answer["cpu_s"] + (java.cpu_s if is_spark else 0)
+    return Asked(wall_s, cpu_s, answer["open_s"], memory, answer["seconds"], answer["rows"])
 
 
 def _ask(made: Path, name: EngineName, remote: str) -> dict[str, Any]:
@@ -123,28 +121,61 @@ def _ask(made: Path, name: EngineName, remote: str) -> dict[str, Any]:
         began = time.perf_counter()
         rows[question] = fleet_ask(engine, question, **parameters)
         seconds[question] = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6 * 1.024
-    return {"open_s": open_s, "seconds": seconds, "rows": rows, "memory_gb": peak}
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "open_s": open_s, "seconds": seconds, "rows": rows,
+        "cpu_s": used.ru_utime + used.ru_stime, "memory_gb": peak_bytes(os.getpid()) / 1e9,
+    }  # fmt: skip
 
 
-def _watch_java(most: list[float], over: threading.Event) -> None:
-    """Keep the greatest sum of the memory of Spark's processes, in GB."""
-    while not over.wait(0.5):
-        pages = 0
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if b"org.apache.spark" in (process / "cmdline").read_bytes():
-                    pages += int((process / "statm").read_text().split()[1])
-            except (OSError, IndexError):
-                continue
-        most[0] = max(most[0], pages * _PAGE_BYTES / 1e9)
+class _Java:
+    """What the processes of Spark take while something runs: the greatest sum of their memory, and
+    their processor time, with their start.
+    """
+
+    def __init__(self) -> None:
+        self.memory_gb = 0.0
+        self._cpu_s: dict[str, float] = {}
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self._cpu_s.values())
+
+    def watch_while(self, work: Callable[[], Any]) -> Any:
+        over = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(over,))
+        watch.start()
+        try:
+            return work()
+        finally:
+            over.set()
+            watch.join()
+
+    def _watch(self, over: threading.Event) -> None:
+        while True:
+            is_over = over.wait(0.5)
+            pages = sum(map(self._look, Path("/proc").glob("[0-9]*")))
+            self.memory_gb = max(self.memory_gb, pages * resource.getpagesize() / 1e9)
+            if is_over:
+                return
+
+    def _look(self, process: Path) -> int:
+        """Return how many pages a process has; 0 of one that is not Spark's."""
+        try:
+            if b"org.apache.spark" not in (process / "cmdline").read_bytes():
+                return 0
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            self._cpu_s[process.name] = (int(fields[11]) + int(fields[12])) / _TICKS
+            return int((process / "statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return 0
 
 
 def _print(engine: EngineName, asked: Asked) -> Asked:
     print(
-        f"{engine}: {asked.wall_s:.1f} s with its start, {sum(asked.seconds.values()):.1f} s for "
-        f"{len(asked.seconds)} questions, {asked.open_s:.1f} s to list and open the files, "
-        f"{asked.memory_gb:.2f} GB"
+        f"{engine}: {asked.wall_s:.1f} s with its start, {asked.cpu_s:.1f} CPU s, "
+        f"{sum(asked.seconds.values()):.1f} s for {len(asked.seconds)} questions, "
+        f"{asked.open_s:.1f} s to list and open the files, {asked.memory_gb:.2f} GB"
     )
     for question, seconds in sorted(asked.seconds.items(), key=lambda each: -each[1])[:6]:
         print(f"    {question:16} {seconds:6.1f} s")

@@ -84,7 +84,8 @@ def live_of(store: Store, units: Collection[Unit]) -> list[Unit]:
 
 def partition_units(store: Store, day: str, device: str) -> list[Unit]:
     """Return all units of one day and device, those too that others hold."""
-    found = (unit_of(each.key) for each in store.objects(f"{SEGMENTS}/day={day}/device={device}"))
+    folder = f"{SEGMENTS}/day={day}/device={device}"
+    found = (unit_of(f"{folder}/{name}") for name in store.names(folder))
     return [unit for unit in found if unit is not None]
 
 

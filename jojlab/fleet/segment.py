@@ -77,8 +77,8 @@ def take_out(segment: Path, folder: Path) -> Checked:
     if segment.stat().st_size > SEGMENT_LIMIT_BYTES:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
     _take_members(segment, folder)
-    rows = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
-    return Checked(_check_segment_row(folder / "segments.parquet"), rows)
+    found = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
+    return Checked(_check_segment_row(found["segments"]), {t: found[t].rows for t in found})
 
 
 def _take_members(segment: Path, folder: Path) -> None:
@@ -112,8 +112,16 @@ def _copy(stream: IO[bytes], out: IO[bytes], size_bytes: int, table: str) -> Non
         size_bytes -= len(block)
 
 
-def _check_table(path: Path, table: str) -> int:
-    """Check schema, sizes and every value of a table; return how many rows it has."""
+@dataclass(frozen=True)
+class _Decoded:
+    """How many rows a table has, and what they are if it is one."""
+
+    rows: int
+    only: dict[str, Any] | None
+
+
+def _check_table(path: Path, table: str) -> _Decoded:
+    """Check schema, sizes and every value of a table."""
     import pyarrow.parquet as pq
 
     schema = table_schema(f"fleet/{table}")
@@ -121,11 +129,15 @@ def _check_table(path: Path, table: str) -> int:
     limits = {"thrift_string_size_limit": _FOOTER_LIMIT, "thrift_container_size_limit": 1 << 16}
     try:
         _check_footer_size(path, table)
-        with pq.ParquetFile(path, **limits) as file:
-            _check_declared(file, schema, table)
-            metadata = file.metadata
-        # Texts stay dictionaries: a text of 4 KiB in each of a million rows is one in memory.
-        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
+        try:
+            # Texts stay dictionaries: a text of 4 KiB in each of a million rows is one in memory.
+            file = pq.ParquetFile(path, read_dictionary=texts, **limits)
+        except KeyError:  # a column of texts is not there
+            with pq.ParquetFile(path, **limits) as file:
+                _check_declared(file.metadata, schema, table)
+            raise
+        with file:
+            _check_declared(file.metadata, schema, table)
             return _check_rows(file, schema, table)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
@@ -147,11 +159,11 @@ def _check_footer_size(path: Path, table: str) -> None:
         raise Refused(TOO_LARGE, f"{table}: a footer of {size_bytes} bytes")
 
 
-def _check_declared(file: Any, schema: TableSchema, table: str) -> None:
+def _check_declared(metadata: Any, schema: TableSchema, table: str) -> None:
     """Check what the footer says, before anything is decoded."""
-    if not file.schema_arrow.equals(schema.arrow(), check_metadata=False):
-        raise Refused(WRONG_SCHEMA, f"{table}: {_difference(file.schema_arrow, schema)}")
-    metadata = file.metadata
+    declared = metadata.schema.to_arrow_schema()
+    if not declared.equals(schema.arrow(), check_metadata=False):
+        raise Refused(WRONG_SCHEMA, f"{table}: {_difference(declared, schema)}")
     groups = [metadata.row_group(number) for number in range(min(metadata.num_row_groups, 10**4))]
     size_bytes = sum(group.total_byte_size for group in groups)
     if metadata.num_row_groups > _ROW_GROUPS or metadata.num_rows > TABLE_LIMIT_ROWS:
@@ -175,9 +187,9 @@ def _difference(found: Any, schema: TableSchema) -> str:
     return f"{len(found)} columns, not {len(wanted)}"
 
 
-def _check_rows(file: Any, schema: TableSchema, table: str) -> int:
-    """Decode everything, and check each value; return how many rows there are."""
-    rows, size_bytes = 0, 0
+def _check_rows(file: Any, schema: TableSchema, table: str) -> _Decoded:
+    """Decode everything, and check each value."""
+    rows, size_bytes, only = 0, 0, None
     for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
         batch.validate(full=True)
         rows += batch.num_rows
@@ -193,9 +205,11 @@ def _check_rows(file: Any, schema: TableSchema, table: str) -> int:
                 _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
         if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
             raise Refused(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
+        if rows == batch.num_rows == 1:
+            [only] = batch.to_pylist()
     if rows != file.metadata.num_rows:
         raise Refused(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
-    return rows
+    return _Decoded(rows, only)
 
 
 def _check_texts(values: Any, place: str, name: str) -> int:
@@ -234,15 +248,11 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
         raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
 
 
-def _check_segment_row(path: Path) -> str:
+def _check_segment_row(found: _Decoded) -> str:
     """Check the row of `segments`; return its day."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:  # read_table would start threads for one row
-        rows = file.read(use_threads=False).to_pylist()
-    if len(rows) != 1:
-        raise Refused(BAD_VALUE, f"segments has {len(rows)} rows, not one")
-    row = rows[0]
+    row = found.only
+    if found.rows != 1 or row is None:
+        raise Refused(BAD_VALUE, f"segments has {found.rows} rows, not one")
     if row["schema_version"] != FLEET_SCHEMA_VERSION:
         raise Refused(WRONG_SCHEMA, f"schema_version is {row['schema_version']}")
     if not re.fullmatch(r"[0-9a-f]{32}", row["spool_id"]):

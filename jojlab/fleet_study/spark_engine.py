@@ -13,6 +13,10 @@ from jojlab.foundation.errors import MachineError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 _INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
+# How many tasks list the files of a table: by default one each (PartitioningAwareFileIndex and
+# HadoopFSUtils of Spark), which for small files takes longer than to read them.
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_FILES_LISTED = 200
 _TYPES = {"int64": "BIGINT", "string": "STRING", "bool": "BOOLEAN"}
 
 
@@ -41,6 +45,8 @@ class SparkEngine:
             self._session = SparkSession.builder.remote(address).getOrCreate()
             # Days are texts, as they are for DuckDB.
             self._session.conf.set(_INFERENCE, "false")
+            count = max(len(paths) for paths in files.paths.values())
+            self._session.conf.set(_LISTING, str(-(-count // _FILES_LISTED)))
             for table in FLEET_TABLES:
                 self._view(files, table)
         except Exception as error:  # pyspark's own classes, those of gRPC, and ValueError

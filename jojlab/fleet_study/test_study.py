@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -16,6 +17,7 @@ import pytest
 
 from jojlab.fleet.devices import enrol, revoke
 from jojlab.fleet.store import open_store
+from jojlab.fleet_study.ask import fleet_ask
 from jojlab.fleet_study.dataset import fleet_files, silent_devices
 from jojlab.fleet_study.device_day import DeviceDay, device_day
 from jojlab.fleet_study.duckdb_engine import DuckDbEngine
@@ -60,6 +62,36 @@ def test_published_table_2_comes_back_from_a_made_fleet(tmp_path: Path) -> None:
         assert row["median"] == pytest.approx(user.median, abs=1)
         assert row["upper_quartile"] == pytest.approx(user.upper_quartile, abs=1)
         assert row["most"] == user.most
+
+
+def test_percentiles_of_commits_are_exact(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    # Groups of one and of two, a group of equal ones, and times that are 0 or years.
+    [path, *_] = sorted((tmp_path / "commits").rglob("*.parquet"))
+    table = pq.ParquetFile(path).read()
+    [row] = table.slice(0, 1).to_pylist()
+    times = {"one": [7], "two": [0, 2**60], "equal": [5] * 9, "near": range(10**9, 10**9 + 40)}
+    added = [
+        row | {"kind": kind, "duration_ns": each}
+        for kind, all_ns in times.items()
+        for each in all_ns
+    ]
+    pq.write_table(pa.concat_tables([table, pa.Table.from_pylist(added, table.schema)]), path)
+    here = engine(tmp_path)
+    own = {
+        (row["kind"], row["journal_mode"], row["sync_call"]): (row["median_ns"], row["p95_ns"])
+        for row in fleet_ask(here, "commits")
+    }
+    expected = here.rows(
+        "SELECT kind, journal_mode, sync_call, "
+        "percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ns) AS median_ns, "
+        "percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ns) AS p95_ns "
+        "FROM commits GROUP BY ALL"
+    )
+    assert len(own) == len(expected) > len(times)
+    for row in expected:
+        key = (row["kind"], row["journal_mode"], row["sync_call"])
+        assert own[key] == pytest.approx((row["median_ns"], row["p95_ns"]), rel=1e-12)
 
 
 def test_every_row_is_counted_once(made: Path) -> None:
