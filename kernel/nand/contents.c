@@ -143,10 +143,12 @@ int contents_merge(struct contents *contents)
 	return 0;
 }
 
-/* The version to program: that of the top layer which nobody else holds, or a copy for it. */
-static struct version *own_version(struct contents *contents, u32 page)
+/* The version to program: that of the top layer which nobody else holds, or a copy for it of what
+ * is `there`.
+ */
+static struct version *own_version(struct contents *contents, u32 page, struct version *there)
 {
-	struct version *there = contents_find(contents, contents->top, page), *version;
+	struct version *version;
 
 	if (there && there->holders == 1 &&
 	    there == xa_load(&contents->layers[contents->top], page))
@@ -166,13 +168,17 @@ static struct version *own_version(struct contents *contents, u32 page)
 int contents_program(struct contents *contents, u32 page, u32 offset, const u8 *from, u32 length,
 		     u8 programs)
 {
-	struct version *version = own_version(contents, page);
+	struct version *there = contents_find(contents, contents->top, page);
+	struct version *version = own_version(contents, page, there);
 	u32 i;
 
 	if (!version)
 		return -ENOMEM;
-	for (i = 0; i < length; i++)
-		version->data[offset + i] &= from[i];
+	if (!there)
+		memcpy(version->data + offset, from, length);
+	else
+		for (i = 0; i < length; i++)
+			version->data[offset + i] &= from[i];
 	version->programs = programs;
 	return 0;
 }
