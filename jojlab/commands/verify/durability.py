@@ -174,5 +174,5 @@ def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
         print(f"{name}: skipped: {reason}")
     if any(found.is_unsafe for _, found in tested):
         print(survival.SHARES)
-    for note in sorted({survival.not_in_model(found) for _, found in tested}):
+    for note in sorted({survival.not_in_model(*each) for each in tested}):
         print(note)

@@ -111,7 +111,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
         several=survival.several(summary.measured),
         bound=survival.BOUND,
         shares=survival.SHARES,
-        not_modelled=sorted({survival.not_in_model(found) for _, found in cut}),
+        not_modelled=sorted({survival.not_in_model(*each) for each in cut}),
         run=run,
         experiment=summary.name,
     )

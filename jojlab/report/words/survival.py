@@ -53,6 +53,12 @@ NOT_MODELLED = (
     "Not modelled: bits that rot, a reset in the middle of garbage collection, and faults of the "
     "device beside those that its profile names."
 )
+# UBIFS goes on after a page that cannot be corrected where the checksum of the node is right, and
+# does not look at that of data nodes (ubifs_read_node() and ubifs_check_node(), fs/ubifs/io.c).
+UNCHECKED_DATA = (
+    "UBIFS is mounted without chk_data_crc: from a page that NAND cannot correct, a program gets "
+    "wrong bytes and no error."
+)
 
 
 def short(case: CaseSummary) -> str:
@@ -128,11 +134,14 @@ def model(found: Survival) -> str:
     return f"[{', '.join(filter(None, words))}]"
 
 
-def not_in_model(found: Survival) -> str:
+def not_in_model(case: CaseSummary, found: Survival) -> str:
     """Return what cannot happen in the model of a case, and why a reader should know."""
     absent = "" if found.model.get("second_cuts") else " No second cut comes during recovery."
     unchecked = "".join(f" Not checked: {words}." for words in found.unchecked)
-    return NOT_MODELLED + absent + unchecked
+    options = str(case.case.get("mount_options") or "").split(",")
+    checks = [each for each in options if each in ("chk_data_crc", "no_chk_data_crc")]
+    is_blind = case.case.get("filesystem") == "ubifs" and checks[-1:] != ["chk_data_crc"]
+    return NOT_MODELLED + absent + unchecked + f" {UNCHECKED_DATA}" * is_blind
 
 
 def moments(case: CaseSummary) -> str:

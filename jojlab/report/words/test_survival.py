@@ -12,9 +12,11 @@ from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.report.words.survival import (
+    UNCHECKED_DATA,
     contradiction,
     mark,
     moments,
+    not_in_model,
     risk,
     sentence,
     several,
@@ -128,3 +130,24 @@ def test_the_worst_state_is_told() -> None:
     assert several([case(states(kept=3)), case([state(1, outcome="lost")]), case(None)]) == (
         "1 proven unsafe, 1 not refuted, 1 not tested"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "is_blind"),
+    [
+        ("noatime", True),
+        ("noatime,chk_data_crc", False),
+        ("chk_data_crc,no_chk_data_crc", True),
+    ],
+)
+def test_ubifs_says_where_it_gives_wrong_bytes_without_an_error(
+    options: str, is_blind: bool
+) -> None:
+    found = case(states(kept=3), {"filesystem": "ubifs", "mount_options": options})
+    assert found.survival
+    assert (UNCHECKED_DATA in not_in_model(found, found.survival)) == is_blind
+
+
+def test_no_other_filesystem_is_said_to_be_mounted_without_ubifs_checks() -> None:
+    found = case(states(kept=3), {"filesystem": "ext4"})
+    assert found.survival and UNCHECKED_DATA not in not_in_model(found, found.survival)
