@@ -35,7 +35,7 @@ import sqlite3
 db = sqlite3.connect("notes.db")
 db.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, folder INTEGER, body TEXT)")
 db.execute("CREATE INDEX note_folder ON note (folder)")
-for number in range(150):
+for number in range(70):
     db.execute("INSERT INTO note VALUES (?, ?, ?)", (number, number % 7, "n" * (20 + number * 13)))
     db.execute("UPDATE note SET folder = folder + 1 WHERE id = ?", (number * 5 // 9,))
     db.commit()

@@ -24,14 +24,17 @@ def print_advice(
 ) -> None:
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
+    console.print(
+        f"[bold]present[/bold] {escape(words.label(asked.space.settings(asked.space.own)))}"
+    )
+    # The settings of the others stand below: a table with them is wider than a terminal.
     table = new_table(
         ("", "left"),
-        ("settings", "left"),
-        ("times as fast", "right"),
+        ("speed", "right"),
         ("commit", "right"),
         ("p99", "right"),
-        ("to the device", "right"),
-        ("to the flash", "right"),
+        ("device", "right"),
+        ("flash", "right"),
         *([("years", "right")] if asked.limits.commits_a_day else []),
         ("after power cuts", "left"),
     )
@@ -40,8 +43,7 @@ def print_advice(
         years = asked.flash.years(found.nand_bytes, asked.limits.commits_a_day)
         table.add_row(
             name,
-            escape(words.label(asked.space.settings(choice.candidate))),
-            text.times(speed_up(choice, advice.present)),
+            f"{text.times(speed_up(choice, advice.present))} ×",
             text.duration(found.commit_ns),
             text.duration(found.p99_ns),
             text.size(found.bytes),
@@ -50,18 +52,21 @@ def print_advice(
             escape(words.survives(choice)),
         )
     console.print(table)
+    console.print("[dim]per commit; speed: by the row, beside the present settings[/dim]")
     for number, choice in enumerate(advice.answers, 1):
         name = f"answer-{number}"
         _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
         if told := words.states_judged(choice, asked.states):
             console.print(f"  tested: {escape(told)}")
-    for choice in advice.refused:
+    for number, choice in enumerate(advice.refused, 1):
         told = words.label(asked.space.settings(choice.candidate))
         worst = words.worst(choice) or words.survives(choice)
         by = "; the manuals refuse it too" if choice.manual_refuses else ""
         if by and not words.worst(choice):
             by = f"; {words.ruled_out(asked.space, choice.candidate)}"
-        console.print(f"[bold yellow]refused[/bold yellow] {escape(f'{told}: {worst}{by}')}")
+        console.print(
+            f"[bold yellow]refused-{number}[/bold yellow] {escape(f'{told}: {worst}{by}')}"
+        )
     if not asked.states and asked.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{words.NOT_CUT}[/yellow]")
     if not advice.answers:

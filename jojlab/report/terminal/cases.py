@@ -13,7 +13,7 @@ from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.pivot import Pivot
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.foundation.printable import CsvStream
-from jojlab.report.terminal.console import new_table
+from jojlab.report.terminal.console import print_beside
 from jojlab.report.words import hazards, survival, text
 
 
@@ -22,7 +22,8 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     console.print(f"[bold]{found.figure}[/bold]: {escape(FIGURES[found.figure].meaning)}")
     # The name of the field across comes before its values.
     heads = [(f"{found.across}:", "left"), *((str(value), "right") for value in found.columns)]
-    table = new_table(*((name, "left") for name in found.down), *heads)
+    columns = [*((name, "left") for name in found.down), *heads]
+    rows = []
     for key, cells in found.rows:
         shown = [
             "–"
@@ -32,8 +33,8 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
             + (" !" if survival.risk(cell[1]) else "")
             for cell in cells
         ]
-        table.add_row(*(escape("–" if v is None else str(v)) for v in key), "", *shown)
-    console.print(table)
+        rows.append([*(escape("–" if v is None else str(v)) for v in key), "", *shown])
+    print_beside(console, columns, rows, naming=len(found.down) + 1)
     if any(summary.partial(cell[1]) for _, cells in found.rows for cell in cells if cell):
         console.print("[yellow]*[/yellow] not every seed was measured")
     shown_cases = [cell[1] for _, cells in found.rows for cell in cells if cell]

@@ -42,6 +42,8 @@ def terminal() -> QuietConsole:
     return QuietConsole(width=width, highlight=False)
 
 
+# Blanks between two columns of a table.
+_BETWEEN = 2
 # Lines of one kind, such as cases that were not reached: a run may have ten thousand.
 _MOST_LINES = 10
 
@@ -55,13 +57,52 @@ def print_some(console: Console, what: str, lines: Sequence[str], command: str) 
 
 
 def new_table(*columns: tuple[str, str]) -> Table:
-    """Return an empty table of columns (title, side); numbers, on the right, are not wrapped."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    """Return an empty table of columns (title, side); numbers, on the right, are not wrapped, and
+    of words on the left, where they are wrapped, no letter is left out.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _BETWEEN, 0, 0))
     for title, side in columns:
         table.add_column(
-            escape(title), justify="right" if side == "right" else "left", no_wrap=side == "right"
+            escape(title),
+            justify="right" if side == "right" else "left",
+            no_wrap=side == "right",
+            overflow="ellipsis" if side == "right" else "fold",
         )
     return table
+
+
+def print_beside(
+    console: Console,
+    columns: Sequence[tuple[str, str]],
+    rows: Iterable[Sequence[str]],
+    naming: int = 1,
+) -> None:
+    """Print a table of markup; where it is wider than the terminal, several below one another. The
+    first columns, so many, name the rows, and stand in each.
+    """
+    cells = [[*row, *[""] * (len(columns) - len(row))] for row in rows]
+    widths = [
+        max(_width(text) for text in (escape(title), *(row[place] for row in cells)))
+        for place, (title, _) in enumerate(columns)
+    ]
+    room = console.width - sum(width + _BETWEEN for width in widths[:naming])
+    groups: list[list[int]] = [[]]
+    for place in range(naming, len(columns)):
+        taken = sum(widths[other] + _BETWEEN for other in groups[-1])
+        if groups[-1] and taken + widths[place] > room:
+            groups.append([])
+        groups[-1].append(place)
+    for group in groups:
+        chosen = [*range(naming), *group]
+        table = new_table(*(columns[place] for place in chosen))
+        for row in cells:
+            table.add_row(*(row[place] for place in chosen))
+        console.print(table)
+
+
+def _width(markup: str) -> int:
+    """Return the columns of a terminal that the longest line of a cell takes."""
+    return max(line.cell_len for line in Text.from_markup(markup).split(allow_blank=True))
 
 
 def print_rows(console: Console, columns: list[str], rows: list[list[object]]) -> None:

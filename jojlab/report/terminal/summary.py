@@ -10,7 +10,7 @@ from rich.markup import escape
 from jojlab.analysis.figures.figure import FIGURES
 from jojlab.analysis.run.summary import CaseSummary, RunSummary
 from jojlab.report.terminal.bill import print_bill
-from jojlab.report.terminal.console import new_table, print_some
+from jojlab.report.terminal.console import new_table, print_beside, print_some
 from jojlab.report.terminal.memory_model import print_memory_models
 from jojlab.report.terminal.statements import print_statements
 from jojlab.report.terminal.tables import print_tables
@@ -53,20 +53,20 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
         *([("at risk", "left")] * risky),
         ("survives", "left"),
     ]
-    table = new_table((case_title(summary), "left"), *titles)
+    rows = []
     for case in summary.cases:
         if case.status == "pending" and not case.figures.seeds:
             continue  # print_warnings() counts them
         if not case.figures.seeds:
-            table.add_row(escape(case.label), f"[dim]{case.status}[/dim]")
+            rows.append([escape(case.label), f"[dim]{case.status}[/dim]"])
             continue
         label = escape(case.label)
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
         cells = [_with_spread(case, figure) for _, figure in columns]
         marks = [f"[yellow]{hazards.short(case.hazards)}[/yellow]"] * risky
-        table.add_row(label, *cells, *marks, _survives(case))
-    console.print(table)
+        rows.append([label, *cells, *marks, _survives(case)])
+    print_beside(console, [(case_title(summary), "left"), *titles], rows)
     for sentence, labels in hazards.by_sentence(summary.measured).items():
         where = hazards.named(labels, len(summary.measured))
         console.print(f"[yellow]at risk[/yellow] {escape(f'{sentence} ({where})')}")

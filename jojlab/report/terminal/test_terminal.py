@@ -69,6 +69,31 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
 
 
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_on_a_narrow_terminal_the_overview_is_several_tables(
+    summary: RunSummary, width: int
+) -> None:
+    whole, wide = console()
+    print_summary(whole, summary)
+    printed = io.StringIO()
+    print_summary(QuietConsole(file=printed, width=width, highlight=False), summary)
+    assert "…" not in printed.getvalue()
+    assert max(map(len, lines(printed))) <= width
+    rows = [
+        [line.split(None, 1)[1] for line in lines(text) if line.startswith("truncate ")]
+        for text in (wide, printed)
+    ]
+    assert len(rows[0]) == 1 < len(rows[1])
+    assert rows[0][0].split() == " ".join(rows[1]).split()
+
+
+def test_words_that_are_wrapped_keep_every_letter() -> None:
+    printed = io.StringIO()
+    narrow = QuietConsole(file=printed, width=20, highlight=False)
+    print_rows(narrow, ["text", "n"], [["x" * 50, 123456789]])
+    assert printed.getvalue().count("x") == 51 and "123456789" in printed.getvalue()
+
+
 def test_brackets_in_names_are_no_markup() -> None:
     out, printed = console()
     print_rows(out, ["[bold]a", "n"], [["[red]x", 1], [None, 2]])
