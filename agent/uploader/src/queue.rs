@@ -2,7 +2,7 @@
 //! server will never take goes to SPOOL/refused.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,13 +17,14 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// An uploader whose collector was killed ends soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A segment that waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A segment that waits. It is read as it is sent, and is never in memory as a whole.
+#[derive(Debug)]
 pub struct Segment {
     pub name: String,
     /// What its name says.
     pub hash: String,
-    pub bytes: Vec<u8>,
+    /// At its begin.
+    pub file: File,
 }
 
 /// The spool, which no other uploader uses meanwhile.
@@ -67,17 +68,18 @@ impl Queue {
         }
         names.sort();
         for name in names {
-            let mut bytes = Vec::new();
-            match File::open(self.ready.join(&name)) {
-                Ok(file) => drop(file.take(SEGMENT_BYTES).read_to_end(&mut bytes)?),
+            let mut file = match File::open(self.ready.join(&name)) {
+                Ok(file) => file,
                 // The collector has dropped it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
-            }
-            let hash: String =
-                Sha256::digest(&bytes).iter().map(|it| format!("{it:02x}")).collect();
+            };
+            let mut digest = Sha256::new();
+            io::copy(&mut (&file).take(SEGMENT_BYTES), &mut digest)?;
+            let hash: String = digest.finalize().iter().map(|it| format!("{it:02x}")).collect();
             if hash_of(&name) == Some(hash.as_str()) {
-                return Ok(Some(Segment { name, hash, bytes }));
+                file.rewind()?;
+                return Ok(Some(Segment { name, hash, file }));
             }
             self.refuse(&name, "its bytes are not those of its name")?;
         }
@@ -135,12 +137,17 @@ mod tests {
         put(9, b"first", &hash(b"first"));
         put(8, b"damaged", &hash(b"whole"));
         let queue = Queue::open(spool.path()).unwrap();
+        let whole = |segment: &Segment| {
+            let mut bytes = Vec::new();
+            (&segment.file).read_to_end(&mut bytes).unwrap();
+            bytes
+        };
         let first = queue.first().unwrap().unwrap();
-        assert_eq!(first.bytes, b"first");
+        assert_eq!(whole(&first), b"first");
         assert_eq!(fs::read_dir(spool.path().join("refused")).unwrap().count(), 1);
         queue.done(&first).unwrap();
         queue.done(&first).unwrap();
-        assert_eq!(queue.first().unwrap().unwrap().bytes, b"second");
+        assert_eq!(whole(&queue.first().unwrap().unwrap()), b"second");
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Server {
             .put(format!("{}/v1/segments/{}", self.url, segment.hash))
             .header("Authorization", format!("Bearer {token}"))
             .content_type("application/x-tar")
-            .send(segment.bytes.as_slice());
+            .send(&segment.file);
         let mut response = match sent {
             Ok(response) => response,
             Err(error) => return Answer::Later(format!("{}: {error}", self.url), None),
