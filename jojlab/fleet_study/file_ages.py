@@ -13,13 +13,15 @@ _SECOND_MS = 1024
 
 @dataclass(frozen=True)
 class FileAges:
-    """Files of one kind. Of those that are gone and whose creation was seen: how many lived for
-    less than 1.024 s, and the power of two above the age of the middle one, in milliseconds.
+    """Files of one kind. `forgotten` are created ones whose deletion would not have been counted.
+    Of those that are gone and whose creation was seen: how many lived for less than 1.024 s, and
+    the power of two above the age of the middle one, in milliseconds.
     """
 
     file_kind: str
     created: int
     deleted: int
+    forgotten: int
     of_known_age: int
     below_a_second: int
     median_below_ms: int | None
@@ -42,6 +44,7 @@ def file_ages(lives: Sequence[Row]) -> list[FileAges]:
                 kind,
                 sum(row["files"] for row in own if row["event"] == "created"),
                 sum(row["files"] for row in deleted),
+                sum(row["files"] for row in own if row["event"] == "forgotten"),
                 count,
                 sum(files for below, files in known if below <= _SECOND_MS),
                 _middle(known, count),

@@ -17,7 +17,7 @@ const LATE_NS: i64 = 5_000_000_000;
 
 /// Parts of bills, and commits, that are kept: memory has a bound.
 const PARTS_KEPT: usize = 65_536;
-const COMMITS_KEPT: usize = 65_536;
+const COMMITS_KEPT: usize = 32_768;
 
 /// The longest JSON list of databases.
 const LIST_BYTES: usize = 65_536;

@@ -20,6 +20,8 @@ const SUMS_KEPT: usize = 20_000;
 /// Files that are summed one by one, and those of which the segment has the path.
 const FILES_KEPT: usize = 65_536;
 const FILES_NAMED: usize = 4096;
+/// Processes that are told apart of a file.
+const WRITERS_KEPT: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct SumKey {
@@ -39,12 +41,42 @@ struct RequestSum {
     small_requests: i64,
 }
 
-/// What was written to a file.
-#[derive(Debug, Clone, Default)]
-struct WrittenFile {
-    bytes: BTreeMap<String, i64>,
-    /// Path and kind, of a file that the tracer has let go.
-    gone: Option<(String, String)>,
+/// What was written to a file that the tracer keeps. There may be many, of one process each.
+#[derive(Debug, Default)]
+struct WrittenFile(Vec<(Box<str>, i64)>);
+
+impl WrittenFile {
+    fn add(&mut self, process: &str, bytes: i64) {
+        let place = |name: &str| self.0.iter().position(|(known, _)| &**known == name);
+        let name = match place(process) {
+            None if self.0.len() >= WRITERS_KEPT => OTHERS,
+            _ => process,
+        };
+        match place(name) {
+            Some(place) => self.0[place].1 += bytes,
+            None => {
+                self.0.reserve_exact(1);
+                self.0.push((name.into(), bytes));
+            }
+        }
+    }
+
+    fn named(self, path: &str, kind: &str) -> NamedFile {
+        let bytes = Reverse(self.0.iter().map(|(_, bytes)| bytes).sum());
+        let most =
+            self.0.into_iter().max_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
+        let process = most.map(|(name, _)| name).unwrap_or_default();
+        NamedFile { bytes, path: path.into(), kind: kind.into(), process }
+    }
+}
+
+/// A file to which nothing more is added; in the order of the rows.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NamedFile {
+    bytes: Reverse<i64>,
+    path: Box<str>,
+    kind: Box<str>,
+    process: Box<str>,
 }
 
 /// What was observed while a segment is made.
@@ -62,6 +94,8 @@ pub struct IoSums {
     pub observed: Observed,
     sums: BTreeMap<SumKey, RequestSum>,
     files: BTreeMap<i64, WrittenFile>,
+    /// Files that the tracer has let go: those that may be named.
+    gone: Vec<NamedFile>,
     /// Files beyond those that are kept: how many pieces, and bytes, by kind and process.
     others: BTreeMap<(String, String), (i64, i64)>,
 }
@@ -150,18 +184,25 @@ impl IoSums {
             *other = (other.0 + 1, other.1 + bytes);
             return;
         }
-        let file = self.files.entry(file_id).or_default();
-        let name = if file.bytes.len() < 16 { &key.process } else { OTHERS };
-        *file.bytes.entry(name.to_owned()).or_default() += bytes;
+        self.files.entry(file_id).or_default().add(&key.process, bytes);
     }
 
-    /// The tracer lets these files go.
+    /// The tracer lets these files go: none of them gets that number again.
     pub fn let_go(&mut self, gone: &[File]) {
         for file in gone {
-            if let Some(written) = self.files.get_mut(&file.file_id) {
-                written.gone = Some((file.path.clone(), file.file_kind.clone()));
-            }
+            let written = self.files.remove(&file.file_id);
+            self.gone.extend(written.map(|it| it.named(&file.path, &file.file_kind)));
         }
+        if self.gone.len() > 2 * FILES_NAMED {
+            self.gone.sort();
+            let rest = self.gone.split_off(FILES_NAMED);
+            rest.into_iter().for_each(|file| self.sum_other(file));
+        }
+    }
+
+    fn sum_other(&mut self, file: NamedFile) {
+        let other = self.others.entry((file.kind.into(), file.process.into())).or_default();
+        *other = (other.0 + 1, other.1 + file.bytes.0);
     }
 
     /// The rows of both tables; begins anew.
@@ -178,35 +219,26 @@ impl IoSums {
             random_requests: sum.random_requests,
             small_requests: sum.small_requests,
         });
-        let mut others = std::mem::take(&mut self.others);
-        let mut named = Vec::new();
+        let mut named = std::mem::take(&mut self.gone);
         for (number, written) in std::mem::take(&mut self.files) {
-            let bytes: i64 = written.bytes.values().sum();
-            let most = written.bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
-            let process = most.map(|(name, _)| name).unwrap_or_default();
-            let (path, kind) = written
-                .gone
-                .unwrap_or_else(|| (files.path(number).to_owned(), files.kind(number).to_owned()));
-            named.push((Reverse(bytes), path, kind, process));
+            named.push(written.named(files.path(number), files.kind(number)));
         }
         named.sort();
-        let is_named = |path: &str| privacy.path(path).filter(|_| !path.is_empty());
         let mut rows = Vec::new();
-        for (place, (Reverse(bytes), path, kind, process)) in named.into_iter().enumerate() {
-            match is_named(&path).filter(|_| place < FILES_NAMED) {
+        for (place, file) in named.into_iter().enumerate() {
+            let may_be_named = place < FILES_NAMED && !file.path.is_empty();
+            match privacy.path(&file.path).filter(|_| may_be_named) {
                 Some(path) => rows.push(FileSum {
                     path: Some(path),
-                    file_kind: kind.into(),
-                    process: privacy.process(&process),
+                    file_kind: String::from(file.kind).into(),
+                    process: privacy.process(&file.process),
                     files: 1,
-                    write_bytes: bytes,
+                    write_bytes: file.bytes.0,
                 }),
-                None => {
-                    let other = others.entry((kind, process)).or_default();
-                    *other = (other.0 + 1, other.1 + bytes);
-                }
+                None => self.sum_other(file),
             }
         }
+        let others = std::mem::take(&mut self.others);
         rows.extend(others.into_iter().map(|((kind, process), (files, bytes))| FileSum {
             path: None,
             file_kind: kind.into(),
@@ -305,6 +337,45 @@ mod tests {
         assert_eq!(files.iter().map(|row| row.write_bytes).sum::<i64>(), 12288);
         assert_eq!(files.iter().map(|row| row.files).sum::<i64>(), 2);
         assert!(all.finish(&Files::default(), &PRIVACY).0.is_empty());
+    }
+
+    #[test]
+    fn files_that_were_let_go_are_named_as_if_they_were_kept() {
+        let count = 5 * FILES_NAMED as i64;
+        let mut all = IoSums::default();
+        for first in (0..count).step_by(1000) {
+            let ids = first..count.min(first + 1000);
+            let requests = ids.clone().map(|id| request(id, "write", 512 * (id + 1), id % 2 + 1));
+            let page_runs = ids.clone().map(|id| run(id, id, 512 * (id + 1))).collect();
+            sums(&mut all, FinishedRows { requests: requests.collect(), page_runs });
+            let gone = |file_id: i64| File {
+                file_id,
+                path: format!("/f{file_id}"),
+                file_kind: "db".into(),
+                ..File::default()
+            };
+            all.let_go(&ids.map(gone).collect::<Vec<_>>());
+            assert!(all.files.is_empty() && all.gone.len() <= 2 * FILES_NAMED);
+        }
+        let (_, rows) = all.finish(&Files::default(), &PRIVACY);
+        let (named, others): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.path.is_some());
+        let largest = (0..count).rev().take(FILES_NAMED).map(|id| Some(format!("/f{id}")));
+        assert!(named.iter().map(|row| row.path.clone()).eq(largest));
+        assert_eq!(others.len(), 2);
+        assert_eq!(others.iter().map(|row| row.files).sum::<i64>(), count - FILES_NAMED as i64);
+        let written = |rows: &[FileSum]| rows.iter().map(|row| row.write_bytes).sum::<i64>();
+        assert_eq!(written(&named) + written(&others), 512 * count * (count + 1) / 2);
+    }
+
+    #[test]
+    fn a_file_is_its_process_s_that_wrote_most_though_it_has_many() {
+        let mut file = WrittenFile::default();
+        (0..100).for_each(|number| file.add(&format!("p{number:02}"), 1));
+        file.add("p03", 200);
+        assert!(file.0.len() <= WRITERS_KEPT + 1);
+        let file = file.named("/f", "other");
+        assert_eq!((file.bytes.0, &*file.process), (300, "p03"));
     }
 
     #[test]

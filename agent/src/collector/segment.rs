@@ -20,24 +20,28 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The archive.
+    /// The archive. Rows are let go as their table is there: memory has a bound.
     ///
     /// # Errors
     /// If a table cannot be encoded, as where memory ends.
-    pub fn archive(&self) -> Result<Vec<u8>, ParquetError> {
+    pub fn archive(self) -> Result<Vec<u8>, ParquetError> {
         let mut builder = tar::Builder::new(Vec::new());
-        add(&mut builder, std::slice::from_ref(&self.facts))?;
-        add(&mut builder, &self.commits)?;
-        add(&mut builder, &self.io_sums)?;
-        add(&mut builder, &self.file_sums)?;
-        add(&mut builder, &self.file_lives)?;
+        add(&mut builder, vec![self.facts])?;
+        add(&mut builder, self.commits)?;
+        add(&mut builder, self.io_sums)?;
+        add(&mut builder, self.file_sums)?;
+        add(&mut builder, self.file_lives)?;
         builder.into_inner().map_err(|error| ParquetError::External(Box::new(error)))
     }
 }
 
-fn add<Row: Table>(builder: &mut tar::Builder<Vec<u8>>, rows: &[Row]) -> Result<(), ParquetError> {
+fn add<Row: Table>(
+    builder: &mut tar::Builder<Vec<u8>>,
+    rows: Vec<Row>,
+) -> Result<(), ParquetError> {
     let mut table = Vec::new();
-    encode(&mut table, rows)?;
+    encode(&mut table, &rows)?;
+    drop(rows);
     let mut header = tar::Header::new_ustar();
     header.set_size(table.len() as u64);
     header.set_mode(0o644);

@@ -8,6 +8,7 @@ use super::bills::Bills;
 use super::clock::{WallClock, boot_ns};
 use super::io_sums::IoSums;
 use super::lives::LifeCounts;
+use super::memory;
 use super::privacy::Privacy;
 use super::segment::Segment;
 use super::settings::CollectorSettings;
@@ -28,11 +29,15 @@ use crate::tracer::live_trace::{End, Lives, Until};
 /// Between two looks at what was seen, and between two rounds of rows.
 const TICK: Duration = Duration::from_millis(100);
 const ROUND: Duration = Duration::from_secs(2);
-const ROUND_REQUESTS: usize = 16_384;
+const ROUND_REQUESTS: usize = 4096;
+
+/// Where so many bytes of records wait, the next look is at once.
+const MUCH_BYTES: usize = 1 << 20;
 
 /// Records that wait beside the ring, the ring of calls, and files: memory has a bound.
 const BACKLOG_BYTES: usize = 16 << 20;
 const CALLS_RING_BYTES: u32 = 4 << 20;
+const CALLS_BACKLOG_BYTES: usize = 8 << 20;
 const FILES_KEPT: usize = 32_768;
 
 /// A commit may be added to for so long: its journals end, its directory is synced.
@@ -40,13 +45,14 @@ const SETTLED_NS: i64 = 200_000_000;
 
 /// Commits of a segment, some 400 bytes each and as much again while it is written; it is closed
 /// then.
-const COMMITS: usize = 50_000;
+const COMMITS: usize = 20_000;
 
 /// Collects until it is told to end.
 ///
 /// # Errors
 /// If the kernel refuses the tracer, or the spool cannot be used.
 pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
+    memory::keep_little();
     let spool = Spool::open(&settings.spool, settings.spool_bytes)?;
     let privacy = Privacy { level: settings.privacy, salt: spool.salt };
     let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
@@ -57,7 +63,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let server = settings.server.clone();
     let mut uploader = server.map(|server| Uploader::start(server, &settings.spool)).transpose()?;
     tracer.start_live(&numbers, BACKLOG_BYTES, false)?;
-    witness.watch_everyone();
+    witness.watch_everyone(CALLS_BACKLOG_BYTES)?;
     let begun = BegunSegment::now(&tracer, &witness, &settings.disks)?;
     let own = own_processes(&mut uploader);
     let mut session = Collecting {
@@ -171,12 +177,11 @@ impl Collecting {
     fn watch(&mut self, until: &mut Until) -> anyhow::Result<End> {
         let mut round = Instant::now();
         loop {
-            if let Some(end) = until.wait(TICK)? {
+            let is_late = self.tracer.backlog_bytes() > MUCH_BYTES;
+            if let Some(end) = until.wait(if is_late { Duration::ZERO } else { TICK })? {
                 return Ok(end);
             }
-            self.look()?;
-            let kept = self.tracer.digest()?;
-            if kept >= ROUND_REQUESTS || self.tracer.is_crowded() || round.elapsed() >= ROUND {
+            if self.digest()? || round.elapsed() >= ROUND {
                 self.round(SETTLED_NS)?;
                 round = Instant::now();
                 if self.is_due() {
@@ -185,6 +190,14 @@ impl Collecting {
                 }
             }
         }
+    }
+
+    /// Takes some of what was seen; true where there is enough for a round of rows. Rows are large:
+    /// what waits for long is made into them in small parts.
+    fn digest(&mut self) -> anyhow::Result<bool> {
+        self.look()?;
+        let kept = self.tracer.digest(ROUND_REQUESTS)?;
+        Ok(kept >= ROUND_REQUESTS || self.tracer.is_crowded())
     }
 
     /// What calls were seen.
@@ -301,6 +314,7 @@ impl Collecting {
             self.spool.give_back_dropped(dropped);
         }
         self.begun = next;
+        memory::give_back();
         Ok(())
     }
 
@@ -346,6 +360,12 @@ impl Collecting {
 
     /// Takes what is left, and closes the last segment.
     fn finish(mut self) -> anyhow::Result<()> {
+        self.tracer.end();
+        while self.tracer.backlog_bytes() > MUCH_BYTES {
+            if self.digest()? {
+                self.round(SETTLED_NS)?;
+            }
+        }
         self.tracer.rest()?;
         self.look()?;
         self.tracer.give_up();

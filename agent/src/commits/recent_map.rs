@@ -17,13 +17,15 @@ impl<Key, Value, const MOST: usize> Default for RecentMap<Key, Value, MOST> {
 }
 
 impl<Key: Ord, Value, const MOST: usize> RecentMap<Key, Value, MOST> {
-    /// Sets an entry.
-    pub fn insert(&mut self, key: Key, value: Value) {
+    /// Sets an entry; gives those that are forgotten for it.
+    pub fn insert(&mut self, key: Key, value: Value) -> BTreeMap<Key, Value> {
         self.older.remove(&key);
+        let mut forgotten = BTreeMap::new();
         if self.newer.len() >= MOST && !self.newer.contains_key(&key) {
-            self.older = std::mem::take(&mut self.newer);
+            forgotten = std::mem::replace(&mut self.older, std::mem::take(&mut self.newer));
         }
         self.newer.insert(key, value);
+        forgotten
     }
 
     /// Asks for an entry, which is new again.
@@ -57,10 +59,12 @@ mod tests {
     #[test]
     fn what_is_asked_for_stays_and_there_are_never_too_many() {
         let mut map = RecentMap::<u32, u32, 10>::default();
+        let mut forgotten = 0;
         for number in 0..1000 {
-            map.insert(number, number);
+            forgotten += map.insert(number, number).len();
             assert_eq!(map.get(&0), Some(&0), "{number}");
             assert!(map.values().count() <= 20);
+            assert_eq!(map.values().count() + forgotten, number as usize + 1);
         }
         assert_eq!((map.peek(&999), map.peek(&900)), (Some(&999), None));
         assert_eq!((map.remove(&999), map.remove(&999)), (Some(999), None));

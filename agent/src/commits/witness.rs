@@ -58,10 +58,16 @@ impl CallWitness {
         unsafe { (&raw mut (*self.watched.as_ptr()).uid).write_volatile(uid) };
     }
 
-    /// Tells of everybody's calls on files of SQLite from now on, and of all syncs.
-    pub fn watch_everyone(&mut self) {
+    /// Tells of everybody's calls on files of SQLite from now on, and of all syncs. The ring is
+    /// emptied by a thread of its own, unless more than `backlog_bytes` wait for `seen`.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn watch_everyone(&mut self, backlog_bytes: usize) -> Result<(), WitnessError> {
+        self.program.collect_by_itself(backlog_bytes)?;
         // SAFETY: as above.
         unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(1) };
+        Ok(())
     }
 
     /// The calls that were seen since this was asked last, in the order of their ends.

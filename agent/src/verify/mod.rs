@@ -38,7 +38,7 @@ pub fn run(mounted: Mounted, nodes: &[PathBuf], tracer: &mut Tracer) -> anyhow::
     let disks = nodes.iter().map(|node| number::of_path(node)).collect::<Result<Vec<u32>, _>>()?;
     mounted.sync()?;
     tracer.start(&disks)?;
-    let log = write_known(mounted, &mut || Ok(tracer.digest().map(|_| ())?))?;
+    let log = write_known(mounted, &mut || Ok(tracer.digest(usize::MAX).map(|_| ())?))?;
     tracer.rest()?;
     let capture = tracer.finish()?;
     drop_caches()?; // what is read from now on comes from the device

@@ -226,17 +226,20 @@ def ages_table(study: FleetStudy) -> TextTable:
     """Life spans of files."""
     return TextTable(
         "Life spans of files, a device and day",
-        ("kind", "created", "deleted", "gone within a second", "middle age below"),
+        ("kind", "created", "deleted", "lost sight of", "gone within a second",
+         "middle age below"),
         [
             (
                 each.file_kind, digits(round(each.created / study.device_days, 2)),
                 digits(round(each.deleted / study.device_days, 2)),
+                digits(round(each.forgotten / study.device_days, 2)),
                 percent(each.below_a_second / each.of_known_age) if each.of_known_age else "–",
                 "–" if each.median_below_ms is None else duration(each.median_below_ms * 1e6),
             )
             for each in study.ages
         ],
-        note="Ages are of deleted files whose creation was seen.",
+        note="Ages are of deleted files whose creation was seen. Of files that a collector lost "
+        "sight of, as many others were created after them, a deletion is not counted.",
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::bpf::Symbols;
 use crate::tracer::classify::classify;
 use crate::tracer::classify::layout::Layout;
+use crate::tracer::records::kernel::MODE_DIRECTORY;
 
 const DISK: u32 = 7 << 20;
 const LOG_DISK: u32 = 8 << 20;
@@ -33,7 +34,7 @@ fn causes() -> Causes {
     let path =
         PathRecord { filesystem: DISK, inode: 12, path: "/a".into(), ..PathRecord::default() };
     causes.see_path(&path);
-    causes.see_path(&PathRecord { inode: 2, path: "/".into(), ..path });
+    causes.see_path(&PathRecord { inode: 2, mode: MODE_DIRECTORY, path: "/".into(), ..path });
     causes
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use super::changes::Changed;
 use super::mounts::{FilesystemPath, Mounts, normal};
 use crate::tracer::files::{Effect, FileKey, path_key};
+use crate::tracer::records::kernel::{MODE_DIRECTORY, MODE_TYPE};
 use crate::tracer::records::{Name, PathRecord, Root};
 
 /// Paths that are kept of each of two generations: the older one is forgotten when the newer is
@@ -76,11 +77,13 @@ impl NameLookup {
         }
         let key = path_key(path);
         self.know(key, (path.filesystem, path.path.clone()));
-        self.directories.insert(key, path.path.clone());
+        if path.mode & MODE_TYPE == MODE_DIRECTORY {
+            self.directories.insert(key, path.path.clone());
+        }
     }
 
     fn know(&mut self, key: FileKey, place: FilesystemPath) {
-        // A path whose file is ever another has one place, and many directories.
+        // A path whose directory is ever another has one place, and many directories.
         if self.paths.len().max(self.directories.len()) >= PATHS_KEPT {
             self.older_paths = std::mem::take(&mut self.paths);
             self.older_directories = std::mem::take(&mut self.directories);

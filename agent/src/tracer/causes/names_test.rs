@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::device::mounts::parse;
+use crate::tracer::records::kernel::MODE_REGULAR;
 use crate::tracer::surroundings::{LinkTarget, Surroundings};
 
 const FLASH: u32 = 259 << 20;
@@ -27,12 +28,18 @@ fn names_on(machine: Surroundings) -> NameLookup {
     };
     let surroundings = Surroundings { read_mounts, ..machine };
     let mut names = NameLookup::new(Mounts::new(surroundings, BTreeSet::from([FLASH, OTHER])), OWN);
-    for (inode, path) in [(2, "/"), (12, "/main.db-journal"), (13, "/dir"), (14, "/dir/x")] {
-        let path =
-            PathRecord { filesystem: FLASH, inode, path: path.into(), ..PathRecord::default() };
-        names.see_path(&path);
+    for (inode, path) in [(12, "/main.db-journal"), (14, "/dir/x")] {
+        names.see_path(&PathRecord { mode: MODE_REGULAR, ..directory(inode, path) });
     }
+    [(2, "/"), (13, "/dir")]
+        .iter()
+        .for_each(|(inode, path)| names.see_path(&directory(*inode, path)));
     names
+}
+
+fn directory(inode: u64, path: &str) -> PathRecord {
+    let (mode, path) = (MODE_DIRECTORY, path.into());
+    PathRecord { filesystem: FLASH, inode, mode, path, ..PathRecord::default() }
 }
 
 /// A name relative to a directory of the flash, or an absolute one; of a caller like this process.
@@ -180,9 +187,7 @@ fn at(inode: u64, path: &str) -> Effect {
 #[test]
 fn what_is_below_a_renamed_directory_moves_with_it() {
     let mut names = names();
-    let beside =
-        PathRecord { filesystem: FLASH, inode: 15, path: "/dirt".into(), ..PathRecord::default() };
-    names.see_path(&beside);
+    names.see_path(&directory(15, "/dirt"));
     let moved = [at(14, "/new/x"), at(13, "/new")];
     assert_eq!(renamed(&mut names, "dir", "new", false), moved);
     assert_eq!(renamed(&mut names, "new/x", "x", false), [at(14, "/x")]);
@@ -225,16 +230,17 @@ fn a_name_behind_a_symbolic_link_is_found() {
 fn the_memory_has_a_bound() {
     let mut names = names();
     for inode in 0..3 * PATHS_KEPT as u64 {
-        names.see_path(&PathRecord { inode, path: format!("/{inode}"), ..PathRecord::default() });
+        names.see_path(&directory(inode, &format!("/{inode}")));
     }
-    // One path whose file is ever another.
+    // Files are no directories that a name begins in.
+    for inode in 0..PATHS_KEPT as u64 {
+        let mode = MODE_REGULAR;
+        names.see_path(&PathRecord { mode, ..directory(inode, &format!("/file{inode}")) });
+    }
+    assert!(names.directories.is_empty());
+    // One path whose directory is ever another.
     for inode in 0..3 * PATHS_KEPT as u64 {
-        names.see_path(&PathRecord {
-            inode,
-            path: "/same".into(),
-            generation: 1,
-            ..PathRecord::default()
-        });
+        names.see_path(&PathRecord { generation: 1, ..directory(inode, "/same") });
     }
     for tid in 0..2 * CALLS_KEPT as u32 {
         names.rename(&Name { tid, ..given(2, "x") }, Some((FLASH, "/x".into())));

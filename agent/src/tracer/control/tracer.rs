@@ -44,7 +44,7 @@ const REST: Duration = Duration::from_secs(2);
 /// What is not complete after this part of `REST` is asked about too.
 const ASKED: Duration = Duration::from_millis(50);
 
-/// Pieces of records, a MiB each, that `digest` ties up at a time: some 20,000 requests.
+/// Pieces of records, a MiB each, that `digest` ties up at a time at most: some 20,000 requests.
 const PIECES: usize = 8;
 
 /// Files that are kept in memory: some 60 MB.
@@ -203,17 +203,22 @@ impl Tracer {
         self.program.collect();
     }
 
-    /// Moves the records out of the ring, and ties some of them up; gives how many requests wait
-    /// to be taken.
+    /// Moves the records out of the ring, and ties some of them up, until `enough` requests wait
+    /// to be taken, or too many files are there; gives how many wait.
     ///
     /// # Errors
     /// If a record is damaged.
-    pub fn digest(&mut self) -> Result<usize, TracerError> {
+    pub fn digest(&mut self, enough: usize) -> Result<usize, TracerError> {
         // What is left is what the thread that empties the ring has a limit for.
         if self.program.collected_bytes() == 0 {
             self.drain();
         }
-        self.feed(PIECES)?;
+        for _ in 0..PIECES {
+            let is_enough = self.feed()?.is_none_or(|kept| kept >= enough);
+            if is_enough || self.is_crowded() {
+                break;
+            }
+        }
         let now_ns = now_ns() as u64;
         if now_ns - self.asked_ns >= OVERDUE_NS && self.backlog_bytes() == 0 {
             self.asked_ns = now_ns;
@@ -222,24 +227,24 @@ impl Tracer {
         Ok(self.assembler.as_ref().map_or(0, Assembler::kept))
     }
 
-    /// Ties up so many pieces of what was moved out of the ring.
-    fn feed(&mut self, pieces: usize) -> Result<(), TracerError> {
-        for _ in 0..pieces {
-            let Some(bytes) = self.program.take() else { break };
-            let Some(assembler) = &mut self.assembler else { continue };
-            if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
-                assembler.read_mounts();
-            }
-            for record in decode_all(&bytes) {
-                assembler.feed(record?, &self.symbols);
-            }
+    /// Ties up a piece of what was moved out of the ring; gives how many requests wait to be taken
+    /// then, and None where there was no piece.
+    fn feed(&mut self) -> Result<Option<usize>, TracerError> {
+        let Some(bytes) = self.program.take() else { return Ok(None) };
+        let Some(assembler) = &mut self.assembler else { return Ok(Some(0)) };
+        if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
+            assembler.read_mounts();
         }
-        Ok(())
+        for record in decode_all(&bytes) {
+            assembler.feed(record?, &self.symbols);
+        }
+        Ok(Some(assembler.kept()))
     }
 
     fn feed_all(&mut self) -> Result<(), TracerError> {
         self.drain();
-        self.feed(usize::MAX)
+        while self.feed()?.is_some() {}
+        Ok(())
     }
 
     /// The rows that are finished, and those of files that are forgotten now.
@@ -254,8 +259,7 @@ impl Tracer {
 
     /// More files are kept than should be: it is time to `take`.
     pub fn is_crowded(&mut self) -> bool {
-        let most = self.files_kept;
-        self.files().is_some_and(|files| files.kept() > most)
+        self.assembler.as_mut().is_some_and(|it| it.files().kept() > self.files_kept)
     }
 
     /// Asks the kernel about requests that were issued before a time and not seen to complete.

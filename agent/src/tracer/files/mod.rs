@@ -143,6 +143,10 @@ impl Files {
         let Some(story) = self.stories.get_mut(&key) else { return };
         let known = story.paths.last().map(|named| named.path.as_str());
         if !path.is_empty() && known != Some(path) {
+            if story.paths.is_empty() {
+                // Most files have one name, and a vector's first room is four.
+                story.paths.reserve_exact(1);
+            }
             story.paths.push(Named { path: path.to_owned(), from_ns, left_out: 0 });
             if story.paths.len() > NAMES_KEPT {
                 let left_out = story.paths.remove(1).left_out + 1;

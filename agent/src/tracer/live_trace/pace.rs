@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// Rows are written when this many requests wait, or after this time.
-const ROUND_REQUESTS: usize = 16_384;
+pub const ROUND_REQUESTS: usize = 16_384;
 const ROUND: Duration = Duration::from_secs(10);
 
 /// How long records may wait to be read: longer when none come. When many wait, they are read at

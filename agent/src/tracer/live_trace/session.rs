@@ -9,7 +9,7 @@ use super::facts;
 use super::lives::Lives;
 use super::outcome::Outcome;
 use super::output::TraceOutput;
-use super::pace::Pace;
+use super::pace::{Pace, ROUND_REQUESTS};
 use super::room::Room;
 use super::summary::Summary;
 use super::until::{End, Until};
@@ -133,7 +133,7 @@ impl Session {
             }
             let backlog = self.tracer.backlog_bytes();
             self.pace.hurry(backlog);
-            let kept = self.tracer.digest()?;
+            let kept = self.tracer.digest(ROUND_REQUESTS)?;
             self.pace.looked(backlog, self.tracer.backlog_bytes());
             let crowded = self.tracer.is_crowded();
             if Pace::is_enough(kept) || crowded || self.pace.is_round_due() {
@@ -148,7 +148,7 @@ impl Session {
     fn catch_up(&mut self) -> anyhow::Result<()> {
         self.tracer.end();
         while Pace::is_much(self.tracer.backlog_bytes()) {
-            if Pace::is_enough(self.tracer.digest()?) {
+            if Pace::is_enough(self.tracer.digest(ROUND_REQUESTS)?) {
                 self.write()?;
             }
         }
