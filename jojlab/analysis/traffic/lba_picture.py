@@ -155,19 +155,23 @@ def _finest(
 ) -> dict[tuple[int, str], int]:
     """Return how many cells to join so that `question` counts at most `limit` of each picture.
 
-    It counts none of a picture of which a sample has no request.
+    It counts none of a picture of which a sample has no request. The more cells are joined the
+    fewer are left, so that the powers of two between too few and enough are halved in turn.
     """
-    left = {(picture["capture"], picture["device"]) for picture in pictures}
-    found: dict[tuple[int, str], int] = {}
-    size = 1
-    while left and size < _FINEST_GRID:
-        rows = ask(data, question, size=size)
+    keys = [(picture["capture"], picture["device"]) for picture in pictures]
+    # Of each picture: a power that joins enough, and below it the first that may.
+    enough = dict.fromkeys(keys, _FINEST_GRID.bit_length() - 1)
+    first = dict.fromkeys(keys, 0)
+    while open_ones := [key for key in keys if first[key] < enough[key]]:
+        power = (first[open_ones[0]] + enough[open_ones[0]]) // 2
+        rows = ask(data, question, size=1 << power)
         cells = {(row["capture"], row["device"]): row["cells"] for row in rows}
-        few = {key for key in left if cells.get(key, 0) <= limit}
-        found |= dict.fromkeys(few, size)
-        left -= few
-        size *= 2
-    return found | dict.fromkeys(left, _FINEST_GRID)
+        for key in open_ones:
+            if cells.get(key, 0) <= limit:
+                enough[key] = min(enough[key], power)
+            else:
+                first[key] = max(first[key], power + 1)
+    return {key: 1 << power for key, power in enough.items()}
 
 
 def _split(columns: dict[str, list[Any]]) -> dict[tuple[Any, ...], dict[str, list[Any]]]:
