@@ -147,7 +147,7 @@ def test_a_time_zone_that_changes_begins_a_segment(loop: Loop, tmp_path: Path) -
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     _await_segments(spool, 0, process)
-    enter = ["nsenter", "--mount", "--target", str(process.pid), "sh", "-c"]
+    enter = ["nsenter", "--mount", "--root", "--target", str(process.pid), "sh", "-c"]
     # UTC+9: the names of Etc have the sign of POSIX.
     subprocess.run([*enter, f"{change} {zones}/GMT-9 /etc/localtime"], check=True)
     _await_segments(spool, 1, process)
