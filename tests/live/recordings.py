@@ -175,7 +175,22 @@ def by_recording(recording: Recording, here: Path) -> list[list[Said]]:
             result = None
         said = (row["name"], paths, _numbers(row), result)
         threads.setdefault(row["thread_id"], []).append(said)
-    return [threads[number] for number in sorted(threads)]
+    return [_without_moments(threads[number]) for number in sorted(threads)]
+
+
+def _without_moments(calls: Iterable[Said]) -> list[Said]:
+    """The calls, without how much was read of a text that holds times: from 3.12 on Python counts
+    its threads in /proc/self/stat when it forks (warn_about_fork_with_threads() in posixmodule.c).
+    """
+    found, texts = [], set[object]()
+    for name, paths, numbers, result in calls:
+        if name == "openat" and paths == ("/proc/self/stat",):
+            texts.add(result)
+        elif name == "close":
+            texts.discard(numbers[0])
+        timed = name == "read" and numbers[0] in texts
+        found.append((name, paths, numbers, None if timed else result))
+    return found
 
 
 def _numbers(row: Row) -> tuple[object, ...]:
@@ -216,7 +231,7 @@ def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], i
         cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
     )  # fmt: skip
     logs = {int(path.suffix[1:]): path for path in log.parent.glob(f"{log.name}.*")}
-    threads = [list(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
+    threads = [_without_moments(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
     return threads, done.returncode
 
 
