@@ -123,10 +123,13 @@ def test_a_disk_that_becomes_full_is_told_and_nothing_is_left(small: Bench, kind
     with small.start(kind, small.directory, *asked) as joj:
         while joj.poll() is None and not list(small.directory.glob("joj-bench-*/*")):
             time.sleep(0.001)
+        # It stands still meanwhile, and cannot come to its end before.
+        os.killpg(joj.pid, signal.SIGSTOP)
         filler = small.directory / "filler"
         subprocess.run(
             ["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], check=False, capture_output=True
         )
+        os.killpg(joj.pid, signal.SIGCONT)
         _, err = joj.communicate()
     assert joj.returncode == 3, err
     assert f"the filesystem of {small.directory} became full" in err
