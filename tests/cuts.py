@@ -25,6 +25,7 @@ def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any)
     return {
         "cut_ns": 1_000_000 * number,
         "kind": kind,
+        "is_torn": kind == "torn",
         "after_return": outcome != "kept",
         "acknowledged": number,
         "begun": number + 1,

@@ -32,10 +32,13 @@ BOUNDARIES = ("boundary-none", "boundary-all")
 
 
 class JudgedState(Struct, kw_only=True):
-    """One state, and what was found in it; `lost` counts acknowledged transactions."""
+    """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
+    write was torn, at the first cut or at a second; answers of before did not say it of the second.
+    """
 
     cut_ns: int
     kind: StateKind
+    is_torn: bool = False
     after_return: bool
     acknowledged: int
     begun: int

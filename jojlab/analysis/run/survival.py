@@ -63,6 +63,7 @@ class Survival:
     records and names that are not as the last acknowledged operation left them. `draws` counts
     draws, those that gave a state which was known included. `after_return` and `between` are
     (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
+    `torn_harmful` counts harmful states in which a write was torn, at either cut.
     `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
@@ -79,6 +80,7 @@ class Survival:
     worst: JudgedState | None
     after_return: tuple[int, int]
     between: tuple[int, int]
+    torn_harmful: int
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
 
@@ -166,6 +168,7 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
         max(harmful, key=_badness, default=None),
         _counted([state for state in states if state.after_return]),
         _counted([state for state in states if not state.after_return]),
+        sum(state.is_torn or state.kind == "torn" for state in harmful),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
     )
@@ -182,6 +185,7 @@ def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str)
         "worst": found.worst_outcome,
         "states": found.states,
         "harmful_states": found.harmful,
+        "harmful_torn_states": found.torn_harmful,
         "outcomes": dict(found.outcomes),
         "most_lost_commits": found.most_lost,
         "asked_states": found.asked_states,

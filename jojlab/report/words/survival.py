@@ -182,9 +182,13 @@ def torn_alone(case: CaseSummary) -> str:
         if kind in kinds
     ]
     told = f"Harm was seen only where {' or '.join(ways)}."
-    if kinds == {"torn"} and not of_nand:
-        told += " A device that keeps 4 KiB whole (atomic_slots) has no such state."
-    return told
+    if of_nand or not found.torn_harmful:
+        return told
+    if found.torn_harmful < found.harmful:
+        share = f"In {found.torn_harmful:,} of these {found.harmful:,} states a write was torn;"
+        return f"{told} {share} a device that keeps 4 KiB whole (atomic_slots) has none of them."
+    also = " In each of them a write was torn." if "second" in kinds else ""
+    return f"{told}{also} A device that keeps 4 KiB whole (atomic_slots) has no such state."
 
 
 def worst(case: CaseSummary) -> str:
@@ -201,7 +205,10 @@ def state(case: CaseSummary, state: JudgedState) -> str:
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
         what = f"the databases are as after {state.found} commits"
-    return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}"
+    left = _LEFT[state.kind]
+    if state.kind == "second" and state.is_torn:
+        left += ", and a write was torn"
+    return f"cut {when}, {left}: {what or state.outcome}"
 
 
 def several(cases: Sequence[CaseSummary]) -> str:

@@ -42,6 +42,10 @@ MODEL = (
 )
 
 
+TORN = state(1, "torn", "corrupt")
+SECOND, SECOND_TORN = (state(2, "second", "corrupt", is_torn=torn) for torn in (False, True))
+
+
 def test_what_was_not_tested_is_neither_blank_nor_zero() -> None:
     assert short(case(None)) == sentence(case(None)) == several([case(None)]) == "not tested"
     assert risk(case(None)) == mark(case(None)) == contradiction(case(None)) == ""
@@ -102,18 +106,25 @@ def test_both_sources_of_a_risk_stand_in_its_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "told"),
+    ("harm", "told"),
     [
-        (("torn",), "only where a write was torn between its sectors. A device that keeps 4 KiB"),
-        (("torn", "second"), "its sectors or the power was cut again during recovery."),
-        (("torn", "subset"), ""),
-        ((), ""),
+        ([TORN], "Harm was seen only where a write was torn between its sectors. A device that"),
+        ([SECOND], "Harm was seen only where the power was cut again during recovery."),
+        ([SECOND_TORN], "during recovery. In each of them a write was torn. A device that keeps"),
+        ([TORN, SECOND], "during recovery. In 1 of these 2 states a write was torn; a device"),
+        ([TORN, state(2, "subset", "corrupt")], ""),
+        ([], ""),
     ],
 )
-def test_harm_that_needs_a_torn_write_is_told_apart(kinds: tuple[str, ...], told: str) -> None:
-    harm = [state(place, kind, "corrupt") for place, kind in enumerate(kinds, 1)]
-    words = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
-    assert (told in words) if told else not words
+def test_harm_that_needs_a_torn_write_is_told_apart(harm: list[dict[str, Any]], told: str) -> None:
+    found = torn_alone(case([*harm, state(9, "torn"), state(10, "subset")]))
+    assert (told in found) if told else not found
+    assert ("4 KiB whole" in found) == ("torn" in told)
+
+
+def test_a_torn_write_during_recovery_is_told_of_the_worst_state() -> None:
+    assert "cut again during recovery, and a write was torn: " in worst(case([SECOND_TORN]))
+    assert "and a write was torn" not in worst(case([SECOND]))
 
 
 def test_raw_nand_has_torn_pages_and_no_slots() -> None:

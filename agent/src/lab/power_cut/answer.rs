@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::choice::StateKind;
+use super::choice::{Choice, StateKind};
 use super::judge::Judgement;
 use super::states::{State, States};
 use super::written::Promise;
@@ -25,6 +25,8 @@ const NAME: &str = "power_cuts.json";
 pub struct Judged {
     cut_ns: i64,
     kind: StateKind,
+    /// Whether a write was torn, at the first cut or at a second.
+    is_torn: bool,
     after_return: bool,
     acknowledged: u64,
     begun: u64,
@@ -36,11 +38,13 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// `kind` and `hash` are the state's own, or those of a cut while it recovered.
-    pub fn new(state: &State, kind: StateKind, hash: u64, verdict: Judgement) -> Self {
+    /// A state of the run, or what a cut by the choice `second` while it recovered left of it.
+    pub fn new(state: &State, second: Option<Choice>, hash: u64, verdict: Judgement) -> Self {
+        let choices = [Some(state.choice), second];
         Self {
             cut_ns: state.at_ns,
-            kind,
+            kind: if second.is_some() { StateKind::Second } else { state.choice.kind },
+            is_torn: choices.iter().flatten().any(|choice| choice.kind == StateKind::Torn),
             after_return: state.after_return,
             acknowledged: state.acknowledged,
             begun: state.begun,

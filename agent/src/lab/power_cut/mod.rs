@@ -27,7 +27,6 @@ use crate::record::{Case, PowerCuts};
 use crate::workload;
 use crate::workload::power_cut::Cut;
 use answer::{Answer, Judged};
-use choice::StateKind;
 use disks::CutDisks;
 use judge::Judge;
 use states::{Chooser, State, TransactionTimes, draw_second};
@@ -74,7 +73,7 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         if state.has_second {
             disks.record_recovery()?;
         }
-        found.push(Judged::new(state, state.choice.kind, state.hash, judge.judge(&cut)?));
+        found.push(Judged::new(state, None, state.hash, judge.judge(&cut)?));
         if !state.has_second {
             continue;
         }
@@ -83,11 +82,12 @@ pub fn run(cuts: &PowerCuts, case: &Case, finished: Finished, output: &Path) -> 
         let (at_ns, choice) = draw_second(&recovery, case.seed, number as u64, chooser.may_tear);
         let mut second = Walk::new(&recovery);
         second.go_to(at_ns);
+        let choice = second.fitted(choice);
         let contents = second.contents(choice);
         let hash = state.hash ^ contents.hash;
         if known.insert((hash, state.acknowledged)) {
             disks.put_second(&recovery, &contents)?;
-            found.push(Judged::new(state, StateKind::Second, hash, judge.judge(&cut)?));
+            found.push(Judged::new(state, Some(choice), hash, judge.judge(&cut)?));
         }
     }
     judge.finish()?;
