@@ -26,7 +26,14 @@
 #define MOST_PARTS 16
 #define MARK_BYTES 4096
 
-QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_FIRST_VERSION;
+
+/* QEMU reads the version once the plugin is loaded, and so after this. */
+__attribute__((constructor)) static void choose_version(void)
+{
+	if (qemu_plugin_num_vcpus)
+		qemu_plugin_version = QEMU_PLUGIN_SECOND_VERSION;
+}
 
 struct counts {
 	uint64_t loads, stores, bytes, micro_tlb_misses, walk_levels, l1_misses, l2_misses;

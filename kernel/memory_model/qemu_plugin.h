@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What plugin.c uses of the plugin interface of QEMU 7.2, version 1 (include/qemu/qemu-plugin.h in
- * QEMU's source): Debian builds the interface into QEMU, and has no package with the header.
+ * What plugin.c uses of the plugin interface of QEMU 7.2, version 1, and 10.0, version 2 and later
+ * (include/qemu/qemu-plugin.h in QEMU's source): Debian builds the interface into QEMU, and has no
+ * package with the header.
  */
 #ifndef QEMU_PLUGIN_H
 #define QEMU_PLUGIN_H
@@ -10,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QEMU_PLUGIN_VERSION 1
+/* QEMU 10 takes 2 and later; what is declared here is the same in both. */
+enum { QEMU_PLUGIN_FIRST_VERSION = 1, QEMU_PLUGIN_SECOND_VERSION = 2 };
 #define QEMU_PLUGIN_EXPORT __attribute__((visibility("default")))
 
 enum { QEMU_PLUGIN_CB_NO_REGS = 0 };
@@ -40,5 +42,7 @@ unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *place);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *place);
+/* Came with the second version. */
+int qemu_plugin_num_vcpus(void) __attribute__((weak));
 
 #endif
