@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jojlab.analysis.commit.story import Call, Moved, story
 from jojlab.analysis.commit.trace import commit_traces
-from jojlab.report.words.story import told
+from jojlab.report.words.story import sentence, told
 from jojlab.trace.dataset import Dataset
 from tests.captures import CaptureBuilder, make_run, run_of
 
@@ -67,6 +68,18 @@ def test_it_is_told_in_sentences(tmp_path: Path) -> None:
         "The device flushes its cache before fsync may return: 4 KiB of fs-journal must be durable "
         "(1.000 ms).",
     )
+
+
+def test_a_node_and_a_checkpoint_are_no_commit(tmp_path: Path) -> None:
+    (call,) = of_ext4(tmp_path)
+    event = next(each for each in call.events if each.subtypes[:1] == ("descriptor",))
+    for subtypes, does in (
+        (("node",), "write the node of what was changed"),
+        (("checkpoint",), "write a checkpoint"),
+        (("node", "checkpoint"), "commit"),
+    ):
+        words = sentence(replace(event, subtypes=subtypes), call, "f2fs")
+        assert words.startswith(f"f2fs must {does}, because main.db-journal grew")
 
 
 def test_every_request_of_a_commit_is_in_its_story(tmp_path: Path) -> None:

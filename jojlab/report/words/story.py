@@ -5,7 +5,7 @@ what each flush made durable. Gets jojlab/analysis/commit/story.py; computes not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jojlab.analysis.commit.story import Call, Moved, StoryEvent
@@ -27,6 +27,11 @@ _CHANGES = {
     "renamed": "was renamed",
     "linked": "got a name more",
     "replaced": "was replaced",
+}
+# What F2FS does by the kinds of blocks that it writes alone.
+_DOES: Mapping[tuple[str, ...], str] = {
+    ("node",): "write the node of what was changed",
+    ("checkpoint",): "write a checkpoint",
 }
 _HOMES = 4  # of what the journal holds copies of: so many are spelled out
 
@@ -92,11 +97,18 @@ def sentence(event: StoryEvent, call: Call, filesystem: str) -> str:
     if event.subtypes == ("commit",):
         return f"{filesystem} writes the commit block, {_size(event.moved)}{with_fua}{took}."
     if event.reason:
-        because = f"{filesystem} must commit, because {_because(event.reason)}"
+        because = f"{filesystem} must {_does(event)}, because {_because(event.reason)}"
         return f"{because}: it writes {what}{_of(event)}{with_fua}{_others(event)}{took}."
     verb = {"write": "written", "read": "read"}.get(event.operation, event.operation)
     count = f" in {event.requests} requests" if event.requests > 1 else ""
     return f"{what} is {verb}{count}{_of(event)}{with_fua}{took}."
+
+
+def _does(event: StoryEvent) -> str:
+    """Return what a filesystem does that has a reason to write: an fsync of F2FS writes a file's
+    node alone where it can, without a checkpoint (f2fs_do_sync_file() of fs/f2fs/file.c).
+    """
+    return _DOES.get(event.subtypes, "commit")
 
 
 def _flush(event: StoryEvent, call: Call) -> str:
