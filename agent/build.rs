@@ -1,4 +1,5 @@
-//! Compiles the BPF programs of kernel/ with clang into OUT_DIR/NAME.bpf.o, which the agent embeds.
+//! Compiles the BPF programs of kernel/ with clang, which the agent embeds: into OUT_DIR/NAME.bpf.o,
+//! and once more, for kernels before 5.17 (kernel/bpf/kernel_age.bpf.h), into NAME_before_5_17.bpf.o.
 //! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
 //! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
 //! the agent embeds too: it is for other programs, and linked to their C library alone. Links what
@@ -17,17 +18,19 @@ fn main() {
     for (folder, name) in PROGRAMS {
         let sources = kernel.join(folder);
         println!("cargo::rerun-if-changed={}", sources.display());
-        compile(&sources, name);
+        compile(&sources, name, name, &[]);
+        compile(&sources, name, &format!("{name}_before_5_17"), &["-DBEFORE_5_17"]);
     }
     preload(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("preload"));
     libelf(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("libelf"));
 }
 
-fn compile(sources: &Path, name: &str) {
-    let object = Path::new(&variable("OUT_DIR")).join(format!("{name}.bpf.o"));
+fn compile(sources: &Path, name: &str, object: &str, flags: &[&str]) {
+    let object = Path::new(&variable("OUT_DIR")).join(format!("{object}.bpf.o"));
     run(Command::new("clang")
         .current_dir(sources)
         .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+        .args(flags)
         // The headers that come with the libbpf we link, and the system's <linux/bpf.h>.
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
         .arg("-I/usr/include/x86_64-linux-gnu")

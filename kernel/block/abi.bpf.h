@@ -154,7 +154,7 @@ static __always_inline struct call call_of(const struct task_struct *task, __u64
 {
 	struct call call = { .number = number, .is_32_bit = false };
 
-	if (task->thread_info.status & TS_COMPAT) {
+	if (OF_TASK(task, thread_info.status) & TS_COMPAT) {
 		call.is_32_bit = true;
 		call.number = native_of(number);
 	} else if (number & X32_CALL && number < 2ULL * X32_CALL) {

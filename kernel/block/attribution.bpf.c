@@ -21,12 +21,14 @@
 
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
+#include "../bpf/kernel_age.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "event.h"
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
 #include "compat.bpf.h"
 #include "control.bpf.h"
+#include "devices.bpf.h"
 #include "file_state.bpf.h"
 #include "paths.bpf.h"
 #include "totals.bpf.h"
@@ -36,14 +38,33 @@
 #include "abi.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
+#ifndef BEFORE_5_17
 #include "uring.bpf.h"
+#endif
 #include "within.bpf.h"
 #include "flushes.bpf.h"
 #include "requests.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64 buffer)
+#ifdef BEFORE_5_17
+/* The first bytes of a bio, which say what block it is, where modules have no BTF (before 5.11). */
+static __always_inline void describe_contents(struct bio_record *record, struct bio *bio)
+{
+	__u64 vector = READ(bio, bio, bi_io_vec), memory;
+
+	vector += (__u64)bio->bi_iter.bi_idx * bpf_core_type_size(struct bio_vec);
+	memory = memory_of_page(READ(bio_vec, vector, bv_page));
+	if (!memory)
+		return;
+	memory += READ(bio_vec, vector, bv_offset);
+	READ_WORDS(record->buffer_type, 16, memory);
+	record->has_contents = 1;
+}
+#endif
+
+static __always_inline void describe_xfs_buffer(struct bio_record *record, struct bio *bio,
+						__u64 buffer)
 {
 	__u64 operations = bpf_core_type_exists(struct xfs_buf) ?
 			   READ(xfs_buf, buffer, b_ops) : 0;
@@ -51,6 +72,10 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, __u64
 
 	if (name)
 		READ_WORDS(record->buffer_type, 16, name);
+#ifdef BEFORE_5_17
+	if (!bpf_core_type_exists(struct xfs_buf))
+		describe_contents(record, bio);
+#endif
 }
 
 /*
@@ -79,7 +104,7 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	if ((control.xfs_buffer_end_io && end_io == control.xfs_buffer_end_io) ||
 	    (control.xfs_log_end_io && end_io == control.xfs_log_end_io)) {
 		if (end_io == control.xfs_buffer_end_io)
-			describe_xfs_buffer(&walk->bio, private);
+			describe_xfs_buffer(&walk->bio, bio, private);
 		describe_whole(walk, 0, 0);
 		return;
 	}
@@ -90,10 +115,8 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 	walk->index = bio->bi_iter.bi_idx;
 	walk->done_bytes = done_of_vector(bio);
 	whole = btrfs_whole((__u64)bio, end_io);
-	if (whole && control.btrfs_direct &&
-	    READ(btrfs_bio, whole, end_io) == control.btrfs_direct) {
-		describe_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
-		walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
+	if (whole && control.btrfs_direct && btrfs_end(whole) == control.btrfs_direct) {
+		describe_btrfs_direct(walk, whole);
 		return;
 	}
 	walk->fallback_inode = whole ? btrfs_packed_owner(whole) : 0;
@@ -102,52 +125,32 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 		walk->fallback_inode = call_inode;
 		walk->fallback_flag = RUN_FROM_CALL;
 	}
-	bpf_loop(WALK_LIMIT, step, &walk, 0);
+	walk_pages(walk);
 }
 
-/*
- * The type of the filesystem that holds a device: the holder is its file_system_type (6.1) or its
- * super_block (6.18).
- */
-static __always_inline void describe_holder(struct bio_record *record,
-					    struct block_device *device)
-{
-	__u64 holder = (__u64)device->bd_holder, name;
-
-	if (!holder)
-		return;
-	if (READ(super_block, holder, s_bdev) == (__u64)device)
-		holder = READ(super_block, holder, s_type);
-	name = READ(file_system_type, holder, name);
-	if (name)
-		READ_WORDS(record->holder, 8, name);
-}
-
-static __always_inline void describe_bio(struct bio_record *record, struct bio *bio, __u32 disk,
+static __always_inline void describe_bio(struct walk *walk, struct bio *bio, __u32 disk,
 					 struct task_struct *task)
 {
-	struct block_device *device = bio->bi_bdev;
+	struct bio_record *record = &walk->bio;
 
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = RECORD_BIO;
 	record->device = disk;
 	record->time_ns = bpf_ktime_get_ns();
-	record->serial = __sync_fetch_and_add(&control.bios, 1);
+	record->serial = next_serial(walk);
 	record->sector = bio->bi_iter.bi_sector;
 	record->length_bytes = bio->bi_iter.bi_size;
 	record->flags = bio->bi_opf;
 	record->address = (__u64)bio;
 	record->end_io = (__u64)bio->bi_end_io;
-	record->partition_sector = device->bd_start_sect;
-	record->partition_device = device->bd_dev;
-	record->pid = task->tgid;
-	record->tid = task->pid;
+	describe_partition(record, bio);
+	record->pid = OF_TASK(task, tgid);
+	record->tid = OF_TASK(task, pid);
 	record->kernel_thread = in_kernel_thread(task);
 	copy_comm(record->comm, task);
 }
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(bio_queued, struct bio *bio)
+static __always_inline int queue_bio(struct bio *bio)
 {
 	__u32 zero = 0, operation, disk;
 	struct task_struct *task;
@@ -156,7 +159,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 
 	if (control.enabled != ENABLED)
 		return 0;
-	disk = disk_number(bio->bi_bdev->bd_disk);
+	disk = disk_number(disk_of_bio(bio));
 	if (!is_traced(disk))
 		return 0;
 	walk = bpf_map_lookup_elem(&walks, &zero);
@@ -167,11 +170,11 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	}
 	walk->busy = 1;
 	task = current_task();
-	describe_bio(&walk->bio, bio, disk, task);
-	call_inode = describe_call(&walk->bio, task);
+	describe_bio(walk, bio, disk, task);
+	call_inode = describe_call(walk, task);
 	walk->counted = control.totals_alone || !has_room_for_parts();
 	if (walk->counted)
-		describe_holder(&walk->bio, bio->bi_bdev);
+		describe_holder(&walk->bio, device_of_bio(&walk->bio, bio));
 	walk->left_bytes = walk->bio.length_bytes;
 	walk->offset_bytes = 0;
 	walk->open = walk->ownerless = false;
@@ -189,7 +192,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	}
 	if (walk->ownerless || operation > REQ_OP_WRITE ||
 	    (walk->open && walk->run.magic == BLOCK_DEVICE_MAGIC))
-		describe_holder(&walk->bio, bio->bi_bdev);
+		describe_holder(&walk->bio, device_of_bio(&walk->bio, bio));
 	walk->bio.has_run = walk->open;
 	if (walk->open)
 		send_part(&walk->bio, sizeof(walk->bio) + sizeof(walk->run), &control.lost_bios);
@@ -198,6 +201,20 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	walk->busy = 0;
 	return 0;
 }
+
+#ifdef BEFORE_5_17
+SEC("tp_btf/block_bio_queue")
+int bio_queued(unsigned long long *arguments)
+{
+	return queue_bio(ARGUMENT_OF(block_bio_queue, arguments));
+}
+#else
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queued, struct bio *bio)
+{
+	return queue_bio(bio);
+}
+#endif
 
 /* What umount writes it writes after the end of its call, before the thread's next. */
 static __always_inline void end_unmounting(void)

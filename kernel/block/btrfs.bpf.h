@@ -6,6 +6,10 @@
 #ifndef JOJ_BTRFS_BPF_H
 #define JOJ_BTRFS_BPF_H
 
+#ifdef BEFORE_5_17
+#include "btrfs_before_5_17.bpf.h"
+#else
+
 /*
  * The btrfs_bio that a bio is in; 0 where it is in none. Btrfs may be a module that is not loaded:
  * then its types are not there.
@@ -58,5 +62,18 @@ static __always_inline __u64 btrfs_direct_owner(__u64 whole)
 		return btrfs_named_owner(whole);
 	return READ(btrfs_dio_private___owned, READ(btrfs_bio, whole, private), inode);
 }
+
+static __always_inline __u64 btrfs_end(__u64 whole)
+{
+	return READ(btrfs_bio, whole, end_io);
+}
+
+static __always_inline void describe_btrfs_direct(struct walk *walk, __u64 whole)
+{
+	describe_whole(walk, btrfs_direct_owner(whole), RUN_DIRECT | RUN_OFFSET);
+	walk->run.file_offset_bytes = READ(btrfs_bio, whole, file_offset);
+}
+
+#endif
 
 #endif

@@ -6,6 +6,8 @@
 #ifndef JOJ_CALLS_BPF_H
 #define JOJ_CALLS_BPF_H
 
+#define THREAD_BYTES 16384	/* THREAD_SIZE of arch/x86/include/asm/page_64_types.h */
+
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 
@@ -132,21 +134,38 @@ static __always_inline __u32 role_of(struct call call, const struct pt_regs *reg
 	return role;
 }
 
-static __always_inline struct task_struct *current_task(void)
-{
-	return (void *)bpf_get_current_task_btf();
-}
-
 static __always_inline bool in_kernel_thread(const struct task_struct *task)
 {
-	return task->flags & PF_KTHREAD;
+	return OF_TASK(task, flags) & PF_KTHREAD;
 }
 
 /* What bpf_get_current_comm() does, by loads: the call costs some ten times as much. */
 static __always_inline void copy_comm(char *comm, const struct task_struct *task)
 {
+#ifdef BEFORE_5_17
+	bpf_probe_read_kernel(comm, 16,
+			      (void *)task + bpf_core_field_offset(struct task_struct, comm));
+#else
 	for (int word = 0; word < 4; word++)
 		((__u32 *)comm)[word] = ((const __u32 *)task->comm)[word];
+#endif
+}
+
+/* The registers that TASK, this one, had when it entered the kernel. */
+static __always_inline struct pt_regs *registers_of(struct walk *walk, struct task_struct *task)
+{
+#ifdef BEFORE_5_17
+	__u64 bytes = bpf_core_type_size(struct pt_regs), top = OF_TASK(task, stack);
+
+	/* A copy: what the verifier knows no type of is read by helpers alone. */
+	top += THREAD_BYTES - bytes;
+	if (bytes > sizeof(walk->registers) ||
+	    bpf_probe_read_kernel(walk->registers, bytes, (void *)top))
+		__builtin_memset(walk->registers, 0, sizeof(walk->registers));
+	return (void *)walk->registers;
+#else
+	return (void *)bpf_task_pt_regs((void *)task);
+#endif
 }
 
 /* How a call on FILE treats the device: enum call_flag. */
@@ -170,8 +189,9 @@ static __always_inline __u32 call_flags(struct call call, const struct pt_regs *
 }
 
 /* Says in RECORD which call the submitter is in; gives the inode of the file that is about. */
-static __always_inline __u64 describe_call(struct bio_record *record, struct task_struct *task)
+static __always_inline __u64 describe_call(struct walk *walk, struct task_struct *task)
 {
+	struct bio_record *record = &walk->bio;
 	struct pt_regs *registers;
 	struct call call;
 	__u64 file;
@@ -181,9 +201,9 @@ static __always_inline __u64 describe_call(struct bio_record *record, struct tas
 		return 0;
 	/* A thread that io_uring made was never in a call: its registers are all zero. */
 	record->call = IO_URING_ENTER;
-	if (task->flags & PF_IO_WORKER)
+	if (OF_TASK(task, flags) & PF_IO_WORKER)
 		return 0;
-	registers = (void *)bpf_task_pt_regs((void *)task);
+	registers = registers_of(walk, task);
 	call = call_of(task, registers->orig_ax);
 	record->call = call.number;
 	if (!(role_of(call, registers) & ROLE_FILE))

@@ -206,14 +206,35 @@ static __always_inline __u32 done_of_vector(struct bio *bio)
 	return ((struct bio___done *)bio)->bi_iter.bi_bvec_done;
 }
 
+/* Before folios (5.16) a page says itself whose it is. */
+#ifdef BEFORE_5_17
+struct page___owned {
+	struct address_space *mapping;
+	unsigned long index, private;
+	unsigned char compound_order;
+} __attribute__((preserve_access_index));
+
+struct inode___cached {
+	struct address_space i_data;
+} __attribute__((preserve_access_index));
+
+#define OWNED_PAGE page___owned
+#else
+#define OWNED_PAGE folio
+#endif
+
 /* log2 of the pages in the folio whose first page this is. */
 static __always_inline __u32 folio_order(__u64 folio)
 {
 	if (!(page_flags(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
 		return 0;
+#ifdef BEFORE_5_17
+	return READ(page___owned, folio + bpf_core_type_size(struct page), compound_order);
+#else
 	if (bpf_core_field_exists(((struct folio___order_field *)0)->_folio_order))
 		return READ(folio___order_field, folio, _folio_order);
 	return READ(folio___order_in_flags, folio, _flags_1) & 0xff;
+#endif
 }
 
 /*
@@ -236,6 +257,27 @@ static __always_inline bool is_slab(__u64 folio)
 	}
 	return false;
 }
+
+#ifdef BEFORE_5_17
+/* Where an extent buffer has its pages: 0 until the first page of one was met. */
+__u64 pages_in_buffer SEC(".data.btrfs") = 0;
+
+#define BUFFER_WORDS 64
+
+/*
+ * Likewise where modules have no BTF (before 5.11), of the buffer that has PAGE, which is at
+ * ADDRESS. It begins with its own address; where its pages are is learnt from the first of them.
+ */
+static __always_inline __u64 learnt_buffer_page(__u64 buffer, __u64 page, __u64 address)
+{
+	if (read_memory(buffer, 8) != address)
+		return pages_in_buffer ? read_memory(buffer + pages_in_buffer, 8) : 0;
+	for (__u32 word = 0; word < BUFFER_WORDS && !pages_in_buffer; word++)
+		if (read_memory(buffer + 8 * word, 8) == page)
+			pages_in_buffer = 8 * word;
+	return page;
+}
+#endif
 
 /* The first page of a Btrfs extent buffer; 0 where Btrfs is a module that is not loaded. */
 static __always_inline __u64 extent_buffer_page(__u64 buffer)

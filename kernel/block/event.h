@@ -50,7 +50,7 @@ struct bio_record {
 	__u8 journal_block_type;	/* h_blocktype of a jbd2 block, or 0 */
 	__u8 kernel_thread;
 	__u8 has_run;			/* a run_record follows this struct */
-	__u8 padding;
+	__u8 has_contents;		/* buffer_type is the first bytes of the block itself */
 	__u32 pid;
 	__u32 tid;
 	char comm[16];
@@ -69,6 +69,7 @@ enum run_flag {
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
 	RUN_COMPRESSED = 64,	/* inode from the btrfs_bio: its pages are compressed extents */
+	RUN_BESIDE = 128,	/* a page cache of the inode beside its own (before Linux 5.17) */
 };
 
 struct run_record {
@@ -283,6 +284,8 @@ struct control {
 	__u64 lost_totals;
 	/* Written by user space: no records but names of files, only totals. */
 	__u64 totals_alone;
+	__u64 btrfs_stripe_end_io;	/* btrfs_end_bio: a copy of any bio (before Linux 5.17) */
+	__u64 devices;			/* blockdev_superblock, which has all block devices */
 };
 
 _Static_assert(sizeof(struct bio_record) == 136, "bio_record is decoded as 136 bytes");
@@ -292,7 +295,7 @@ _Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 b
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
-_Static_assert(sizeof(struct control) == 280, "control is written as 280 bytes");
+_Static_assert(sizeof(struct control) == 296, "control is written as 296 bytes");
 _Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
 _Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
 	       "the longest record fits a chunk's slack");

@@ -125,6 +125,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct fs_struct *fs;
 	struct nsproxy *nsproxy;
+	void *stack;
 };
 
 struct page {

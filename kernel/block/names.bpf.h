@@ -31,7 +31,7 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 	__u64 file, dentry;
 
 	if (descriptor == AT_FDCWD) {
-		dentry = READ(fs_struct, current_task()->fs, pwd.dentry);
+		dentry = READ(fs_struct, OF_TASK(current_task(), fs), pwd.dentry);
 		return dentry ? READ(dentry, dentry, d_inode) : 0;
 	}
 	file = file_of_descriptor(descriptor);
@@ -42,9 +42,9 @@ static __always_inline __u64 inode_of_directory(int descriptor)
 static __always_inline __u64 describe_root(struct name_record *record)
 {
 	struct task_struct *task = current_task();
-	__u64 mounts = READ(nsproxy, task->nsproxy, mnt_ns);
-	__u64 root = READ(fs_struct, task->fs, root.dentry);
-	__u64 mount = READ(fs_struct, task->fs, root.mnt), inode;
+	__u64 mounts = READ(nsproxy, OF_TASK(task, nsproxy), mnt_ns);
+	__u64 root = READ(fs_struct, OF_TASK(task, fs), root.dentry);
+	__u64 mount = READ(fs_struct, OF_TASK(task, fs), root.mnt), inode;
 
 	if (!root || !mount || !mounts)
 		return 0;

@@ -19,6 +19,7 @@
 #define F2FS_FOOTER_BYTES 24	/* struct node_footer at the end of every node block: nid, ino */
 #define BTRFS_OWNER_OFFSET 88	/* btrfs_header.owner */
 
+#define STEPS_AT_ONCE 1024
 #define WALK_LIMIT (1 << 16)	/* steps; a bio of 4 GiB in folios of 64 KiB */
 
 /* What decides whether a step continues the open run. */
@@ -84,6 +85,16 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 		if (memory)
 			piece->detail = read_memory(memory + PAGE_BYTES - F2FS_FOOTER_BYTES, 8);
 	} else if (magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE && piece->private) {
+#ifdef BEFORE_5_17
+		if (!bpf_core_type_exists(struct extent_buffer)) {
+			page = learnt_buffer_page(piece->private, page,
+						  piece->file_offset_bytes & ~(PAGE_BYTES - 1ULL));
+			memory = memory_of_page(page);
+			if (memory && page)
+				piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
+			return;
+		}
+#endif
 		memory = memory_of_page(extent_buffer_page(piece->private));
 		if (memory)
 			piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
@@ -135,7 +146,7 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 	if (order && order < 20 && index < (1U << order))
 		piece->bytes = (((1U << order) - (__u32)index) << PAGE_SHIFT) - position;
 	if (!is_slab(folio))
-		mapping = READ(folio, folio, mapping);
+		mapping = READ(OWNED_PAGE, folio, mapping);
 	if (mapping & 3)	/* PAGE_MAPPING_FLAGS */
 		piece->flags |= RUN_ANONYMOUS;
 	else
@@ -148,8 +159,13 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 		return;
 	}
 	piece->flags |= RUN_OFFSET;
-	piece->file_offset_bytes = ((READ(folio, folio, index) + index) << PAGE_SHIFT) + position;
-	piece->private = READ(folio, folio, private);
+	piece->file_offset_bytes = ((READ(OWNED_PAGE, folio, index) + index) << PAGE_SHIFT) + position;
+	piece->private = READ(OWNED_PAGE, folio, private);
+#ifdef BEFORE_5_17
+	/* NILFS2 keeps the nodes of a file's tree so; later they have an inode to themselves. */
+	if (piece->mapping != piece->host + bpf_core_field_offset(struct inode___cached, i_data))
+		piece->flags |= RUN_BESIDE;
+#endif
 	look_inside(piece, page);
 }
 
@@ -165,7 +181,7 @@ static __always_inline bool continues(const struct walk *walk, const struct piec
 	       piece->file_offset_bytes == run->file_offset_bytes + run->length_bytes;
 }
 
-static long step(__u32 count, void *context)
+STEP step(__u32 count, void *context)
 {
 	struct walk *walk = *(struct walk **)context;
 	struct piece piece = {};
@@ -195,6 +211,38 @@ static long step(__u32 count, void *context)
 	walk->done_bytes += piece.bytes;
 	return !walk->left_bytes;
 }
+
+/* Walks over the pages of a bio, from the one on that WALK is at. */
+#ifdef BEFORE_5_17
+/*
+ * Global functions, which the verifier looks at once each; they take no pointers before 5.12, and a
+ * loop has fewer than 8192 ways out.
+ */
+__noinline int step_alone(__u32 count)
+{
+	__u32 zero = 0;
+	struct walk *walk = bpf_map_lookup_elem(&walks, &zero);
+
+	return walk ? step(count, &walk) : 1;
+}
+
+__noinline int steps(__u32 count)
+{
+	for (__u32 turn = 0; turn < STEPS_AT_ONCE; turn++)
+		if (step_alone(turn))
+			return 1;
+	return 0;
+}
+
+static __always_inline void walk_pages(struct walk *walk)
+{
+	for (__u32 turn = 0; turn < WALK_LIMIT / STEPS_AT_ONCE; turn++)
+		if (steps(turn))
+			break;
+}
+#else
+#define walk_pages(walk) bpf_loop(WALK_LIMIT, step, &walk, 0)
+#endif
 
 /* One run over the whole bio, for a bio whose pages tell less than its completion function. */
 static __always_inline void describe_whole(struct walk *walk, __u64 inode, __u32 flags)

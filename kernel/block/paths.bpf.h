@@ -57,7 +57,7 @@ struct digest_walk {
 	__u64 dentry, digest;
 };
 
-static long digest_step(__u32 depth, void *context)
+STEP digest_step(__u32 depth, void *context)
 {
 	struct digest_walk *walk = context;
 	__u64 parent = READ(dentry, walk->dentry, d_parent);
@@ -77,7 +77,7 @@ struct names_walk {
 	bool at_root;
 };
 
-static long names_step(__u32 depth, void *context)
+STEP names_step(__u32 depth, void *context)
 {
 	struct names_walk *walk = context;
 	__u64 parent = READ(dentry, walk->dentry, d_parent);
@@ -110,7 +110,7 @@ static __always_inline bool send_path(struct path_scratch *scratch, __u64 dentry
 	};
 
 	if (dentry)
-		bpf_loop(DEPTH_LIMIT, names_step, &walk, 0);
+		REPEAT(DEPTH_LIMIT, names_step, &walk);
 	if (dentry && !walk.at_root)
 		record->flags |= PATH_TRUNCATED;
 	record->names_bytes = walk.length & (PATH_BYTES - 1);
@@ -133,7 +133,7 @@ static __always_inline void note_name(struct path_scratch *scratch, struct file_
 	    state->named_links == links)
 		return;
 	if (dentry)
-		bpf_loop(DEPTH_LIMIT, digest_step, &walk, 0);
+		REPEAT(DEPTH_LIMIT, digest_step, &walk);
 	if (state->named && state->digest == walk.digest && state->named_links == links) {
 		state->own_digest = own_digest;
 		state->renames = renames;

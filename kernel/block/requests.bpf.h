@@ -11,7 +11,7 @@
 static __always_inline void send_request(struct request *request, __u32 kind, __u32 bytes,
 					 __u32 error)
 {
-	struct gendisk *disk = request->q->disk;
+	struct gendisk *disk = disk_of_request(request);
 	struct request_record *record;
 	struct bio *bio = request->bio;
 	__u32 number, bio_count = 0;
@@ -51,23 +51,40 @@ struct question {
 	__u64 request;
 };
 
+#ifdef BEFORE_5_17
+#define ASKED "raw_tp"
+#else
+#define ASKED "syscall"
+#endif
+
 /*
  * Asked by user space of a request that was issued long ago: nobody holds it, so that the device
  * was done with it, though no program ran then. A kernel may refuse to run programs while a
  * certain process runs (docs/live-tracing.md).
  */
-SEC("syscall")
+SEC(ASKED)
 int request_is_free(struct question *question)
 {
 	return !READ(request, question->request, ref);
 }
 
+#ifdef BEFORE_5_17
+SEC("tp_btf/block_rq_issue")
+int request_issued(unsigned long long *arguments)
+{
+	struct request *request = ARGUMENT_OF(block_rq_issue, arguments);
+
+	send_request(request, RECORD_ISSUE, request->__data_len, 0);
+	return 0;
+}
+#else
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(request_issued, struct request *request)
 {
 	send_request(request, RECORD_ISSUE, request->__data_len, 0);
 	return 0;
 }
+#endif
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(request_completed, struct request *request, int error, unsigned int bytes)
@@ -100,7 +117,7 @@ static __always_inline void send_bio_end(struct bio *bio)
 
 	if (!control.enabled || control.totals_alone)
 		return;
-	record.device = disk_number(bio->bi_bdev->bd_disk);
+	record.device = disk_number(disk_of_bio(bio));
 	if (!is_traced(record.device))
 		return;
 	record.time_ns = bpf_ktime_get_ns();

@@ -32,6 +32,10 @@ struct walk {
 	bool counted;		/* in the totals, without records */
 	struct total_key key;
 	struct total none;	/* zeros */
+#ifdef BEFORE_5_17
+	__u64 serials;
+	__u64 registers[32];	/* a copy of the pt_regs of the submitter */
+#endif
 };
 
 struct {
@@ -40,6 +44,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct walk);
 } walks SEC(".maps");
+
+/* The number of a bio: one that no other has, and the greater the later, on one processor. */
+static __always_inline __u64 next_serial(struct walk *walk)
+{
+#ifdef BEFORE_5_17
+	__sync_fetch_and_add(&control.bios, 1);
+	return ++walk->serials << 16 | (bpf_get_smp_processor_id() & 0xffff);
+#else
+	return __sync_fetch_and_add(&control.bios, 1);
+#endif
+}
 
 #define TOTALS_LIMIT 8192
 #define FURTHER_LIMIT 1024

@@ -20,8 +20,7 @@ struct files_struct {
 /* The struct file of a descriptor of this thread; 0 where there is none. */
 static __always_inline __u64 file_of_descriptor(__u64 descriptor)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 table = READ(files_struct, task->files, fdt);
+	__u64 table = READ(files_struct, OF_TASK(current_task(), files), fdt);
 
 	if (!table || descriptor >= READ(fdtable, table, max_fds))
 		return 0;

@@ -26,10 +26,13 @@ struct qstr {
 };
 #pragma clang attribute pop
 
+#ifndef BEFORE_5_17
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+#endif
 
 static __always_inline __u64 read_memory(__u64 address, __u32 size)
 {
+#ifndef BEFORE_5_17
 	if (settings.has_rdonly_cast) {
 		struct qstr *words = bpf_rdonly_cast((void *)address,
 						     bpf_core_type_id_kernel(struct qstr));
@@ -38,6 +41,7 @@ static __always_inline __u64 read_memory(__u64 address, __u32 size)
 			return words->hash_len;
 		return words->hash & (size == 1 ? 0xff : size == 2 ? 0xffff : ~0U);
 	}
+#endif
 	__u64 value = 0;
 
 	if (size == 8)

@@ -19,6 +19,10 @@
 #ifndef JOJ_RING_BPF_H
 #define JOJ_RING_BPF_H
 
+#ifdef BEFORE_5_17
+#include "ring_before_5_17.bpf.h"
+#else
+
 #define CHUNK_BITS 16
 #define CHUNK_BYTES (1U << CHUNK_BITS)
 #define NO_ROOM (~0ULL)
@@ -111,18 +115,6 @@ static __always_inline bool send_keeping(const void *record, __u32 size, __u64 k
 	return true;
 }
 
-/* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
-static __always_inline bool send(const void *record, __u32 size, __u64 *lost)
-{
-	return send_keeping(record, size, settings.kept_bytes, lost);
-}
-
-/* Likewise a part of what has_room_for_parts() was asked for: it may use what is kept. */
-static __always_inline void send_part(const void *record, __u32 size, __u64 *lost)
-{
-	send_keeping(record, size, 0, lost);
-}
-
 /* Sends a record of any size up to CHUNK_SLACK_BYTES less its length. */
 static __always_inline bool send_long(const void *record, __u32 size, __u64 *lost)
 {
@@ -133,6 +125,20 @@ static __always_inline bool send_long(const void *record, __u32 size, __u64 *los
 	bpf_probe_read_kernel(to, size, record);
 	publish(to, size);
 	return true;
+}
+
+#endif
+
+/* Sends a record whose SIZE, a multiple of 8, is known when this is compiled. */
+static __always_inline bool send(const void *record, __u32 size, __u64 *lost)
+{
+	return send_keeping(record, size, settings.kept_bytes, lost);
+}
+
+/* Likewise a part of what has_room_for_parts() was asked for: it may use what is kept. */
+static __always_inline void send_part(const void *record, __u32 size, __u64 *lost)
+{
+	send_keeping(record, size, 0, lost);
 }
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
+#include "../bpf/kernel_age.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "call_record.h"
 

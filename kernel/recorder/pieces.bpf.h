@@ -124,7 +124,7 @@ struct directory_walk {
 	bool at_root;
 };
 
-static long directory_step(__u32 depth, void *context)
+STEP directory_step(__u32 depth, void *context)
 {
 	struct directory_walk *walk = context;
 	__u64 parent = READ(dentry, walk->dentry, d_parent), above, mount;
@@ -148,6 +148,8 @@ static long directory_step(__u32 depth, void *context)
 	}
 	if (!parent || length > PIECE_BYTES - NAME_BYTES)
 		return 1;
+	/* Else the compiler leaves the mask out, and the verifier of 5.10 does not see why. */
+	barrier_var(length);
 	size = bpf_probe_read_kernel_str(&walk->scratch->bytes[length & (PIECE_BYTES - 1)],
 					 NAME_BYTES,
 					 (void *)READ(dentry, walk->dentry, d_name.name));
@@ -157,11 +159,72 @@ static long directory_step(__u32 depth, void *context)
 	return 0;
 }
 
+#ifdef BEFORE_5_17
+/* A walk between two steps. */
+struct walk_state {
+	__u64 dentry, mount, root_dentry, root_mount;
+	__u32 length;
+	__u32 at_root;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_state);
+} walk_states SEC(".maps");
+
+/* A step, which the verifier looks at once: a global function, which takes no pointers. */
+__noinline int directory_step_alone(__u32 depth)
+{
+	__u32 zero = 0;
+	struct walk_state *state = bpf_map_lookup_elem(&walk_states, &zero);
+	struct directory_walk walk = {};
+	long is_over;
+
+	walk.scratch = bpf_map_lookup_elem(&piece_scratches, &zero);
+	if (!state || !walk.scratch)
+		return 1;
+	walk.dentry = state->dentry;
+	walk.mount = state->mount;
+	walk.root_dentry = state->root_dentry;
+	walk.root_mount = state->root_mount;
+	walk.length = state->length;
+	is_over = directory_step(depth, &walk);
+	state->dentry = walk.dentry;
+	state->mount = walk.mount;
+	state->length = walk.length;
+	state->at_root = walk.at_root;
+	return is_over;
+}
+
+static __always_inline void walk_up(struct directory_walk *walk)
+{
+	__u32 zero = 0;
+	struct walk_state *state = bpf_map_lookup_elem(&walk_states, &zero);
+
+	if (!state)
+		return;
+	state->dentry = walk->dentry;
+	state->mount = walk->mount;
+	state->root_dentry = walk->root_dentry;
+	state->root_mount = walk->root_mount;
+	state->length = 0;
+	state->at_root = 0;
+	for (__u32 depth = 0; depth < DEPTH_LIMIT; depth++)
+		if (directory_step_alone(depth))
+			break;
+	walk->length = state->length;
+	walk->at_root = state->at_root;
+}
+#else
+#define walk_up(walk) bpf_loop(DEPTH_LIMIT, directory_step, walk, 0)
+#endif
+
 /* The names from a dentry up to the root of the thread. */
 __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 fs = (__u64)task->fs;
+	__u64 fs = (__u64)OF_TASK(current_task(), fs);
 	struct piece_scratch *scratch = begin_piece(place, tid);
 
 	if (!scratch)
@@ -177,7 +240,7 @@ __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 		.length = scratch->zero,
 		.at_root = scratch->zero,
 	};
-	bpf_loop(DEPTH_LIMIT, directory_step, &walk, 0);
+	walk_up(&walk);
 	/* What is deeper has no absolute path there. */
 	if (!walk.at_root)
 		return PIECE_UNREAD;
@@ -187,8 +250,7 @@ __noinline int tell_path(__u64 place, __u64 dentry, __u64 mount, __u32 tid)
 /* The directory of a descriptor, or the current one. */
 __noinline int tell_directory(__u64 place, int descriptor, __u32 tid)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	__u64 fs = (__u64)task->fs, file;
+	__u64 fs = (__u64)OF_TASK(current_task(), fs), file;
 
 	if (descriptor == AT_FDCWD)
 		return tell_path(place, READ(fs_struct, fs, pwd.dentry),

@@ -13,6 +13,7 @@
 
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
+#include "../bpf/kernel_age.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
@@ -138,7 +139,7 @@ static __always_inline void lose(__u32 number)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 {
-	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	struct thread *thread = this_thread();
 	__u64 directory = AT_FDCWD, lost = 0;
 	struct begin_record record = {};
@@ -157,7 +158,7 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	record.kind = RECORD_BEGIN;
 	record.tid = tid;
 	record.number = number;
-	if (task->thread_info.status & TS_COMPAT || number & X32_BIT) {
+	if (OF_TASK(task, thread_info.status) & TS_COMPAT || number & X32_BIT) {
 		record.is_other_abi = 1;
 		send(&record, sizeof(record), &watch.lost_calls[CALLS_LIMIT - 1]);
 		return 0;

@@ -8,6 +8,12 @@ use libbpf_sys as bpf;
 
 use super::error::{BpfError, check};
 
+/// Types of programs that are attached to nothing, but asked: the second where the kernel has not
+/// the first (Linux 5.14). Those that are attached to a tracepoint are of another, as they know the
+/// types of its arguments.
+const ASKED: [bpf::bpf_prog_type; 2] =
+    [bpf::BPF_PROG_TYPE_SYSCALL, bpf::BPF_PROG_TYPE_RAW_TRACEPOINT];
+
 /// An open object.
 pub struct Object(NonNull<bpf::bpf_object>);
 
@@ -76,8 +82,8 @@ impl Object {
         let mut links = Vec::new();
         for program in self.loaded_programs() {
             // SAFETY: `program` is of this object.
-            if unsafe { bpf::bpf_program__type(program) } == bpf::BPF_PROG_TYPE_SYSCALL {
-                continue; // it is asked
+            if ASKED.contains(&unsafe { bpf::bpf_program__type(program) }) {
+                continue;
             }
             // SAFETY: `program` is of this loaded object.
             let link = unsafe { bpf::bpf_program__attach(program) };
@@ -113,7 +119,7 @@ impl Object {
         Ok(sum)
     }
 
-    /// What a program of the type SYSCALL returns for a question; None where the kernel does not
+    /// What a program that is asked returns for a question; None where the kernel does not
     /// run it.
     pub fn ask(&self, name: &CStr, mut question: u64) -> Option<u32> {
         let program = self.program(name)?;

@@ -2,16 +2,19 @@
 //! (kernel/bpf/ring.bpf.h).
 
 use std::ffi::CStr;
+use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null};
 
 use libbpf_sys as bpf;
 
 use super::drain::Drain;
 use super::error::{BpfError, check};
+use super::kernel_ring::KernelRing;
 use super::map::Map;
 use super::object::{Link, Object};
 use super::ring::{CHUNK_BYTES, Ends, Ring};
+use super::source::Source;
 use super::symbols::{RDONLY_CAST, Symbols};
 
 /// struct settings of kernel/bpf/ring.h: what the verifier knows.
@@ -24,10 +27,16 @@ struct ProgramSettings {
 
 const _: () = assert!(size_of::<ProgramSettings>() == 16);
 
+/// The object file of some programs, and that of the same programs for older kernels
+/// (kernel/bpf/kernel_age.bpf.h).
+pub struct Objects {
+    pub since_5_17: &'static [u8],
+    pub before_5_17: &'static [u8],
+}
+
 /// What is to be loaded, and how.
 pub struct LoadPlan<'a> {
-    /// The object file.
-    pub object: &'a [u8],
+    pub objects: &'a Objects,
     /// Size of the ring: a power of two.
     pub ring_bytes: u32,
     /// Of the ring, for each processor: kept for records of several parts that have begun.
@@ -59,11 +68,15 @@ impl Program {
         // libbpf's own error for it is ESRCH, which says nothing.
         std::fs::metadata("/sys/kernel/btf/vmlinux")
             .map_err(|source| BpfError::new("load", source))?;
-        let object = Object::open(plan.object)?;
+        let is_before_5_17 = !has_loops();
+        let objects = plan.objects;
+        let object =
+            Object::open(if is_before_5_17 { objects.before_5_17 } else { objects.since_5_17 })?;
         let records = object.map(c"records")?;
         let ring_chunks = ring_bytes / CHUNK_BYTES;
+        let entries = if is_before_5_17 { ring_bytes } else { ring_chunks };
         // SAFETY: `records` is a map of the open object, which is not loaded yet.
-        check("size", unsafe { bpf::bpf_map__set_max_entries(records, ring_chunks) })?;
+        check("size", unsafe { bpf::bpf_map__set_max_entries(records, entries) })?;
         // SAFETY: no argument; a count, or a negative error.
         let processors = unsafe { bpf::libbpf_num_possible_cpus() }.max(1) as u64;
         let kept_bytes = (processors * plan.kept_bytes_each).min(u64::from(ring_bytes) / 4);
@@ -75,11 +88,15 @@ impl Program {
         let missing = plan.optional.iter().filter(|(_, function)| symbols.address(function) == 0);
         missing.into_iter().try_for_each(|(program, _)| object.leave_out(program))?;
         object.load()?;
-        let ends = object.section(c".data.ring", size_of::<Ends>())?.cast();
         // SAFETY: the object is loaded, and keeps the descriptor open meanwhile.
         let records = unsafe { BorrowedFd::borrow_raw(bpf::bpf_map__fd(records)) };
-        let ring = Ring::map(records, ends, ring_chunks)
-            .map_err(|source| BpfError::new("map the ring of", source))?;
+        let ring: io::Result<Box<dyn Source>> = if is_before_5_17 {
+            KernelRing::map(records, ring_bytes).map(|it| Box::new(it) as _)
+        } else {
+            let ends = object.section(c".data.ring", size_of::<Ends>())?.cast();
+            Ring::map(records, ends, ring_chunks).map(|it| Box::new(it) as _)
+        };
+        let ring = ring.map_err(|source| BpfError::new("map the ring of", source))?;
         let links = object.attach()?;
         Ok(Program { _links: links, drain: Drain::new(ring), object })
     }
@@ -145,4 +162,12 @@ impl Program {
         let started = self.drain.start(limit_bytes);
         started.map_err(|source| BpfError::new("read the ring of", source))
     }
+}
+
+/// Whether programs may call bpf_loop (Linux 5.17): the kernel is asked, by a program that does.
+/// Where it refuses to say, it is taken for a younger one, whose refusal of the programs is told.
+fn has_loops() -> bool {
+    let (kind, helper) = (bpf::BPF_PROG_TYPE_RAW_TRACEPOINT, bpf::BPF_FUNC_loop);
+    // SAFETY: two numbers, and no options.
+    unsafe { bpf::libbpf_probe_bpf_helper(kind, helper, null()) != 0 }
 }

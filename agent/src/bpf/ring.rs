@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::source::Source;
+
 /// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/bpf: a record begins in a chunk, and may end in
 /// its slack.
 pub const CHUNK_BYTES: u32 = 1 << 16;
@@ -65,15 +67,22 @@ impl Ring {
         unsafe { self.ends.as_ref() }
     }
 
-    /// Bytes that wait to be read.
-    pub fn waiting_bytes(&self) -> usize {
+    /// Where a position lies.
+    fn place(&self, position: u64) -> NonNull<u8> {
+        let chunk = (position / u64::from(CHUNK_BYTES)) & (self.chunk_count - 1);
+        let offset = position % u64::from(CHUNK_BYTES);
+        // SAFETY: the chunk is one of those mapped, and the offset within it.
+        unsafe { self.chunks.add(chunk as usize * CHUNK_STRIDE + offset as usize) }
+    }
+}
+
+impl Source for Ring {
+    fn waiting_bytes(&self) -> usize {
         let (head, tail) = (&self.ends().head, &self.ends().tail);
         head.load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Relaxed)) as usize
     }
 
-    /// Appends (length u32, record) of every record that is whole by now, in their order, up to
-    /// about `limit_bytes` at a time.
-    pub fn read(&mut self, into: &mut Vec<u8>, limit_bytes: usize) {
+    fn read(&mut self, into: &mut Vec<u8>, limit_bytes: usize) {
         let head = self.ends().head.load(Ordering::Acquire);
         let mut tail = self.ends().tail.load(Ordering::Relaxed);
         let mut given_back = tail;
@@ -103,14 +112,6 @@ impl Ring {
             }
         }
         self.ends().tail.store(tail, Ordering::Release);
-    }
-
-    /// Where a position lies.
-    fn place(&self, position: u64) -> NonNull<u8> {
-        let chunk = (position / u64::from(CHUNK_BYTES)) & (self.chunk_count - 1);
-        let offset = position % u64::from(CHUNK_BYTES);
-        // SAFETY: the chunk is one of those mapped, and the offset within it.
-        unsafe { self.chunks.add(chunk as usize * CHUNK_STRIDE + offset as usize) }
     }
 }
 

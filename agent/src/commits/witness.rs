@@ -6,9 +6,12 @@ use std::ptr::NonNull;
 
 use super::call::FileCall;
 use super::decode::{CallRecordError, decode_calls};
-use crate::bpf::{BpfError, LoadPlan, Program, Symbols, SymbolsError};
+use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols, SymbolsError};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/calls.bpf.o"));
+static OBJECTS: Objects = Objects {
+    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/calls.bpf.o")),
+    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/calls_before_5_17.bpf.o")),
+};
 
 /// struct watch of call_record.h.
 #[repr(C)]
@@ -46,7 +49,7 @@ impl CallWitness {
     /// If the kernel refuses a step.
     pub fn load(ring_bytes: u32) -> Result<Self, WitnessError> {
         let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST, "vfs_fsync_range"])?;
-        let plan = LoadPlan { object: OBJECT, ring_bytes, kept_bytes_each: 0, optional: &[] };
+        let plan = LoadPlan { objects: &OBJECTS, ring_bytes, kept_bytes_each: 0, optional: &[] };
         let program = Program::load(&plan, &symbols)?;
         let watched = program.section(c".data.watch")?;
         Ok(Self { watched, program, ring_bytes: ring_bytes as usize })

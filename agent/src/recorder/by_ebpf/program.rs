@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::calls::SystemCall;
 use super::super::start::is_alive;
 use super::plan::{CALLS_LIMIT, CallPlan, plans};
-use crate::bpf::{BpfError, LoadPlan, Program, Symbols};
+use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
+static OBJECTS: Objects = Objects {
+    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o")),
+    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/recorder_before_5_17.bpf.o")),
+};
 
 /// Of the ring, for each processor: for forks and ends of threads, without which nothing can be put
 /// in its place.
@@ -87,7 +90,7 @@ impl KernelRecorder {
         // Where addresses are hidden, it does without the cast.
         let symbols = Symbols::read(&[crate::bpf::RDONLY_CAST]).unwrap_or_default();
         let plan = LoadPlan {
-            object: OBJECT,
+            objects: &OBJECTS,
             ring_bytes,
             kept_bytes_each: KEPT_BYTES_EACH,
             optional: &[],

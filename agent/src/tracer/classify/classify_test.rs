@@ -151,6 +151,8 @@ fn a_discard_is_free_space_bookkeeping() {
 #[test]
 fn xfs_tells_by_its_completion_functions() {
     assert_eq!(what(&write(8), &Run::default()), is("fs-journal", "log", RunOwner::None));
+    let contents = Bio { buffer_contents: Some(*b"XAGF\0\0\0\x01\0\0\0\0\0\0\0\0"), ..write(7) };
+    assert_eq!(what(&contents, &Run::default()), is("fs-metadata", "agf", RunOwner::None));
     let buffer = Bio { buffer_type: "xfs_bnobt".into(), ..write(7) };
     assert_eq!(what(&buffer, &Run::default()), is("fs-metadata", "bnobt", RunOwner::None));
     let recovery = Bio { holder: "xfs".into(), ..write(6) };
@@ -204,6 +206,8 @@ fn nilfs2_puts_every_kind_in_one_log() {
         assert_eq!(what(&write(10), &table), is("fs-metadata", name, RunOwner::None));
     }
     let nodes = Run { operations: 11, ..file(NILFS_MAGIC, 12, REGULAR) };
+    assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    let nodes = Run { flags: records::RUN_BESIDE, ..file(NILFS_MAGIC, 12, REGULAR) };
     assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
 }
 

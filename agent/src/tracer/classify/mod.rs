@@ -3,6 +3,7 @@
 //! 6.18, and checked against debugfs, xfs_db and dump.f2fs.
 
 pub mod layout;
+mod xfs_blocks;
 
 use crate::bpf::Symbols;
 use crate::tables::rows::Word;
@@ -116,6 +117,9 @@ pub fn classify(bio: &Bio, run: &Run, symbols: &Symbols, layout: &Layout) -> Cla
         "end_swap_bio_write" | "end_swap_bio_read" => return Class::new(BlockType::Swap, ""),
         "xlog_bio_end_io" => return Class::new(BlockType::FsJournal, "log"),
         "xfs_buf_bio_end_io" => {
+            if let Some(first) = bio.buffer_contents {
+                return Class::new(BlockType::FsMetadata, xfs_blocks::name(first));
+            }
             let name = bio.buffer_type.strip_prefix("xfs_").unwrap_or(&bio.buffer_type);
             return Class::new(BlockType::FsMetadata, name.to_owned());
         }
@@ -294,8 +298,10 @@ fn f2fs_node(run: &Run) -> Class {
 
 /// Inode numbers below 11 are the filesystem's own (include/uapi/linux/nilfs2_ondisk.h).
 fn nilfs(run: &Run, symbols: &Symbols) -> Class {
-    if symbols.name(run.operations) == "nilfs_buffer_cache_aops" {
-        // B-tree nodes of that inode, kept in an inode of their own with the same number.
+    let beside = run.flags & records::RUN_BESIDE != 0;
+    if beside || symbols.name(run.operations) == "nilfs_buffer_cache_aops" {
+        // B-tree nodes of that inode, kept in a second page cache of it (Linux 5.10), or in an
+        // inode of their own with the same number.
         return Class::of(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
     }
     match run.inode {

@@ -5,9 +5,12 @@ use std::ffi::CStr;
 use std::ops::{Deref, DerefMut};
 
 use super::control::{ControlMemory, DISKS_LIMIT, Enabled};
-use crate::bpf::{BpfError, LoadPlan, Program, Symbols};
+use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o"));
+static OBJECTS: Objects = Objects {
+    since_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/attribution.bpf.o")),
+    before_5_17: include_bytes!(concat!(env!("OUT_DIR"), "/attribution_before_5_17.bpf.o")),
+};
 
 /// Programs for a tracepoint that not every kernel has.
 const OPTIONAL: [(&CStr, &str); 3] = [
@@ -57,7 +60,7 @@ impl Attribution {
     /// If the ring's size is no power of two, or the kernel refuses a step.
     pub fn load(ring_bytes: u32, symbols: &Symbols) -> Result<Self, BpfError> {
         let plan = LoadPlan {
-            object: OBJECT,
+            objects: &OBJECTS,
             ring_bytes,
             kept_bytes_each: KEPT_BYTES,
             optional: &OPTIONAL,

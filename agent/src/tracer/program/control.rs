@@ -55,9 +55,11 @@ pub struct Control {
     pub counted_bios: u64,
     pub lost_totals: u64,
     pub totals_alone: u64,
+    btrfs_stripe_end_io: u64,
+    devices: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 280);
+const _: () = assert!(size_of::<Control>() == 296);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -123,6 +125,8 @@ impl ControlMemory {
             set(&raw mut (*control).chain_end_io, "bio_chain_endio");
             set(&raw mut (*control).vmemmap_base, "vmemmap_base");
             set(&raw mut (*control).page_offset_base, "page_offset_base");
+            set(&raw mut (*control).btrfs_stripe_end_io, "btrfs_end_bio");
+            set(&raw mut (*control).devices, "blockdev_superblock");
         }
     }
 }

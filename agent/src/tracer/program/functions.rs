@@ -26,6 +26,7 @@ pub const WANTED: &[&str] = &[
     "btrfs_simple_end_io",
     "btrfs_orig_write_end_io",
     "btrfs_clone_write_end_io",
+    "btrfs_end_bio",
     "end_compressed_bio_write",
     "end_compressed_bio_read",
     // Direct I/O of Btrfs: the name of 6.1, and that of 6.18.
@@ -51,6 +52,8 @@ pub const WANTED: &[&str] = &[
     // Variables that make an address of a page; only in kernels with KALLSYMS_ALL.
     "vmemmap_base",
     "page_offset_base",
+    // That has all block devices (kernel/block/devices.bpf.h).
+    "blockdev_superblock",
     // Not addresses we read at: that they are there says what the kernel has.
     "__traceiter_io_uring_submit_req",
     "__traceiter_io_uring_submit_sqe",

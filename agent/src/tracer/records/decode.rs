@@ -109,11 +109,15 @@ fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
         ..Bio::default()
     };
     let has_run = fields.u8() != 0;
-    fields.skip(1);
+    let has_contents = fields.u8() != 0;
     bio.pid = fields.u32();
     bio.tid = fields.u32();
     bio.comm = fields.text(16);
-    bio.buffer_type = fields.text(16);
+    if has_contents {
+        bio.buffer_contents = Some(fields.take());
+    } else {
+        bio.buffer_type = fields.text(16);
+    }
     bio.call = Some(fields.u32()).filter(|&call| call != NO_CALL);
     bio.call_flags = fields.u32();
     bio.holder = fields.text(8);

@@ -34,6 +34,10 @@ fn a_bio_is_decoded_by_the_offsets_of_event_h() {
     assert_eq!((bio.comm.as_str(), bio.buffer_type.as_str()), ("jbd2", "xfs_agf"));
     assert_eq!((bio.journal_block_type, bio.kernel_thread), (2, true));
     assert_eq!((bio.holder.as_str(), bio.address), ("ext4", 0xffff_8880_0000_1000));
+    record[71] = 1;
+    let Ok(Record::Bio(bio, None)) = decode(&record) else { panic!("not a bio") };
+    assert_eq!((bio.buffer_type.as_str(), bio.pid), ("", 11));
+    assert_eq!(bio.buffer_contents, Some(*b"xfs_agf\0\0\0\0\0\0\0\0\0"));
 }
 
 #[test]

@@ -13,7 +13,8 @@ impl<'a> Fields<'a> {
         Fields { bytes, position: 0 }
     }
 
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+    /// The next bytes.
+    pub fn take<const N: usize>(&mut self) -> [u8; N] {
         let mut field = [0; N];
         field.copy_from_slice(&self.bytes[self.position..self.position + N]);
         self.position += N;

@@ -12,6 +12,7 @@ pub const RUN_DIRECT: u32 = 4;
 pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
 pub const RUN_COMPRESSED: u32 = 64;
+pub const RUN_BESIDE: u32 = 128;
 
 /// enum call_flag.
 pub const CALL_DIRECT: u32 = 1;
@@ -75,6 +76,8 @@ pub struct Bio {
     pub tid: u32,
     pub comm: String,
     pub buffer_type: String,
+    /// In place of the type: the first bytes of the block.
+    pub buffer_contents: Option<[u8; 16]>,
     /// Number of the system call; None in a kernel thread.
     pub call: Option<u32>,
     pub call_flags: u32,

@@ -1,0 +1,41 @@
+"""Every kernel of kernels/, downloaded and built for: the tracer loads, gives no byte to the wrong
+file of five filesystems and leaves none unknown, and a case repeats to the byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.cache import Cache
+from jojlab.foundation.places import KERNELS
+from jojlab.guest.image.ready import ready_image
+from jojlab.lab.attribution import ON_BLOCKS
+from jojlab.trace.capture import Capture
+from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
+from tests.guest.test_verify import right
+
+NAMES = sorted(path.stem for path in KERNELS.glob("*.toml"))
+
+
+@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("kernel", NAMES)
+def test_no_byte_is_of_the_wrong_file(kernel: str, filesystem: str) -> None:
+    assert right(filesystem, kernel=kernel).counts["checked_bytes"] > 900_000
+
+
+@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+@pytest.mark.parametrize("kernel", NAMES)
+def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
+    cache: Cache, tmp_path: Path, kernel: str, filesystem: str
+) -> None:
+    image, both = ready_image(cache, kernel=kernel), []
+    record = real_case(filesystem=filesystem, journal_mode="wal")
+    for out in (tmp_path / "first", tmp_path / "second"):
+        run_case(cache, image, record, 0, out, use_cached=False)
+        both.append({path.name: path.read_bytes() for path in out.iterdir()})
+        capture = Capture.open(out)
+        assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+    assert both[0] and both[0] == both[1]
