@@ -38,9 +38,7 @@
 #include "abi.bpf.h"
 #include "calls.bpf.h"
 #include "names.bpf.h"
-#ifndef BEFORE_5_17
 #include "uring.bpf.h"
-#endif
 #include "within.bpf.h"
 #include "flushes.bpf.h"
 #include "requests.bpf.h"
@@ -150,6 +148,25 @@ static __always_inline void describe_bio(struct walk *walk, struct bio *bio, __u
 	copy_comm(record->comm, task);
 }
 
+#ifdef BEFORE_5_17
+/*
+ * Direct I/O that goes through fs/direct-io.c, as that of F2FS: its bios do not say where in the file
+ * they are. One that is all of its call begins where that does.
+ */
+static __always_inline void place_in_call(struct walk *walk)
+{
+	struct run_record *run = &walk->run;
+	__u32 flags = RUN_FROM_CALL | RUN_ANONYMOUS;
+
+	if (!walk->open || (run->flags & flags) != flags || !(walk->bio.call_flags & CALL_DIRECT))
+		return;
+	if (run->length_bytes != walk->bio.length_bytes || run->length_bytes != walk->call_bytes)
+		return;
+	run->flags |= RUN_OFFSET;
+	run->file_offset_bytes = walk->call_offset;
+}
+#endif
+
 static __always_inline int queue_bio(struct bio *bio)
 {
 	__u32 zero = 0, operation, disk;
@@ -179,8 +196,12 @@ static __always_inline int queue_bio(struct bio *bio)
 	walk->offset_bytes = 0;
 	walk->open = walk->ownerless = false;
 	operation = walk->bio.flags & REQ_OP_MASK;
-	if (walk->left_bytes && operation <= REQ_OP_WRITE)
+	if (walk->left_bytes && operation <= REQ_OP_WRITE) {
 		describe_runs(walk, bio, call_inode);
+#ifdef BEFORE_5_17
+		place_in_call(walk);
+#endif
+	}
 	else if (walk->left_bytes)
 		describe_whole(walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);
 	if (walk->counted) {

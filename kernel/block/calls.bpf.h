@@ -82,6 +82,8 @@ static const __u8 roles[CALLS_LIMIT] = {
 enum {
 	CALL_OPEN = 2,
 	CALL_IOCTL = 16,
+	CALL_PREAD64 = 17,
+	CALL_PWRITE64 = 18,
 	CALL_MSYNC = 26,
 	CALL_FSYNC = 74,
 	CALL_FDATASYNC = 75,
@@ -196,6 +198,9 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	struct call call;
 	__u64 file;
 
+#ifdef BEFORE_5_17
+	walk->call_bytes = 0;
+#endif
 	record->call = NO_CALL;
 	if (record->kernel_thread)
 		return 0;
@@ -212,6 +217,12 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	if (!file)
 		return 0;
 	record->call_flags = call_flags(call, registers, file);
+#ifdef BEFORE_5_17
+	if (!call.is_32_bit && (call.number == CALL_PREAD64 || call.number == CALL_PWRITE64)) {
+		walk->call_bytes = ARGUMENT_3(call, registers);
+		walk->call_offset = ARGUMENT_4(call, registers);
+	}
+#endif
 	return READ(file, file, f_inode);
 }
 

@@ -7,10 +7,16 @@
  * thread of its own makes while the caller does what it likes.
  *
  * Two tracepoints for the first, as it was renamed in 6.4 (io_uring_submit_sqe before); user space
- * loads the one that there is. Before 6.0 the names were in other structures: not followed.
+ * loads the one that there is. In 5.17 to 5.19 the names are in other structures: not followed.
+ * Before, they are where they are today; but the end of a request is told by the word that its
+ * asker gave it, and not by its address.
  */
 #ifndef JOJ_URING_BPF_H
 #define JOJ_URING_BPF_H
+
+#ifdef BEFORE_5_17
+#include "uring_before_5_17.bpf.h"
+#endif
 
 #define REQ_F_FIXED_FILE 1	/* its file is one of those that the ring has, by a number */
 #define REQ_F_CQE_SKIP 64	/* no word of it if it goes well */
@@ -27,10 +33,20 @@ enum {
 	IORING_OP_LINKAT = 39,
 };
 
+/* The requests of this kernel are known to us. */
+static __always_inline bool knows_requests(void)
+{
+#ifdef BEFORE_5_17
+	return bpf_core_type_exists(btf_trace_io_uring_submit_sqe___of_request);
+#else
+	return bpf_core_type_exists(struct io_cmd_data);
+#endif
+}
+
 /* The system call that does the same; 0 for what changes no name. */
 static __always_inline __u32 same_call(__u64 request)
 {
-	if (!request || !bpf_core_type_exists(struct io_cmd_data))
+	if (!request || !knows_requests())
 		return 0;
 	switch (READ(io_kiocb, request, opcode)) {
 	case IORING_OP_RENAMEAT:
@@ -51,7 +67,7 @@ static __always_inline __u32 same_call(__u64 request)
 /* Likewise for what waits for the device. */
 static __always_inline __u32 same_sync(__u64 request)
 {
-	if (!request || !bpf_core_type_exists(struct io_cmd_data))
+	if (!request || !knows_requests())
 		return 0;
 	switch (READ(io_kiocb, request, opcode)) {
 	case IORING_OP_FSYNC:
@@ -67,6 +83,9 @@ static __always_inline __u32 same_sync(__u64 request)
 /* A sync was asked for; its file is not looked up yet. Without a word at its end: no asker. */
 static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 {
+#ifdef BEFORE_5_17
+	__u64 inode = traced_inode(READ(io_kiocb___of_file, request, file));
+#else
 	__u32 number = READ(io_kiocb, request, cqe.fd);
 	__u64 flags = READ(io_kiocb, request, flags), file, inode;
 
@@ -77,6 +96,7 @@ static __always_inline void begin_uring_sync(__u32 call, __u64 request)
 	else
 		file = file_of_descriptor(number);
 	inode = traced_inode(file);
+#endif
 	if (inode)
 		send_sync(RECORD_SYNC_BEGIN, call, inode, 0, request);
 }
@@ -105,6 +125,12 @@ static __always_inline void send_uring_names(__u32 call, __u64 request)
 		send_name(call, READ(io_rename, request, new_dfd),
 			  NAME_OF(io_rename, request, newpath), NAME_SECOND | exchange, request);
 		break;
+#ifdef BEFORE_5_17
+	case CALL_LINKAT:
+	case CALL_SYMLINKAT:
+		send_link_names(call, request);
+		break;
+#else
 	case CALL_LINKAT:
 		send_name(call, READ(io_link, request, old_dfd),
 			  NAME_OF(io_link, request, oldpath), 0, request);
@@ -115,6 +141,7 @@ static __always_inline void send_uring_names(__u32 call, __u64 request)
 		send_name(call, READ(io_link, request, new_dfd),
 			  NAME_OF(io_link, request, newpath), 0, request);
 		break;
+#endif
 	case CALL_UNLINKAT:
 		send_name(call, READ(io_unlink, request, dfd),
 			  NAME_OF(io_unlink, request, filename), 0, request);
@@ -125,17 +152,10 @@ static __always_inline void send_uring_names(__u32 call, __u64 request)
 	}
 }
 
-/* ARGUMENTS are the tracepoint's, of which the request is the first. */
-static __always_inline void take_uring_request(const unsigned long long *arguments)
+static __always_inline void take_uring_request(__u64 request)
 {
-	__u64 request = 0;
-	__u32 call;
+	__u32 call = same_sync(request);
 
-	if (!control.enabled || control.totals_alone)
-		return;
-	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
-	bpf_probe_read_kernel(&request, sizeof(request), arguments);
-	call = same_sync(request);
 	if (call) {
 		begin_uring_sync(call, request);
 		return;
@@ -143,50 +163,125 @@ static __always_inline void take_uring_request(const unsigned long long *argumen
 	call = same_call(request);
 	if (!call)
 		return;
+#ifdef BEFORE_5_17
+	send_uring_names(call, request);
+#else
 	/* Whether it went well will not be known. */
 	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP)
 		__sync_fetch_and_add(&control.lost_changes, 1);
 	else
 		send_uring_names(call, request);
+#endif
+}
+
+/* A request is complete; RESULT is asked for where a name was to be changed. */
+static __always_inline void end_uring_request(__u64 request, __u32 sync, __u32 call, __s32 result)
+{
+	struct name_record record = { .kind = RECORD_NAME, .flags = NAME_OVER };
+
+	if (sync) {
+		send_sync(RECORD_SYNC_END, sync, 0, 0, request);
+		return;
+	}
+	record.call = call;
+	record.request = request;
+	record.time_ns = bpf_ktime_get_ns();
+	if (result)
+		record.flags |= NAME_FAILED;
+	else if (record.call == CALL_RENAMEAT2)
+		__sync_fetch_and_add(&control.renames, 1);
+	send(&record, sizeof(record), &control.lost_changes);
+}
+
+#ifdef BEFORE_5_17
+
+SEC("tp_btf/io_uring_submit_sqe")
+int uring_submitted_before(unsigned long long *arguments)
+{
+	struct pending_request pending = {};
+	struct asked_word asked = {};
+
+	if (!control.enabled || control.totals_alone || !knows_requests())
+		return 0;
+	bpf_probe_read_kernel(&asked.ring, 8, arguments);
+	bpf_probe_read_kernel(&pending.request, 8, arguments + 1);
+	pending.sync = same_sync(pending.request);
+	pending.call = same_call(pending.request);
+	if (!pending.sync && !pending.call)
+		return 0;
+	asked.word = READ(io_kiocb___of_file, pending.request, user_data);
+	/* Which of two with one word is complete will not be told; or there are too many. */
+	if (bpf_map_update_elem(&pending_requests, &asked, &pending, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&control.lost_changes, 1);
+		return 0;
+	}
+	take_uring_request(pending.request);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int uring_completed(unsigned long long *arguments)
+{
+	struct pending_request *found, pending;
+	struct asked_word asked = {};
+	__s32 result = 0;
+
+	if (!control.enabled || control.totals_alone || !knows_requests())
+		return 0;
+	bpf_probe_read_kernel(&asked, sizeof(asked), arguments);
+	bpf_probe_read_kernel(&result, sizeof(result), arguments + 2);
+	found = bpf_map_lookup_elem(&pending_requests, &asked);
+	if (!found)
+		return 0;
+	pending = *found;
+	bpf_map_delete_elem(&pending_requests, &asked);
+	end_uring_request(pending.request, pending.sync, pending.call, result);
+	return 0;
+}
+
+#else
+
+/* ARGUMENTS are the tracepoint's, of which the request is the first. */
+static __always_inline void take_uring_argument(const unsigned long long *arguments)
+{
+	__u64 request = 0;
+
+	if (!control.enabled || control.totals_alone)
+		return;
+	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
+	bpf_probe_read_kernel(&request, sizeof(request), arguments);
+	take_uring_request(request);
 }
 
 SEC("tp_btf/io_uring_submit_req")
 int uring_submitted(unsigned long long *arguments)
 {
-	take_uring_request(arguments);
+	take_uring_argument(arguments);
 	return 0;
 }
 
 SEC("tp_btf/io_uring_submit_sqe")
 int uring_submitted_before(unsigned long long *arguments)
 {
-	take_uring_request(arguments);
+	take_uring_argument(arguments);
 	return 0;
 }
 
 SEC("tp_btf/io_uring_complete")
 int BPF_PROG(uring_completed, void *ring, void *request)
 {
-	struct name_record record = { .kind = RECORD_NAME, .flags = NAME_OVER };
+	__u32 sync, call;
 
 	if (!control.enabled || control.totals_alone)
 		return 0;
-	record.call = same_sync((__u64)request);
-	if (record.call) {
-		send_sync(RECORD_SYNC_END, record.call, 0, 0, (__u64)request);
-		return 0;
-	}
-	record.call = same_call((__u64)request);
-	if (!record.call)
-		return 0;
-	record.request = (__u64)request;
-	record.time_ns = bpf_ktime_get_ns();
-	if (READ(io_kiocb, request, cqe.res))
-		record.flags |= NAME_FAILED;
-	else if (record.call == CALL_RENAMEAT2)
-		__sync_fetch_and_add(&control.renames, 1);
-	send(&record, sizeof(record), &control.lost_changes);
+	sync = same_sync((__u64)request);
+	call = sync ? 0 : same_call((__u64)request);
+	if (sync || call)
+		end_uring_request((__u64)request, sync, call,
+				  sync ? 0 : READ(io_kiocb, request, cqe.res));
 	return 0;
 }
+
+#endif
 
 #endif

@@ -55,12 +55,12 @@ impl Object {
         }
     }
 
-    /// Does not load a program. Before `load`.
+    /// Does not load a program, which the object may be without. Before `load`.
     ///
     /// # Errors
-    /// If there is no program of that name.
+    /// If it is loaded already.
     pub fn leave_out(&self, name: &CStr) -> Result<(), BpfError> {
-        let program = self.program(name).ok_or_else(|| BpfError::last("find a program of"))?;
+        let Some(program) = self.program(name) else { return Ok(()) };
         // SAFETY: `program` is of this object, which is not loaded yet.
         check("choose the programs of", unsafe { bpf::bpf_program__set_autoload(program, false) })
     }
