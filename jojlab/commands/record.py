@@ -56,7 +56,7 @@ def record(
     one kills the command. A process of --pid goes on without the recorder.
 
     By eBPF the program is never stopped, and a call costs it a microsecond or two. That needs Linux
-    5.17 and root, or CAP_BPF and CAP_PERFMON. By ptrace, which stops every call, no root is needed.
+    5.10 and root, or CAP_BPF and CAP_PERFMON. By ptrace, which stops every call, no root is needed.
     auto takes eBPF where it is allowed, and says so where not. Calls that find no room in the ring
     of eBPF are counted, and the recording is incomplete. --data hash and keep are of ptrace only.
 

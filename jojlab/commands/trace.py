@@ -51,7 +51,7 @@ def trace(
 ) -> None:
     """Trace a real disk and attribute every byte of its I/O.
 
-    Needs root and a kernel with BTF (Linux 5.17 or newer). It traces all I/O of the disks, from
+    Needs root and a kernel with BTF (Linux 5.10 or newer). It traces all I/O of the disks, from
     every process. The command runs as the current user, in the current folder. Ctrl-C ends the
     tracing and keeps what was traced; a kill loses only the last seconds.
 

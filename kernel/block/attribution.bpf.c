@@ -150,8 +150,8 @@ static __always_inline void describe_bio(struct walk *walk, struct bio *bio, __u
 
 #ifdef BEFORE_5_17
 /*
- * Direct I/O that goes through fs/direct-io.c, as that of F2FS: its bios do not say where in the file
- * they are. One that is all of its call begins where that does.
+ * Direct I/O that goes through fs/direct-io.c, as that of F2FS: its bios do not say where in the
+ * file they are. One that is all of its call begins where that does.
  */
 static __always_inline void place_in_call(struct walk *walk)
 {

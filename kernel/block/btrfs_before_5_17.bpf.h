@@ -2,7 +2,7 @@
 /*
  * What btrfs.bpf.h answers, before Linux 5.17. There every bio of Btrfs ends by
  * btrfs_end_bio(), and knows a struct btrfs_bio (fs/btrfs/volumes.h; a btrfs_io_context in 5.16)
- * that is about all of its copies: that one has the function and the memory that the bio had before.
+ * that is about all of its copies: that one has the function and the memory the bio had before.
  *
  * Modules have no BTF before 5.11, so offsets are those of 5.10's source, where none depends on how
  * the kernel is configured. Each is checked by what lies there: a function that we know, a file of

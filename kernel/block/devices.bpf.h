@@ -57,9 +57,10 @@ struct bdev_inode {
 
 struct request_queue;
 
-/* How the tracepoints were before 5.11 (the second was changed in 5.10.223 too): with the queue in front. */
+/* How the tracepoints were before 5.11, the second no more in 5.10.223: with the queue in front. */
 typedef void (*btf_trace_block_bio_queue___behind)(void *, struct request_queue *, struct bio *);
-typedef void (*btf_trace_block_rq_issue___behind)(void *, struct request_queue *, struct request *);
+typedef void (*btf_trace_block_rq_issue___behind)(void *, struct request_queue *,
+						  struct request *);
 
 /*
  * The bio or request of a tracepoint, which may have the queue before it. The queue is named once

@@ -87,8 +87,9 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 	} else if (magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE && piece->private) {
 #ifdef BEFORE_5_17
 		if (!bpf_core_type_exists(struct extent_buffer)) {
-			page = learnt_buffer_page(piece->private, page,
-						  piece->file_offset_bytes & ~(PAGE_BYTES - 1ULL));
+			__u64 address = piece->file_offset_bytes & ~(PAGE_BYTES - 1ULL);
+
+			page = learnt_buffer_page(piece->private, page, address);
 			memory = memory_of_page(page);
 			if (memory && page)
 				piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
@@ -159,7 +160,8 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 		return;
 	}
 	piece->flags |= RUN_OFFSET;
-	piece->file_offset_bytes = ((READ(OWNED_PAGE, folio, index) + index) << PAGE_SHIFT) + position;
+	piece->file_offset_bytes = ((READ(OWNED_PAGE, folio, index) + index) << PAGE_SHIFT) +
+				   position;
 	piece->private = READ(OWNED_PAGE, folio, private);
 #ifdef BEFORE_5_17
 	/* NILFS2 keeps the nodes of a file's tree so; later they have an inode to themselves. */

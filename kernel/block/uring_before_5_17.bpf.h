@@ -4,14 +4,14 @@
  * them are under way. Their end is told by the ring and the word that the asker gave (user_data),
  * which need not be a request's own: of two with one word, the second is counted as lost.
  *
- * Tracepoints name no request before 5.12, but in stable kernels of 5.10, which have the io_uring of
- * 5.15 (from 5.10.162 on). Where they do not, nothing of io_uring is followed.
+ * Tracepoints name no request before 5.12, but in stable kernels of 5.10, which have the io_uring
+ * of 5.15 (from 5.10.162 on). Where they do not, nothing of io_uring is followed.
  */
 #ifndef JOJ_URING_BEFORE_5_17_BPF_H
 #define JOJ_URING_BEFORE_5_17_BPF_H
 
-typedef void (*btf_trace_io_uring_submit_sqe___of_request)(void *, void *, void *, __u8, __u64, __u32,
-							   bool, bool);
+typedef void (*btf_trace_io_uring_submit_sqe___of_request)(void *, void *, void *, __u8, __u64,
+							   __u32, bool, bool);
 
 struct io_kiocb___of_file {
 	struct file *file;

@@ -10,6 +10,8 @@ mod error;
 mod kernel_ring;
 mod map;
 mod object;
+#[cfg(test)]
+pub mod older;
 mod program;
 mod ring;
 mod source;

@@ -181,3 +181,17 @@ impl DerefMut for Attribution {
         &mut self.program
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::older::faults;
+
+    #[test]
+    fn older_kernels_get_what_they_know() {
+        let (found, seen) = faults(OBJECTS.before_5_17);
+        assert!(seen > 500 && found.is_empty(), "{seen} instructions: {found:#?}");
+        // So the question can be answered with no.
+        assert!(!faults(OBJECTS.since_5_17).0.is_empty());
+    }
+}
