@@ -214,10 +214,6 @@ struct page___owned {
 	unsigned char compound_order;
 } __attribute__((preserve_access_index));
 
-struct inode___cached {
-	struct address_space i_data;
-} __attribute__((preserve_access_index));
-
 #define OWNED_PAGE page___owned
 #else
 #define OWNED_PAGE folio

@@ -69,7 +69,6 @@ enum run_flag {
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
 	RUN_COMPRESSED = 64,	/* inode from the btrfs_bio: its pages are compressed extents */
-	RUN_BESIDE = 128,	/* a page cache of the inode beside its own (before Linux 5.17) */
 };
 
 struct run_record {

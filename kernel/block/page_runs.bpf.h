@@ -163,11 +163,6 @@ static __always_inline void describe_piece(struct piece *piece, __u64 page, __u3
 	piece->file_offset_bytes = ((READ(OWNED_PAGE, folio, index) + index) << PAGE_SHIFT) +
 				   position;
 	piece->private = READ(OWNED_PAGE, folio, private);
-#ifdef BEFORE_5_17
-	/* NILFS2 keeps the nodes of a file's tree so; later they have an inode to themselves. */
-	if (piece->mapping != piece->host + bpf_core_field_offset(struct inode___cached, i_data))
-		piece->flags |= RUN_BESIDE;
-#endif
 	look_inside(piece, page);
 }
 

@@ -22,6 +22,7 @@ const KALLSYMS: &str = "\
 000000000000000c t end_swap_bio_write
 000000000000000d t clone_endio [dm_mod]
 000000000000000e t raid1_end_write_request [raid1]
+000000000000000f D empty_aops
 ";
 
 const DISK: u32 = 7 << 20;
@@ -207,8 +208,13 @@ fn nilfs2_puts_every_kind_in_one_log() {
     }
     let nodes = Run { operations: 11, ..file(NILFS_MAGIC, 12, REGULAR) };
     assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
-    let nodes = Run { flags: records::RUN_BESIDE, ..file(NILFS_MAGIC, 12, REGULAR) };
-    assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    // Of no operations: nodes on older kernels, and on others data that the cleaner moves.
+    let moved = Run { operations: 15, ..file(NILFS_MAGIC, 12, REGULAR) };
+    assert_eq!(what(&write(10), &moved), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    let newer = format!("{KALLSYMS}0000000000000010 T bpf_loop\n");
+    let symbols = Symbols::parse(newer.as_bytes(), WANTED).unwrap();
+    let class = classify(&write(10), &moved, &symbols, &Layout::default());
+    assert_eq!(class.block_type, BlockType::Data);
 }
 
 #[test]

@@ -298,10 +298,14 @@ fn f2fs_node(run: &Run) -> Class {
 
 /// Inode numbers below 11 are the filesystem's own (include/uapi/linux/nilfs2_ondisk.h).
 fn nilfs(run: &Run, symbols: &Symbols) -> Class {
-    let beside = run.flags & records::RUN_BESIDE != 0;
-    if beside || symbols.name(run.operations) == "nilfs_buffer_cache_aops" {
-        // B-tree nodes of that inode, kept in a second page cache of it (Linux 5.10), or in an
-        // inode of their own with the same number.
+    let is_node = match symbols.name(run.operations) {
+        "nilfs_buffer_cache_aops" => true,
+        // Without a name of their own before Linux 5.17, as what the cleaner moves is ever since.
+        "empty_aops" => symbols.address("bpf_loop") == 0,
+        _ => false,
+    };
+    if is_node {
+        // B-tree nodes of that inode, kept in an inode of their own with the same number.
         return Class::of(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
     }
     match run.inode {

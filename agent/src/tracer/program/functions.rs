@@ -34,6 +34,7 @@ pub const WANTED: &[&str] = &[
     "btrfs_dio_end_io",
     "nilfs_end_bio_write",
     "nilfs_buffer_cache_aops",
+    "empty_aops",
     // Swap.
     "end_swap_bio_write",
     "end_swap_bio_read",
@@ -55,6 +56,7 @@ pub const WANTED: &[&str] = &[
     // That has all block devices (kernel/block/devices.bpf.h).
     "blockdev_superblock",
     // Not addresses we read at: that they are there says what the kernel has.
+    "bpf_loop",
     "__traceiter_io_uring_submit_req",
     "__traceiter_io_uring_submit_sqe",
     "__traceiter_io_uring_complete",
