@@ -1,5 +1,5 @@
-//! Compiles the BPF programs of kernel/ with clang, which the agent embeds: into OUT_DIR/NAME.bpf.o,
-//! and once more, for kernels before 5.17 (kernel/bpf/kernel_age.bpf.h), into NAME_before_5_17.bpf.o.
+//! Compiles the BPF programs of kernel/ with clang, which the agent embeds: into OUT_DIR/NAME.bpf.o
+//! and, for kernels before 5.17 (kernel/bpf/kernel_age.bpf.h), into OUT_DIR/NAME_before_5_17.bpf.o.
 //! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
 //! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
 //! the agent embeds too: it is for other programs, and linked to their C library alone. Links what

@@ -153,7 +153,7 @@ mod tests {
             Writer { file, ring, head: 0 }
         }
 
-        /// What runs over the end of the ring is written to the copy that follows, where it is read.
+        /// What runs over the end of the ring goes to the copy that follows, where it is read.
         fn put(&self, position: u64, bytes: &[u8]) {
             let place = 2 * page_bytes() as u64 + position % RING_BYTES;
             self.file.write_all_at(bytes, place).expect("a write");

@@ -1,5 +1,5 @@
-//! Says what in an object file no kernel of 5.10 would take: tests ask it of the objects for kernels
-//! before 5.17, which no test of this tier can load. Reads the instructions of an ELF file
+//! Says what in an object file no kernel of 5.10 would take: tests ask it of the objects for
+//! kernels before 5.17, which no test of this tier can load. Reads the instructions of an ELF file
 //! (elf(5), Documentation/bpf/standardization/instruction-set.rst of Linux).
 
 /// bpf_redirect_peer, the last of Linux 5.10 (include/uapi/linux/bpf.h).

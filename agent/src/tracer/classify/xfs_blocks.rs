@@ -1,7 +1,7 @@
 //! What a block of XFS is, by its first bytes: where the kernel does not show what its buffers are
-//! (modules have no BTF before Linux 5.11). The magic numbers are those of fs/xfs/libxfs/xfs_format.h
-//! and xfs_da_format.h of Linux 5.10; the names are those of the kernel's buffer operations, as they
-//! are told elsewhere, without "xfs_".
+//! (modules have no BTF before Linux 5.11). The magic numbers are those of xfs_format.h and
+//! xfs_da_format.h in fs/xfs/libxfs of Linux 5.10; the names are those of the kernel's buffer
+//! operations, as they are told elsewhere, without "xfs_".
 
 /// Where blocks of directories and attributes have theirs (struct xfs_da_blkinfo).
 const SHORT_MAGIC_OFFSET: usize = 8;
