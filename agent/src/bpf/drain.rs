@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::source::Source;
+use super::source::RecordSource;
 
 /// Records are handed on in pieces of about this size.
 const PIECE_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 struct Taken {
-    ring: Box<dyn Source>,
+    ring: Box<dyn RecordSource>,
     /// (length u32, record) one after the other.
     pieces: VecDeque<Vec<u8>>,
     bytes: usize,
@@ -43,7 +43,7 @@ struct Taken {
 
 impl Drain {
     /// Reads only when it is asked to.
-    pub fn new(ring: Box<dyn Source>) -> Self {
+    pub fn new(ring: Box<dyn RecordSource>) -> Self {
         let taken = Mutex::new(Taken { ring, pieces: VecDeque::new(), bytes: 0 });
         let shared = Arc::new(Shared { taken, is_over: AtomicBool::new(false) });
         Drain { shared, thread: None }

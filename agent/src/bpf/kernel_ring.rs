@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::source::Source;
+use super::source::RecordSource;
 
 /// struct bpf_ringbuf_hdr: the length with two flags, and a number of the kernel's.
 const HEADER_BYTES: usize = 8;
@@ -75,7 +75,7 @@ impl KernelRing {
     }
 }
 
-impl Source for KernelRing {
+impl RecordSource for KernelRing {
     fn waiting_bytes(&self) -> usize {
         self.written_to().wrapping_sub(self.read_to().load(Ordering::Relaxed)) as usize
     }

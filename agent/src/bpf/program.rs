@@ -14,7 +14,7 @@ use super::kernel_ring::KernelRing;
 use super::map::Map;
 use super::object::{Link, Object};
 use super::ring::{CHUNK_BYTES, Ends, Ring};
-use super::source::Source;
+use super::source::RecordSource;
 use super::symbols::{RDONLY_CAST, Symbols};
 
 /// struct settings of kernel/bpf/ring.h: what the verifier knows.
@@ -90,7 +90,7 @@ impl Program {
         object.load()?;
         // SAFETY: the object is loaded, and keeps the descriptor open meanwhile.
         let records = unsafe { BorrowedFd::borrow_raw(bpf::bpf_map__fd(records)) };
-        let ring: io::Result<Box<dyn Source>> = if is_before_5_17 {
+        let ring: io::Result<Box<dyn RecordSource>> = if is_before_5_17 {
             KernelRing::map(records, ring_bytes).map(|it| Box::new(it) as _)
         } else {
             let ends = object.section(c".data.ring", size_of::<Ends>())?.cast();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::source::Source;
+use super::source::RecordSource;
 
 /// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/bpf: a record begins in a chunk, and may end in
 /// its slack.
@@ -76,7 +76,7 @@ impl Ring {
     }
 }
 
-impl Source for Ring {
+impl RecordSource for Ring {
     fn waiting_bytes(&self) -> usize {
         let (head, tail) = (&self.ends().head, &self.ends().tail);
         head.load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Relaxed)) as usize

@@ -1,7 +1,7 @@
 //! What both kinds of rings do for their reader.
 
 /// A ring that records come from.
-pub trait Source: Send {
+pub trait RecordSource: Send {
     /// Bytes that wait to be read.
     fn waiting_bytes(&self) -> usize;
 
