@@ -27,6 +27,7 @@ FILES = (
     "kernel/nand/model/*",
     "kernel/nand/figures/*",
     "kernel/ubi/*",
+    "kernel/guest_stop/*",
     "kernel/memory_model/*",
     "setup/packages.txt",
 )

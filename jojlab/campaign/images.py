@@ -12,6 +12,7 @@ from jojlab.experiment.devices import by_wall_clock, chooses_buffers, is_on_raw_
 from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
+from jojlab.guest.architecture import ARCHITECTURES, X86_64
 from jojlab.guest.image.build import NO_EXTRAS, Extras, Image
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, RAW_NAND, ready_image, ready_wall_image
 
@@ -20,14 +21,21 @@ _KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_B
 
 
 def name_of(case: Case) -> str:
-    """Return the name of a case's image: its kernel, `raw NAND` where the case is on it, and
-    `chosen buffers` where it names the allocator of UBI's or UBIFS's buffers.
+    """Return the name of a case's image: its kernel, its architecture where that is not x86-64,
+    `raw NAND` where the case is on it, and `chosen buffers` where it names the allocator of UBI's
+    or UBIFS's buffers.
 
     Cases on block devices have the same image, and so the same numbers, whether or not another case
     of the experiment is on raw NAND: more modules move the guest's addresses and so its times.
     """
     kernel = str(case.settings["kernel"])
-    words = [kernel, *(word for word, extras in _KINDS if _extras(case.settings) in extras)]
+    machine = str(case.settings["machine"])
+    others = [machine] if machine != X86_64.name else []
+    words = [
+        kernel,
+        *others,
+        *(word for word, extras in _KINDS if _extras(case.settings) in extras),
+    ]
     return ", ".join(words)
 
 
@@ -75,9 +83,12 @@ def images_of(
     live = by_wall_clock(cases)
     images = dict[str, Image]()
     for name, settings in needed.items():
-        kernel = str(settings["kernel"])
+        kernel, machine = str(settings["kernel"]), str(settings["machine"])
         if live:
             images[name] = ready_wall_image(cache, kernel, partial(tell, name))
         else:
-            images[name] = ready_image(cache, _extras(settings), kernel, partial(tell, name))
+            architecture = ARCHITECTURES[machine]
+            images[name] = ready_image(
+                cache, _extras(settings), kernel, partial(tell, name), architecture
+            )
     return Images(images)

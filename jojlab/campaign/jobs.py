@@ -17,12 +17,13 @@ from jojlab.experiment.devices import expected_bytes, profile_of
 from jojlab.experiment.fields import BY_NAME
 from jojlab.experiment.plan import Plan
 from jojlab.foundation.cache import Cache
+from jojlab.guest.architecture import ARCHITECTURES
 from jojlab.guest.given import INPUTS
 from jojlab.guest.machine import Machine, WallMachine
 from jojlab.lab.job import Job, Kind, record_of, virtual
 
 # Fields that choose the image, and are no part of the record.
-_OF_IMAGE = ("kernel",)
+_OF_IMAGE = ("kernel", "machine")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def case_json(case: Case, seed: int, profiles: Mapping[str, Profile]) -> bytes:
     """Return the record that the agent is given (agent/src/record/job.rs)."""
     name = str(case.settings["device"])
     # The agent has no word for a key of a profile: it gets the profile's numbers as they are then.
-    # Nor for its own kernel.
+    # Nor for its own kernel and machine.
     fields: dict[str, Any] = {
         field: value
         for field, value in case.settings.items()
@@ -95,7 +96,8 @@ def machine_of(case: Case, profiles: Mapping[str, Profile]) -> Machine | WallMac
     profile = profile_of(case.settings, profiles)
     if profile is None:
         return WallMachine(str(case.settings["device"]))
-    return virtual(profile.icount_shift, held_bytes(case, profiles))
+    architecture = ARCHITECTURES[str(case.settings["machine"])]
+    return virtual(profile.icount_shift, held_bytes(case, profiles), architecture)
 
 
 def held_bytes(case: Case, profiles: Mapping[str, Profile]) -> int:

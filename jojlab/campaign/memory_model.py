@@ -16,6 +16,7 @@ from jojlab.campaign.jobs import AskedJob
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
 from jojlab.foundation.errors import UseError
+from jojlab.guest.architecture import X86_64
 from jojlab.guest.memory_model import CORES, Core
 from jojlab.lab.job import Job
 from jojlab.lab.lab import Lab, UnwatchedJobs
@@ -42,7 +43,12 @@ def core_named(name: str) -> Core:
 
 
 def refuse_unmodelled(cases: Sequence[Case]) -> None:
-    """Raise UseError where a case runs by the clock on the wall."""
+    """Raise UseError where a case runs by the clock on the wall, or not on x86-64."""
+    if others := {str(case.settings["machine"]) for case in cases} - {X86_64.name}:
+        raise UseError(
+            f"--memory-model: the plugin is for machine={X86_64.name}, not {', '.join(others)}",
+            f"drop --memory-model, or add --set machine={X86_64.name}",
+        )
     if by_wall_clock(cases):
         raise UseError(
             "--memory-model: cases of emulated devices run by the clock on the wall",

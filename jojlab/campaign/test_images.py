@@ -47,7 +47,7 @@ def test_an_image_that_is_not_there_is_told_of_before_it_is_made(
         assert told == ["installed, raw NAND"]
         return unbootable_image(tmp_path / "image")
 
-    monkeypatch.setattr(ready, "agent_path", lambda: tmp_path / "agent")
+    monkeypatch.setattr(ready, "agent_path", lambda _: tmp_path / "agent")
     monkeypatch.setattr(ready, "build_image", build_image)
     asked = Experiment("asked", "What?", (1,), {"filesystem": "ubifs"}, {}).expanded()
     images = images_of(plan(asked), Cache(tmp_path / "cache"), told.append)

@@ -26,6 +26,7 @@ from jojlab.experiment.fields import (
     Value,
 )
 from jojlab.experiment.filesystems import impossible_filesystem
+from jojlab.experiment.machines import impossible_machine
 from jojlab.foundation.errors import UseError
 
 # What O_DIRECT transfers at least, on a device of 512-byte logical blocks (open(2), NOTES). Btrfs
@@ -137,7 +138,7 @@ def _deleted_rows(settings: Mapping[str, Value]) -> int:
 
 def impossible(settings: Mapping[str, Value]) -> str:
     """Say why a case cannot be run as asked; empty when it can."""
-    if found := impossible_filesystem(settings):
+    if found := impossible_machine(settings) or impossible_filesystem(settings):
         return found
     if settings["workload"] in PROGRAMS:
         return "" if settings["program"] else "workload program needs program = NAME"

@@ -14,6 +14,7 @@ from jojlab.experiment.devices import by_wall_clock, refuse_devices
 from jojlab.experiment.fields import NO_DEVICE
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
+from jojlab.guest.architecture import ARCHITECTURES
 from jojlab.guest.kernel.choose import check_kernel
 
 
@@ -31,8 +32,9 @@ def plan(experiment: Experiment) -> Plan:
     named, for devices of two clocks, or when no case is left.
     """
     by_wall_clock(experiment.cases)
-    for kernel in dict.fromkeys(str(case.settings["kernel"]) for case in experiment.cases):
-        check_kernel(kernel)
+    fields = [(case.settings["kernel"], case.settings["machine"]) for case in experiment.cases]
+    for kernel, machine in dict.fromkeys(fields):
+        check_kernel(str(kernel), ARCHITECTURES[str(machine)])
     for case in experiment.cases:
         check_inputs(case, experiment.where)
     names = dict.fromkeys(

@@ -31,16 +31,22 @@ DEBIAN_PACKAGES = tuple(
     for name in ("packages.txt", *(() if INSTALLED else ("packages-agent.txt",)))
 )
 AGENT_CARGO = _ROOT / "agent" / "Cargo.toml"
-_BUILT_AGENT = Path("x86_64-unknown-linux-gnu") / "release" / "joj-agent"
+# By the field `machine` of a case: Rust's name of the target, and the remedy where it is missing. A
+# wheel holds the agent of its own machine alone.
+_AGENTS = {
+    "x86-64": ("x86_64-unknown-linux-gnu", BUILD_AGENT),
+    "arm64": ("aarch64-unknown-linux-gnu", "make agent-arm64, in a checkout"),
+}
 
 
-def agent_path() -> Path:
+def agent_path(machine: str = "x86-64") -> Path:
     """Return the path of the agent; MachineError with the remedy when it is not there."""
+    rust_target, remedy = _AGENTS[machine]
     if INSTALLED:
-        agent = _DATA / "joj-agent"
+        agent = _DATA / ("joj-agent" if machine == "x86-64" else f"joj-agent-{machine}")
     else:
         target = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target")
-        agent = target / _BUILT_AGENT
+        agent = target / rust_target / "release" / "joj-agent"
     if not agent.is_file():
-        raise MachineError(f"no agent at {agent}", BUILD_AGENT)
+        raise MachineError(f"no agent at {agent}", remedy)
     return agent

@@ -17,6 +17,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
 from jojlab.foundation.places import AGENT_CARGO, DEBIAN_PACKAGES, INSTALLED, agent_path
 from jojlab.foundation.tools import dpkg_query, run_tool
+from jojlab.guest.architecture import ARM64
 from jojlab.guest.image.build import qemu_version
 from jojlab.guest.image.ready import ready_image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
@@ -52,6 +53,7 @@ def checks(icount_shift: int, *, build: bool) -> Iterator[Check]:
         **({} if INSTALLED else {"rust": rust}),
         "qemu": qemu_version,
         "agent": lambda: str(agent_path()),
+        "arm64": arm64,
         "image": lambda: image(cache, icount_shift, build=build),
         "cache": lambda: usable(cache),
         "disk": lambda: disk(shutil.disk_usage(cache.folder("work")).free),
@@ -77,6 +79,24 @@ def packages(wanted: Sequence[Path] = DEBIAN_PACKAGES) -> str:
         line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
         raise MachineError(f"missing: {', '.join(missing)}", line)
     return f"all {len(names)} of {', '.join(path.name for path in wanted)}"
+
+
+def arm64() -> str:
+    """Say whether cases with machine=arm64 can be run; what is missing for them is no fault."""
+    missing, remedies = [], []
+    for name, package in ((ARM64.qemu, ARM64.qemu_package), (ARM64.gcc, ARM64.cross_package)):
+        if shutil.which(name) is None:
+            missing.append(package)
+    if missing:
+        remedies.append(f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}")
+    try:
+        agent_path(ARM64.name)
+    except MachineError as error:
+        missing.append("its agent")
+        remedies.append(error.remedy)
+    if missing:
+        return f"optional, for machine=arm64: no {', '.join(missing)} ({'; '.join(remedies)})"
+    return f"{ARM64.qemu}, {ARM64.gcc}, {agent_path(ARM64.name)}"
 
 
 def rust(cargo_toml: Path = AGENT_CARGO) -> str:

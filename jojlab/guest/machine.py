@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jojlab.device.emulated import CAPACITY_BYTES
+from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.memory import MIB, SIZES_MIB
 
 HANDOUT_BYTES = 192 * MIB
@@ -21,6 +22,7 @@ class Machine:
 
     icount_shift: int
     memory_mib: int = SIZES_MIB[0]
+    architecture: Architecture = X86_64
 
     def __post_init__(self) -> None:
         """Refuses what QEMU would refuse, and what no case has."""
@@ -38,8 +40,11 @@ class Machine:
     def handout_address(self) -> int:
         """Where the memory for results begins: right above the guest's own.
 
-        The machine has memory up to 3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).
+        The machine of arm64 has memory from 1 GiB on (hw/arm/virt.c). That of x86-64 has it up to
+        3 GiB, and what is more from 4 GiB on (hw/i386/microvm.c).
         """
+        if self.architecture == ARM64:
+            return (1024 + self.memory_mib) * MIB
         hole_mib = 0 if self.whole_memory_mib <= 3072 else 1024
         return (self.memory_mib + hole_mib) * MIB
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 
 from jojlab.foundation.tools import need_tool
-from jojlab.guest.image.build import QEMU, QEMU_PACKAGE, Image
+from jojlab.guest.architecture import ARM64, X86_64, Architecture
+from jojlab.guest.image.build import Image
 from jojlab.guest.machine import HANDOUT_BYTES, Machine
 from jojlab.guest.memory_file import Memory
 
@@ -33,6 +35,41 @@ COMMON_COMMAND_LINE = (
 # icount drives the TSC at exactly one tick a virtual nanosecond.
 KERNEL_COMMAND_LINE = f"{COMMON_COMMAND_LINE}tsc_early_khz=1000000"
 
+
+@dataclass(frozen=True)
+class _Board:
+    """What QEMU is told of a machine, and its kernel but where the results go."""
+
+    machine: str
+    cpu: str
+    stops: str
+    command_line: str
+
+
+_BOARDS = {
+    X86_64: _Board(
+        # No timer may run but the local APIC's, see agent/src/lab/channel/hardware/x86_64.
+        "microvm,pit=off,memory-backend=ram",
+        # The oldest x86-64 model, like a phone's core without instructions for checksums. ARAT says
+        # that its timer runs on in idle: without, and without a PIT, there is no one-shot timer.
+        "qemu64,+arat",
+        "pvpanic",
+        KERNEL_COMMAND_LINE,
+    ),
+    ARM64: _Board(
+        # Without seeds of random numbers, which QEMU draws anew.
+        "virt,dtb-randomness=off,memory-backend=ram",
+        # The core of many phones since 2014; it has instructions for checksums (CRC32) and ciphers.
+        # Its counter, of 62.5 MHz by default in QEMU, has a tick a virtual nanosecond.
+        "cortex-a53,cntfrq=1000000000",
+        # Its window is found by kernel/guest_stop, which halts the core's timer around a stop.
+        "pvpanic-pci",
+        # As above; a reset is asked of QEMU by PSCI.
+        "console=ttyAMA0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=off "
+        "cryptomgr.notests iomem=relaxed",
+    ),
+}
+
 # QEMU's main loop moves the clock on when the CPU has halted, and may look in the instant when it
 # has halted but its last instructions are not counted yet: the clock is then late by them, hundreds
 # of ns, and all that follows differs. On a busy machine that was one case in tens. In record mode
@@ -48,21 +85,22 @@ _COUNT = "instructions counted from the snapshot"
 
 def arguments(machine: Machine, memory: str, kernel: str, initramfs: str) -> list[str]:
     """All that decides what the guest computes; the same for its snapshot and for every case."""
-    append = f"{KERNEL_COMMAND_LINE} {handout_words(machine.handout_address)}"
+    board = _BOARDS[machine.architecture]
+    words = handout_words(machine.handout_address)
+    if machine.architecture == ARM64:
+        words = arm64_handout_words(machine)
+    append = f"{board.command_line} {words}"
     return [
-        # No timer may run but the local APIC's, see agent/src/lab/channel/timers.rs.
-        *("-machine", "microvm,pit=off,memory-backend=ram"),
+        *("-machine", board.machine),
         *("-accel", "tcg,thread=single"),
-        # The oldest x86-64 model, like a phone's core without instructions for checksums. ARAT says
-        # that its timer runs on in idle: without, and without a PIT, there is no one-shot timer.
-        *("-cpu", "qemu64,+arat"),
+        *("-cpu", board.cpu),
         *("-smp", "1"),
         *("-icount", f"shift={machine.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm"),
         *("-m", f"{machine.whole_memory_mib}M", "-object", memory),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         # The guest stops itself through pvpanic; QEMU then waits for us.
-        *("-device", "pvpanic", "-action", "panic=pause"),
+        *("-device", board.stops, "-action", "panic=pause"),
         *("-kernel", kernel, "-initrd", initramfs, "-append", append),
     ]
 
@@ -73,19 +111,27 @@ def handout_words(address: int) -> str:
     return f"memmap={length}${place} joj.handout={place}:{length}"
 
 
+def arm64_handout_words(machine: Machine) -> str:
+    """The same of arm64, whose kernel reserves by leaving out what is above its own memory."""
+    place, length = hex(machine.handout_address), hex(HANDOUT_BYTES)
+    return f"mem={machine.memory_mib}M joj.handout={place}:{length}"
+
+
 def command(
     image: Image, machine: Machine, memory: Memory, console: str, qmp_descriptor: int
 ) -> list[str]:
     """The whole command: paused at first, with a console file and a QMP connection."""
     backend = memory.backend(machine.whole_memory_mib)
     given = arguments(machine, backend, str(image.kernel), str(image.initramfs))
-    return watched(given, console, qmp_descriptor)
+    return watched(given, console, qmp_descriptor, machine.architecture)
 
 
-def watched(given: list[str], console: str, qmp_descriptor: int) -> list[str]:
+def watched(
+    given: list[str], console: str, qmp_descriptor: int, architecture: Architecture = X86_64
+) -> list[str]:
     """The program and its arguments, with what every machine has so that we can steer it."""
     return [
-        str(need_tool(QEMU, QEMU_PACKAGE)),
+        str(need_tool(architecture.qemu, architecture.qemu_package)),
         *given,
         "-S",
         *("-serial", f"file:{console}"),

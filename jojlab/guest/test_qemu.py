@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.guest import qemu
+from jojlab.guest.architecture import ARM64
 from jojlab.guest.image.build import Image
 from jojlab.guest.machine import Machine
 from jojlab.guest.memory_file import Memory
@@ -29,6 +30,19 @@ def test_results_lie_above_the_guest_and_inside_the_memory() -> None:
     assert arguments[arguments.index("-m") + 1] == "1216M"
     line = arguments[arguments.index("-append") + 1]
     assert "memmap=0xc000000$0x40000000 joj.handout=0x40000000:0xc000000" in line
+
+
+def test_a_guest_of_arm64_has_its_own_memory_and_the_results_above_it() -> None:
+    """The field does not move the keys of x86-64: they are of the same arguments as before it."""
+    machine = Machine(0, memory_mib=2048, architecture=ARM64)
+    arguments = qemu.arguments(machine, "M", "K", "I")
+    assert arguments[arguments.index("-m") + 1] == "2240M"
+    line = arguments[arguments.index("-append") + 1]
+    assert line.endswith("mem=2048M joj.handout=0xc0000000:0xc000000")
+    assert "tsc" not in line and "ttyS0" not in line
+    assert qemu.machine_key(image(), machine) != qemu.machine_key(image(), Machine(0, 2048))
+    words = " ".join(qemu.arguments(Machine(0), "M", "K", "I"))
+    assert "microvm" in words and "arm" not in words and "virt" not in words
 
 
 @pytest.mark.parametrize("machine", [(-1, 1024), (10, 1024), (0, 64), (0, 32768)])

@@ -9,6 +9,7 @@ from typing import Any
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.foundation.cache import Cache
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.image.build import NO_EXTRAS, Extras
 from jojlab.guest.image.ready import RAW_NAND, ready_image, ready_wall_image
 from jojlab.guest.kernel.choose import INSTALLED
@@ -50,6 +51,7 @@ def self_test(
     device: str = "",
     with_disk: bool = False,
     kernel: str = INSTALLED,
+    architecture: Architecture = X86_64,
     **options: str | bool,
 ) -> Job:
     """Return the job of one filesystem; its image is made if need be.
@@ -57,7 +59,8 @@ def self_test(
     The `options` are mkfs_options, mount_options and external_journal, as in an experiment, and
     `stack`, one of STACKS: the filesystem is on a device that is made of others; or `partition`: it
     is on one. UBIFS takes mount_options alone. `device` is one of EMULATED; without, the disk is
-    modelled. `kernel` is of jojlab/guest/kernel. `with_disk` has the contents of the filesystem's
+    modelled. `kernel` and `architecture` are of jojlab/guest/kernel; other than x86-64 it has the
+    modelled disk alone. `with_disk` has the contents of the filesystem's
     device handed out, as DISK_IMAGE (jojlab/guest/sparse_image.py).
     """
     target: dict[str, Any] = {"filesystem": filesystem, **options}
@@ -78,6 +81,8 @@ def self_test(
         return Job(Kind.SELF_TEST, record, ready_wall_image(cache, kernel), machine)
     profile = read_profile(_PROFILE)
     target["device_model"] = dict(profile.model) | {"capacity_bytes": _CAPACITY_BYTES}
-    image = ready_image(cache, _STACK_EXTRAS if "stack" in target else NO_EXTRAS, kernel)
+    extras = _STACK_EXTRAS if "stack" in target else NO_EXTRAS
+    image = ready_image(cache, extras, kernel, architecture=architecture)
     record = record_of(Kind.SELF_TEST, target)
-    return Job(Kind.SELF_TEST, record, image, virtual(profile.icount_shift))
+    guest = virtual(profile.icount_shift, architecture=architecture)
+    return Job(Kind.SELF_TEST, record, image, guest)

@@ -15,6 +15,7 @@ from typing import Any
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.basis import basis
 from jojlab.guest.given import MOST_INPUT_BYTES, Given
 from jojlab.guest.image.build import Image
@@ -173,12 +174,14 @@ class Job:
         return replace(self, image=image, inputs=inputs)
 
 
-def virtual(icount_shift: int, contents_bytes: int = 0) -> Machine:
+def virtual(
+    icount_shift: int, contents_bytes: int = 0, architecture: Architecture = X86_64
+) -> Machine:
     """Return the machine of a job whose disks will hold `contents_bytes` in the end.
 
     Raises UseError where no guest is large enough.
     """
-    return Machine(icount_shift, memory_mib(contents_bytes))
+    return Machine(icount_shift, memory_mib(contents_bytes), architecture)
 
 
 def record_of(kind: Kind, fields: Mapping[str, Any]) -> bytes:

@@ -23,7 +23,9 @@ from jojlab.live.bench import live_fingerprint
 from jojlab.trace.run_folder import RunFolder
 
 # The machine decides these; of its filesystem and how it is mounted the case decides.
-_OF_THE_DEVICE = ("device", "kernel", "journal_device", "completion", "mkfs_options")
+_OF_THE_DEVICE = (
+    "device", "kernel", "machine", "journal_device", "completion", "mkfs_options",
+)  # fmt: skip
 
 
 def refuse_cases(asked: Experiment) -> None:

@@ -13,6 +13,7 @@ from jojlab.foundation.errors import UseError
 OF_THE_LAB = (
     "device",
     "kernel",
+    "machine",
     "journal_device",
     "completion",
     "filesystem",

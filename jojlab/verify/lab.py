@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jojlab.foundation.cache import Cache
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.choose import INSTALLED
 from jojlab.guest.sparse_image import unpack
 from jojlab.lab.attribution import DISK_IMAGE, self_test
@@ -29,15 +30,23 @@ def verify_in_lab(
     *,
     device: str = "",
     kernel: str = INSTALLED,
+    architecture: Architecture = X86_64,
     **options: str | bool,
 ) -> Verdict:
-    """Run the self-test of one filesystem; `device`, `kernel`, `options` are those of self_test.
+    """Run the self-test of one filesystem; `device`, `kernel`, `architecture`, `options` are
+    those of self_test.
 
     Raises MachineError or GuestError when the guest cannot run it.
     """
     lab, is_noisy = Lab(Cache.default(), where), options.get("stack") in NOISY_STACKS
     job = self_test(
-        lab.cache, filesystem, device=device, with_disk=not is_noisy, kernel=kernel, **options
+        lab.cache,
+        filesystem,
+        device=device,
+        with_disk=not is_noisy,
+        kernel=kernel,
+        architecture=architecture,
+        **options,
     )
     outcome = lab.run_one(job)
     found = outcome.answer(Kind.SELF_TEST)

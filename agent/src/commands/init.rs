@@ -5,7 +5,9 @@
 
 use crate::errors::{WrongUse, is_wrong_use, text};
 use crate::lab::channel::clock::Clock;
-use crate::lab::channel::{entropy, fw_cfg, handout::Region, modules, mounts, stop, timers, trees};
+use crate::lab::channel::{
+    entropy, fw_cfg, handout::Region, hardware, modules, mounts, stop, trees,
+};
 use crate::lab::{case, power_cut, self_test};
 use crate::record::{Afterwards, Job};
 use crate::tracer::Tracer;
@@ -109,7 +111,7 @@ fn settle(clock: Clock) -> anyhow::Result<()> {
     let mut byte = [0; 1];
     getrandom(&mut byte, GetRandomFlags::NONBLOCK).context("the seed is not enough")?;
     if clock == Clock::Virtual {
-        timers::halt_rtc().context("no right to the clock's ports")?;
+        hardware::halt_rtc().context("no right to the clock's ports")?;
     }
     clock.settle()?;
     fs::create_dir(RESULTS).context(RESULTS)

@@ -43,6 +43,9 @@ def attribution(
         str,
         typer.Option(metavar="NAME", help="In a guest: of joj list kernels, or a build's path."),
     ] = "installed",
+    machine: Annotated[
+        str, typer.Option(metavar="NAME", help="In a guest: x86-64, or arm64 (docs/arm64.md).")
+    ] = "x86-64",
     mkfs_options: Annotated[
         str, typer.Option(metavar="WORDS", help="In a guest: additional mkfs options.")
     ] = "",
@@ -71,6 +74,7 @@ def attribution(
       joj verify attribution --filesystem ext4 --device qemu-nvme --partition
       joj verify attribution --kernel 6.12
       joj verify attribution --kernel ~/linux
+      joj verify attribution --machine arm64 --filesystem ext4
       joj verify attribution --host --json
 
     Exit code 1 if a byte is attributed to the wrong file, 3 if a self-test failed or none could
@@ -78,6 +82,7 @@ def attribution(
     """
     from jojlab.device.emulated import EMULATED
     from jojlab.foundation.errors import MachineError, UseError
+    from jojlab.guest.architecture import ARCHITECTURES, X86_64
     from jojlab.guest.kernel.choose import INSTALLED, check_kernel
     from jojlab.lab.attribution import FILESYSTEMS, ON_BLOCKS, STACKS
     from jojlab.lab.options import Options
@@ -86,7 +91,8 @@ def attribution(
 
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     of_blocks = [name for name in options if name != "mount_options"]
-    of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
+    others = {"host": host, "device": device, "machine": machine != X86_64.name}
+    of_blocks += [name for name, given in others.items() if given]
     chosen = list(dict.fromkeys(filesystem or (ON_BLOCKS if of_blocks else FILESYSTEMS)))
     if of_blocks and "ubifs" in chosen:
         given = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
@@ -100,9 +106,13 @@ def attribution(
             raise UseError(
                 f"--filesystem {name}: no such filesystem", f"one of {', '.join(FILESYSTEMS)}"
             )
-    check_kernel(kernel)
-    if host and (device or options or kernel != INSTALLED):
-        chose = {"device": device, "kernel": kernel != INSTALLED}
+    if machine not in ARCHITECTURES:
+        raise UseError(f"--machine {machine}: no such one", f"one of {', '.join(ARCHITECTURES)}")
+    check_kernel(kernel, ARCHITECTURES[machine])
+    if device and others["machine"]:
+        raise UseError(f"--device is for --machine {X86_64.name}", "drop one of them")
+    if host and (device or options or kernel != INSTALLED or others["machine"]):
+        chose = {**others, "host": False, "kernel": kernel != INSTALLED}
         given = ", ".join([*(name for name, is_given in chose.items() if is_given), *options])
         raise UseError(f"--host takes no {given}", "drop it, or drop --host")
     if cluster and (host or device):
@@ -131,8 +141,12 @@ def attribution(
     else:
         where = Options(cluster=cluster)
         verdicts = [
-            verify_in_lab(name, where, device=device, kernel=kernel, **options) for name in chosen
-        ]
+            verify_in_lab(
+                name, where, device=device, kernel=kernel,
+                architecture=ARCHITECTURES[machine], **options,
+            )
+            for name in chosen
+        ]  # fmt: skip
     if as_json:
         rows = [{**verdict.row(), "reasons": verdict.reasons} for verdict in verdicts]
         document = {"filesystems": rows, "skipped": skipped, "failed": failed}

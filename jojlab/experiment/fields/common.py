@@ -7,6 +7,7 @@ from jojlab.experiment.fields.file import FILES, PASSES
 from jojlab.experiment.fields.program import PROGRAMS
 from jojlab.experiment.fields.replay import REPLAYS
 from jojlab.experiment.fields.sqlite import ALL_SQLITE, SQLITE
+from jojlab.guest.architecture import ARCHITECTURES, X86_64
 
 BLOCK_FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs")
 RAW_NAND_FILESYSTEMS = ("ubifs",)
@@ -35,6 +36,13 @@ COMMON_FIELDS: tuple[Field, ...] = (
         "asked for; the path of a folder, with a slash, in which a kernel was built; installed: "
         "that of the installed kernel headers",
         "installed",
+    ),
+    Field(
+        "machine",
+        "architecture of the guest; arm64 has a phone's instruction set, an agent of its own, and "
+        "the kernel of the same version (docs/arm64.md)",
+        X86_64.name,
+        tuple(ARCHITECTURES),
     ),
     Field(
         "journal_device",

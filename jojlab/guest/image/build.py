@@ -14,17 +14,20 @@ from pathlib import Path
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.foundation.places import KERNEL
 from jojlab.foundation.remembered import Seen
 from jojlab.foundation.tools import need_tool, package_files, package_version, run_tool
+from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.image import chosen_buffers, modules
 from jojlab.guest.image.initramfs import Initramfs
+from jojlab.guest.image.packaged_tools import packaged_tools
+from jojlab.guest.kernel.arm64_image import unpack_image
 from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.elf import unpack_elf
 from jojlab.guest.kernel.installed import HEADERS_ROOT
 from jojlab.guest.kernel.kernel import Kernel, packed_image
 
-QEMU = "qemu-system-x86_64"
-QEMU_PACKAGE = "qemu-system-x86"
+QEMU, QEMU_PACKAGE = X86_64.qemu, X86_64.qemu_package
 MKFS_PACKAGES = {
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.ext4": "e2fsprogs",
@@ -93,16 +96,18 @@ def build_image(
     extras: Extras = NO_EXTRAS,
     seen: Seen | None = None,
     kernel_name: str = INSTALLED,
+    architecture: Architecture = X86_64,
 ) -> Image:
     """The image with this agent and this flash device (None: without one); built once per content.
 
-    `kernel_name` is of chosen_kernel. `seen` gets every file that the image depends on.
+    `kernel_name` and `architecture` are of chosen_kernel. `seen` gets every file
+    that the image depends on.
     Raises MachineError, with the line to run, when something needed is not installed.
     """
     if not agent.is_file():
         raise MachineError(f"no agent at {agent}", "cargo build --release")
     seen = seen or Seen()
-    qemu = need_tool(QEMU, QEMU_PACKAGE)
+    qemu = need_tool(architecture.qemu, architecture.qemu_package)
     seen.add([agent, HEADERS_ROOT, qemu, _MKE2FS_CONF, *_LOADER, *package_files()])
     if flash_source is not None:
         beside = [flash_source.parent / modules.RAW_NAND_FOLDER] if extras.raw_nand else []
@@ -111,7 +116,7 @@ def build_image(
             seen.add([source, *folders, *modules.flash_sources(source)])
         if extras.chosen_buffers:
             seen.add(chosen_buffers.sources(flash_source.parent / chosen_buffers.FOLDER))
-    chosen = chosen_kernel(cache, kernel_name)
+    chosen = chosen_kernel(cache, kernel_name, architecture)
     seen.add(chosen.files)
     kernel = kernel_entry(cache, chosen, modules.ROOTS + extras.modules)
     parts: dict[str, bytes] = {
@@ -127,7 +132,13 @@ def build_image(
             folder = flash_source.parent / chosen_buffers.FOLDER
             for path in chosen_buffers.chosen_buffer_modules(cache, chosen, folder):
                 parts[path.name] = path.read_bytes()
-    tools = _tools(extras.programs, seen)
+    if architecture == ARM64:
+        source = KERNEL / modules.STOP_FOLDER
+        seen.add([source, *modules.flash_sources(source)])
+        stop = modules.stop_module(cache, chosen, source)
+        parts[stop.name] = stop.read_bytes()
+        parts["order"] += f"{stop.name}\n".encode()
+    tools, versions = _tools(cache, architecture, extras.programs, seen)
     initramfs = _initramfs(agent.read_bytes(), parts, tools)
     manifest = {
         "kernel_release": chosen.release,
@@ -138,22 +149,23 @@ def build_image(
         "modules_sha256": _hashes(parts),
         # Two up-to-date machines may differ by a library alone: say by which.
         "tools_sha256": _hashes(tools),
-        "mkfs_package_versions": {
-            package: package_version(package) for package in MKFS_PACKAGES.values()
-        },
-        "qemu_version": qemu_version(),
+        "mkfs_package_versions": {package: versions[package] for package in MKFS_PACKAGES.values()},
+        "qemu_version": qemu_version(architecture),
     }
+    if architecture != X86_64:
+        manifest["architecture"] = architecture.name
     if extras.programs:
-        versions = {package: package_version(package) for _, package in extras.programs}
-        manifest["extra_package_versions"] = versions
+        manifest["extra_package_versions"] = {
+            package: versions[package] for _, package in extras.programs
+        }
     image = _publish(cache, kernel / "vmlinux", initramfs, manifest)
     seen.add([kernel, *kernel.rglob("*"), image.initramfs])
     return image
 
 
-def qemu_version() -> str:
+def qemu_version(architecture: Architecture = X86_64) -> str:
     """The first line of QEMU's version message."""
-    qemu = need_tool(QEMU, QEMU_PACKAGE)
+    qemu = need_tool(architecture.qemu, architecture.qemu_package)
     return run_tool([str(qemu), "--version"], "run QEMU").splitlines()[0]
 
 
@@ -166,10 +178,11 @@ def kernel_entry(cache: Cache, kernel: Kernel, roots: tuple[str, ...]) -> Path:
     def build(folder: Path) -> None:
         with cache.work_dir() as work:
             kernel.unpack(work)
-            packed = packed_image(work, kernel.release)
-            (folder / "vmlinux").write_bytes(unpack_elf(packed.read_bytes()))
+            packed = packed_image(work, kernel.release).read_bytes()
+            unpack = unpack_image if kernel.architecture == ARM64 else unpack_elf
+            (folder / "vmlinux").write_bytes(unpack(packed))
             (folder / "modules").mkdir()
-            modules.collect(work, kernel.release, folder / "modules", roots)
+            modules.collect(work, kernel, folder / "modules", roots)
             write_hashes(folder)
 
     parameters = tuple(text for name, text in modules.PARAMETERS.items() if name in roots)
@@ -216,10 +229,19 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: sha256(content) for name, content in sorted(files.items())}
 
 
-def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
-    """The mkfs, fsck and extra programs, libraries and mke2fs.conf, by their path in the guest."""
+def _tools(
+    cache: Cache, architecture: Architecture, extras: tuple[tuple[str, str], ...], seen: Seen
+) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
+    """The mkfs, fsck and extra programs, libraries and mke2fs.conf, by their path in the guest; and
+    the versions of their packages.
+    """
+    programs = (*MKFS_PACKAGES.items(), *FSCK_PACKAGES.items(), *extras)
+    if architecture != X86_64:
+        unpacked = packaged_tools(cache, architecture, programs, _MKE2FS_CONF)
+        seen.add(unpacked.packages)
+        return unpacked.files, unpacked.versions
     tools = {}
-    for name, package in (*MKFS_PACKAGES.items(), *FSCK_PACKAGES.items(), *extras):
+    for name, package in programs:
         tool = need_tool(name, package)
         seen.add([tool])
         libraries = shared_libraries(tool)
@@ -228,7 +250,7 @@ def _tools(extras: tuple[tuple[str, str], ...], seen: Seen) -> dict[str, bytes]:
         tools[f"/sbin/{name}"] = tool.read_bytes()
         tools |= {str(library): library.read_bytes() for library in libraries}
     tools[str(_MKE2FS_CONF)] = _MKE2FS_CONF.read_bytes()
-    return tools
+    return tools, {package: package_version(package) for _, package in programs}
 
 
 def _initramfs(

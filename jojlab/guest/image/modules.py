@@ -13,6 +13,7 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.places import RESTORE
 from jojlab.foundation.tools import need_tool, package_version, run_tool
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.kernel import Kernel
 
 # Checksums: libcrc32c, Btrfs and F2FS look them up by name, which modules.dep does not know. Later
@@ -33,6 +34,9 @@ _SOURCES = ("*.c", "*.h", "Makefile", "Kbuild", "model/**/*.c", "model/**/*.h")
 # The name and folder, beside the flash device's, of raw NAND; it shares a part of that one's model.
 RAW_NAND = "raw_nand"
 RAW_NAND_FOLDER = "nand"
+
+# The name and folder of what stops a guest of arm64.
+STOP = STOP_FOLDER = "guest_stop"
 
 
 def load_order(
@@ -75,25 +79,25 @@ def _name(path: str) -> str:
     return Path(path).name.partition(".ko")[0].replace("-", "_")
 
 
-def collect(tree: Path, release: str, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
-    """Puts `roots`, what they need, and `order` into `out`, from an unpacked kernel package.
+def collect(tree: Path, kernel: Kernel, out: Path, roots: tuple[str, ...] = ROOTS) -> None:
+    """Puts `roots`, what they need, and `order` into `out`, from the unpacked packages of `kernel`.
 
     `order` has a file name a line, and after a space the parameters to load it with.
     """
     if not (tree / "lib").exists():  # /lib is a link on systems of today, but not in packages
         (tree / "lib").symlink_to("usr/lib")
-    folder = tree / "lib" / "modules" / release
+    folder = tree / "lib" / "modules" / kernel.release
     if not (folder / "modules.dep").exists():
         # Packages come without it; their installation scripts make it.
         depmod = need_tool("depmod", "kmod")
-        run_tool([str(depmod), "-b", str(tree), release], "work out module dependencies")
+        run_tool([str(depmod), "-b", str(tree), kernel.release], "work out module dependencies")
     builtin = folder / "modules.builtin"
     there = builtin.read_text() if builtin.exists() else ""
     paths = load_order((folder / "modules.dep").read_text(), roots, there)
     lines = []
     for path in paths:
         file = f"{Path(path).name.partition('.ko')[0]}.ko"
-        strip(_unpacked(folder / path), out / file)
+        strip(_unpacked(folder / path), out / file, kernel.architecture)
         lines.append(f"{file} {PARAMETERS.get(_name(path), '')}".rstrip() + "\n")
     (out / "order").write_text("".join(lines))
 
@@ -109,9 +113,10 @@ def _unpacked(module: Path) -> Path:
     return target
 
 
-def strip(source: Path, target: Path) -> None:
+def strip(source: Path, target: Path, architecture: Architecture = X86_64) -> None:
     """Drops what the guest does not need and what depends on where the module was built."""
-    tool = str(need_tool("strip", "binutils"))
+    package = "binutils" if architecture == X86_64 else architecture.cross_package
+    tool = str(need_tool(architecture.strip, package))
     run_tool([tool, *STRIP, "-o", str(target), str(source)], f"strip {source.name}")
 
 
@@ -134,16 +139,22 @@ def raw_nand_module(cache: Cache, kernel: Kernel, flash_source: Path) -> Path:
     return _own_module(cache, kernel, RAW_NAND, source, [source, flash_source])
 
 
+def stop_module(cache: Cache, kernel: Kernel, source: Path) -> Path:
+    """What stops a guest of arm64, guest_stop.ko, as flash_module()."""
+    return _own_module(cache, kernel, STOP, source, [source])
+
+
 def _own_module(cache: Cache, kernel: Kernel, name: str, source: Path, folders: list[Path]) -> Path:
     """The module `name` of `source`, of which the build sees all `folders` side by side."""
     for folder in folders:
         if not flash_sources(folder):
             raise MachineError(f"no source of the flash device in {folder}", RESTORE)
     files = [path for folder in folders for path in flash_sources(folder)]
-    for tool, package in (("make", "make"), ("gcc", "gcc")):
+    compiler = kernel.architecture.cross_package
+    for tool, package in (("make", "make"), (kernel.architecture.gcc, compiler)):
         need_tool(tool, package)
     digest = hashlib.sha256()
-    parts = (*STRIP, *kernel.make_words, kernel.release, kernel.version, package_version("gcc"))
+    parts = (*STRIP, *kernel.make_words, kernel.release, kernel.version, package_version(compiler))
     for part in parts:
         digest.update(f"{part}\0".encode())
     for path in files:
@@ -162,6 +173,6 @@ def _own_module(cache: Cache, kernel: Kernel, name: str, source: Path, folders: 
             folder = work / source.name
             command = ["make", "-C", headers, *kernel.make_words, names, f"M={folder}", "modules"]
             run_tool(command, f"build the module {name}")
-            strip(folder / f"{name}.ko", out / f"{name}.ko")
+            strip(folder / f"{name}.ko", out / f"{name}.ko", kernel.architecture)
 
     return cache.entry("modules", digest.hexdigest(), build) / f"{name}.ko"

@@ -19,11 +19,10 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.places import FLASH, KERNELS, PACKAGE, agent_path
 from jojlab.foundation.remembered import Seen, remembered
 from jojlab.foundation.tools import need_tool
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.image.build import (
     MKFS_PACKAGES,
     NO_EXTRAS,
-    QEMU,
-    QEMU_PACKAGE,
     Extras,
     Image,
     build_image,
@@ -57,31 +56,37 @@ def ready_image(
     extras: Extras = NO_EXTRAS,
     kernel: str = INSTALLED,
     tell: Callable[[], None] = lambda: None,
+    architecture: Architecture = X86_64,
 ) -> Image:
     """Return the image with jojlab's agent and flash device, built if need be.
 
-    `kernel` is of chosen_kernel. `tell` is called before it is built.
+    `kernel` and `architecture` are of chosen_kernel. `tell` is called before it is built.
     """
-    return _ready(cache, FLASH, extras, kernel, tell)
+    return _ready(cache, FLASH, extras, kernel, tell, architecture)
 
 
 def ready_wall_image(
     cache: Cache, kernel: str = INSTALLED, tell: Callable[[], None] = lambda: None
 ) -> Image:
     """Return the image of the guest by the clock on the wall: drivers in place of the device."""
-    return _ready(cache, None, DRIVERS, kernel, tell)
+    return _ready(cache, None, DRIVERS, kernel, tell, X86_64)
 
 
 def _ready(
-    cache: Cache, flash_source: Path | None, extras: Extras, name: str, tell: Callable[[], None]
+    cache: Cache,
+    flash_source: Path | None,
+    extras: Extras,
+    name: str,
+    tell: Callable[[], None],
+    architecture: Architecture,
 ) -> Image:
-    agent = agent_path()
+    agent = agent_path(architecture.name)
 
     def build(seen: Seen) -> _Made:
         tell()
         seen.add([each for folder in _SOURCES for each in (folder, *folder.glob("*.py"))])
         seen.add([KERNELS, KERNELS / f"{name}.toml"])
-        made = build_image(cache, agent, flash_source, extras, seen, name)
+        made = build_image(cache, agent, flash_source, extras, seen, name, architecture)
         return _Made(made.fingerprint, str(made.kernel), str(made.initramfs), dict(made.manifest))
 
     wanted = {
@@ -91,7 +96,8 @@ def _ready(
         "modules": extras.modules,
         "raw_nand": extras.raw_nand,
         "chosen_buffers": extras.chosen_buffers,
-        "programs": _programs(extras),
+        "machine": architecture.name,
+        "programs": _programs(extras, architecture),
         "variables": [os.environ.get(name) for name in _VARIABLES],
         "python": sys.version,
     }
@@ -99,11 +105,15 @@ def _ready(
     made = remembered(cache.seen, key, _Made, build)
     kernel, initramfs = Path(made.kernel), Path(made.initramfs)
     if not (in_use.hold(kernel.parent) and in_use.hold(initramfs.parent)):  # emptied just now
-        return build_image(cache, agent, flash_source, extras, kernel_name=name)
+        return build_image(cache, agent, flash_source, extras, None, name, architecture)
     return Image(made.fingerprint, kernel, initramfs, made.manifest)
 
 
-def _programs(extras: Extras) -> Mapping[str, str]:
+def _programs(extras: Extras, architecture: Architecture) -> Mapping[str, str]:
     """Return the path of every program that is looked up; MachineError when one is missing."""
-    packages = {**MKFS_PACKAGES, **dict(extras.programs), QEMU: QEMU_PACKAGE}
+    packages = {architecture.qemu: architecture.qemu_package}
+    if architecture == X86_64:
+        packages = {**MKFS_PACKAGES, **dict(extras.programs), **packages}
+    else:
+        packages[architecture.gcc] = architecture.cross_package
     return {name: str(need_tool(name, package)) for name, package in packages.items()}

@@ -12,27 +12,37 @@ import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jojlab.foundation.errors import MachineError
+from jojlab.guest.architecture import X86_64, Architecture
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _UPDATE = "sudo apt-get update"
 
 
+class Source(NamedTuple):
+    """Where packages are: an archive's address, and one of its suites."""
+
+    where: str
+    suite: str
+
+
 class Archive:
     """The packages of some suites, such as bookworm-backports; `folder` is its own."""
 
-    def __init__(self, suites: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, sources: Sequence[Source], folder: Path, architecture: Architecture = X86_64
+    ) -> None:
         """Fetch the lists of the suites; MachineError where they cannot be had."""
         if not _KEYRING.is_file():
             raise MachineError(
                 f"no keys of Debian's archive at {_KEYRING}",
                 "sudo apt-get install debian-archive-keyring",
             )
-        self._suites = " ".join(suites)
+        self._suites = " ".join(source.suite for source in sources)
         self._settings = folder / "apt.conf"
-        where = debian_archive()
-        lines = [f"deb [signed-by={_KEYRING}] {where} {suite} main" for suite in suites]
+        lines = [f"deb [signed-by={_KEYRING}] {where} {suite} main" for where, suite in sources]
         for each in ("lists/partial", "cache/archives/partial"):
             (folder / each).mkdir(parents=True)
         (folder / "sources.list").write_text("\n".join(lines) + "\n")
@@ -43,6 +53,8 @@ class Archive:
             # What this machine has installed would be among the packages.
             "Dir::State::status": "/dev/null",
             "Dir::Cache": folder / "cache",
+            "APT::Architecture": architecture.debian,
+            "APT::Architectures": architecture.debian,
             # As root apt warns that its sandbox's user cannot write here; others have no sandbox.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
@@ -73,20 +85,33 @@ class Archive:
         return _output(command, purpose, environment, cwd)
 
 
-def debian_archive() -> str:
-    """Return the address of the archive that this machine's apt has Debian from.
+def of_suite(suite: str) -> list[Source]:
+    """Return a suite of the archive that this machine's apt has Debian from.
+
+    Raises MachineError as own_sources() does.
+    """
+    return [Source(_indexes("Label: Debian")[0].where, suite)]
+
+
+def own_sources() -> list[Source]:
+    """Return all suites of Debian that this machine's apt installs from, those of security too.
 
     Raises MachineError where it has none, or its lists were never fetched.
     """
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
-               "Origin: Debian", "Label: Debian"]  # fmt: skip
-    found = _output(command, "ask apt for its archive", dict(os.environ), None).split()
+    return _indexes()
+
+
+def _indexes(*wanted: str) -> list[Source]:
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
+               "Created-By: Packages", "Origin: Debian", "Component: main", *wanted]  # fmt: skip
+    told = _output(command, "ask apt for its archive", dict(os.environ), None).splitlines()
+    found = list(dict.fromkeys(Source(*line.split()) for line in told if len(line.split()) == 2))
     if not found:
         raise MachineError(
             "apt knows no archive of Debian",
             f"{_UPDATE}, on Debian; elsewhere only kernel=installed can be had",
         )
-    return found[0]
+    return found
 
 
 def _output(

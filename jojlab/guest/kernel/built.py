@@ -15,6 +15,7 @@ from pathlib import Path
 
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.guest.architecture import X86_64, Architecture
 
 _IMAGE = "arch/x86/boot/bzImage"
 _RELEASE = "include/generated/utsrelease.h"
@@ -79,6 +80,11 @@ class BuiltKernel:
             link.symlink_to(file)
         for name in (_ORDER, "modules.builtin"):
             shutil.copyfile(self.folder / name, tree / name)
+
+    @property
+    def architecture(self) -> Architecture:
+        """See Kernel."""
+        return X86_64
 
     @cached_property
     def make_words(self) -> Sequence[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.errors import UseError
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.built import built_kernel
+from jojlab.guest.kernel.counterpart import counterpart_kernel
 from jojlab.guest.kernel.installed import installed_kernel
 from jojlab.guest.kernel.kernel import Kernel
 from jojlab.guest.kernel.named import named_kernel, read_named
@@ -12,19 +15,30 @@ from jojlab.guest.kernel.named import named_kernel, read_named
 INSTALLED = "installed"
 
 
-def check_kernel(name: str) -> None:
+def check_kernel(name: str, architecture: Architecture = X86_64) -> None:
     """Raise UseError where there is no such kernel; nothing is downloaded."""
     if "/" in name:
+        if architecture != X86_64:
+            raise UseError(
+                f"kernel {name}: a kernel of one's own is for machine={X86_64.name}",
+                f"with machine={architecture.name} take installed, or a name of joj list kernels",
+            )
         built_kernel(name)
     elif name != INSTALLED:
         read_named(name)
 
 
-def chosen_kernel(cache: Cache, name: str) -> Kernel:
+def chosen_kernel(cache: Cache, name: str, architecture: Architecture = X86_64) -> Kernel:
     """Return the kernel of that name, downloaded if need be; with a slash it is a build's path.
+
+    INSTALLED is, on another architecture than this machine's, the kernel of the same version there.
 
     Raises UseError where there is none, MachineError where it cannot be had.
     """
     if "/" in name:
         return built_kernel(name)
-    return installed_kernel(cache) if name == INSTALLED else named_kernel(cache, name)
+    if name != INSTALLED:
+        return named_kernel(cache, name, architecture)
+    if architecture != X86_64:
+        return counterpart_kernel(cache, architecture)
+    return installed_kernel(cache)

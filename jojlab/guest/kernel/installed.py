@@ -14,11 +14,12 @@ from jojlab.foundation.cache import Cache
 from jojlab.foundation.disk import FULL_BELOW_BYTES
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import package_version, run_tool
+from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 
 HEADERS_ROOT = Path("/usr/src")
 # Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
-_HEADERS_NAME = re.compile(r"linux-headers-(\d(?!.*-(?:cloud|rt)-).*-amd64)")
+_MAIN_FLAVOUR = r"\d(?!.*-(?:cloud|rt)-).*-"
 _INSTALL_HEADERS = "sudo apt-get install linux-headers-amd64"
 
 
@@ -30,6 +31,11 @@ class InstalledKernel:
     version: str
     headers_folder: Path
     files: Sequence[Path]
+
+    @property
+    def architecture(self) -> Architecture:
+        """See Kernel."""
+        return X86_64
 
     def unpack(self, folder: Path) -> None:
         """See Kernel."""
@@ -54,12 +60,7 @@ def installed_kernel(cache: Cache, headers_root: Path = HEADERS_ROOT) -> Install
 
     Raises MachineError when the headers are missing or a package cannot be had.
     """
-    release = newest_release(
-        [path.name.removeprefix("linux-headers-") for path in headers_root.glob("linux-headers-*")]
-    )
-    if release is None:
-        raise MachineError(f"no kernel headers in {headers_root}", _INSTALL_HEADERS)
-    version = package_version(f"linux-headers-{release}")
+    release, version = installed_version(headers_root)
     name = f"linux-image-{release}"
 
     def download(folder: Path) -> None:
@@ -70,9 +71,20 @@ def installed_kernel(cache: Cache, headers_root: Path = HEADERS_ROOT) -> Install
     return InstalledKernel(release, version, headers, sorted(entry.glob("*.deb")))
 
 
-def newest_release(names: Sequence[str]) -> str | None:
+def installed_version(headers_root: Path = HEADERS_ROOT) -> tuple[str, str]:
+    """Return release and version of the newest installed headers; MachineError without any."""
+    release = newest_release(
+        [path.name.removeprefix("linux-headers-") for path in headers_root.glob("linux-headers-*")]
+    )
+    if release is None:
+        raise MachineError(f"no kernel headers in {headers_root}", _INSTALL_HEADERS)
+    return release, package_version(f"linux-headers-{release}")
+
+
+def newest_release(names: Sequence[str], architecture: Architecture = X86_64) -> str | None:
     """Return the newest kernel release of Debian's main flavour among `names`, by its numbers."""
-    releases = [name for name in names if _HEADERS_NAME.fullmatch(f"linux-headers-{name}")]
+    main = re.compile(_MAIN_FLAVOUR + architecture.debian)
+    releases = [name for name in names if main.fullmatch(name)]
     return max(releases, key=lambda name: [int(n) for n in re.findall(r"\d+", name)], default=None)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from jojlab.foundation.errors import MachineError
 from jojlab.foundation.tools import run_tool
+from jojlab.guest.architecture import Architecture
 
 
 class Kernel(Protocol):
@@ -27,6 +28,10 @@ class Kernel(Protocol):
 
     def unpack(self, folder: Path) -> None:
         """Put the image and lib/modules into `folder`, as on the root of a system."""
+
+    @property
+    def architecture(self) -> Architecture:
+        """What it runs on."""
 
     @property
     def make_words(self) -> Sequence[str]:
@@ -49,7 +54,7 @@ def unpack_packages(packages: Sequence[Path], folder: Path) -> None:
 
 
 def packed_image(folder: Path, release: str) -> Path:
-    """Return the bzImage of an unpacked kernel; MachineError where there is none."""
+    """Return the packed image of an unpacked kernel; MachineError where there is none."""
     places = (f"boot/vmlinuz-{release}", f"usr/lib/modules/{release}/vmlinuz")
     for place in places:
         if (folder / place).is_file():

@@ -22,7 +22,8 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.kernel.archive import Archive
+from jojlab.guest.architecture import X86_64, Architecture
+from jojlab.guest.kernel.archive import Archive, Source, of_suite
 from jojlab.guest.kernel.installed import newest_release
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 from jojlab.guest.kernel.own_libraries import run_by_own_libraries
@@ -35,8 +36,6 @@ _HEADERS = r"linux-(headers|kbuild)-.*"
 _LIBRARIES = r"(lib(c6|elf1|elf1t64|zstd1|ssl3t64|xxhash0)|zlib1g)"
 
 _MAKE_WORDS = (
-    # The compiler of this machine, not the one that built the kernel.
-    "CC=gcc",
     # An option that GCC has from 14 on, where this kernel was built by such a one; without it
     # functions are aligned as the kernel asks of older compilers.
     "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=",
@@ -44,6 +43,7 @@ _MAKE_WORDS = (
     "CONFIG_DEBUG_INFO_BTF_MODULES=",
 )
 
+_TOOLS = "linux-kbuild-"
 _IMAGE, _BUILD, _LIBS = "image", "headers", "libraries"
 
 
@@ -54,6 +54,10 @@ class NamedKernel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     suite: str
     release: str
 
+    def pattern(self, architecture: Architecture) -> str:
+        """The pattern of its release on an architecture; the file has that of x86-64."""
+        return f"{self.release.removesuffix(X86_64.debian)}{architecture.debian}"
+
 
 @dataclass(frozen=True)
 class ArchiveKernel:
@@ -63,6 +67,7 @@ class ArchiveKernel:
     version: str
     packages: Path
     suite: str
+    architecture: Architecture = X86_64
 
     @property
     def files(self) -> Sequence[Path]:
@@ -76,7 +81,8 @@ class ArchiveKernel:
     @property
     def make_words(self) -> Sequence[str]:
         """See Kernel."""
-        return _MAKE_WORDS
+        # The compiler of this machine, not the one that built the kernel.
+        return (f"CC={self.architecture.gcc}", *self.architecture.make_words, *_MAKE_WORDS)
 
     def headers(self, folder: Path) -> Path:
         """See Kernel. Paths of an installed system in them become those of `folder`."""
@@ -96,7 +102,7 @@ class ArchiveKernel:
         lists = folder / "lists"
         lists.mkdir()
         wanted = f"{source_package(self.release)}={self.version}"
-        Archive([self.suite], lists).download([wanted], folder)
+        Archive(of_suite(self.suite), lists).download([wanted], folder)
 
 
 def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
@@ -111,39 +117,69 @@ def read_named(name: str, kernels: Path = KERNELS) -> NamedKernel:
     return checked(read_toml(path, FORM)[1], NamedKernel, str(path), FORM)
 
 
-def named_kernel(cache: Cache, name: str, kernels: Path = KERNELS) -> ArchiveKernel:
+def named_kernel(
+    cache: Cache, name: str, architecture: Architecture = X86_64, kernels: Path = KERNELS
+) -> ArchiveKernel:
     """Return the kernel of a file, downloaded once.
 
     Raises UseError for an unknown name, MachineError where it cannot be had.
     """
     asked = read_named(name, kernels)
-    key = sha256(msgspec.json.encode([asked.suite, asked.release]))[:16]
-    entry = cache.entry("packages", f"kernel-{key}", lambda folder: _fetch(cache, asked, folder))
+    pattern = asked.pattern(architecture)
+    key = sha256(msgspec.json.encode([asked.suite, pattern]))[:16]
+
+    def build(folder: Path) -> None:
+        fetch_kernel(cache, of_suite(asked.suite), pattern, architecture, folder)
+
+    entry = cache.entry("packages", f"kernel-{key}", build)
+    return kernel_of(entry, asked.suite, architecture)
+
+
+def kernel_of(entry: Path, suite: str, architecture: Architecture) -> ArchiveKernel:
+    """Return the kernel that fetch_kernel() put into a folder."""
     [release] = (entry / "release").read_text().split()
     image = next((entry / _IMAGE).glob(f"linux-image-{release}_*.deb"))
     version = run_tool(["dpkg-deb", "-f", str(image), "Version"], "read a package").strip()
-    return ArchiveKernel(release, version, entry, asked.suite)
+    return ArchiveKernel(release, version, entry, suite, architecture)
 
 
-def _fetch(cache: Cache, asked: NamedKernel, folder: Path) -> None:
+def fetch_kernel(
+    cache: Cache,
+    sources: Sequence[Source],
+    pattern: str,
+    architecture: Architecture,
+    folder: Path,
+) -> None:
+    """Put the packages of the newest kernel whose release matches a pattern into a folder.
+
+    Raises MachineError where there is none, or it cannot be had.
+    """
+    tools = list[str]()
     with cache.work_dir() as work:
-        archive = Archive([asked.suite], work)
+        archive = Archive(sources, work, architecture)
         there = [name.removeprefix("linux-headers-") for name in archive.names("linux-headers-")]
-        release = newest_release(fnmatch.filter(there, asked.release))
+        release = newest_release(fnmatch.filter(there, pattern), architecture)
         if release is None:
             raise MachineError(
-                f"{asked.suite} of Debian's archive has no kernel {asked.release}",
+                f"{sources[0].suite} of Debian's archive has no kernel {pattern}",
                 "see what it has: kernels/NAME.toml names suite and release",
             )
         own = archive.closure([f"linux-image-{release}", f"linux-headers-{release}"], _OWN)
+        if architecture != X86_64:  # the tools of its headers run here
+            tools = [name for name in own if name.startswith(_TOOLS)]
+            own = [name for name in own if name not in tools]
         for part in (_IMAGE, _BUILD):
             (folder / part).mkdir()
             names = [n for n in own if bool(re.fullmatch(_HEADERS, n)) == (part == _BUILD)]
             archive.download(names, folder / part)
-    (folder / "release").write_text(f"{release}\n")
-    if newer := _newer_library(sorted((folder / _BUILD).glob("linux-kbuild-*.deb"))):
+    if tools:
         with cache.work_dir() as work:
-            archive = Archive([asked.suite.removesuffix("-backports")], work)
+            Archive(sources, work).download(tools, folder / _BUILD)
+    (folder / "release").write_text(f"{release}\n")
+    if newer := _newer_library(sorted((folder / _BUILD).glob(f"{_TOOLS}*.deb"))):
+        with cache.work_dir() as work:
+            stable = [Source(where, suite.removesuffix("-backports")) for where, suite in sources]
+            archive = Archive(stable, work)
             (folder / _LIBS).mkdir()
             archive.download(archive.closure(newer, _LIBRARIES), folder / _LIBS)
 

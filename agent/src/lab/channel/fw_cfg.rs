@@ -1,14 +1,10 @@
-//! Reads named files that the host handed to QEMU with `-fw_cfg`, through the two I/O ports of
-//! the device and without a driver. The reads are synchronous: no interrupt, no host thread.
-//! The interface is described in docs/specs/fw_cfg.txt of QEMU's source.
+//! Reads named files that the host handed to QEMU with `-fw_cfg`, through the registers of the
+//! device (`hardware`) and without a driver. The reads are synchronous: no interrupt, no host
+//! thread. The interface is described in docs/specs/fw_cfg.txt of QEMU's source.
 
-use super::ports::Ports;
+use super::hardware::FwCfg;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-
-/// Selector register (two bytes, little-endian) and data register (one byte).
-const PORT: u16 = 0x510;
-const DATA: u16 = 1;
 
 const KEY_SIGNATURE: u16 = 0x00;
 const KEY_DIRECTORY: u16 = 0x19;
@@ -23,9 +19,9 @@ const MOST_FILE_BYTES: u32 = 64 << 20;
 /// Why the host's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FwCfgError {
-    #[error("no right to the fw_cfg ports: {0}")]
-    NoPorts(#[from] io::Error),
-    #[error("no fw_cfg device answers at port {PORT:#x}: this is not a guest of the lab")]
+    #[error("no right to the registers of fw_cfg: {0}")]
+    NoRegisters(#[from] io::Error),
+    #[error("no fw_cfg device answers: this is not a guest of the lab")]
     NoDevice,
     #[error("fw_cfg holds no file {0:?}: the lab passes it with -fw_cfg name={0},file=...")]
     NoFile(String),
@@ -44,7 +40,7 @@ pub enum FwCfgError {
 /// # Errors
 /// If there is no such device or file, or what it says of itself cannot be.
 pub fn read(name: &str) -> Result<Vec<u8>, FwCfgError> {
-    read_from(&Device { ports: Ports::acquire(PORT, 2)? }, name)
+    read_from(&FwCfg::open()?, name)
 }
 
 /// Reads every file whose name is `prefix` and a plain name, of so many bytes at most; gives them
@@ -53,7 +49,7 @@ pub fn read(name: &str) -> Result<Vec<u8>, FwCfgError> {
 /// # Errors
 /// If there is no such device, or what it says of itself cannot be.
 pub fn read_below(prefix: &str, most_bytes: u32) -> Result<Vec<(String, Vec<u8>)>, FwCfgError> {
-    let device = Device { ports: Ports::acquire(PORT, 2)? };
+    let device = FwCfg::open()?;
     let files = below(&device, prefix)?;
     let read = |(name, entry): (String, Entry)| {
         let content = content(&device, &entry, most_bytes)?;
@@ -68,7 +64,7 @@ pub fn read_below(prefix: &str, most_bytes: u32) -> Result<Vec<(String, Vec<u8>)
 /// # Errors
 /// If there is no such device, what it says of itself cannot be, or a file cannot be written.
 pub fn write_below(prefix: &str, directory: &Path) -> Result<(), FwCfgError> {
-    write_from(&Device { ports: Ports::acquire(PORT, 2)? }, prefix, directory)
+    write_from(&FwCfg::open()?, prefix, directory)
 }
 
 /// What the device offers: choose an item, then read its bytes in order.
@@ -83,17 +79,13 @@ trait Items {
     }
 }
 
-struct Device {
-    ports: Ports,
-}
-
-impl Items for Device {
+impl Items for FwCfg {
     fn select(&self, key: u16) {
-        self.ports.write_u16(0, key);
+        FwCfg::select(self, key);
     }
 
     fn read(&self, bytes: &mut [u8]) {
-        self.ports.read_bytes(DATA, bytes);
+        FwCfg::read(self, bytes);
     }
 }
 

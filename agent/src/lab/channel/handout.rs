@@ -7,8 +7,9 @@
 
 use super::physical::PhysicalMapping;
 use std::fs::{self, File};
-use std::io::{self, Cursor, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::ptr;
 
 const MAGIC: [u8; 8] = *b"joj-tar\0";
 const VERSION: u32 = 1;
@@ -95,23 +96,66 @@ fn parse_field(line: &str) -> Option<(u64, usize)> {
 fn write_to(memory: &mut [u8], folder: &Path) -> Result<(), HandoutError> {
     let (header, body) = memory.split_at_mut(HEADER_BYTES);
     // A header from before must not vouch for an archive that is only half written.
-    header.fill(0);
-    let length = archive(body, folder)?;
-    let crc = crc32fast::hash(&body[..length]);
-    let mut header = header;
-    for field in [&MAGIC[..], &VERSION.to_le_bytes(), &crc.to_le_bytes(), &length.to_le_bytes()] {
-        header.write_all(field).expect("the fields add up to HEADER_BYTES");
+    store(header, &[0; HEADER_BYTES]);
+    let archive = archive(body, folder)?;
+    let crc = archive.crc.finalize();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    for field in
+        [&MAGIC[..], &VERSION.to_le_bytes(), &crc.to_le_bytes(), &archive.length.to_le_bytes()]
+    {
+        bytes.extend(field);
     }
+    store(header, &bytes);
     Ok(())
 }
 
-fn archive(body: &mut [u8], folder: &Path) -> Result<usize, HandoutError> {
+/// Memory that is filled from its beginning, and the CRC-32 of what it was filled with.
+struct Filled<'a> {
+    memory: &'a mut [u8],
+    length: usize,
+    crc: crc32fast::Hasher,
+}
+
+impl Write for Filled<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(self.memory.len() - self.length)];
+        store(&mut self.memory[self.length..][..bytes.len()], bytes);
+        self.crc.update(bytes);
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Copies `bytes` to as many of `memory` by aligned stores alone (physical.rs says why).
+fn store(memory: &mut [u8], bytes: &[u8]) {
+    // SAFETY: any eight bytes are a u64.
+    let (head, words, tail) = unsafe { memory.align_to_mut::<u64>() };
+    let (first, bytes) = bytes.split_at(head.len());
+    let (middle, last) = bytes.split_at(words.len() * size_of::<u64>());
+    for (place, word) in words.iter_mut().zip(middle.chunks_exact(size_of::<u64>())) {
+        let word = u64::from_ne_bytes(word.try_into().expect("a chunk of eight bytes"));
+        // SAFETY: `place` is a reference. Volatile, so that no compiler merges stores.
+        unsafe { ptr::write_volatile(place, word) };
+    }
+    let bytes = head.iter_mut().zip(first).chain(tail.iter_mut().zip(last));
+    for (place, byte) in bytes {
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(place, *byte) };
+    }
+}
+
+fn archive<'a>(body: &'a mut [u8], folder: &Path) -> Result<Filled<'a>, HandoutError> {
     let capacity = body.len();
     let full = |error: io::Error| match error.kind() {
         io::ErrorKind::WriteZero => HandoutError::Full(capacity),
         _ => HandoutError::Read(folder.into(), error),
     };
-    let mut builder = tar::Builder::new(Cursor::new(body));
+    let filled = Filled { memory: body, length: 0, crc: crc32fast::Hasher::new() };
+    let mut builder = tar::Builder::new(filled);
     for path in sorted_files(folder)? {
         let content = File::open(&path).map_err(|error| HandoutError::Read(path.clone(), error))?;
         let bytes = content.metadata().map_err(|e| HandoutError::Read(path.clone(), e))?.len();
@@ -121,8 +165,7 @@ fn archive(body: &mut [u8], folder: &Path) -> Result<usize, HandoutError> {
         let name = path.file_name().expect("a listed file has a name");
         builder.append_data(&mut header, name, content).map_err(full)?;
     }
-    let cursor = builder.into_inner().map_err(full)?;
-    Ok(cursor.position() as usize)
+    builder.into_inner().map_err(full)
 }
 
 fn sorted_files(folder: &Path) -> Result<Vec<PathBuf>, HandoutError> {
@@ -181,6 +224,18 @@ mod tests {
             .map(|entry| (entry.path().unwrap().into_owned(), entry.size()))
             .collect();
         assert_eq!(files, [("a.parquet".into(), 1000), ("b.json".into(), 2)]);
+    }
+
+    #[test]
+    fn what_is_stored_is_what_was_given_at_any_place() {
+        let bytes: Vec<u8> = (1..=40).collect();
+        for (begin, length) in (0..16).flat_map(|begin| (0..24).map(move |it| (begin, it))) {
+            let mut memory = [0; 64];
+            store(&mut memory[begin..begin + length], &bytes[..length]);
+            let mut expected = [0; 64];
+            expected[begin..begin + length].copy_from_slice(&bytes[..length]);
+            assert_eq!(memory, expected, "{length} bytes at {begin}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Maps physical memory through /dev/mem: the region reserved for results, and device registers.
 //! Neither is "System RAM", so CONFIG_STRICT_DEVMEM allows it; registers that a kernel driver
 //! claims need `iomem=relaxed` on the kernel command line (CONFIG_IO_STRICT_DEVMEM).
+//!
+//! On arm64 all of it is mapped as a device's memory (phys_mem_access_prot() in
+//! arch/arm64/mm/mmu.c): stores to it must be aligned, whatever QEMU of today lets pass.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
@@ -41,20 +44,25 @@ impl PhysicalMapping {
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length_bytes) }
     }
 
-    /// Reads a 32-bit device register at a byte offset.
-    pub fn read_register(&self, offset: usize) -> u32 {
-        // SAFETY: `register` checked bounds and alignment.
-        unsafe { self.register(offset).read_volatile() }
+    /// Reads a device register, as wide as `T`, at a byte offset.
+    pub fn read_register<T: Copy>(&self, offset: usize) -> T {
+        // SAFETY: `register` checked bounds and alignment; `T` is one of the plain integers.
+        unsafe { self.register::<T>(offset).read_volatile() }
     }
 
-    /// Writes a 32-bit device register at a byte offset.
-    pub fn write_register(&mut self, offset: usize, value: u32) {
-        // SAFETY: `register` checked bounds and alignment.
-        unsafe { self.register(offset).write_volatile(value) };
+    /// Writes a device register, as wide as `T`, at a byte offset.
+    pub fn write_register<T: Copy>(&self, offset: usize, value: T) {
+        // SAFETY: `register` checked bounds and alignment; a register is no plain memory, of which
+        // somebody could hold a reference.
+        unsafe { self.register::<T>(offset).write_volatile(value) };
     }
 
-    fn register(&self, offset: usize) -> *mut u32 {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length_bytes, "no such register");
+    fn register<T>(&self, offset: usize) -> *mut T {
+        let bytes = size_of::<T>();
+        assert!(
+            offset.is_multiple_of(bytes) && offset + bytes <= self.length_bytes,
+            "no such register"
+        );
         self.start.wrapping_add(offset).cast()
     }
 }

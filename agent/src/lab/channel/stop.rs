@@ -2,13 +2,11 @@
 //! it (`-action panic=pause`), so that the host always finds a stopped guest. See
 //! docs/specs/pvpanic.txt in QEMU's source.
 
-use super::ports::Ports;
-use super::timers::HaltedTick;
+use super::hardware::Switch;
 use anyhow::{Context, ensure};
 use std::time::{Duration, Instant};
 
-const PVPANIC_PORT: u16 = 0x505;
-const PANICKED: u8 = 1;
+const REFUSED: &str = "the machine does not stop";
 
 /// Mapping and unmapping take microseconds; a clock that QEMU moved, milliseconds at the least.
 const MOST_VIRTUAL_TIME: Duration = Duration::from_millis(1);
@@ -16,25 +14,22 @@ const MOST_VIRTUAL_TIME: Duration = Duration::from_millis(1);
 /// Stops here for good, whatever the clock does meanwhile: the machine is not to be continued.
 ///
 /// # Errors
-/// If the ports are out of reach.
+/// If the device is out of reach.
 pub fn end() -> anyhow::Result<()> {
-    let ports = Ports::acquire(PVPANIC_PORT, 1).context("no right to the pvpanic port")?;
-    ports.write_u8(0, PANICKED);
-    Ok(())
+    Switch::for_good()?.stop().context(REFUSED)
 }
 
 /// Stops here. Returns when, and if, the host continues the machine.
 ///
 /// # Errors
 /// If the virtual clock has moved meanwhile, because what follows would then depend on the host;
-/// or if the ports or the timer are out of reach.
+/// or if the device or the timer are out of reach.
 pub fn stop() -> anyhow::Result<()> {
-    let ports = Ports::acquire(PVPANIC_PORT, 1).context("no right to the pvpanic port")?;
-    let tick = HaltedTick::new().context("cannot halt the local APIC's timer through /dev/mem")?;
+    let mut switch = Switch::with_halted_tick()?;
     let before = Instant::now();
-    ports.write_u8(0, PANICKED);
+    switch.stop().context(REFUSED)?;
     let passed = before.elapsed();
-    drop(tick);
+    drop(switch);
     ensure!(
         passed < MOST_VIRTUAL_TIME,
         "the virtual clock moved by {passed:?} while the guest was stopped"

@@ -5,7 +5,7 @@
 //! is faster, moves the clock to the next timer's deadline (icount_start_warp_timer() in
 //! softmmu/icount.c). With no timer there is no deadline, and the clock stays.
 
-use super::physical::PhysicalMapping;
+use super::super::super::physical::PhysicalMapping;
 use super::ports::Ports;
 use std::io;
 
@@ -33,9 +33,9 @@ impl HaltedTick {
     /// # Errors
     /// If the registers cannot be mapped.
     pub fn new() -> io::Result<Self> {
-        let mut apic = PhysicalMapping::new(LOCAL_APIC, LOCAL_APIC_BYTES)?;
+        let apic = PhysicalMapping::new(LOCAL_APIC, LOCAL_APIC_BYTES)?;
         let remaining = apic.read_register(CURRENT_COUNT);
-        apic.write_register(INITIAL_COUNT, 0);
+        apic.write_register(INITIAL_COUNT, 0_u32);
         Ok(Self { apic, remaining })
     }
 }

@@ -1,0 +1,42 @@
+"""The field `machine`: what it leaves as it was, and what a guest of arm64 is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from jojlab.campaign.images import name_of
+from jojlab.campaign.jobs import case_json
+from jojlab.device.profile import read_profile
+from jojlab.experiment.cases import Case, complete, impossible
+from jojlab.experiment.fields import Value
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment
+from jojlab.foundation.errors import UseError
+
+
+def test_the_record_of_the_guest_does_not_say_its_machine() -> None:
+    """So results of x86-64 keep their keys; the image and the machine of the job differ."""
+    profiles = {"emmc-galaxy-s3": read_profile("emmc-galaxy-s3")}
+    cases = [Case("case", complete({"machine": name})) for name in ("x86-64", "arm64")]
+    first, second = (case_json(case, 1, profiles) for case in cases)
+    assert first == second and b"machine" not in first
+    assert [name_of(case) for case in cases] == ["installed", "installed, arm64"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"device": "qemu-nvme"}, "no clock on the wall"),
+        ({"filesystem": "ubifs"}, "no raw NAND"),
+        ({"workload": "program", "program": "/bin/true"}, "programs of this machine"),
+    ],
+)
+def test_what_a_guest_of_arm64_lacks_is_said(settings: dict[str, Value], words: str) -> None:
+    assert words in impossible(complete({**settings, "machine": "arm64"}))
+    assert not impossible(complete(settings))
+
+
+def test_a_kernel_of_ones_own_is_for_x86_64() -> None:
+    fixed: dict[str, Value] = {"machine": "arm64", "kernel": "/somewhere"}
+    with pytest.raises(UseError, match="kernel of one's own is for machine=x86-64"):
+        plan(Experiment("asked", "What?", (1,), fixed, {}).expanded())
