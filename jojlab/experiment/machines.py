@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jojlab.device.emulated import EMULATED
-from jojlab.experiment.fields import PROGRAMS, RAW_NAND_FILESYSTEMS, Value
+from jojlab.experiment.fields import ALLOCATOR_FIELDS, PROGRAMS, Value
 from jojlab.guest.architecture import X86_64
 
 
@@ -17,8 +17,8 @@ def impossible_machine(settings: Mapping[str, Value]) -> str:
     only = f"is only for machine={X86_64.name}"
     if settings["device"] in EMULATED:
         return f"{settings['device']} {only}: {machine} has no clock on the wall"
-    if settings["filesystem"] in RAW_NAND_FILESYSTEMS:
-        return f"{settings['filesystem']} {only}: {machine} has no raw NAND"
+    if named := [field.name for field in ALLOCATOR_FIELDS if field.name in settings]:
+        return f"{named[0]} {only}: UBI and UBIFS are built anew for it"
     if settings["workload"] in PROGRAMS:
         return f"workload {settings['workload']} {only}, as programs of this machine are"
     return ""

@@ -27,7 +27,7 @@ def test_the_record_of_the_guest_does_not_say_its_machine() -> None:
     ("settings", "words"),
     [
         ({"device": "qemu-nvme"}, "no clock on the wall"),
-        ({"filesystem": "ubifs"}, "no raw NAND"),
+        ({"filesystem": "ubifs", "ubi_allocator": "kmalloc"}, "UBI and UBIFS are built anew"),
         ({"workload": "program", "program": "/bin/true"}, "programs of this machine"),
     ],
 )

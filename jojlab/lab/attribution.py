@@ -71,8 +71,9 @@ def self_test(
         target = {"mount_options": _NAND_MOUNT_OPTIONS} | target
         target["device_model"] = dict(profile.model) | {"capacity_bytes": _NAND_BYTES}
         record = record_of(Kind.SELF_TEST, target)
-        image = ready_image(cache, RAW_NAND, kernel)
-        return Job(Kind.SELF_TEST, record, image, virtual(profile.icount_shift))
+        image = ready_image(cache, RAW_NAND, kernel, architecture=architecture)
+        guest = virtual(profile.icount_shift, architecture=architecture)
+        return Job(Kind.SELF_TEST, record, image, guest)
     if device:
         target["disk"] = EMULATED[device].disk
         record = record_of(Kind.SELF_TEST, target)

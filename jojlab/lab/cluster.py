@@ -95,7 +95,7 @@ def _at_worker(
 
     worker = get_worker()
     cache = Cache.default()
-    wanted, there = job.image.manifest["qemu_version"], qemu_version()
+    wanted, there = job.image.manifest["qemu_version"], qemu_version(job.architecture)
     if wanted != there or job.key != key:
         raise MachineError(
             f"worker {worker.address} has another jojlab or QEMU ({there}; wanted: {wanted})",

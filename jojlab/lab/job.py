@@ -145,6 +145,11 @@ class Job:
             parts += [asdict(self.core.tables), source_hash(), list(self.watched)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def architecture(self) -> Architecture:
+        """What its guest runs on."""
+        return self.machine.architecture if isinstance(self.machine, Machine) else X86_64
+
     def given(self) -> Given:
         """Return what the guest is given; MachineError when an input file is damaged."""
         files, trees = (

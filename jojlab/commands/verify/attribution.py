@@ -91,8 +91,7 @@ def attribution(
 
     options = _options(stack, mkfs_options, mount_options, external_journal, partition)
     of_blocks = [name for name in options if name != "mount_options"]
-    others = {"host": host, "device": device, "machine": machine != X86_64.name}
-    of_blocks += [name for name, given in others.items() if given]
+    of_blocks += [name for name, given in {"host": host, "device": device}.items() if given]
     chosen = list(dict.fromkeys(filesystem or (ON_BLOCKS if of_blocks else FILESYSTEMS)))
     if of_blocks and "ubifs" in chosen:
         given = ", ".join("--" + name.replace("_", "-") for name in of_blocks)
@@ -109,10 +108,11 @@ def attribution(
     if machine not in ARCHITECTURES:
         raise UseError(f"--machine {machine}: no such one", f"one of {', '.join(ARCHITECTURES)}")
     check_kernel(kernel, ARCHITECTURES[machine])
-    if device and others["machine"]:
+    is_other = machine != X86_64.name
+    if device and is_other:
         raise UseError(f"--device is for --machine {X86_64.name}", "drop one of them")
-    if host and (device or options or kernel != INSTALLED or others["machine"]):
-        chose = {**others, "host": False, "kernel": kernel != INSTALLED}
+    if host and (device or options or kernel != INSTALLED or is_other):
+        chose = {"device": device, "kernel": kernel != INSTALLED, "machine": is_other}
         given = ", ".join([*(name for name, is_given in chose.items() if is_given), *options])
         raise UseError(f"--host takes no {given}", "drop it, or drop --host")
     if cluster and (host or device):

@@ -1,0 +1,44 @@
+"""Guests of arm64 (docs/arm64.md): a case repeats to the byte on every filesystem, nothing is lost,
+and no byte is of the wrong file. Needs the agent of `make agent-arm64`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jojlab.foundation.cache import Cache
+from jojlab.guest.architecture import ARM64
+from jojlab.guest.image.ready import ready_image
+from jojlab.guest.machine import Machine
+from jojlab.lab.attribution import ON_BLOCKS
+from jojlab.trace.capture import Capture
+from tests.guest.conftest import real_case
+from tests.guest.jobs import run_case
+from tests.guest.test_verify import right
+
+
+@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
+    assert right(filesystem, architecture=ARM64).counts["checked_bytes"] > 900_000
+
+
+@pytest.mark.parametrize("filesystem", ON_BLOCKS)
+def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
+    cache: Cache, tmp_path: Path, filesystem: str
+) -> None:
+    image, both = ready_image(cache, architecture=ARM64), []
+    record = real_case(filesystem=filesystem, journal_mode="wal")
+    for out in (tmp_path / "first", tmp_path / "second"):
+        run_case(cache, image, record, Machine(0, architecture=ARM64), out, use_cached=False)
+        both.append({path.name: path.read_bytes() for path in out.iterdir()})
+        capture = Capture.open(out)
+        assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+    assert both[0] and both[0] == both[1]
+
+
+def test_a_guest_of_more_memory_hands_out_above_it(cache: Cache, tmp_path: Path) -> None:
+    image, record = ready_image(cache, architecture=ARM64), real_case(journal_mode="wal")
+    run_case(cache, image, record, Machine(0, 2048, ARM64), tmp_path / "out")
+    assert not Capture.open(tmp_path / "out").incomplete
