@@ -3,12 +3,14 @@
 Reads disk_pages and disk_states.json (agent/src/lab/power_cut/handed_disks.rs) and the answer
 beside them; puts a file into each state in turn, and runs on it the checker that is in the guest's
 own image, with the libraries from there: the program that would run in the guest, where it would be
-emulated. Its verdicts go into the answer.
+emulated. Of an image of another architecture it is this machine's, of the same version. Its
+verdicts go into the answer.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +22,8 @@ import msgspec
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.disk import disk_errors
-from jojlab.foundation.tools import need_tool
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import need_tool, package_version
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import FSCK_PACKAGES, Image
 from jojlab.guest.image.initramfs import files_of
@@ -122,14 +125,23 @@ def _put(states: _DiskStates, pages: bytes, work: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Checker:
-    """The checker of an image, in a folder with the files that it looks at."""
+    """The checker of an image or of its version, in a folder with the files that it looks at."""
 
     command: Sequence[str]
     folder: Path
 
     @classmethod
     def of(cls, image: Image, states: _DiskStates, work: Path) -> _Checker:
-        """Take it out of the image, with all libraries that are there."""
+        """Take it out of the image, with all libraries that are there, if it runs on this machine.
+
+        Raises MachineError when it does not, and this machine has another version.
+        """
+        option = [states.file_option] if states.file_option else []
+        journal = [states.journal_option, _disk(1)] if len(states.disk_bytes) > 1 else []
+        asked = [*states.arguments, *option, *journal, _disk(0)]
+        limited = [str(need_tool("prlimit", "util-linux")), _CHECKER_LIMIT]
+        if "architecture" in image.manifest:
+            return cls([*limited, str(_of_this_machine(image, states.program)), *asked], work)
         root = work / "image"
         loader = None
         for name, content in files_of(image.initramfs.read_bytes()):
@@ -145,10 +157,7 @@ class _Checker:
             raise GuestError(f"the image has no {states.program} that this machine can run")
         folders = {str(path.parent) for path in root.rglob("*.so*")}
         run = [str(loader), "--library-path", ":".join(sorted(folders)), str(program)]
-        option = [states.file_option] if states.file_option else []
-        journal = [states.journal_option, _disk(1)] if len(states.disk_bytes) > 1 else []
-        limited = [str(need_tool("prlimit", "util-linux")), _CHECKER_LIMIT, *run]
-        return cls([*limited, *states.arguments, *option, *journal, _disk(0)], work)
+        return cls([*limited, *run, *asked], work)
 
     def complaint(self) -> str | None:
         """Run it: return how it ended and the end of what it printed, None where all is well."""
@@ -164,6 +173,25 @@ class _Checker:
             return None
         printed = (done.stdout + done.stderr).decode(errors="replace").strip()
         return f"({_ending(done.returncode)}): {printed[-_MOST_CHARACTERS:]}"
+
+
+def _of_this_machine(image: Image, program: str) -> Path:
+    """Return this machine's checker, of the version that the image has of another architecture.
+
+    A package that was built again has +bN behind its version (Debian Policy, 5.6.12).
+    """
+    package = FSCK_PACKAGES[program]
+    versions = image.manifest["mkfs_package_versions"]
+    assert isinstance(versions, Mapping)
+    wanted, here = (
+        re.sub(r"\+b\d+$", "", version) for version in (versions[package], package_version(package))
+    )
+    if wanted != here:
+        raise MachineError(
+            f"the guest has {package} {wanted}, this machine {here}, which checks the disks",
+            f"sudo apt-get update && sudo apt-get install {package}",
+        )
+    return need_tool(program, package)
 
 
 def _ending(code: int) -> str:

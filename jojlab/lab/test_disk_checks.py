@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jojlab.foundation.cache import Cache
-from jojlab.foundation.tools import need_tool
+from jojlab.foundation.errors import MachineError
+from jojlab.foundation.tools import need_tool, package_version
 from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, shared_libraries
 from jojlab.guest.image.initramfs import Initramfs
@@ -60,6 +61,21 @@ def _handed(tmp_path: Path) -> dict[str, bytes]:
         "disk_states.json": json.dumps(states).encode(),
         "power_cuts.json": json.dumps({"states": found, "outcomes": {}}).encode(),
     }
+
+
+def _of_arm64(version: str) -> Image:
+    """An image whose programs do not run on this machine, and which is not read."""
+    manifest = {"architecture": "arm64", "mkfs_package_versions": {"e2fsprogs": version}}
+    return Image("", Path(), Path("/nowhere"), manifest)
+
+
+def test_disks_of_arm64_are_checked_by_this_machine_if_it_has_that_version(tmp_path: Path) -> None:
+    files, here = _handed(tmp_path), package_version("e2fsprogs").partition("+b")[0]
+    with pytest.raises(MachineError, match=r"the guest has e2fsprogs 0\.1, this machine"):
+        check_handed_disks(Cache(tmp_path / "cache"), _of_arm64("0.1"), dict(files))
+    check_handed_disks(Cache(tmp_path / "cache"), _of_arm64(f"{here}+b7"), files)
+    outcomes = [state["outcome"] for state in json.loads(files["power_cuts.json"])["states"]]
+    assert outcomes == ["kept", "unmountable", "corrupt", "lost"]
 
 
 def test_each_state_is_checked_by_the_images_own_checker(tmp_path: Path, image: Image) -> None:
