@@ -36,7 +36,7 @@ class Placed(Protocol):
 class TableCell:
     """Both changes in per cent; `ours` is None where it was not measured.
 
-    `spread_percent` is how far the seeds of the case that is compared with lie apart.
+    `spread_percent` is how far the seeds of one of the two cases lie apart, the larger of both.
     """
 
     theirs: float
@@ -161,7 +161,7 @@ def _cell(
     return TableCell(
         printed,
         (median / beside - 1) * 100,
-        (highest / lowest - 1) * 100,
+        (max(high / low, highest / lowest) - 1) * 100,
         is_none=low <= highest and lowest <= high,
     )
 
