@@ -116,6 +116,14 @@ def test_a_filesystem_on_which_nothing_is_allowed_is_left_out_with_its_hazard(
         assert not there.left_out
 
 
+def test_batches_are_no_choice_for_who_needs_every_commit() -> None:
+    def batches(guarantee: Guarantee) -> bool:
+        found = map(dict, of_insert(guarantee, filesystem="f2fs").candidates)
+        return any(each["batch_atomic_write"] == "on" for each in found)
+
+    assert not batches(Guarantee.DURABLE) and batches(Guarantee.CONSISTENT)
+
+
 def test_options_are_those_of_the_filesystem() -> None:
     found = of_insert(
         Guarantee.NONE, mkfs_options="-J size=16", mount_options="noatime,data=journal"

@@ -28,6 +28,12 @@ def real_case(seed: int = 1, **settings: Value) -> bytes:
     return case_json(Case("case", record), seed, profiles)
 
 
+def release(image: Image) -> tuple[int, int]:
+    """Version and patch level of the kernel that an image boots, such as (6, 12)."""
+    major, minor = str(image.manifest["kernel_release"]).split(".")[:2]
+    return int(major), int(minor)
+
+
 @pytest.fixture(scope="session")
 def private(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Cache:
     """A cache for tests that damage images and snapshots: those of `cache` are others' too."""

@@ -23,7 +23,7 @@ from jojlab.lab.job import Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import merged, power_cuts
 from jojlab.verify.durability import cut
-from tests.guest.conftest import real_case
+from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job
 
 # Each transaction changes several pages far apart, so that half of one shows.
@@ -145,10 +145,25 @@ def test_a_device_that_lies_about_flushes_is_found(
     assert_found(judged(cache, image, **lying), HARMS, HARMS - {"kept"})
 
 
-def test_batch_atomic_writes_need_no_sync_of_sqlite_s(cache: Cache, image: Image) -> None:
-    """F2FS makes them durable when it commits them: f2fs_ioc_commit_atomic_write() syncs."""
-    answer = judged(cache, image, dropped_sync="database", **FAMILIES["batch-atomic"])
-    assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
+@pytest.mark.parametrize(
+    "settings",
+    [{"dropped_sync": "database"}, {"sync_call": "fdatasync"}],
+    ids=["left-out", "fdatasync"],
+)
+def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
+    cache: Cache, image: Image, settings: dict[str, Value]
+) -> None:
+    """The ioctl that commits the batch writes the file's node and does not wait for it, and
+    fdatasync finds nothing left to write (f2fs_do_sync_file(), fs/f2fs/file.c). Linux 6.1 waits
+    all the same: f2fs_abort_atomic_write() of fs/f2fs/segment.c marks the inode as dirty and writes
+    it anew. "f2fs: prevent atomic file from being dirtied before commit" of Linux 6.12 ended that.
+    """
+    whole: dict[str, Value] = {"device.atomic_slots": 1}  # without nodes that are torn
+    answer = judged(cache, image, **FAMILIES["batch-atomic"], **whole, **settings)
+    if release(image) == (6, 1):
+        assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
+    else:
+        assert_found(answer, LOSES, {"lost"})
 
 
 @pytest.mark.parametrize("family", ["wal", "batch-atomic"])

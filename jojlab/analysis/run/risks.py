@@ -1,7 +1,7 @@
 """What may a power cut or a crash destroy, by the settings of a case?
 
 Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
-each setting, and three defects that power cuts found (docs/power-cuts.md).
+each setting, and four defects that power cuts found (docs/power-cuts.md).
 jojlab/verify/durability.py holds them against power cuts; their prose is made in
 jojlab/report/words/hazards.py.
 """
@@ -48,6 +48,7 @@ class Cause(StrEnum):
     SHARED_FLUSH = "shared-flush"
     ROLL_FORWARD = "roll-forward"
     EXTERNAL_JOURNAL = "external-journal"
+    BATCH_COMMIT = "batch-commit"
     DATA_WRITEBACK = "data-writeback"
     VARIANT = "variant"
 
@@ -87,6 +88,7 @@ def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
         found.append(Hazard(_last(case), Cause.SHARED_FLUSH))
     found += _of_external_journal(case)
     found += _of_roll_forward(case)
+    found += _of_batches(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
@@ -149,6 +151,20 @@ def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
         yield Hazard(_last(case), Cause.ROLL_FORWARD)
     if commits:
         yield Hazard(Harm.DATABASE, Cause.ROLL_FORWARD)
+
+
+def _of_batches(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    """Of F2FS: the ioctl that commits a batch atomic write does not wait for the file's node, and
+    the sync after it takes the node for synced (f2fs_do_sync_file(), fs/f2fs/file.c; found by power
+    cuts on Linux 5.10, 6.12 and 7.3, docs/power-cuts.md). fsync's flush comes after the node, but a
+    device without a volatile cache gets none. With two logs the ioctl makes a checkpoint, which is
+    waited for.
+    """
+    options = str(case.get("mount_options") or "").split(",")
+    journal = case.get("journal_mode") in ("delete", "truncate", "persist", "memory")
+    batches = journal and case.get("batch_atomic_write") == "on" and case["synchronous"] != "off"
+    if batches and "active_logs=2" not in options:
+        yield Hazard(Harm.COMMITS, Cause.BATCH_COMMIT)
 
 
 def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:

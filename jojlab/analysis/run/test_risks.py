@@ -1,6 +1,6 @@
 import pytest
 
-from jojlab.analysis.run.risks import Harm, hazards, risks_more
+from jojlab.analysis.run.risks import Cause, Harm, hazards, risks_more
 from jojlab.experiment.cases import complete
 
 COMMITS, DATABASE, TRANSACTION = Harm.COMMITS, Harm.DATABASE, Harm.TRANSACTION
@@ -75,6 +75,18 @@ def test_each_setting_says_what_it_puts_at_risk(
     settings: dict[str, str | int], kinds: set[Harm]
 ) -> None:
     assert {each.kind for each in hazards(complete(settings))} == kinds
+
+
+def test_a_batch_that_was_committed_may_be_lost() -> None:
+    def risked(**settings: str) -> bool:
+        batch = {"filesystem": "f2fs", "batch_atomic_write": "on"}
+        found = hazards(complete({**batch, **settings}))
+        return Cause.BATCH_COMMIT in {each.cause for each in found}
+
+    assert risked() and risked(journal_mode="memory") and risked(sync_call="fdatasync")
+    assert not risked(journal_mode="wal") and not risked(journal_mode="off")  # no batches there
+    assert not risked(mount_options="active_logs=2")
+    assert not risked(batch_atomic_write="off") and not risked(synchronous="off")
 
 
 def test_what_an_author_says_joins_what_the_settings_say() -> None:

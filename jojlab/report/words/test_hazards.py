@@ -37,6 +37,11 @@ def test_every_cause_has_its_sentence() -> None:
             ["a second power cut, in the milliseconds"],
             "last commits, database",
         ),
+        (
+            {"filesystem": "f2fs", "batch_atomic_write": "on"},
+            ["a second power cut, in the milliseconds", "before the file's node is written"],
+            "last commits, database",
+        ),
         ({"journal_mode": "wal"}, [], ""),
     ],
 )
