@@ -12,9 +12,11 @@
 # brought to HEAD each time. Needs root, debootstrap and git.
 #
 # The packages come from the archive that this machine's apt has Debian from, or from MIRROR, and
-# are checked by KEYRING. This machine gives its kernel, with /proc, /sys and /dev, its toolchain of
-# Rust, and what it trusts and asks by: certificates, names, apt's and the environment's proxies.
-# What is mounted is so for the command alone, and what it leaves running is ended.
+# are checked by KEYRING; of its COMPONENTS, where that is not main alone. A release that
+# debootstrap does not know is made by its SCRIPT: gutsy is that of Ubuntu's. This machine gives its
+# kernel, with /proc, /sys and /dev, its toolchain of Rust, and what it trusts and asks by:
+# certificates, names, apt's and the environment's proxies. What is mounted is so for the command
+# alone, and what it leaves running is ended.
 set -eu
 fail() {
 	echo "setup/host.sh: $1" >&2
@@ -61,9 +63,11 @@ if [ ! -e "$dir/etc/joj-host" ]; then
 	[ -n "$mirror" ] || fail "apt knows no archive of Debian: apt-get update, or set MIRROR"
 	[ -z "$(ls -A "$dir")" ] || fail "$dir is neither empty nor a chroot of ours"
 	echo "setup: debootstrap $suite in $dir"
-	debootstrap --variant=minbase --include=ca-certificates,make \
+	# COMPONENTS and SCRIPT are names of debootstrap's own, too.
+	env -u COMPONENTS -u SCRIPT debootstrap --variant=minbase --include=ca-certificates,make \
 		--keyring="${KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}" \
-		"$suite" "$dir" "$mirror" >"$dir/debootstrap.log" 2>&1 || {
+		--components="${COMPONENTS:-main}" "$suite" "$dir" "$mirror" ${SCRIPT:+"$SCRIPT"} \
+		>"$dir/debootstrap.log" 2>&1 || {
 		tail -n 5 "$dir/debootstrap.log" >&2
 		fail "debootstrap cannot make $suite of $mirror"
 	}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -74,7 +75,8 @@ def packages(wanted: Sequence[Path] = DEBIAN_PACKAGES) -> str:
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     # This is running in a Python, wherever it is from.
     names = [name for name in lines if name and not name.startswith("python3")]
-    missing = [name for name in names if not _installed(name)]
+    either = [[one.strip() for one in name.split("|")] for name in names]
+    missing = [_offered(each) for each in either if not any(map(_installed, each))]
     if missing:
         line = f"sudo apt-get install -y --no-install-recommends {' '.join(missing)}"
         raise MachineError(f"missing: {', '.join(missing)}", line)
@@ -150,6 +152,17 @@ def memory(free_bytes: int, jobs: int) -> str:
 
 def _installed(package: str) -> bool:
     return dpkg_query("${db:Status-Status}", package) == "installed"
+
+
+def _offered(packages: Sequence[str]) -> str:
+    """The first of some packages that the archive has, as apt-cache(8) says; or the first."""
+    if len(packages) > 1 and shutil.which("apt-cache"):
+        for name in packages:
+            # `show` knows names, too, that other packages only mention.
+            known = subprocess.run(["apt-cache", "madison", name], capture_output=True, check=False)
+            if known.stdout:
+                return name
+    return packages[0]
 
 
 def _numbers(version: str) -> list[int]:

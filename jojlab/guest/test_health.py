@@ -34,6 +34,22 @@ def test_missing_packages_are_named_in_the_line(tmp_path: Path) -> None:
     assert packages([wanted]).startswith("all 1 ")
 
 
+def test_one_of_two_names_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = tmp_path / "packages.txt"
+    wanted.write_text("jojlab-no-such | dpkg  # one is there\n")
+    assert packages([wanted]).startswith("all 1 ")
+    wanted.write_text("jojlab-no-such | jojlab-nor-this\n")
+    apt_cache = tmp_path / "apt-cache"
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for offered in ("jojlab-no-such", "jojlab-nor-this"):
+        apt_cache.write_text(f'#!/bin/sh\ntest "$2" != {offered} || echo "$2 | 1"\n')
+        apt_cache.chmod(0o755)
+        with pytest.raises(MachineError) as caught:
+            packages([wanted])
+        assert caught.value.message == f"missing: {offered}"
+        assert caught.value.remedy.endswith(f"--no-install-recommends {offered}")
+
+
 def test_no_debian_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="dpkg-query is missing"):

@@ -26,11 +26,16 @@ def setup() -> Iterator[Path]:
         yield folder
 
 
-def packages(setup: Path, wanted: str) -> subprocess.CompletedProcess[str]:
-    """What packages.sh says to a user who is not root when `wanted` is its list."""
+def packages(setup: Path, wanted: str, tools: Path = Path()) -> subprocess.CompletedProcess[str]:
+    """What packages.sh says to a user who is not root when `wanted` is its list.
+
+    Programs in the folder `tools` go before this machine's.
+    """
     (setup / "packages.txt").write_text(wanted)
     command = [*(NOBODY if os.geteuid() == 0 else ()), str(setup / "packages.sh"), "packages.txt"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    path = os.pathsep.join([*([str(tools)] if tools != Path() else ()), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_missing_packages_are_one_line_to_run(setup: Path) -> None:
@@ -44,3 +49,14 @@ def test_nothing_missing_is_nothing_to_do(setup: Path) -> None:
     answer = packages(setup, "dpkg # there\npython3\n")
     assert answer.returncode == 0
     assert "all there" in answer.stdout
+
+
+def test_of_two_names_one_is_enough_and_the_archives_is_installed(setup: Path) -> None:
+    assert packages(setup, "jojlab-no-such | dpkg # one is there\n").returncode == 0
+    answer = packages(setup, "jojlab-no-such | jojlab-nor-this\n")
+    assert "--no-install-recommends jojlab-no-such'" in answer.stderr
+    apt_cache = setup.parent / "apt-cache"
+    apt_cache.write_text('#!/bin/sh\n[ "$2" != jojlab-nor-this ] || echo "$2 | 1"\n')
+    apt_cache.chmod(0o755)
+    answer = packages(setup, "jojlab-no-such | jojlab-nor-this\n", setup.parent)
+    assert "--no-install-recommends jojlab-nor-this'" in answer.stderr

@@ -106,11 +106,21 @@ def _unpacked(module: Path) -> Path:
     """Unpack a module beside itself, if it is packed."""
     if module.suffix == ".ko":
         return module
-    if module.suffix != ".xz":
-        raise MachineError(f"the module {module.name} is packed in an unknown way", "as .ko or .xz")
+    if module.suffix not in (".xz", ".zst"):
+        raise MachineError(
+            f"the module {module.name} is packed in an unknown way", "as .ko, .ko.xz or .ko.zst"
+        )
+    packed = module.read_bytes()
     target = module.with_suffix("")
-    target.write_bytes(lzma.decompress(module.read_bytes()))
+    target.write_bytes(lzma.decompress(packed) if module.suffix == ".xz" else _zstd(packed))
     return target
+
+
+def _zstd(packed: bytes) -> bytes:
+    import pyarrow  # of what is installed for Parquet; loaded where an image is made
+
+    with pyarrow.input_stream(pyarrow.py_buffer(packed), compression="zstd") as unpacked:
+        return bytes(unpacked.read())
 
 
 def strip(source: Path, target: Path, architecture: Architecture = X86_64) -> None:

@@ -18,9 +18,10 @@ from jojlab.guest.architecture import X86_64, Architecture
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
 
 HEADERS_ROOT = Path("/usr/src")
-# Debian's main flavour; the cloud and rt flavours lack filesystems or behave differently.
+# The main flavours of Debian and of Ubuntu; others lack filesystems or behave differently.
 _MAIN_FLAVOUR = r"\d(?!.*-(?:cloud|rt)-).*-"
-_INSTALL_HEADERS = "sudo apt-get install linux-headers-amd64"
+_UBUNTUS = "generic"
+_INSTALL_HEADERS = "sudo apt-get install linux-headers-amd64  (Ubuntu: linux-headers-generic)"
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,25 @@ def installed_version(headers_root: Path = HEADERS_ROOT) -> tuple[str, str]:
 
 
 def newest_release(names: Sequence[str], architecture: Architecture = X86_64) -> str | None:
-    """Return the newest kernel release of Debian's main flavour among `names`, by its numbers."""
-    main = re.compile(_MAIN_FLAVOUR + architecture.debian)
+    """Return the newest kernel release of a main flavour among `names`, by its numbers."""
+    flavours = (
+        f"{architecture.debian}|{_UBUNTUS}" if architecture == X86_64 else architecture.debian
+    )
+    main = re.compile(f"{_MAIN_FLAVOUR}(?:{flavours})")
     releases = [name for name in names if main.fullmatch(name)]
     return max(releases, key=lambda name: [int(n) for n in re.findall(r"\d+", name)], default=None)
 
 
 def _parts(name: str, release: str) -> list[str]:
-    """Return the packages that hold a kernel: from Linux 6.17 on Debian has them in three parts."""
+    """Return the packages that hold a kernel.
+
+    From Linux 6.17 on Debian has them in three parts. Ubuntu has the modules apart, and those of
+    F2FS, NILFS2 and UBIFS in a package that the image does not depend on.
+    """
     depends = run_tool(["apt-cache", "depends", name], f"look {name} up")
     own = re.findall(rf"Depends: (linux-(?:binary|modules)-{re.escape(release)})\n", depends)
-    return [name, *own]
+    extra = [f"linux-modules-extra-{release}"] if release.endswith(f"-{_UBUNTUS}") else []
+    return [name, *own, *extra]
 
 
 def _apt_download(names: Sequence[str], version: str, folder: Path) -> None:
@@ -106,6 +115,6 @@ def _apt_download(names: Sequence[str], version: str, folder: Path) -> None:
             raise  # the cache tells of its full disk
         raise MachineError(
             error.message,
-            "sudo apt-get update && sudo apt-get install linux-headers-amd64"
+            f"sudo apt-get update && {_INSTALL_HEADERS}"
             "  (the headers may be older than what the archive still offers)",
         ) from error

@@ -24,6 +24,29 @@ def test_the_newest_release_goes_by_numbers() -> None:
     assert newest_release(names) == "6.1.0-56-amd64"
     assert newest_release([*names, "6.12.43+deb13-amd64"]) == "6.12.43+deb13-amd64"
     assert newest_release(names[2:]) is None
+    ubuntus = ["6.8.0-9-generic", "6.8.0-151-generic", "6.8.0-152-lowlatency", "6.8.0-153"]
+    assert newest_release(ubuntus) == "6.8.0-151-generic"
+
+
+def test_ubuntus_modules_are_of_packages_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = "6.8.0-151-generic"
+    (tmp_path / f"linux-headers-{release}").mkdir()
+    tools = {
+        "apt-cache": f"echo '  Depends: linux-modules-{release}'",
+        "apt-get": 'shift 4; for name; do : > "$name.deb"; done',
+        "dpkg-query": "printf 'installed %s' 6.8.0-151.151",
+    }
+    for name, script in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    kernel = installed_kernel(Cache(tmp_path / "cache"), headers_root=tmp_path)
+    parts = ("image", "modules", "modules-extra")
+    assert [path.name for path in kernel.files] == [
+        f"linux-{part}-{release}=6.8.0-151.151.deb" for part in parts
+    ]
 
 
 def test_missing_headers_come_with_the_line_to_run(tmp_path: Path) -> None:
