@@ -32,7 +32,7 @@ from jojlab.made_fleet.write import MadeFleet, write_fleet
 from tests.spark_cluster import spark_cluster, why_not
 
 _QUESTIONS = Path(sys.modules[FleetEngine.__module__].__file__ or "").parent / "questions"
-_ROWS_A_DAY = 18_400  # of a made device, about: it says how many days to make
+_ROWS_A_DAY = 18_000  # of a made device, about: it says how many days to make
 _DEVICES = 50
 _TICKS = os.sysconf("SC_CLK_TCK")
 
