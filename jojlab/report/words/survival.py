@@ -48,6 +48,12 @@ BOUND = (
     "them harmful, S draws would have met one with a probability of 95 %. It is not the "
     "probability that a power cut does harm: real ones do not come as these draws do."
 )
+# Of a torn superblock, in the kernel's log: ext4's "invalid superblock checksum", Btrfs's
+# "superblock checksum mismatch".
+_SUPERBLOCK = "superblock checksum"
+TORN_SUPERBLOCK = (
+    "a torn superblock: every setting on this filesystem and device risks it (docs/power-cuts.md)"
+)
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
     "Not modelled: bits that rot, a reset in the middle of garbage collection, and faults of the "
@@ -208,7 +214,8 @@ def state(case: CaseSummary, state: JudgedState) -> str:
     left = _LEFT[state.kind]
     if state.kind == "second" and state.is_torn:
         left += ", and a write was torn"
-    return f"cut {when}, {left}: {what or state.outcome}"
+    torn = f"; {TORN_SUPERBLOCK}" if state.is_torn and _SUPERBLOCK in state.kernel_log else ""
+    return f"cut {when}, {left}: {what or state.outcome}{torn}"
 
 
 def several(cases: Sequence[CaseSummary]) -> str:

@@ -132,6 +132,14 @@ def test_raw_nand_has_torn_pages_and_no_slots() -> None:
     assert torn_alone(found) == "Harm was seen only where a page was torn."
 
 
+def test_a_torn_superblock_is_told_of_every_setting() -> None:
+    log = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
+    told = "a torn superblock: every setting on this filesystem and device risks it"
+    for torn, kernel_log in ((True, log), (True, ""), (False, log)):
+        found = state(2, "second", "unmountable", is_torn=torn, kernel_log=kernel_log)
+        assert (told in worst(case([found]))) == (torn and bool(kernel_log))
+
+
 def test_the_worst_state_is_told() -> None:
     found = case([state(9, "drop-one", "lost", lost=2), state(3, "prefix", "lost")])
     assert worst(found) == (
