@@ -20,6 +20,8 @@ Measure = Callable[[Sequence[Candidate]], Mapping[Candidate, float]]
 # have: one further away would have to gain more by the other fields than these do.
 KEPT = 4
 FAR = 1.5
+# Of a small matrix fewer go on, so that the search asks for at most this share of it.
+SHARE = 0.2
 # What differs by less counts as equal: the timer's phase moves a measurement as far.
 EQUAL = 1.01
 
@@ -37,7 +39,7 @@ def search(space: Space, measure: Measure, kept: int = KEPT) -> dict[Candidate, 
         return min((costs[each] for each in _best(space, costs, 1)), default=math.inf)
 
     ask(first_round(space))
-    going = _best(space, costs, kept)
+    going = _best(space, costs, min(kept, _affordable(space, len(costs))))
     while going:
         before = least()
         ask([near for each in going for near in neighbours(space, each)])
@@ -78,6 +80,14 @@ def neighbours(space: Space, candidate: Candidate) -> list[Candidate]:
         for name, near in space.near(candidate)
         if name not in STRUCTURE and space.is_allowed(near)
     ]
+
+
+def _affordable(space: Space, asked: int) -> int:
+    """Return how many candidates may go on after so many were asked for; one at least. Each asks
+    for its neighbours and what is combined of them, and what is cheaper does so once more.
+    """
+    each = 2 * (len(neighbours(space, space.own)) + 1)
+    return max(1, int(SHARE * len(space.candidates) - asked) // each)
 
 
 def _best(space: Space, costs: Mapping[Candidate, float], count: int) -> list[Candidate]:
