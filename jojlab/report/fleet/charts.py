@@ -35,7 +35,7 @@ def users(study: FleetStudy) -> Spec:
         x=_number("value", "multi-file transactions a day (root)", scale={"type": "sqrt"}),
         y=_word("user", None, sort=order),
         color=_colours("figure", list(names.values()), vega.PERCENTILE_COLOURS),
-        shape=_word("of", None),
+        shape=_word("of", None, legend={"orient": "bottom"}),  # beside it, phones cut it off
         height={"step": 20},
     )
 
