@@ -217,7 +217,7 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
 
 
 def _has_lazytime(candidate: Candidate) -> bool:
-    """Whether it may wait: in whole matrices lazytime changed no setting by 0.3 % (README.md)."""
+    """Whether it may wait: lazytime changed no setting of recorded by 0.1 %."""
     return "lazytime" in str(dict(candidate).get("mount_options"))
 
 
