@@ -7,14 +7,14 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all setup packages python test-packages full-packages agent \
-	collector image wheel docs man deb check lint lint-agent lint-python test-agent test-flash \
+	agent-arm64 collector image wheel docs man deb check lint lint-agent lint-python test-agent test-flash \
 	fuzz test-python format requirements clean
 
 # joj and Python are started some hundred times: what they compile of jojlab is kept.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 # joj run builds the guest image itself when there is none yet.
 run: python agent ## what one commit costs: runs experiments/first-look and shows it
@@ -45,6 +45,20 @@ agent: export CFLAGS = $(MAPPED:%=-ffile-prefix-map=%)
 agent: packages
 	@echo "setup: building the agent"
 	@cargo build --release --quiet
+
+# The agent for arm64, on a machine of either kind: docs/arm64.md.
+ARM64 := aarch64-unknown-linux-gnu
+ARM64_LIBRARIES := $(CURDIR)/target/arm64/usr
+agent-arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS = \
+	-C target-feature=+crt-static -L native=$(ARM64_LIBRARIES)/lib/aarch64-linux-gnu \
+	$(MAPPED:%=--remap-path-prefix=%)
+agent-arm64: export CFLAGS_aarch64_unknown_linux_gnu = $(MAPPED:%=-ffile-prefix-map=%) \
+	-I$(ARM64_LIBRARIES)/include -I$(ARM64_LIBRARIES)/include/aarch64-linux-gnu
+agent-arm64: packages ## joj-agent for arm64: target/aarch64-unknown-linux-gnu/release
+	@setup/packages.sh packages-arm64.txt
+	@setup/arm64.sh
+	@echo "setup: building the agent for arm64"
+	@cargo build --release --quiet --target $(ARM64)
 
 # Beside the agent. What is linked into it, TLS in C by ring, is built by nothing else.
 UPLOADER := --manifest-path agent/uploader/Cargo.toml --target-dir target

@@ -3,7 +3,7 @@
 //! An object depends on the sources and the compiler only: its DWARF, which holds the paths of this
 //! machine, is stripped; BTF stays. Compiles agent/preload with gcc into OUT_DIR/preload.so, which
 //! the agent embeds too: it is for other programs, and linked to their C library alone. Links what
-//! this machine's libelf needs beside libz.
+//! this machine's libelf needs beside libz. All of it is for the processor that the agent is for.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -33,11 +33,26 @@ fn compile(sources: &Path, name: &str, object: &str, flags: &[&str]) {
         .args(flags)
         // The headers that come with the libbpf we link, and the system's <linux/bpf.h>.
         .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
-        .arg("-I/usr/include/x86_64-linux-gnu")
+        .arg(format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH))
+        .arg(format!("-D__TARGET_ARCH_{}", kernel_word(&variable("CARGO_CFG_TARGET_ARCH"))))
         .args([&format!("-fdebug-prefix-map={}=.", sources.display()), "-fdebug-compilation-dir=."])
         .args(["-c", &format!("{name}.bpf.c"), "-o"])
         .arg(&object));
     run(Command::new("llvm-strip").arg("-g").arg(&object));
+}
+
+/// What the kernel calls a processor, and bpf_tracing.h of libbpf.
+fn kernel_word(processor: &str) -> &'static str {
+    match processor {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => panic!("joj-agent is for x86_64 and aarch64, not for {other}"),
+    }
+}
+
+/// Of the processor that the agent is for.
+fn gcc() -> Command {
+    Command::new(format!("{}-linux-gnu-gcc", variable("CARGO_CFG_TARGET_ARCH")))
 }
 
 fn preload(folder: &Path) {
@@ -47,7 +62,7 @@ fn preload(folder: &Path) {
         .unwrap_or_else(|error: std::io::Error| panic!("{}: {error}", folder.display()));
     sources.retain(|name| Path::new(name).extension().is_some_and(|it| it == "c"));
     sources.sort();
-    run(Command::new("gcc")
+    run(gcc()
         .current_dir(folder)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"])
         .args(["-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"])
@@ -61,7 +76,7 @@ fn preload(folder: &Path) {
 fn libelf(folder: &Path) {
     println!("cargo::rerun-if-changed={}", folder.display());
     let object = Path::new(&variable("OUT_DIR")).join("search_tree.o");
-    run(Command::new("gcc")
+    run(gcc()
         .current_dir(folder)
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-ffunction-sections"])
         .args(["-c", "search_tree.c", "-o"])

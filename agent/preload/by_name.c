@@ -9,8 +9,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Since glibc 2.34 it has a new version as well, which older systems lack. */
-__asm__(".symver dlvsym,dlvsym@GLIBC_2.2.5");
+__asm__(".symver dlvsym,dlvsym@" FIRST_GLIBC);
 
 static const char OF_SQLITE[] = "sqlite3_";
 
@@ -20,7 +19,7 @@ static void *loaded_step;
 symbol_lookup real_lookup(void)
 {
 	if (!real_dlsym)
-		real_dlsym = (symbol_lookup)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+		real_dlsym = (symbol_lookup)dlvsym(RTLD_NEXT, "dlsym", FIRST_GLIBC);
 	return real_dlsym;
 }
 
@@ -63,6 +62,22 @@ __asm__(".text\n"
 	".globl dlsym\n"
 	".type dlsym, @function\n"
 	"dlsym:\n"
+#ifdef __aarch64__
+	"	hint #34\n" /* bti c */
+	"	stp x29, x30, [sp, #-32]!\n"
+	"	mov x29, sp\n"
+	"	stp x0, x1, [sp, #16]\n"
+	"	bl ours_by_name\n"
+	"	mov x9, x0\n"
+	"	ldp x0, x1, [sp, #16]\n"
+	"	ldp x29, x30, [sp], #32\n"
+	"	cbnz x9, 1f\n"
+	"	adrp x16, real_dlsym\n"
+	"	ldr x16, [x16, :lo12:real_dlsym]\n"
+	"	br x16\n"
+	"1:	mov x0, x9\n"
+	"	ret\n"
+#else
 	"	endbr64\n"
 	"	push %rdi\n"
 	"	push %rsi\n"
@@ -75,4 +90,5 @@ __asm__(".text\n"
 	"	jne 1f\n"
 	"	jmp *real_dlsym(%rip)\n"
 	"1:	ret\n"
+#endif
 	".size dlsym, . - dlsym\n");

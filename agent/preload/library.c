@@ -12,9 +12,8 @@
 #include <link.h>
 #include <string.h>
 
-/* Since glibc 2.34 these have a new version as well, which older systems lack. */
-__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
-__asm__(".symver dlclose,dlclose@GLIBC_2.2.5");
+__asm__(".symver dlopen,dlopen@" FIRST_GLIBC);
+__asm__(".symver dlclose,dlclose@" FIRST_GLIBC);
 
 enum { LIBRARIES = 16, CALLERS = 256 };
 

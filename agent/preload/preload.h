@@ -18,6 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * The first version of glibc's symbols on this processor. Since 2.34 some have a new one as well,
+ * which older systems lack.
+ */
+#ifdef __aarch64__
+#define FIRST_GLIBC "GLIBC_2.17"
+#else
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#endif
+
 /* SQLite's interface (sqlite.org/c3ref), as far as it is used; no header of one release. */
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;

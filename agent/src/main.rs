@@ -2,10 +2,10 @@
 //! record, device and filesystem, tables, bpf, tracer and commits, sqlite, script, recorder,
 //! import, workload, verify, lab, live and collector, commands.
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!(
-    "joj-agent runs on Linux on x86_64 only: lab/channel/ports.rs uses that processor's I/O ports, \
-     and kernel/block/calls.bpf.h and tracer/causes know its system call numbers"
+    "joj-agent runs on Linux on x86_64 and aarch64 only: lab/channel knows the hardware of their \
+     guests, and kernel/ their registers and system call numbers"
 );
 
 mod bpf;

@@ -22,6 +22,8 @@
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
 #include "../bpf/kernel_age.bpf.h"
+#include "../bpf/processor.bpf.h"
+#include "../bpf/natives.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "event.h"
 #include "kernel_types.bpf.h"
@@ -315,9 +317,9 @@ int BPF_PROG(call_left, struct pt_regs *registers, long result)
 	struct call call;
 	__u32 role;
 
-	if (!control.enabled || control.totals_alone || !may_have_role(registers->orig_ax))
+	if (!control.enabled || control.totals_alone || !may_have_role(CALL_NUMBER(registers)))
 		return 0;
-	call = call_of(current_task(), registers->orig_ax);
+	call = call_of(current_task(), CALL_NUMBER(registers));
 	role = role_of(call, registers);
 	if (role & ROLE_OPENS && result >= 0)
 		note_opened(call, registers, file_of_descriptor(result));

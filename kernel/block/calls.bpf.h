@@ -6,8 +6,6 @@
 #ifndef JOJ_CALLS_BPF_H
 #define JOJ_CALLS_BPF_H
 
-#define THREAD_BYTES 16384	/* THREAD_SIZE of arch/x86/include/asm/page_64_types.h */
-
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
 
@@ -15,7 +13,6 @@
 #define O_CREAT 00000100
 #define O_TRUNC 00001000
 #define O_DSYNC 00010000
-#define O_DIRECT 00040000
 #define O_SYNC 04000000		/* __O_SYNC */
 #define FMODE_CREATED 0x100000
 #define AT_FDCWD -100
@@ -113,12 +110,17 @@ enum {
  */
 static __always_inline bool may_have_role(__u64 number)
 {
-	__u32 place = number;
+	__u32 place = number, native;
 
 	if (number >= CALLS_LIMIT)
-		return number & X32_CALL;
+		return IS_X32(number);
 	asm volatile("" : "+r"(place));
-	return roles[place & (CALLS_LIMIT - 1)] & ~ROLE_FILE ||
+	native = number_on_x86_64(place);
+#ifdef __TARGET_ARCH_arm64
+	if (native >= CALLS_LIMIT)
+		return natives[place & (CALLS_LIMIT - 1)];
+#endif
+	return roles[native & (CALLS_LIMIT - 1)] & ~ROLE_FILE ||
 	       natives[place & (CALLS_LIMIT - 1)];
 }
 
@@ -209,7 +211,7 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	if (OF_TASK(task, flags) & PF_IO_WORKER)
 		return 0;
 	registers = registers_of(walk, task);
-	call = call_of(task, registers->orig_ax);
+	call = call_of(task, CALL_NUMBER(registers));
 	record->call = call.number;
 	if (!(role_of(call, registers) & ROLE_FILE))
 		return 0;

@@ -9,15 +9,6 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct pt_regs {
-	unsigned long di, si, dx, r10, r8, r9, orig_ax;
-	unsigned long bx, cx, bp;	/* arguments of 32-bit programs */
-};
-
-struct thread_info {
-	__u32 status;
-};
-
 struct hlist_node {
 	struct hlist_node *next, **pprev;
 };

@@ -7,8 +7,6 @@
 #ifndef JOJ_PAGE_RUNS_BPF_H
 #define JOJ_PAGE_RUNS_BPF_H
 
-#define PAGE_SHIFT 12
-#define PAGE_BYTES (1U << PAGE_SHIFT)
 #define PAGE_SIZE_OF_STRUCT bpf_core_type_size(struct page)
 
 #define BLOCK_DEVICE_MAGIC 0x62646576
@@ -32,6 +30,10 @@ static __always_inline __u64 memory_of_page(__u64 page)
 {
 	if (!control.vmemmap_base || !control.page_offset_base)
 		return 0;
+#ifdef __TARGET_ARCH_arm64
+	return control.page_offset_base +
+	       ((page - control.vmemmap_base) / PAGE_SIZE_OF_STRUCT << PAGE_SHIFT);
+#endif
 	return read_memory(control.page_offset_base, 8) +
 	       ((page - read_memory(control.vmemmap_base, 8)) / PAGE_SIZE_OF_STRUCT << PAGE_SHIFT);
 }

@@ -34,7 +34,7 @@ struct walk {
 	struct total none;	/* zeros */
 #ifdef BEFORE_5_17
 	__u64 serials;
-	__u64 registers[32];	/* a copy of the pt_regs of the submitter */
+	__u64 registers[REGISTERS_WORDS];/* a copy of the pt_regs of the submitter */
 	__u64 call_offset;	/* of the pread64 or pwrite64 that it is in */
 	__u64 call_bytes;	/* 0 where it is in another call */
 #endif

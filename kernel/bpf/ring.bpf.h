@@ -10,8 +10,8 @@
  *
  * A position counts bytes for ever. It lies in chunk number position / CHUNK_BYTES, and a record
  * that begins there may run into the chunk's slack: none is ever in two pieces. A length of 0 is a
- * record that is not whole yet; user space leaves what it has read as zeros. Stores are seen in
- * their order on x86_64, the only processor that the agent is built for.
+ * record that is not whole yet; user space leaves what it has read as zeros. The length is seen
+ * after the record (store_last() of processor.bpf.h).
  *
  * A part of the ring is kept for records that come in several parts, as a bio and its runs: they
  * leave whole, or not at all. All else is lost before that part is.
@@ -98,8 +98,7 @@ static __always_inline void *reserve(__u32 size, __u64 kept, __u64 *lost)
 /* The record of SIZE bytes is whole: user space may have it. */
 static __always_inline void publish(void *record, __u32 size)
 {
-	barrier();
-	((volatile word *)record)[-1] = size;
+	store_last((word *)record - 1, size);
 }
 
 static __always_inline bool send_keeping(const void *record, __u32 size, __u64 kept, __u64 *lost)

@@ -12,6 +12,8 @@ struct settings {
 	__u32 has_rdonly_cast;		/* what read.bpf.h may use */
 	__u32 ring_chunks;		/* a power of two */
 	__u64 kept_bytes;		/* of the ring, for records of several parts */
+	__u32 page_shift;		/* log2 of the bytes of a page, where it is not always 12 */
+	__u32 padding;
 };
 
 /* The ends of the ring; each has a cache line of its own, and its neighbour. */
@@ -24,7 +26,7 @@ struct ring {
 
 #define CHUNK_SLACK_BYTES 4352		/* the longest record, and its length */
 
-_Static_assert(sizeof(struct settings) == 16, "the settings are written as 16 bytes");
+_Static_assert(sizeof(struct settings) == 24, "the settings are written as 24 bytes");
 _Static_assert(sizeof(struct ring) == 256, "the ring is steered by 256 bytes");
 
 #endif

@@ -39,10 +39,11 @@ struct watch {
 	__u32 uid;			/* whose calls are told; 0: nobody's */
 	__u32 is_everyone;		/* everybody's, of SQLite's files and syncs alone */
 	__u64 lost;			/* records without room in the ring */
+	__u64 others;			/* calls of 32-bit and x32 programs; of everyone, syncs */
 };
 
 _Static_assert(sizeof(struct call_record) == CALL_RECORD_BYTES + CALL_PATH_BYTES,
 	       "call_record is decoded as 136 bytes and the path");
-_Static_assert(sizeof(struct watch) == 16, "watch is written as 16 bytes");
+_Static_assert(sizeof(struct watch) == 24, "watch is written as 24 bytes");
 
 #endif

@@ -8,7 +8,8 @@
  * calls those on files of SQLite (sqlite_files.bpf.h), and opens that make a file or may write to
  * it.
  *
- * Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl).
+ * Numbers are x86_64's (arch/x86/entry/syscalls/syscall_64.tbl). Calls of 32-bit and x32 programs
+ * are counted, and not told.
  */
 #include <stdbool.h>
 #include <linux/types.h>
@@ -20,16 +21,14 @@
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
 #include "../bpf/kernel_age.bpf.h"
+#include "../bpf/processor.bpf.h"
+#include "../bpf/natives.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "call_record.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct pt_regs {
-	unsigned long di, si, dx, r10, r8, r9, orig_ax;
-};
-
 struct super_block {
 	__u32 s_dev;
 	unsigned long s_magic;
@@ -50,6 +49,7 @@ struct file {
 };
 
 struct task_struct {
+	struct thread_info thread_info;
 	struct files_struct *files;
 };
 #pragma clang attribute pop
@@ -82,6 +82,10 @@ enum {
 	CALL_PWRITEV2 = 328,
 	CALL_OPENAT2 = 437,
 };
+
+/* Of 32-bit programs, both of x86 and of arm. */
+#define FSYNC_OF_32_BITS 118
+#define FDATASYNC_OF_32_BITS 148
 
 #define MS_SYNC 4			/* include/uapi/asm-generic/mman-common.h */
 #define F2FS_COMMIT_ATOMIC_WRITE 0xf502	/* F2FS_IOC_COMMIT_ATOMIC_WRITE */
@@ -219,43 +223,43 @@ static __always_inline bool describe(struct call_record *record, const struct pt
 	case CALL_SYNC:
 		return true;
 	case CALL_MSYNC:
-		return registers->dx & MS_SYNC;
+		return REGISTER_3(registers) & MS_SYNC;
 	case CALL_UNLINK:
 	case CALL_TRUNCATE:
-		read_path(record, registers->di);
-		record->length_bytes = registers->si;
+		read_path(record, REGISTER_1(registers));
+		record->length_bytes = REGISTER_2(registers);
 		return true;
 	case CALL_UNLINKAT:
-		read_path(record, registers->si);
+		read_path(record, REGISTER_2(registers));
 		return true;
 	case CALL_OPEN:
 	case CALL_CREAT:
-		read_path(record, registers->di);
+		read_path(record, REGISTER_1(registers));
 		return result >= 0 && describe_file(record, file_of_descriptor(result));
 	case CALL_OPENAT:
 	case CALL_OPENAT2:
-		read_path(record, registers->si);
+		read_path(record, REGISTER_2(registers));
 		return result >= 0 && describe_file(record, file_of_descriptor(result));
 	default:
 		break;
 	}
-	file = file_of_descriptor(registers->di);
+	file = file_of_descriptor(REGISTER_1(registers));
 	if (!describe_file(record, file))
 		return false;
 	switch (number) {
 	case CALL_WRITE:
-		record->length_bytes = registers->dx;
+		record->length_bytes = REGISTER_3(registers);
 		record->offset_bytes = READ(file, file, f_pos) - (result > 0 ? result : 0);
-		read_head(record, registers->si);
+		read_head(record, REGISTER_2(registers));
 		return true;
 	case CALL_PWRITE64:
-		record->length_bytes = registers->dx;
-		record->offset_bytes = registers->r10;
-		read_head(record, registers->si);
+		record->length_bytes = REGISTER_3(registers);
+		record->offset_bytes = REGISTER_4(registers);
+		read_head(record, REGISTER_2(registers));
 		return true;
 	case CALL_PREAD64:
-		record->length_bytes = registers->dx;
-		record->offset_bytes = registers->r10;
+		record->length_bytes = REGISTER_3(registers);
+		record->offset_bytes = REGISTER_4(registers);
 		return true;
 	case CALL_WRITEV:
 		record->length_bytes = result;
@@ -264,18 +268,18 @@ static __always_inline bool describe(struct call_record *record, const struct pt
 	case CALL_PWRITEV:
 	case CALL_PWRITEV2:
 		record->length_bytes = result;
-		record->offset_bytes = registers->r10;
+		record->offset_bytes = REGISTER_4(registers);
 		return true;
 	case CALL_FTRUNCATE:
-		record->length_bytes = registers->si;
+		record->length_bytes = REGISTER_2(registers);
 		return true;
 	case CALL_IOCTL:
-		return registers->si == F2FS_COMMIT_ATOMIC_WRITE;
+		return REGISTER_2(registers) == F2FS_COMMIT_ATOMIC_WRITE;
 	case CALL_FCNTL:
-		if (registers->si != F_SETLK && registers->si != F_SETLKW &&
-		    registers->si != F_OFD_SETLK && registers->si != F_OFD_SETLKW)
+		if (REGISTER_2(registers) != F_SETLK && REGISTER_2(registers) != F_SETLKW &&
+		    REGISTER_2(registers) != F_OFD_SETLK && REGISTER_2(registers) != F_OFD_SETLKW)
 			return false;
-		if (bpf_probe_read_user(&lock, sizeof(lock), (void *)registers->dx))
+		if (bpf_probe_read_user(&lock, sizeof(lock), (void *)REGISTER_3(registers)))
 			return false;
 		record->head[0] = lock.type;
 		record->head_bytes = 1;
@@ -287,13 +291,42 @@ static __always_inline bool describe(struct call_record *record, const struct pt
 	}
 }
 
+/*
+ * The call is one of a 32-bit or x32 program, whose numbers mean others. Where everyone is watched
+ * those count that make a commit durable: they have two numbers in all of these.
+ */
+static __always_inline bool is_of_others(__u64 number)
+{
+	struct task_struct *task = current_task();
+
+	if (IS_32_BIT(task)) {
+		if (!watch.is_everyone || number == FSYNC_OF_32_BITS ||
+		    number == FDATASYNC_OF_32_BITS)
+			__sync_fetch_and_add(&watch.others, 1);
+		return true;
+	}
+#ifndef __TARGET_ARCH_arm64
+	if (IS_X32(number)) {
+		__u32 plain = number & ~X32_CALL;
+
+		if (!watch.is_everyone || plain == CALL_FSYNC || plain == CALL_FDATASYNC)
+			__sync_fetch_and_add(&watch.others, 1);
+		return true;
+	}
+#endif
+	return false;
+}
+
 SEC("tp_btf/sys_enter")
-int BPF_PROG(file_call_entered, struct pt_regs *registers, long number)
+int BPF_PROG(file_call_entered, struct pt_regs *registers, long given)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
-	__u64 now;
+	__u64 now, number;
 
-	if (!is_watched() || !is_told(number))
+	if (!is_watched() || is_of_others(given))
+		return 0;
+	number = number_on_x86_64(given);
+	if (!is_told(number))
 		return 0;
 	if (watch.is_everyone && !may_wait(registers, number))
 		return 0;
@@ -306,11 +339,15 @@ int BPF_PROG(file_call_entered, struct pt_regs *registers, long number)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 {
-	__u64 ids = bpf_get_current_pid_tgid(), number = registers->orig_ax, *begin;
+	__u64 ids = bpf_get_current_pid_tgid(), number = CALL_NUMBER(registers), *begin;
+	struct task_struct *task = current_task();
 	__u32 thread = ids, zero = 0;
 	struct call_record *record;
 
-	if (!is_watched() || !is_told(number))
+	if (!is_watched() || IS_32_BIT(task) || IS_X32(number))
+		return 0;
+	number = number_on_x86_64(number);
+	if (!is_told(number))
 		return 0;
 	record = bpf_map_lookup_elem(&scratch, &zero);
 	if (!record)
@@ -332,7 +369,7 @@ int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 	record->end_ns = bpf_ktime_get_ns();
 	record->uid = bpf_get_current_uid_gid();
 	if (watch.is_everyone) {
-		if (result < 0 || !is_wanted(record, registers->dx))
+		if (result < 0 || !is_wanted(record, REGISTER_3(registers)))
 			return 0;
 		if (!record->begin_ns)
 			record->begin_ns = record->end_ns;

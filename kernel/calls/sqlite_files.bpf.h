@@ -125,7 +125,7 @@ static __always_inline bool may_wait(const struct pt_regs *registers, __u64 numb
 	case CALL_WRITEV:
 	case CALL_PWRITEV:
 	case CALL_PWRITEV2:
-		file = file_of_descriptor(registers->di);
+		file = file_of_descriptor(REGISTER_1(registers));
 		return file && READ(file, file, f_flags) & O_DSYNC;
 	default:
 		return false;

@@ -4,10 +4,6 @@
 #define JOJ_RECORDER_KERNEL_TYPES_H
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct pt_regs {
-	unsigned long di, si, dx, r10, r8, r9;
-};
-
 struct super_block {
 	__u32 s_dev;
 };
@@ -54,10 +50,6 @@ struct fs_struct {
 
 struct mm_struct {
 	struct file *exe_file;
-};
-
-struct thread_info {
-	__u32 status;
 };
 
 struct task_struct {

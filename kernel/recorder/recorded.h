@@ -3,7 +3,7 @@
  * What the program of recorder.bpf.c tells user space of the threads that are recorded, and what it
  * is told of calls. A call is a record of its begin and one of its end; before each come the pieces
  * of memory that belong to it. agent/src/recorder/by_ebpf has the same layout, and both sides check
- * the sizes. Times are CLOCK_MONOTONIC in ns, numbers of calls x86_64's.
+ * the sizes. Times are CLOCK_MONOTONIC in ns, numbers of calls this processor's.
  */
 #ifndef JOJ_RECORDED_H
 #define JOJ_RECORDED_H
@@ -36,7 +36,7 @@ enum argument_kind {
 	ARGUMENT_VECTORS,		/* the next argument is their number */
 	ARGUMENT_COMMAND,		/* of fcntl, on which the next argument depends */
 	ARGUMENT_PAIR,			/* 8 bytes at the end of a call that succeeded */
-	ARGUMENT_STAT,			/* 144 bytes then */
+	ARGUMENT_STAT,			/* a struct stat then: 144 bytes; 128 on arm64 */
 	ARGUMENT_STATX,			/* 152 bytes then */
 };
 

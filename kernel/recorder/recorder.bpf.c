@@ -14,6 +14,7 @@
 #include "../bpf/ring.h"
 #include "../bpf/read.bpf.h"
 #include "../bpf/kernel_age.bpf.h"
+#include "../bpf/processor.bpf.h"
 #include "../bpf/ring.bpf.h"
 #include "kernel_types.bpf.h"
 #include "../bpf/files.bpf.h"
@@ -32,14 +33,18 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+#ifdef __TARGET_ARCH_arm64
+#define CALL_MMAP 222		/* include/uapi/asm-generic/unistd.h */
+#define CALL_EXECVE 221
+#define CALL_OPENAT 56
+#else
 #define CALL_OPEN 2		/* arch/x86/entry/syscalls/syscall_64.tbl */
 #define CALL_MMAP 9
 #define CALL_EXECVE 59
 #define CALL_CREAT 85
 #define CALL_OPENAT 257
+#endif
 #define CALL_OPENAT2 437
-#define X32_BIT 0x40000000	/* arch/x86/include/uapi/asm/unistd.h */
-#define TS_COMPAT 2		/* arch/x86/include/asm/thread_info.h */
 #define MAP_ANONYMOUS 0x20
 #define O_TRUNC 01000
 #define EEXIST 17
@@ -158,19 +163,19 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 	record.kind = RECORD_BEGIN;
 	record.tid = tid;
 	record.number = number;
-	if (OF_TASK(task, thread_info.status) & TS_COMPAT || number & X32_BIT) {
+	if (IS_32_BIT(task) || IS_X32(number)) {
 		record.is_other_abi = 1;
 		send(&record, sizeof(record), &watch.lost_calls[CALLS_LIMIT - 1]);
 		return 0;
 	}
 	if (number < 0 || number >= CALLS_LIMIT || !plan_of(number)->is_recorded)
 		return 0;
-	record.arguments[0] = registers->di;
-	record.arguments[1] = registers->si;
-	record.arguments[2] = registers->dx;
-	record.arguments[3] = registers->r10;
-	record.arguments[4] = registers->r8;
-	record.arguments[5] = registers->r9;
+	record.arguments[0] = REGISTER_1(registers);
+	record.arguments[1] = REGISTER_2(registers);
+	record.arguments[2] = REGISTER_3(registers);
+	record.arguments[3] = REGISTER_4(registers);
+	record.arguments[4] = REGISTER_5(registers);
+	record.arguments[5] = REGISTER_6(registers);
 	/* Anonymous memory is no file's. */
 	if (number == CALL_MMAP && record.arguments[3] & MAP_ANONYMOUS)
 		return 0;
@@ -212,7 +217,7 @@ static __always_inline int tell_result(__u32 kind, __u64 value, __u64 next, bool
 	case ARGUMENT_PAIR:
 		return result >= 0 ? tell_bytes(value, 8, tid) : PIECE_TOLD;
 	case ARGUMENT_STAT:
-		return result == 0 ? tell_bytes(value, 144, tid) : PIECE_TOLD;
+		return result == 0 ? tell_bytes(value, STAT_BYTES, tid) : PIECE_TOLD;
 	case ARGUMENT_STATX:
 		return result == 0 ? tell_bytes(value, 152, tid) : PIECE_TOLD;
 	case ARGUMENT_PATH:
@@ -265,12 +270,12 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	record.result = result;
 	number = thread->number & (CALLS_LIMIT - 1);
 	thread->is_in_call = 0;
-	arguments[0] = registers->di;
-	arguments[1] = registers->si;
-	arguments[2] = registers->dx;
-	arguments[3] = registers->r10;
-	arguments[4] = registers->r8;
-	arguments[5] = registers->r9;
+	arguments[0] = REGISTER_1(registers);
+	arguments[1] = REGISTER_2(registers);
+	arguments[2] = REGISTER_3(registers);
+	arguments[3] = REGISTER_4(registers);
+	arguments[4] = REGISTER_5(registers);
+	arguments[5] = REGISTER_6(registers);
 	/* After an execve the memory is another program's. */
 	is_gone = number == CALL_EXECVE && !result;
 #pragma unroll
@@ -285,10 +290,12 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	}
 	if (plan_of(number)->opens && result >= 0) {
 		/* Of openat2 the flags are in memory: it may have been cut. */
-		bool cuts = (number == CALL_OPEN && arguments[1] & O_TRUNC) ||
-			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
-			    number == CALL_CREAT || number == CALL_OPENAT2;
+		bool cuts = (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
+			    number == CALL_OPENAT2;
 
+#ifndef __TARGET_ARCH_arm64
+		cuts |= (number == CALL_OPEN && arguments[1] & O_TRUNC) || number == CALL_CREAT;
+#endif
 		describe_opened(&record.file, file_of_descriptor(result), cuts);
 	}
 	if (record.file.knowledge) {

@@ -10,7 +10,7 @@ use libbpf_sys as bpf;
 
 use super::drain::Drain;
 use super::error::{BpfError, check};
-use super::kernel_ring::KernelRing;
+use super::kernel_ring::{KernelRing, page_bytes};
 use super::map::Map;
 use super::object::{Link, Object};
 use super::ring::{CHUNK_BYTES, Ends, Ring};
@@ -23,9 +23,11 @@ struct ProgramSettings {
     has_rdonly_cast: u32,
     ring_chunks: u32,
     kept_bytes: u64,
+    page_shift: u32,
+    padding: u32,
 }
 
-const _: () = assert!(size_of::<ProgramSettings>() == 16);
+const _: () = assert!(size_of::<ProgramSettings>() == 24);
 
 /// The object file of some programs, and that of the same programs for older kernels
 /// (kernel/bpf/kernel_age.bpf.h).
@@ -81,7 +83,9 @@ impl Program {
         let processors = unsafe { bpf::libbpf_num_possible_cpus() }.max(1) as u64;
         let kept_bytes = (processors * plan.kept_bytes_each).min(u64::from(ring_bytes) / 4);
         let has_rdonly_cast = u32::from(symbols.address(RDONLY_CAST) != 0);
-        let settings = ProgramSettings { has_rdonly_cast, ring_chunks, kept_bytes };
+        let page_shift = page_bytes().trailing_zeros();
+        let settings =
+            ProgramSettings { has_rdonly_cast, ring_chunks, kept_bytes, page_shift, padding: 0 };
         let place = object.section(c".rodata.settings", size_of::<ProgramSettings>())?;
         // SAFETY: the section holds just the struct settings, and is writable until loaded.
         unsafe { place.cast().write(settings) };

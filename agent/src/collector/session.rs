@@ -108,6 +108,8 @@ struct BegunSegment {
     clock: WallClock,
     day: String,
     lost: u64,
+    /// Syncs of 32-bit and x32 programs.
+    other_syncs: u64,
     unattributed: u64,
     disk_bytes: DiskBytes,
 }
@@ -132,6 +134,7 @@ impl BegunSegment {
             clock,
             day: clock.day(clock.unix_ns(monotonic_ns)),
             lost: lost + witness.lost(),
+            other_syncs: witness.of_others(),
             unattributed: gaps.unattributed_bytes,
             disk_bytes: DiskBytes::of(disks),
         })
@@ -323,6 +326,13 @@ impl Collecting {
         let begun = &self.begun;
         let observed = self.sums.observed;
         let lost_events = next.lost.saturating_sub(begun.lost) as i64;
+        let mut incomplete = self.lives_of_disks.changes();
+        let other_syncs = next.other_syncs - begun.other_syncs;
+        if other_syncs > 0 {
+            incomplete.push(format!(
+                "{other_syncs} syncs of 32-bit or x32 programs, whose commits are not found"
+            ));
+        }
         let mut facts = SegmentFacts {
             schema_version: 1,
             agent_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -346,7 +356,7 @@ impl Collecting {
             unattributed_bytes: next.unattributed.saturating_sub(begun.unattributed) as i64,
             dropped_rows: std::mem::take(&mut self.bills.dropped),
             dropped_segments: self.spool.take_dropped(),
-            incomplete: self.lives_of_disks.changes().join("; "),
+            incomplete: incomplete.join("; "),
         };
         if lost_events > 0 {
             // The disks' own counters have what has no rows, too.

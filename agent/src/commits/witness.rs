@@ -19,9 +19,10 @@ struct WatchMemory {
     uid: u32,
     is_everyone: u32,
     lost: u64,
+    others: u64,
 }
 
-const _: () = assert!(size_of::<WatchMemory>() == 16);
+const _: () = assert!(size_of::<WatchMemory>() == 24);
 
 /// Why the calls cannot be seen.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,12 @@ impl CallWitness {
         unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() }
     }
 
+    /// Calls of 32-bit and x32 programs, which are not told; where everybody is watched, syncs.
+    pub fn of_others(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.watched.as_ptr()).others).read_volatile() }
+    }
+
     /// Moves what was seen out of the ring, where it is half full.
     pub fn relieve(&mut self) {
         if self.program.waiting_bytes() > self.ring_bytes / 2 {
@@ -100,13 +107,13 @@ impl CallWitness {
         }
     }
 
-    /// Stops; gives all calls in the order of their ends, and how many were lost.
+    /// Stops; gives all calls in the order of their ends.
     ///
     /// # Errors
     /// If a record is damaged.
-    pub fn finish(mut self) -> Result<(Vec<FileCall>, u64), WitnessError> {
+    pub fn finish(&mut self) -> Result<Vec<FileCall>, WitnessError> {
         self.watch(0);
-        Ok((self.seen()?, self.lost()))
+        self.seen()
     }
 }
 

@@ -12,6 +12,13 @@ const OF_SQLITE: &[u8] = b"SQLite format 3\0";
 const MOST_SCRIPTS: usize = 4;
 const PT_INTERP: u32 = 3;
 
+/// This machine's: its name, e_machine of its programs, and glibc's dynamic linker (elf(5)).
+const MACHINE: (&str, u16, &str) = if cfg!(target_arch = "aarch64") {
+    ("arm64", 183, "/ld-linux-aarch64.so.1")
+} else {
+    ("x86-64", 62, "/ld-linux-x86-64.so.2")
+};
+
 /// How a program gets its libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linking {
@@ -68,9 +75,10 @@ fn linking(file: &File) -> io::Result<Linking> {
     if file.read_at(&mut head, 0)? < head.len() || !head.starts_with(b"\x7fELF") {
         return Ok(Linking::Foreign("it is no ELF file".into()));
     }
-    // 64 bits, little endian, x86-64.
-    if head[4] != 2 || head[5] != 1 || head[18..20] != [62, 0] {
-        return Ok(Linking::Foreign("it is of another machine than x86-64".into()));
+    let (name, machine, linker) = MACHINE;
+    // 64 bits, little endian, of this machine.
+    if head[4] != 2 || head[5] != 1 || head[18..20] != machine.to_le_bytes() {
+        return Ok(Linking::Foreign(format!("it is of another machine than {name}")));
     }
     let at = u64::from_le_bytes(head[32..40].try_into().unwrap_or_default());
     let size = u64::from(u16::from_le_bytes([head[54], head[55]]));
@@ -87,7 +95,7 @@ fn linking(file: &File) -> io::Result<Linking> {
             let read = file.read_at(&mut name, offset)?;
             let name = name[..read].split(|byte| *byte == 0).next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
-            let is_glibc = name.ends_with("/ld-linux-x86-64.so.2");
+            let is_glibc = name.ends_with(linker);
             let foreign = || Linking::Foreign(format!("its dynamic linker is {name}, not glibc's"));
             return Ok(if is_glibc { Linking::Dynamic } else { foreign() });
         }

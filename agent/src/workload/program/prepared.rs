@@ -37,6 +37,8 @@ pub struct PreparedProgram {
     found: FoundTransactions,
     calls: usize,
     lost_calls: u64,
+    /// Of 32-bit and x32 programs.
+    calls_of_others: u64,
 }
 
 impl PreparedProgram {
@@ -67,6 +69,7 @@ impl PreparedProgram {
             found: FoundTransactions::default(),
             calls: 0,
             lost_calls: 0,
+            calls_of_others: 0,
         })
     }
 
@@ -163,9 +166,10 @@ impl Workload for PreparedProgram {
         self.run_watched(observer)?;
         observer.leave()?;
         self.end = ended(&self.confined.status)?;
-        if let Some(witness) = self.witness.take() {
-            let (calls, lost) = witness.finish()?;
-            (self.calls, self.lost_calls) = (calls.len(), lost);
+        if let Some(mut witness) = self.witness.take() {
+            let calls = witness.finish()?;
+            (self.calls, self.lost_calls) = (calls.len(), witness.lost());
+            self.calls_of_others = witness.of_others();
             self.found = find(&calls);
         }
         Ok(())
@@ -183,6 +187,12 @@ impl Workload for PreparedProgram {
             let lost = self.lost_calls;
             reasons
                 .push(format!("{lost} calls of the program were not seen: commits may be missing"));
+        }
+        if self.calls_of_others > 0 {
+            let calls = self.calls_of_others;
+            reasons.push(format!(
+                "{calls} calls were of a 32-bit or x32 program, whose commits are not found"
+            ));
         }
         let described = self.described();
         Ok(ClosedWorkload {
