@@ -262,8 +262,8 @@ struct control {
 	__u64 btrfs_packed_read;	/* end_compressed_bio_read: likewise */
 	__u64 btrfs_direct;		/* btrfs_end_dio_bio: likewise, of direct I/O */
 	__u64 chain_end_io;		/* bio_chain_endio: bi_private is what it was split off */
-	__u64 vmemmap_base;		/* the variables that turn a struct page into */
-	__u64 page_offset_base;		/* the address of its bytes */
+	__u64 vmemmap_base;		/* the variables that turn a struct page into the */
+	__u64 page_offset_base;		/* address of its bytes; on arm64 their values */
 	/* Written by the programs. */
 	__u64 bios;
 	__u64 lost_bios;

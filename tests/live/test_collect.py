@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import platform
 import signal
 import subprocess
 import sys
@@ -34,6 +35,22 @@ for number in range(count):
     for name in ("main", "b", "c")[: 2 + (number % 5 == 0)]:
         connection.execute(f"INSERT INTO {name}.t VALUES ({number})")
     connection.execute("ROLLBACK" if number % 10 == 9 else "COMMIT")
+"""
+# Syncs FILE twice by int $0x80, which takes the numbers of 32-bit programs: 118, and of fdatasync
+# 148. Its name must have an address of 32 bits: static, and at a low one.
+OLD_SYNCS = r"""
+static int call(int number, long first, long second, long third)
+{
+	int result;
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(first), "c"(second),
+		"d"(third) : "memory", "r8", "r9", "r10", "r11");
+	return result;
+}
+void _start(void)
+{
+	int file = call(5, (long)FILE, 0102, 0644);
+	call(1, file < 0 || call(118, file, 0, 0) || call(148, file, 0, 0), 0, 0);
+}
 """
 COUNT = 20
 COMMITS = COUNT - COUNT // 10
@@ -84,6 +101,23 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
     return said
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="int $0x80 is x86's")
+def test_syncs_of_32_bit_programs_are_counted_and_not_misread(loop: Loop, tmp_path: Path) -> None:
+    source, program = tmp_path / "old.c", tmp_path / "old"
+    source.write_text(OLD_SYNCS)
+    flags = ["-O1", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-fno-stack-protector"]
+    name = f'-DFILE="{loop.directory}/old"'
+    subprocess.run(["gcc", *flags, name, "-o", program, source], check=True)
+    spool = tmp_path / "spool"
+    process = collect(loop, spool)
+    subprocess.run([program], check=True)
+    end(process)
+    facts = tables(spool)["segments"].to_pylist()
+    said = "2 syncs of 32-bit or x32 programs, whose commits are not found"
+    assert [row["incomplete"] for row in facts] == [said]
+    assert sum(row["lost_events"] for row in facts) == 0
 
 
 def test_every_transaction_of_several_databases_is_collected_once(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.tidy.test_tidy import ROOT
 
 HEADERS = Path("/usr/include/x86_64-linux-gnu/asm")
@@ -51,8 +53,64 @@ def test_calls_have_their_numbers() -> None:
         assert {name: known[name] for name in table} == table
 
 
+def told() -> dict[str, int]:
+    text = (ROOT / "kernel/calls/calls.bpf.c").read_text()
+    return {name.lower(): int(number) for name, number in re.findall(r"CALL_(\w+) = (\d+),", text)}
+
+
+def generic() -> dict[str, int]:
+    text = Path("/usr/include/asm-generic/unistd.h").read_text()
+    found = re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)\n", text)
+    # Names that arm64 gives them, and one that it has not.
+    known = {name.replace("fstatat", "newfstatat"): int(number) for name, number in found}
+    return {name: number for name, number in known.items() if name != "sync_file_range2"}
+
+
+def test_calls_of_arm64_are_all_there_and_the_same() -> None:
+    text = (ROOT / "kernel/bpf/natives.bpf.h").read_text()
+    rows = re.findall(r"\[(\d+) /\* (\w+) \*/\] = NATIVE\((\d+)\)", text)
+    native, wanted = numbers("unistd_64.h"), roles() | names() | told()
+    assert {(name, int(number)): int(its) for number, name, its in rows} == {
+        (name, number): native[name] for name, number in generic().items() if name in wanted
+    }
+
+
+def test_numbers_of_the_agent_are_those_of_the_headers() -> None:
+    text = (ROOT / "agent/src/system_calls.rs").read_text()
+    native, arm64 = numbers("unistd_64.h"), generic()
+    both = re.findall(r"^        SYS_(\w+) = (\d+), (\d+);$", text, re.M)
+    alone = re.findall(r"^        SYS_(\w+) = (\d+);$", text, re.M)
+    assert len(both) > 80 and len(alone) > 20
+    # Younger than the headers of Debian 12.
+    both = [row for row in both if row != ("fchmodat2", "452", "452")]
+    assert [(native[name], arm64[name]) for name, _, _ in both] == [
+        (int(number), int(other)) for _, number, other in both
+    ]
+    assert [native[name] for name, _ in alone] == [int(number) for _, number in alone]
+    assert not [name for name, _ in alone if name in arm64]
+
+
+# Likewise of arm.
+SAME_ON_ARM = SAME | {"arm_fadvise64_64": "fadvise64", "sync_file_range2": "sync_file_range"}
+
+
+def test_calls_of_32_bit_programs_of_arm_are_all_there_and_the_same() -> None:
+    headers = sorted(Path("/usr/src").glob("*/arch/arm64/include/asm/unistd32.h"))
+    if not headers:
+        pytest.skip("no headers of the kernel with its table of arm")
+    text = (ROOT / "kernel/block/abi_arm64.bpf.h").read_text()
+    rows = re.findall(r"\[(\d+) /\* (\w+) \*/\] = NATIVE\((\d+)\)", text)
+    native, wanted = numbers("unistd_64.h"), roles() | names()
+    found = re.findall(r"#define __NR_(\w+) (\d+)\n", headers[0].read_text())
+    assert {(name, int(number)): int(its) for number, name, its in rows} == {
+        (name, int(number)): native[SAME_ON_ARM.get(name, name)]
+        for name, number in found
+        if SAME_ON_ARM.get(name, name) in wanted
+    }
+
+
 def test_calls_of_32_bit_programs_are_all_there_and_the_same() -> None:
-    text = (ROOT / "kernel/block/abi.bpf.h").read_text()
+    text = (ROOT / "kernel/block/abi_x86.bpf.h").read_text()
     rows = re.findall(r"\[(\d+) /\* (\w+) \*/\] = NATIVE\((\d+)\)", text)
     table = {(name, int(number)): int(native) for number, name, native in rows}
     native, wanted = numbers("unistd_64.h"), roles() | names()

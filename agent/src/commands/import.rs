@@ -39,6 +39,11 @@ enum Format {
 /// If the trace cannot be read, or the folder not be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { files, output, strict, .. } = arguments;
+    if cfg!(not(target_arch = "x86_64")) {
+        let why =
+            "traces have flags by the numbers of x86_64: import them on a machine of that kind";
+        return Err(WrongUse(why.into()).into());
+    }
     let trace = match arguments.format {
         Format::Strace => Trace::Strace { files, is_strict: *strict },
         Format::Mobigen => match files.as_slice() {

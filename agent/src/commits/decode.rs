@@ -1,6 +1,7 @@
 //! Decodes the records of kernel/calls/call_record.h; calls that failed are left out.
 
 use super::call::{Caller, Deed, FileCall};
+use crate::system_calls;
 
 /// CALL_RECORD_BYTES, CALL_HEAD_BYTES and CALL_PATH_BYTES of call_record.h.
 const RECORD_BYTES: usize = 136;
@@ -54,36 +55,37 @@ fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {
     let (is_created, is_directory) = (u16_at(116) != 0, u16_at(118) != 0);
     let sync = |name| Deed::Sync { name, is_directory };
     let deed = match i64::from(number) {
-        libc::SYS_write
-        | libc::SYS_pwrite64
-        | libc::SYS_writev
-        | libc::SYS_pwritev
-        | libc::SYS_pwritev2 => Deed::Write {
+        system_calls::SYS_write
+        | system_calls::SYS_pwrite64
+        | system_calls::SYS_writev
+        | system_calls::SYS_pwritev
+        | system_calls::SYS_pwritev2 => Deed::Write {
             offset_bytes,
             length_bytes: result.cast_unsigned(),
             head,
             is_synced: file_flags & (libc::O_DSYNC | libc::O_SYNC) != 0,
         },
-        libc::SYS_open | libc::SYS_creat | libc::SYS_openat | libc::SYS_openat2 => {
-            Deed::Open { path: path(), is_created }
-        }
+        system_calls::SYS_open
+        | system_calls::SYS_creat
+        | system_calls::SYS_openat
+        | system_calls::SYS_openat2 => Deed::Open { path: path(), is_created },
         // Of others the kernel's program does not tell.
-        libc::SYS_ioctl => Deed::CommitAtomicWrite,
-        libc::SYS_pread64 => Deed::Read,
-        libc::SYS_fcntl => Deed::Lock {
+        system_calls::SYS_ioctl => Deed::CommitAtomicWrite,
+        system_calls::SYS_pread64 => Deed::Read,
+        system_calls::SYS_fcntl => Deed::Lock {
             is_unlock: head.first() == Some(&(libc::F_UNLCK as u8)),
             offset_bytes,
             length_bytes,
         },
-        libc::SYS_truncate => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
-        libc::SYS_ftruncate => Deed::Truncate { size_bytes: length_bytes },
-        libc::SYS_unlink | libc::SYS_unlinkat => Deed::Unlink { path: path() },
-        libc::SYS_msync => sync("msync"),
-        libc::SYS_fsync => sync("fsync"),
-        libc::SYS_fdatasync => sync("fdatasync"),
-        libc::SYS_sync => sync("sync"),
-        libc::SYS_sync_file_range => sync("sync_file_range"),
-        libc::SYS_syncfs => sync("syncfs"),
+        system_calls::SYS_truncate => Deed::TruncatePath { path: path(), size_bytes: length_bytes },
+        system_calls::SYS_ftruncate => Deed::Truncate { size_bytes: length_bytes },
+        system_calls::SYS_unlink | system_calls::SYS_unlinkat => Deed::Unlink { path: path() },
+        system_calls::SYS_msync => sync("msync"),
+        system_calls::SYS_fsync => sync("fsync"),
+        system_calls::SYS_fdatasync => sync("fdatasync"),
+        system_calls::SYS_sync => sync("sync"),
+        system_calls::SYS_sync_file_range => sync("sync_file_range"),
+        system_calls::SYS_syncfs => sync("syncfs"),
         _ => return Err(CallRecordError::Call(number)),
     };
     Ok(Some(FileCall {

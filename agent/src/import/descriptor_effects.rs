@@ -8,6 +8,7 @@ use super::name_effects::{flags_of_open, opened};
 use super::names::inode;
 use super::told::Told;
 use crate::recorder::calls::Does;
+use crate::system_calls;
 
 /// Calls that make, copy and close descriptors, and calls about their files.
 pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Result<(), Impossible> {
@@ -16,7 +17,8 @@ pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Resu
         told.row.descriptor.or(told.row.directory.filter(|_| told.row.path.as_deref() == Some("")));
     let path = told.descriptor_path.take();
     let is_bad = told.error() == Some("EBADF");
-    let open = match number.filter(|_| !is_bad && told.call.number != libc::SYS_close_range) {
+    let open = match number.filter(|_| !is_bad && told.call.number != system_calls::SYS_close_range)
+    {
         Some(number) if told.row.result.is_some() && !makes_pair(told) => {
             book.open_file(begun, number, path.as_deref())?
         }
@@ -28,17 +30,17 @@ pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Resu
     let cloexec = flags & i64::from(libc::O_CLOEXEC) != 0;
     match told.call.number {
         _ if told.call.does == Does::Opens => return open_call(book, begun, told, result),
-        libc::SYS_close => book.descriptors.close(table, row.descriptor.unwrap_or(-1))?,
-        libc::SYS_close_range => {
+        system_calls::SYS_close => book.descriptors.close(table, row.descriptor.unwrap_or(-1))?,
+        system_calls::SYS_close_range => {
             let (first, last) = (row.descriptor.unwrap_or(0), row.descriptor2.unwrap_or(-1));
             let last = if last < 0 { i64::MAX } else { last };
             let on_exec = flags & i64::from(libc::CLOSE_RANGE_CLOEXEC) != 0;
             book.descriptors.close_range(table, first, last, on_exec)?;
         }
-        libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => {
+        system_calls::SYS_dup | system_calls::SYS_dup2 | system_calls::SYS_dup3 => {
             copy(book, table, open, result, cloexec)?
         }
-        libc::SYS_fcntl => {
+        system_calls::SYS_fcntl => {
             let command = row.command.as_deref().unwrap_or_default();
             if command.starts_with("F_DUPFD") {
                 copy(book, table, open, result, command == "F_DUPFD_CLOEXEC")?;
@@ -47,27 +49,27 @@ pub fn by_descriptor(book: &mut Book, begun: BegunCall, told: &mut Told) -> Resu
                 book.descriptors.set_closes_on_exec(table, number, flags & 1 != 0)?;
             }
         }
-        libc::SYS_pipe | libc::SYS_pipe2 | libc::SYS_socketpair => {
+        system_calls::SYS_pipe | system_calls::SYS_pipe2 | system_calls::SYS_socketpair => {
             for number in [row.descriptor, row.descriptor2].into_iter().flatten() {
                 book.descriptors.open(table, number, no_file(), cloexec)?;
             }
         }
-        libc::SYS_socket
-        | libc::SYS_accept
-        | libc::SYS_accept4
-        | libc::SYS_eventfd
-        | libc::SYS_eventfd2
-        | libc::SYS_epoll_create
-        | libc::SYS_epoll_create1
-        | libc::SYS_signalfd
-        | libc::SYS_signalfd4
-        | libc::SYS_timerfd_create
-        | libc::SYS_inotify_init
-        | libc::SYS_inotify_init1
-        | libc::SYS_fanotify_init
-        | libc::SYS_pidfd_open
-        | libc::SYS_pidfd_getfd
-        | libc::SYS_io_uring_setup => {
+        system_calls::SYS_socket
+        | system_calls::SYS_accept
+        | system_calls::SYS_accept4
+        | system_calls::SYS_eventfd
+        | system_calls::SYS_eventfd2
+        | system_calls::SYS_epoll_create
+        | system_calls::SYS_epoll_create1
+        | system_calls::SYS_signalfd
+        | system_calls::SYS_signalfd4
+        | system_calls::SYS_timerfd_create
+        | system_calls::SYS_inotify_init
+        | system_calls::SYS_inotify_init1
+        | system_calls::SYS_fanotify_init
+        | system_calls::SYS_pidfd_open
+        | system_calls::SYS_pidfd_getfd
+        | system_calls::SYS_io_uring_setup => {
             book.descriptors.open(table, result, no_file(), cloexec)?;
         }
         _ => {
@@ -95,7 +97,7 @@ fn open_call(
     };
     (told.row.device, told.row.inode) = (Some(0), Some(inode(file)));
     // A memfd's flags are others, and it is closed on exec by the first of them.
-    let is_memfd = told.call.number == libc::SYS_memfd_create;
+    let is_memfd = told.call.number == system_calls::SYS_memfd_create;
     let closes = if is_memfd { libc::MFD_CLOEXEC as i32 } else { libc::O_CLOEXEC };
     let open = OpenFile {
         file: Some(file),
@@ -112,11 +114,17 @@ fn no_file() -> OpenFile {
 }
 
 fn makes_pair(told: &Told) -> bool {
-    matches!(told.call.number, libc::SYS_pipe | libc::SYS_pipe2 | libc::SYS_socketpair)
+    matches!(
+        told.call.number,
+        system_calls::SYS_pipe | system_calls::SYS_pipe2 | system_calls::SYS_socketpair
+    )
 }
 
 fn moves_bytes(told: &Told) -> bool {
-    matches!(told.call.number, libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice)
+    matches!(
+        told.call.number,
+        system_calls::SYS_sendfile | system_calls::SYS_copy_file_range | system_calls::SYS_splice
+    )
 }
 
 fn copy(
@@ -144,21 +152,23 @@ fn about_files(
     // -1 is the position's own, of preadv2 and pwritev2.
     let offset = row.offset_bytes.filter(|it| *it >= 0);
     match told.call.number {
-        libc::SYS_read
-        | libc::SYS_readv
-        | libc::SYS_pread64
-        | libc::SYS_preadv
-        | libc::SYS_preadv2 => read(book, open, offset, row.length_bytes, result),
-        libc::SYS_write
-        | libc::SYS_writev
-        | libc::SYS_pwrite64
-        | libc::SYS_pwritev
-        | libc::SYS_pwritev2 => written(book, open, offset, result),
-        libc::SYS_sendfile | libc::SYS_copy_file_range | libc::SYS_splice => {
+        system_calls::SYS_read
+        | system_calls::SYS_readv
+        | system_calls::SYS_pread64
+        | system_calls::SYS_preadv
+        | system_calls::SYS_preadv2 => read(book, open, offset, row.length_bytes, result),
+        system_calls::SYS_write
+        | system_calls::SYS_writev
+        | system_calls::SYS_pwrite64
+        | system_calls::SYS_pwritev
+        | system_calls::SYS_pwritev2 => written(book, open, offset, result),
+        system_calls::SYS_sendfile
+        | system_calls::SYS_copy_file_range
+        | system_calls::SYS_splice => {
             read(book, open, offset, None, result);
             written(book, open2, row.offset2_bytes, result);
         }
-        libc::SYS_lseek => {
+        system_calls::SYS_lseek => {
             let Some(open) = open else { return };
             book.descriptors.opens[open].position = result;
             if row.command.as_deref() == Some("SEEK_END")
@@ -174,9 +184,11 @@ fn about_files(
             };
             let file = &mut book.names.files[file];
             match told.call.number {
-                libc::SYS_ftruncate | libc::SYS_fallocate => file.resized(),
-                libc::SYS_fchmod => file.mode_changed(),
-                libc::SYS_getdents | libc::SYS_getdents64 | libc::SYS_fchdir => {
+                system_calls::SYS_ftruncate | system_calls::SYS_fallocate => file.resized(),
+                system_calls::SYS_fchmod => file.mode_changed(),
+                system_calls::SYS_getdents
+                | system_calls::SYS_getdents64
+                | system_calls::SYS_fchdir => {
                     file.is_kind("directory");
                 }
                 _ => {

@@ -8,6 +8,7 @@ use super::names::plain;
 use super::told::Told;
 use crate::recorder::calls::Does;
 use crate::recorder::words;
+use crate::system_calls;
 
 /// A call has ended, or will not: adds its row to the book.
 ///
@@ -90,19 +91,19 @@ fn of_process(
     let thread = begun.thread;
     let own = book.own[thread];
     match (told.call.number, told.success()) {
-        (libc::SYS_chdir, Some(_)) => book.directories[own.directory] = path,
-        (libc::SYS_fchdir, Some(_)) => {
+        (system_calls::SYS_chdir, Some(_)) => book.directories[own.directory] = path,
+        (system_calls::SYS_fchdir, Some(_)) => {
             let open = book.descriptors.at(own.table, told.row.descriptor.unwrap_or(-1));
             let path = open.map(|open| book.descriptors.opens[open].path.clone());
             book.directories[own.directory] = path.filter(|path| !path.is_empty());
         }
-        (libc::SYS_getcwd, Some(_)) => {
+        (system_calls::SYS_getcwd, Some(_)) => {
             if let (Some(path), None) = (&told.answer, &book.directories[own.directory]) {
                 book.threads[thread].directory = words::text(path);
                 book.directories[own.directory] = Some(plain(path));
             }
         }
-        (libc::SYS_execve | libc::SYS_execveat, Some(_)) => {
+        (system_calls::SYS_execve | system_calls::SYS_execveat, Some(_)) => {
             book.descriptors.execute(own.table)?;
             if let Some(path) = &path {
                 book.threads[thread].executable = words::text(path);

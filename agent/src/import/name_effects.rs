@@ -5,6 +5,7 @@ use super::files::TracedFile;
 use super::names::{FileId, plain};
 use super::told::Told;
 use crate::recorder::calls::Does;
+use crate::system_calls;
 
 /// Calls about paths.
 pub fn by_name(
@@ -17,14 +18,16 @@ pub fn by_name(
     let Some(path) = first else { return Ok(()) };
     let call_id = begun.call_id;
     let makes = match told.call.number {
-        libc::SYS_mkdir | libc::SYS_mkdirat => Some("directory"),
-        libc::SYS_symlink | libc::SYS_symlinkat => Some("symlink"),
-        libc::SYS_mknod | libc::SYS_mknodat => Some("other"),
+        system_calls::SYS_mkdir | system_calls::SYS_mkdirat => Some("directory"),
+        system_calls::SYS_symlink | system_calls::SYS_symlinkat => Some("symlink"),
+        system_calls::SYS_mknod | system_calls::SYS_mknodat => Some("other"),
         _ => None,
     };
-    let is_link = matches!(told.call.number, libc::SYS_link | libc::SYS_linkat);
-    let is_rename =
-        matches!(told.call.number, libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2);
+    let is_link = matches!(told.call.number, system_calls::SYS_link | system_calls::SYS_linkat);
+    let is_rename = matches!(
+        told.call.number,
+        system_calls::SYS_rename | system_calls::SYS_renameat | system_calls::SYS_renameat2
+    );
     if let Some(error) = told.error() {
         match error {
             // Of a call with two paths, either may be the one.
@@ -83,9 +86,9 @@ pub fn by_name(
         return Ok(());
     }
     match told.call.number {
-        libc::SYS_unlink | libc::SYS_rmdir | libc::SYS_unlinkat => {
+        system_calls::SYS_unlink | system_calls::SYS_rmdir | system_calls::SYS_unlinkat => {
             let file = book.names.there(path, call_id);
-            let is_directory = told.call.number == libc::SYS_rmdir
+            let is_directory = told.call.number == system_calls::SYS_rmdir
                 || told.row.flags.unwrap_or(0) & i64::from(libc::AT_REMOVEDIR) != 0;
             book.names.files[file].is_kind(if is_directory { "directory" } else { "file" });
             book.names.removed(path, call_id);
@@ -103,15 +106,17 @@ fn found(book: &mut Book, begun: BegunCall, told: &Told, path: &[u8]) {
         file.saw(stat);
     }
     match told.call.number {
-        libc::SYS_readlink | libc::SYS_readlinkat => {
+        system_calls::SYS_readlink | system_calls::SYS_readlinkat => {
             if let Some(target) = &told.answer {
                 file.leads_to(target);
             }
         }
-        libc::SYS_truncate => file.resized(),
-        libc::SYS_chmod | libc::SYS_fchmodat | libc::SYS_fchmodat2 => file.mode_changed(),
-        libc::SYS_chdir | libc::SYS_chroot => file.is_kind("directory"),
-        libc::SYS_execve => file.is_kind("file"),
+        system_calls::SYS_truncate => file.resized(),
+        system_calls::SYS_chmod | system_calls::SYS_fchmodat | system_calls::SYS_fchmodat2 => {
+            file.mode_changed()
+        }
+        system_calls::SYS_chdir | system_calls::SYS_chroot => file.is_kind("directory"),
+        system_calls::SYS_execve => file.is_kind("file"),
         _ => {}
     }
 }
@@ -152,7 +157,7 @@ pub fn opened(book: &mut Book, begun: BegunCall, told: &Told, path: &[u8]) -> Fi
 
 pub fn flags_of_open(told: &Told) -> i64 {
     match told.call.number {
-        libc::SYS_creat => (libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC).into(),
+        system_calls::SYS_creat => (libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC).into(),
         _ => told.row.flags.unwrap_or(0),
     }
 }

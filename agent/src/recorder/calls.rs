@@ -1,8 +1,11 @@
 //! The system calls that are recorded, by number, and what each of their arguments is. Numbers and
-//! order of arguments are those of x86_64 (syscall(2), the kernel's syscall_64.tbl).
+//! order of arguments are those of x86_64 (syscall(2), the kernel's syscall_64.tbl); the order is
+//! the same on arm64.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use crate::system_calls;
 
 /// What an argument is. A row of `calls` has a column for most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +83,7 @@ macro_rules! calls {
     ($($does:ident { $($number:ident($($role:ident),*);)+ })+) => {
         /// Every call that is recorded.
         static ALL: &[(i64, &str, &[Role], Does)] = &[$($(
-            (libc::$number, stringify!($number), &[$(Role::$role),*], Does::$does),
+            (system_calls::$number, stringify!($number), &[$(Role::$role),*], Does::$does),
         )+)+];
     };
 }
@@ -265,6 +268,17 @@ impl SystemCall {
         BY_NUMBER.get(usize::try_from(number).ok()?)?.as_ref()
     }
 
+    /// The call that this kernel has of a number, in a 64-bit program; none if it is not recorded.
+    pub fn of_kernel(number: u64) -> Option<&'static Self> {
+        Self::of(system_calls::of_kernel(i64::try_from(number).ok()?)?.try_into().ok()?)
+    }
+
+    /// Every call that is recorded and that this kernel has, with the number it has there.
+    pub fn in_kernel() -> impl Iterator<Item = (i64, &'static Self)> {
+        let number = |call: &&'static Self| system_calls::to_kernel(call.number);
+        BY_NUMBER.iter().flatten().filter_map(move |call| Some((number(&call)?, call)))
+    }
+
     /// The call of a name.
     pub fn named(name: &str) -> Option<&'static Self> {
         static BY_NAME: LazyLock<HashMap<&'static str, &'static SystemCall>> =
@@ -274,13 +288,13 @@ impl SystemCall {
 
     /// Whether its result is the number of a thread or process that it made.
     pub fn makes_thread(&self) -> bool {
-        let makes = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+        let makes = [
+            system_calls::SYS_clone,
+            system_calls::SYS_clone3,
+            system_calls::SYS_fork,
+            system_calls::SYS_vfork,
+        ];
         makes.contains(&self.number)
-    }
-
-    /// The numbers of all calls that are recorded.
-    pub fn numbers() -> impl Iterator<Item = i64> {
-        ALL.iter().map(|call| call.0)
     }
 }
 
@@ -291,10 +305,10 @@ mod tests {
     #[test]
     fn calls_are_found_by_their_number_and_by_their_name() {
         assert_eq!(SystemCall::of(1).unwrap().name, "write");
-        assert_eq!(SystemCall::named("pwrite64").unwrap().number, libc::SYS_pwrite64);
-        assert!(SystemCall::of(libc::SYS_getpid as u64).is_none());
+        assert_eq!(SystemCall::named("pwrite64").unwrap().number, system_calls::SYS_pwrite64);
+        assert!(SystemCall::of(39).is_none());
         assert!(SystemCall::of(u64::MAX).is_none());
-        let mut numbers: Vec<i64> = SystemCall::numbers().collect();
+        let mut numbers: Vec<i64> = ALL.iter().map(|call| call.0).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), ALL.len());

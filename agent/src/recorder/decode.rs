@@ -1,8 +1,9 @@
 //! From the arguments of a call that begins to a row of `calls`: reads what they point to.
 
-use super::calls::{Role, SystemCall};
+use super::calls::{Does, Role, SystemCall};
 use super::memory::{self, ProgramMemory};
 use super::words;
+use crate::open_flags;
 use crate::tables::recording::RecordedCall;
 
 /// A call that begins.
@@ -27,6 +28,12 @@ impl Begun {
         begun.row.name = call.name.into();
         for (index, role) in call.roles.iter().enumerate() {
             begun.argument(memory, *role, index, arguments);
+        }
+        let row = &mut begun.row;
+        if call.does == Does::Opens && row.path.is_some()
+            || row.command.as_deref() == Some("F_SETFL")
+        {
+            row.flags = row.flags.map(open_flags::of_kernel);
         }
         begun
     }

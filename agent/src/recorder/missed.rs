@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::calls::{Does, SystemCall};
+use crate::system_calls;
 use crate::tables::recording::RecordedCall;
 
 /// IORING_SETUP_SQPOLL.
@@ -51,13 +52,13 @@ impl Missed {
         let handed_over = u64::try_from(row.result.unwrap_or(0)).unwrap_or(0);
         let has = |bits: Option<i64>, wanted: i64| bits.unwrap_or(0) & wanted != 0;
         match (call.number, call.does) {
-            (libc::SYS_io_submit, _) => self.aio_operations += handed_over,
+            (system_calls::SYS_io_submit, _) => self.aio_operations += handed_over,
             (_, Does::HandsOver) => self.io_uring_operations += handed_over,
             (_, Does::MovesRoot) => self.moved_roots += 1,
-            (libc::SYS_io_uring_setup, _) => {
+            (system_calls::SYS_io_uring_setup, _) => {
                 self.polled_rings += u64::from(has(row.flags, POLLED));
             }
-            (libc::SYS_mmap, _) => {
+            (system_calls::SYS_mmap, _) => {
                 // MAP_SHARED_VALIDATE is MAP_SHARED | MAP_PRIVATE.
                 let writable = has(row.flags, libc::MAP_SHARED.into())
                     && has(row.mode, libc::PROT_WRITE.into());

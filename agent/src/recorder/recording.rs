@@ -8,6 +8,7 @@ use super::output::{RecordingOutput, Round};
 use super::sight::{CallPath, Sight};
 use super::snapshot::{self, FoundPath, Snapshot};
 use super::{memory, start, words};
+use crate::system_calls;
 use crate::tables::clock::now_ns;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
 
@@ -72,10 +73,12 @@ impl Recording {
         }
     }
 
-    /// The call of a number, if it is recorded. Of an anonymous mapping there is no file.
+    /// The call of a number of this kernel, if it is recorded. Of an anonymous mapping there is no file.
     pub fn recorded(number: u64, arguments: &[u64; 6]) -> Option<&'static SystemCall> {
         let is_anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
-        SystemCall::of(number).filter(|call| call.number != libc::SYS_mmap || !is_anonymous)
+        let is_of_file =
+            |call: &&SystemCall| call.number != system_calls::SYS_mmap || !is_anonymous;
+        SystemCall::of_kernel(number).filter(is_of_file)
     }
 
     /// The number of a call that begins now.

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::words;
+use crate::open_flags;
 use crate::tables::recording::{OpenDescriptor, PathState};
 
 /// As many symbolic links as the kernel follows (path_resolution(7)).
@@ -221,7 +222,7 @@ pub fn descriptors(tid: i32, thread_id: i64) -> Vec<OpenDescriptor> {
             thread_id,
             descriptor,
             target: words::text(target.as_os_str().as_bytes()),
-            flags: i64::from_str_radix(field("flags:")?, 8).ok()?,
+            flags: open_flags::of_kernel(i64::from_str_radix(field("flags:")?, 8).ok()?),
             position_bytes: field("pos:")?.parse().ok()?,
             device: found.dev() as i64,
             inode: found.ino() as i64,

@@ -11,6 +11,7 @@ use super::plan::{
 };
 use super::resolve::Resolved;
 use super::step::{ReplayFile, ReplayStep};
+use crate::system_calls;
 
 impl From<&Script> for ReplayPlan {
     fn from(script: &Script) -> Self {
@@ -112,24 +113,24 @@ fn planned(step: &ReplayStep, thread: u32) -> PlannedStep {
             effect = slot.map_or(CallEffect::Tries, CallEffect::Opens);
             let flags = step.flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
             let (here, mode) = (number(libc::AT_FDCWD.into()), number(0o600));
-            (libc::SYS_openat, vec![here, path, number(flags.into()), mode])
+            (system_calls::SYS_openat, vec![here, path, number(flags.into()), mode])
         }
         CallName::Close => {
             effect = CallEffect::Closes(slot.unwrap_or_default());
-            (libc::SYS_close, vec![of_slot])
+            (system_calls::SYS_close, vec![of_slot])
         }
-        CallName::Read => (libc::SYS_read, vec![of_slot, into, bytes]),
-        CallName::Pread => (libc::SYS_pread64, vec![of_slot, into, bytes, offset]),
-        CallName::Write => (libc::SYS_write, vec![of_slot, from, bytes]),
-        CallName::Pwrite => (libc::SYS_pwrite64, vec![of_slot, from, bytes, offset]),
-        CallName::Fsync => (libc::SYS_fsync, vec![of_slot]),
-        CallName::Fdatasync => (libc::SYS_fdatasync, vec![of_slot]),
-        CallName::Fstat => (libc::SYS_fstat, vec![of_slot, answer]),
-        CallName::Stat => (libc::SYS_stat, vec![path, answer]),
-        CallName::Lstat => (libc::SYS_lstat, vec![path, answer]),
+        CallName::Read => (system_calls::SYS_read, vec![of_slot, into, bytes]),
+        CallName::Pread => (system_calls::SYS_pread64, vec![of_slot, into, bytes, offset]),
+        CallName::Write => (system_calls::SYS_write, vec![of_slot, from, bytes]),
+        CallName::Pwrite => (system_calls::SYS_pwrite64, vec![of_slot, from, bytes, offset]),
+        CallName::Fsync => (system_calls::SYS_fsync, vec![of_slot]),
+        CallName::Fdatasync => (system_calls::SYS_fdatasync, vec![of_slot]),
+        CallName::Fstat => (system_calls::SYS_fstat, vec![of_slot, answer]),
+        CallName::Stat => (system_calls::SYS_stat, vec![path, answer]),
+        CallName::Lstat => (system_calls::SYS_lstat, vec![path, answer]),
         // The script does not say what was asked; SQLite asks whether a journal is there.
-        CallName::Access => (libc::SYS_access, vec![path, number(libc::F_OK.into())]),
-        CallName::Unlink => (libc::SYS_unlink, vec![path]),
+        CallName::Access => (system_calls::SYS_access, vec![path, number(libc::F_OK.into())]),
+        CallName::Unlink => (system_calls::SYS_unlink, vec![path]),
     };
     let moves =
         matches!(step.name, CallName::Read | CallName::Pread | CallName::Write | CallName::Pwrite);

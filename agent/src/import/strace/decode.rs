@@ -9,6 +9,7 @@ use super::values::{self, Descriptor};
 use crate::import::told::{FileStat, Told};
 use crate::recorder::calls::{Role, SystemCall};
 use crate::recorder::words;
+use crate::system_calls;
 use crate::tables::rows::Word;
 
 /// No call has a longer name.
@@ -42,7 +43,7 @@ pub fn decode(text: &[u8]) -> Result<Decoded, Fault> {
     let outcome = result::read(parts.result)
         .map_err(|fault| Fault::new(text.len() - parts.result.len() + fault.at, fault.what))?;
     // Of an anonymous mapping there is no file; the recorder lets it pass as well.
-    if call.number == libc::SYS_mmap && is_anonymous(&parts) {
+    if call.number == system_calls::SYS_mmap && is_anonymous(&parts) {
         return Ok(Decoded::Other(MAPPING.to_owned()));
     }
     let duration_ns = outcome.duration_ns;
@@ -81,7 +82,7 @@ fn arguments_of(call: &'static SystemCall, shape: ArgumentShape, arguments: &[&[
         };
         let clone_flags = || arguments.iter().find_map(|it| it.strip_prefix(b"flags="));
         let text = match call.number {
-            libc::SYS_clone => clone_flags(),
+            system_calls::SYS_clone => clone_flags(),
             _ => arguments.get(index).copied(),
         };
         // The last ones may be left out: the mode of an open that makes nothing.
@@ -198,15 +199,17 @@ impl Told {
         (self.row.result, self.row.error, self.result_path) = (result, error, path);
         let string = |index: usize| values::string(arguments.get(index)?).filter(|it| !it.is_cut);
         match self.call.number {
-            libc::SYS_lseek if shape == ArgumentShape::LongSeek && self.success().is_some() => {
+            system_calls::SYS_lseek
+                if shape == ArgumentShape::LongSeek && self.success().is_some() =>
+            {
                 let at = arguments.get(2).and_then(|text| pointed(text));
                 self.unread += u64::from(at.is_none());
                 self.row.result = at.or(self.row.result);
             }
-            libc::SYS_getcwd => self.answer = string(0).map(|it| it.bytes),
-            libc::SYS_readlink => self.answer = string(1).map(|it| it.bytes),
-            libc::SYS_readlinkat => self.answer = string(2).map(|it| it.bytes),
-            libc::SYS_execve => {
+            system_calls::SYS_getcwd => self.answer = string(0).map(|it| it.bytes),
+            system_calls::SYS_readlink => self.answer = string(1).map(|it| it.bytes),
+            system_calls::SYS_readlinkat => self.answer = string(2).map(|it| it.bytes),
+            system_calls::SYS_execve => {
                 let list = arguments.get(1).map(|list| elements(list)).unwrap_or_default();
                 self.command =
                     list.into_iter().filter_map(values::string).map(|it| it.bytes).collect();

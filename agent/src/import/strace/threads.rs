@@ -15,6 +15,7 @@ use crate::import::book::{BegunCall, Book, Impossible};
 use crate::import::effects;
 use crate::import::told::Told;
 use crate::recorder::calls::SystemCall;
+use crate::system_calls;
 
 /// Bytes of calls under way, over all threads.
 const MOST_BEGUN_BYTES: usize = 256 << 20;
@@ -205,7 +206,7 @@ impl Threads {
             self.leave_out(super::decode::short(name).to_owned());
             return Ok(());
         };
-        if call.number == libc::SYS_mmap && super::decode::names_no_file(text) {
+        if call.number == system_calls::SYS_mmap && super::decode::names_no_file(text) {
             self.leave_out(super::decode::MAPPING.to_owned());
             return Ok(());
         }

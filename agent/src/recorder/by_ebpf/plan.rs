@@ -17,11 +17,10 @@ pub struct CallPlan {
 
 const _: () = assert!(size_of::<CallPlan>() == 8);
 
-/// The plan of every number.
+/// The plan of every number that this kernel has.
 pub fn plans() -> [CallPlan; CALLS_LIMIT] {
     let mut plans = [CallPlan::default(); CALLS_LIMIT];
-    for number in SystemCall::numbers() {
-        let Some(call) = SystemCall::of(number as u64) else { continue };
+    for (number, call) in SystemCall::in_kernel() {
         let plan = &mut plans[number as usize];
         plan.is_recorded = 1;
         plan.opens = u8::from(call.does == Does::Opens);

@@ -172,7 +172,7 @@ impl KernelRecorder {
         for (number, lost) in self.watch().lost_calls.iter().enumerate() {
             let lost = lost.load(Ordering::SeqCst);
             if lost > 0 {
-                let name = SystemCall::of(number as u64).map_or("other", |call| call.name);
+                let name = SystemCall::of_kernel(number as u64).map_or("other", |call| call.name);
                 *calls.entry(name).or_default() += lost;
             }
         }

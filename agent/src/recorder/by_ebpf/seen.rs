@@ -11,7 +11,11 @@ use super::super::sight::{CallPath, Sight};
 use super::super::snapshot::{ABSENT, FoundPath, LOOKED_UP, kind_of};
 use super::early::EarlyNames;
 use super::records::{DIRECTORY, DIRECTORY2, OpenedFile, WAS_CUT, WAS_MADE, WAS_THERE};
+use crate::system_calls;
 use crate::tables::recording::PathState;
+
+/// Of struct stat, STAT_BYTES of kernel/bpf/processor.bpf.h.
+const STAT_BYTES: usize = size_of::<libc::stat>();
 
 const TOLD: &str = "told";
 const INFERRED: &str = "inferred";
@@ -193,11 +197,15 @@ impl SeenCall<'_> {
         if self.result != Some(0) {
             return None;
         } else if let Some(address) = address(Role::Stat) {
-            // struct stat: st_dev, st_ino, st_nlink, st_mode, three others, st_size.
-            let stat = memory::array::<144>(self.pieces, address)?;
+            let stat = memory::array::<STAT_BYTES>(self.pieces, address)?;
             let number = |at: usize| i64::from_ne_bytes(stat[at..at + 8].try_into().expect("8"));
-            (device, inode, links, size) = (number(0), number(8), number(16), number(48));
-            mode = number(24) as u32;
+            let small = |at: usize| u32::from_ne_bytes(stat[at..at + 4].try_into().expect("4"));
+            (device, inode, size) = (number(0), number(8), number(48));
+            (links, mode) = if cfg!(target_arch = "aarch64") {
+                (small(20).into(), small(16))
+            } else {
+                (number(16), small(24))
+            };
         } else {
             // struct statx: stx_nlink at 16, stx_mode at 28, stx_ino, stx_size; stx_dev at 136.
             let stat = memory::array::<152>(self.pieces, address(Role::Statx)?)?;
@@ -234,12 +242,12 @@ impl SeenCall<'_> {
         let row = found.row;
         let number = self.call.number;
         let makes = [
-            libc::SYS_mkdir,
-            libc::SYS_mkdirat,
-            libc::SYS_mknod,
-            libc::SYS_mknodat,
-            libc::SYS_symlink,
-            libc::SYS_symlinkat,
+            system_calls::SYS_mkdir,
+            system_calls::SYS_mkdirat,
+            system_calls::SYS_mknod,
+            system_calls::SYS_mknodat,
+            system_calls::SYS_symlink,
+            system_calls::SYS_symlinkat,
         ];
         let succeeded = self.result.is_some_and(|it| it >= 0);
         if succeeded && makes.contains(&number) {
@@ -253,7 +261,7 @@ impl SeenCall<'_> {
         }
         if row.kind == ABSENT {
             // It was there, and is gone.
-            let directories = [libc::SYS_rmdir, libc::SYS_chdir];
+            let directories = [system_calls::SYS_rmdir, system_calls::SYS_chdir];
             let kind = if directories.contains(&number) { "directory" } else { "file" };
             return PathState { kind: kind.into(), basis: TOLD.into(), ..row };
         }

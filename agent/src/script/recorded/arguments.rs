@@ -7,6 +7,7 @@ use super::names::bytes_of;
 use super::scene::{NoStep, Scene, TOO_FAR, TOO_LONG};
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, PlanText, Slot};
+use crate::system_calls;
 use crate::tables::recording::RecordedCall;
 
 /// Longest call whose bytes pass through memory of ours.
@@ -60,7 +61,7 @@ enum ArgumentRole {
 macro_rules! calls {
     ($($number:ident($($role:ident$(($value:expr))?),*);)+) => {
         static CALLS: &[(&str, i64, &[ArgumentRole])] = &[$(
-            (stringify!($number), libc::$number, &[$(ArgumentRole::$role$(($value))?),*]),
+            (stringify!($number), system_calls::$number, &[$(ArgumentRole::$role$(($value))?),*]),
         )+];
     };
 }

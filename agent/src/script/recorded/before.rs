@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::names::{Place, ReplayNames, bytes_of};
+use crate::open_flags;
 use crate::script::plan::{FileBefore, Name, PlanText};
 use crate::tables::recording::{OpenDescriptor, PathState};
 
@@ -178,7 +179,7 @@ pub fn of_descriptor(names: &mut ReplayNames, name: Name, row: &OpenDescriptor) 
         .into_iter()
         .map(|end| FileBefore::Directory(names.add(path[..end].to_vec())))
         .collect();
-    if row.flags & i64::from(libc::O_DIRECTORY) != 0 {
+    if open_flags::to_kernel(row.flags) & i64::from(libc::O_DIRECTORY) != 0 {
         list.push(FileBefore::Directory(name));
     } else {
         let bytes = row.size_bytes.max(0).cast_unsigned();

@@ -32,6 +32,7 @@ use names::{MOST_PATH_BYTES, ReplayNames, bytes_of, bytes_with_above};
 use tables::Opened;
 
 use super::plan::{OpenBefore, PlanFacts, ReplayPlan};
+use crate::open_flags;
 use crate::tables::read::{ReadError, read};
 use crate::tables::recording::{Content, OpenDescriptor, PathState, RecordedCall, RecordedThread};
 use crate::tables::write::ManifestRow;
@@ -179,7 +180,8 @@ fn open_before<'a>(
             scene.note_open();
             let name = scene.names.add(path);
             let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_DIRECTORY | libc::O_PATH;
-            let (flags, position) = (row.flags as i32 & kept, row.position_bytes.max(0));
+            let (flags, position) =
+                (open_flags::to_kernel(row.flags) as i32 & kept, row.position_bytes.max(0));
             found.push((OpenBefore { slot, name, flags, position }, row));
             Opened::File(slot)
         } else {

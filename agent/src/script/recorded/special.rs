@@ -3,8 +3,10 @@
 
 use super::arguments::CallDraft;
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
+use crate::open_flags;
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, RecordLock};
+use crate::system_calls;
 
 /// The flags of open(2) that are replayed; close-on-exec is ours.
 const OPEN_FLAGS: i32 = libc::O_ACCMODE
@@ -42,7 +44,7 @@ type Found = (&'static str, i64, CallEffect);
 
 macro_rules! call {
     ($name:literal, $number:ident, $effect:expr) => {
-        Ok(($name, libc::$number, $effect))
+        Ok(($name, system_calls::$number, $effect))
     };
 }
 
@@ -81,7 +83,7 @@ fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
     let row = draft.row;
     let flags = match &*row.name {
         "creat" => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
-        _ => row.flags.unwrap_or(0) as i32 & OPEN_FLAGS,
+        _ => open_flags::to_kernel(row.flags.unwrap_or(0)) as i32 & OPEN_FLAGS,
     };
     draft.number(libc::AT_FDCWD.into());
     draft.path(row.path_id)?;
@@ -101,7 +103,7 @@ fn open(draft: &mut CallDraft) -> Result<Found, NoStep> {
         "openat2" => "openat2",
         _ => "openat",
     };
-    Ok((name, libc::SYS_openat, effect))
+    Ok((name, system_calls::SYS_openat, effect))
 }
 
 fn close(draft: &mut CallDraft) -> Result<Found, NoStep> {
@@ -127,7 +129,7 @@ fn copy(draft: &mut CallDraft) -> Result<Found, NoStep> {
         "dup2" => "dup2",
         _ => "dup3",
     };
-    Ok((name, libc::SYS_fcntl, effect))
+    Ok((name, system_calls::SYS_fcntl, effect))
 }
 
 fn control(draft: &mut CallDraft) -> Result<Found, NoStep> {
@@ -153,7 +155,7 @@ fn control(draft: &mut CallDraft) -> Result<Found, NoStep> {
         // Whether it closes on exec is done by our own steps.
         "F_SETFD" => number(draft, libc::F_SETFD, libc::FD_CLOEXEC.into()),
         "F_GETFL" => number(draft, libc::F_GETFL, 0),
-        "F_SETFL" => number(draft, libc::F_SETFL, argument & settable),
+        "F_SETFL" => number(draft, libc::F_SETFL, open_flags::to_kernel(argument) & settable),
         "F_GETLK" => record_lock(draft, libc::F_GETLK, CallEffect::Nothing),
         "F_SETLK" => record_lock(draft, libc::F_SETLK, CallEffect::Nothing),
         "F_SETLKW" => record_lock(draft, libc::F_SETLKW, CallEffect::Nothing),

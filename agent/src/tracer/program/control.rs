@@ -3,6 +3,7 @@
 
 use std::ptr::NonNull;
 
+use super::linear_map;
 use crate::bpf::Symbols;
 
 /// DISKS_LIMIT of kernel/block/event.h: how many disks can be traced at once.
@@ -123,8 +124,14 @@ impl ControlMemory {
             let direct = direct.into_iter().find(|name| symbols.address(name) != 0);
             set(&raw mut (*control).btrfs_direct, direct.unwrap_or_default());
             set(&raw mut (*control).chain_end_io, "bio_chain_endio");
-            set(&raw mut (*control).vmemmap_base, "vmemmap_base");
-            set(&raw mut (*control).page_offset_base, "page_offset_base");
+            if cfg!(target_arch = "aarch64") {
+                let (vmemmap, page_offset) = linear_map::read().unwrap_or_default();
+                (&raw mut (*control).vmemmap_base).write_volatile(vmemmap);
+                (&raw mut (*control).page_offset_base).write_volatile(page_offset);
+            } else {
+                set(&raw mut (*control).vmemmap_base, "vmemmap_base");
+                set(&raw mut (*control).page_offset_base, "page_offset_base");
+            }
             set(&raw mut (*control).btrfs_stripe_end_io, "btrfs_end_bio");
             set(&raw mut (*control).devices, "blockdev_superblock");
         }

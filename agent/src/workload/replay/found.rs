@@ -12,6 +12,7 @@ use crate::commits::unit_of_work::FoundTransactions;
 use crate::script::plan::{
     Action, CallArgument, CallEffect, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
 };
+use crate::system_calls;
 use crate::workload::ledger::Ledger;
 
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c. No other write of a journal is as long and
@@ -120,18 +121,19 @@ impl OpenedFiles {
         };
         let sync = |name| Some((file, Deed::Sync { name, is_directory: false }));
         match *number {
-            libc::SYS_openat => {
+            system_calls::SYS_openat => {
                 let CallEffect::Opens(_) = effect else { return None };
                 Some((name.map(life), Deed::Open { path: path(plan, name?), is_created: false }))
             }
-            libc::SYS_pread64 => Some((file, Deed::Read)),
-            libc::SYS_write
-            | libc::SYS_writev
-            | libc::SYS_pwrite64
-            | libc::SYS_pwritev
-            | libc::SYS_pwritev2 => {
+            system_calls::SYS_pread64 => Some((file, Deed::Read)),
+            system_calls::SYS_write
+            | system_calls::SYS_writev
+            | system_calls::SYS_pwrite64
+            | system_calls::SYS_pwritev
+            | system_calls::SYS_pwritev2 => {
                 let RecordedEnd::With(bytes) = step.ended else { return None };
-                let is_placed = !matches!(*number, libc::SYS_write | libc::SYS_writev);
+                let is_placed =
+                    !matches!(*number, system_calls::SYS_write | system_calls::SYS_writev);
                 let (name, flags) = opened?;
                 let offset_bytes = if is_placed { value(3) } else { u64::MAX };
                 let length_bytes = bytes.max(0).cast_unsigned();
@@ -148,8 +150,10 @@ impl OpenedFiles {
                     },
                 ))
             }
-            libc::SYS_ioctl if value(1) == F2FS_COMMIT => Some((file, Deed::CommitAtomicWrite)),
-            libc::SYS_fcntl => {
+            system_calls::SYS_ioctl if value(1) == F2FS_COMMIT => {
+                Some((file, Deed::CommitAtomicWrite))
+            }
+            system_calls::SYS_fcntl => {
                 let Some(CallArgument::Lock(lock)) = arguments.get(2) else { return None };
                 let sets = [libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
                 let lock = plan.locks[*lock as usize];
@@ -160,20 +164,20 @@ impl OpenedFiles {
                 };
                 sets.contains(&(value(1) as i32)).then_some((file, deed))
             }
-            libc::SYS_ftruncate => Some((file, Deed::Truncate { size_bytes: value(1) })),
-            libc::SYS_truncate => {
+            system_calls::SYS_ftruncate => Some((file, Deed::Truncate { size_bytes: value(1) })),
+            system_calls::SYS_truncate => {
                 let path = path(plan, name?);
                 Some((None, Deed::TruncatePath { path, size_bytes: value(1) }))
             }
-            libc::SYS_unlink | libc::SYS_unlinkat => {
+            system_calls::SYS_unlink | system_calls::SYS_unlinkat => {
                 Some((None, Deed::Unlink { path: path(plan, name?) }))
             }
-            libc::SYS_fsync => sync("fsync"),
-            libc::SYS_fdatasync => sync("fdatasync"),
-            libc::SYS_sync_file_range => sync("sync_file_range"),
-            libc::SYS_syncfs if step.name == "sync" => sync("sync"),
-            libc::SYS_syncfs => sync("syncfs"),
-            libc::SYS_msync if value(2) & libc::MS_SYNC as u64 != 0 => sync("msync"),
+            system_calls::SYS_fsync => sync("fsync"),
+            system_calls::SYS_fdatasync => sync("fdatasync"),
+            system_calls::SYS_sync_file_range => sync("sync_file_range"),
+            system_calls::SYS_syncfs if step.name == "sync" => sync("sync"),
+            system_calls::SYS_syncfs => sync("syncfs"),
+            system_calls::SYS_msync if value(2) & libc::MS_SYNC as u64 != 0 => sync("msync"),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::script::plan::{Lane, PlanFacts, RecordLock};
+use crate::system_calls;
 use crate::workload::ledger::Done;
 
 const NAMES: [&str; 5] = ["a.db", "a.db-journal", "a.db-wal", "a.db-shm", "note"];
@@ -18,7 +19,7 @@ impl Steps {
             let at = CallArgument::Number(libc::AT_FDCWD.into());
             let arguments = vec![at, CallArgument::Path(name), CallArgument::Number(0)];
             let effect = CallEffect::Opens(name);
-            steps.add("openat", libc::SYS_openat, arguments, effect, RecordedEnd::Well);
+            steps.add("openat", system_calls::SYS_openat, arguments, effect, RecordedEnd::Well);
         }
         steps
     }
@@ -49,14 +50,14 @@ impl Steps {
         let from = CallArgument::From(bytes);
         let arguments = vec![CallArgument::Slot(slot), from, number(bytes.into()), number(offset)];
         let ended = RecordedEnd::With(bytes.into());
-        self.add("pwrite64", libc::SYS_pwrite64, arguments, CallEffect::Nothing, ended);
+        self.add("pwrite64", system_calls::SYS_pwrite64, arguments, CallEffect::Nothing, ended);
         self
     }
 
     fn sync(&mut self, slot: Slot) -> &mut Self {
         let arguments = vec![CallArgument::Slot(slot)];
         let ended = RecordedEnd::With(0);
-        self.add("fdatasync", libc::SYS_fdatasync, arguments, CallEffect::Nothing, ended);
+        self.add("fdatasync", system_calls::SYS_fdatasync, arguments, CallEffect::Nothing, ended);
         self
     }
 
@@ -66,7 +67,7 @@ impl Steps {
         let command = CallArgument::Number(libc::F_SETLK.into());
         let arguments = vec![CallArgument::Slot(slot), command, lock];
         let ended = RecordedEnd::With(0);
-        self.add("fcntl", libc::SYS_fcntl, arguments, CallEffect::Nothing, ended);
+        self.add("fcntl", system_calls::SYS_fcntl, arguments, CallEffect::Nothing, ended);
         self
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::kept::KeptContents;
 use super::memory::Memory;
 use crate::script::plan::{Action, CallArgument, CallEffect, PlannedStep, RecordedEnd, Slot};
+use crate::system_calls;
 
 /// How long a lock is waited for that another open file holds, and how often it is tried.
 const LOCK_TRIES: u32 = 10_000;
@@ -151,7 +152,7 @@ impl ReplayStage {
             Some(file) => {
                 let command = i64::from(libc::F_DUPFD_CLOEXEC);
                 let numbers = [file.as_raw_fd().into(), command, 3, 0, 0, 0];
-                system_call(libc::SYS_fcntl, numbers)
+                system_call(system_calls::SYS_fcntl, numbers)
             }
             None => return 0,
         };
@@ -187,8 +188,11 @@ fn opened(result: i64) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Makes a call; gives its result, -errno if it failed.
+/// Makes a call, by its number on x86_64; gives its result, -errno if it failed.
 fn system_call(number: i64, numbers: [i64; 6]) -> i64 {
+    let Some((number, numbers)) = system_calls::made_here(number, numbers) else {
+        return -i64::from(libc::ENOSYS);
+    };
     let [a, b, c, d, e, f] = numbers;
     // SAFETY: the plan has only calls of its table, whose pointers are to strings of the stage,
     // and to memory of this thread that is as long as the call says.

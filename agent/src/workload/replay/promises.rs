@@ -8,6 +8,7 @@ use super::memory::place_of;
 use crate::script::plan::{
     Action, CallArgument, CallEffect, FileBefore, Name, PlannedStep, RecordedEnd, ReplayPlan, Slot,
 };
+use crate::system_calls;
 use crate::workload::ledger::{Done, Ledger};
 use crate::workload::promised::contents::WrittenBytes;
 use crate::workload::promised::file::FileHistory;
@@ -230,32 +231,39 @@ impl PromiseTeller<'_> {
         let mut names = call.names().map(|name| self.path(name).to_vec()).collect::<Vec<_>>();
         let open = ChangeTime::open(at);
         match (call.number, &mut names[..]) {
-            (libc::SYS_rename | libc::SYS_renameat, [from, to]) => self.tree.rename(from, to, open),
-            (libc::SYS_renameat2, [from, to]) if call.number_at(4) & 2 != 0 => {
+            (system_calls::SYS_rename | system_calls::SYS_renameat, [from, to]) => {
+                self.tree.rename(from, to, open)
+            }
+            (system_calls::SYS_renameat2, [from, to]) if call.number_at(4) & 2 != 0 => {
                 self.exchange(from, to, open);
             }
-            (libc::SYS_renameat2, [from, to]) => self.tree.rename(from, to, open),
-            (libc::SYS_link | libc::SYS_linkat, [from, to]) => self.tree.link(from, to, open),
-            (libc::SYS_unlink | libc::SYS_unlinkat | libc::SYS_rmdir, [path]) => {
+            (system_calls::SYS_renameat2, [from, to]) => self.tree.rename(from, to, open),
+            (system_calls::SYS_link | system_calls::SYS_linkat, [from, to]) => {
+                self.tree.link(from, to, open)
+            }
+            (
+                system_calls::SYS_unlink | system_calls::SYS_unlinkat | system_calls::SYS_rmdir,
+                [path],
+            ) => {
                 self.tree.unlink(path, open);
             }
-            (libc::SYS_mkdir | libc::SYS_mkdirat, [path]) => {
+            (system_calls::SYS_mkdir | system_calls::SYS_mkdirat, [path]) => {
                 self.tree.make(path, Node::Directory(DirectoryHistory::default()), open);
             }
-            (libc::SYS_mknod | libc::SYS_mknodat, [path]) => {
+            (system_calls::SYS_mknod | system_calls::SYS_mknodat, [path]) => {
                 self.tree.make(path, Node::File(FileHistory::default()), open);
             }
-            (libc::SYS_symlink | libc::SYS_symlinkat, [path]) => {
+            (system_calls::SYS_symlink | system_calls::SYS_symlinkat, [path]) => {
                 self.tree.make(path, Node::Other, open);
             }
-            (libc::SYS_truncate, [path]) => {
+            (system_calls::SYS_truncate, [path]) => {
                 let node = self.tree.at(path);
                 let size = call.number_at(1).max(0).cast_unsigned();
                 if let Some(file) = node.and_then(|node| self.tree.file(node)) {
                     file.resize(at, size);
                 }
             }
-            (libc::SYS_syncfs, _) => self.tree.sync_all(at),
+            (system_calls::SYS_syncfs, _) => self.tree.sync_all(at),
             _ => self.change_open(call, slot),
         }
     }
@@ -277,16 +285,18 @@ impl PromiseTeller<'_> {
         };
         let number = |place| call.number_at(place).max(0).cast_unsigned();
         match call.number {
-            libc::SYS_fsync | libc::SYS_fdatasync => self.tree.sync(node, at),
-            libc::SYS_ioctl if call.number_at(1) == F2FS_COMMIT => self.tree.sync(node, at),
-            libc::SYS_ftruncate => {
+            system_calls::SYS_fsync | system_calls::SYS_fdatasync => self.tree.sync(node, at),
+            system_calls::SYS_ioctl if call.number_at(1) == F2FS_COMMIT => self.tree.sync(node, at),
+            system_calls::SYS_ftruncate => {
                 if let Some(file) = self.tree.file(node) {
                     file.resize(at, number(1));
                 }
             }
-            libc::SYS_fallocate => self.stored(node, number(2), number(3), at),
-            libc::SYS_read | libc::SYS_readv => self.moved(slot, position + call.bytes()),
-            libc::SYS_lseek => {
+            system_calls::SYS_fallocate => self.stored(node, number(2), number(3), at),
+            system_calls::SYS_read | system_calls::SYS_readv => {
+                self.moved(slot, position + call.bytes())
+            }
+            system_calls::SYS_lseek => {
                 let size = self.tree.file(node).map_or(0, |file| file.size_bytes());
                 let to = match (call.step.ended, call.number_at(2) as i32) {
                     (RecordedEnd::With(position), _) => position,
@@ -296,26 +306,26 @@ impl PromiseTeller<'_> {
                 };
                 self.moved(slot, to.max(0).cast_unsigned());
             }
-            libc::SYS_fcntl if call.number_at(1) == i64::from(libc::F_SETFL) => {
+            system_calls::SYS_fcntl if call.number_at(1) == i64::from(libc::F_SETFL) => {
                 let kept = flags & (libc::O_SYNC | libc::O_DSYNC);
                 if let Some(file) = self.open_file(slot) {
                     file.flags = call.number_at(2) as i32 | kept;
                 }
             }
-            libc::SYS_write | libc::SYS_writev => {
+            system_calls::SYS_write | system_calls::SYS_writev => {
                 let end = self.write(call, node, flags, position);
                 self.moved(slot, end);
             }
-            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            system_calls::SYS_pwrite64 | system_calls::SYS_pwritev | system_calls::SYS_pwritev2 => {
                 let by_flags = if call.number_at(5) & RWF_APPEND != 0 { libc::O_APPEND } else { 0 };
                 let synced = if call.number_at(5) & RWF_SYNCED != 0 { libc::O_DSYNC } else { 0 };
                 self.write(call, node, flags | by_flags | synced, number(3));
             }
-            libc::SYS_sendfile => {
+            system_calls::SYS_sendfile => {
                 self.stored(node, position, call.bytes(), at);
                 self.moved(slot, position + call.bytes());
             }
-            libc::SYS_copy_file_range => self.copied(call),
+            system_calls::SYS_copy_file_range => self.copied(call),
             _ => {}
         }
     }
