@@ -69,6 +69,7 @@ enum run_flag {
 	RUN_OFFSET = 16,	/* file_offset_bytes is known */
 	RUN_LOG_TREE = 32,	/* an extent buffer of a Btrfs log tree */
 	RUN_COMPRESSED = 64,	/* inode from the btrfs_bio: its pages are compressed extents */
+	RUN_NODES = 128,	/* NILFS2's cache of an inode's B-tree nodes, by its operations */
 };
 
 struct run_record {

@@ -65,7 +65,9 @@ struct inode {
 	struct hlist_head i_dentry;
 };
 
-struct address_space_operations;
+struct address_space_operations {
+	void *dirty_folio, *invalidate_folio;
+};
 
 struct address_space {
 	struct inode *host;

@@ -10,6 +10,7 @@
 #define PAGE_SIZE_OF_STRUCT bpf_core_type_size(struct page)
 
 #define BLOCK_DEVICE_MAGIC 0x62646576
+#define NILFS_MAGIC 0x3434
 
 #define BTRFS_BTREE_INODE 1	/* BTRFS_BTREE_INODE_OBJECTID */
 #define F2FS_NODE_INODE 1	/* F2FS_NODE_INO() */
@@ -115,6 +116,19 @@ static __always_inline __u32 content_of_buffer(__u64 buffer)
 	return data ? (__u32)(read_memory(data + 8, 8)) : 0;
 }
 
+/*
+ * Of NILFS2, whether a mapping has the nodes of an inode's B-tree. Its operations do nothing but
+ * forget pages (nilfs_buffer_cache_aops, Linux 5.19 on); kallsyms may hide their name, as it does
+ * all variables where the kernel has no KALLSYMS_ALL.
+ */
+static __always_inline bool holds_nodes(__u64 operations)
+{
+	if (!bpf_core_field_exists(((struct address_space_operations *)0)->dirty_folio))
+		return false;
+	return !READ(address_space_operations, operations, dirty_folio) &&
+	       READ(address_space_operations, operations, invalidate_folio);
+}
+
 static __always_inline void open_run(struct walk *walk, const struct piece *piece)
 {
 	struct run_record *run = begin_run(walk, piece->flags);
@@ -136,6 +150,8 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 	describe_inode(run, inode, walk->bio.time_ns);
 	if (run->magic == BLOCK_DEVICE_MAGIC && piece->mapping)
 		run->content = content_of_buffer(piece->private);
+	if (run->magic == NILFS_MAGIC && run->operations && holds_nodes(run->operations))
+		run->flags |= RUN_NODES;
 }
 
 /* The stretch from POSITION bytes into PAGE on that has one mapping: a page, or a large folio. */
@@ -174,7 +190,7 @@ static __always_inline bool continues(const struct walk *walk, const struct piec
 
 	if (!walk->open || walk->mapping != piece->mapping || run->detail != piece->detail)
 		return false;
-	if ((run->flags & ~(RUN_FROM_CALL | RUN_COMPRESSED)) != piece->flags)
+	if ((run->flags & ~(RUN_FROM_CALL | RUN_COMPRESSED | RUN_NODES)) != piece->flags)
 		return false;
 	return !piece->mapping ||
 	       piece->file_offset_bytes == run->file_offset_bytes + run->length_bytes;

@@ -208,6 +208,8 @@ fn nilfs2_puts_every_kind_in_one_log() {
     }
     let nodes = Run { operations: 11, ..file(NILFS_MAGIC, 12, REGULAR) };
     assert_eq!(what(&write(10), &nodes), is("fs-metadata", "btree-node", RunOwner::Number(12)));
+    let nameless = Run { flags: records::RUN_NODES, ..file(NILFS_MAGIC, 12, REGULAR) };
+    assert_eq!(what(&write(10), &nameless), is("fs-metadata", "btree-node", RunOwner::Number(12)));
     // Of no operations: nodes on older kernels, and on others data that the cleaner moves.
     let moved = Run { operations: 15, ..file(NILFS_MAGIC, 12, REGULAR) };
     assert_eq!(what(&write(10), &moved), is("fs-metadata", "btree-node", RunOwner::Number(12)));

@@ -298,13 +298,13 @@ fn f2fs_node(run: &Run) -> Class {
 
 /// Inode numbers below 11 are the filesystem's own (include/uapi/linux/nilfs2_ondisk.h).
 fn nilfs(run: &Run, symbols: &Symbols) -> Class {
-    let is_node = match symbols.name(run.operations) {
+    let is_named = match symbols.name(run.operations) {
         "nilfs_buffer_cache_aops" => true,
         // Without a name of their own before Linux 5.17, as what the cleaner moves is ever since.
         "empty_aops" => symbols.address("bpf_loop") == 0,
         _ => false,
     };
-    if is_node {
+    if is_named || run.flags & records::RUN_NODES != 0 {
         // B-tree nodes of that inode, kept in an inode of their own with the same number.
         return Class::of(BlockType::FsMetadata, "btree-node", RunOwner::Number(run.inode));
     }

@@ -12,6 +12,7 @@ pub const RUN_DIRECT: u32 = 4;
 pub const RUN_OFFSET: u32 = 16;
 pub const RUN_LOG_TREE: u32 = 32;
 pub const RUN_COMPRESSED: u32 = 64;
+pub const RUN_NODES: u32 = 128;
 
 /// enum call_flag.
 pub const CALL_DIRECT: u32 = 1;
