@@ -17,8 +17,8 @@ has_std() {
 if has_std; then
 	echo "setup: Rust's standard library for arm64: there"
 elif ! command -v rustup >/dev/null 2>&1; then
-	echo "setup: $(rustc --version) has no standard library for $triple, and there is no rustup" >&2
-	echo "    to add it; Debian's Rust has it in libstd-rust-dev:arm64" >&2
+	echo "setup: $(rustc --version) has no standard library for $triple," >&2
+	echo "    and there is no rustup to add it. Debian has it: libstd-rust-dev:arm64" >&2
 	exit 3
 else
 	echo "setup: rustup target add $triple"

@@ -1,7 +1,7 @@
 //! Numbers of system calls. Everything in the agent and in its tables goes by those of x86_64
-//! (the kernel's syscall_64.tbl), on whatever processor: arm64 has others (asm-generic/unistd.h), and
-//! no open, rename or unlink but those that take a directory. A kernel's numbers are turned into
-//! these where they are met, by `of_kernel`, and back where a kernel is asked, by `to_kernel`.
+//! (the kernel's syscall_64.tbl), on whatever processor: arm64 has others (asm-generic/unistd.h),
+//! and no open, rename or unlink but those that take a directory. A kernel's numbers are turned
+//! into these where they are met, by `of_kernel`, and back where a kernel is asked, by `to_kernel`.
 #![allow(non_upper_case_globals)]
 
 macro_rules! numbers {

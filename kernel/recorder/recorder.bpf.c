@@ -37,6 +37,8 @@ struct {
 #define CALL_MMAP 222		/* include/uapi/asm-generic/unistd.h */
 #define CALL_EXECVE 221
 #define CALL_OPENAT 56
+#define CALL_OPEN CALLS_LIMIT	/* it has neither of these */
+#define CALL_CREAT CALLS_LIMIT
 #else
 #define CALL_OPEN 2		/* arch/x86/entry/syscalls/syscall_64.tbl */
 #define CALL_MMAP 9
@@ -290,12 +292,9 @@ int BPF_PROG(call_ends, struct pt_regs *registers, long result)
 	}
 	if (plan_of(number)->opens && result >= 0) {
 		/* Of openat2 the flags are in memory: it may have been cut. */
-		bool cuts = (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
-			    number == CALL_OPENAT2;
-
-#ifndef __TARGET_ARCH_arm64
-		cuts |= (number == CALL_OPEN && arguments[1] & O_TRUNC) || number == CALL_CREAT;
-#endif
+		bool cuts = (number == CALL_OPEN && arguments[1] & O_TRUNC) ||
+			    (number == CALL_OPENAT && arguments[2] & O_TRUNC) ||
+			    number == CALL_CREAT || number == CALL_OPENAT2;
 		describe_opened(&record.file, file_of_descriptor(result), cuts);
 	}
 	if (record.file.knowledge) {

@@ -73,7 +73,8 @@ impl Recording {
         }
     }
 
-    /// The call of a number of this kernel, if it is recorded. Of an anonymous mapping there is no file.
+    /// The call of a number of this kernel, if it is recorded. Of an anonymous mapping there is no
+    /// file.
     pub fn recorded(number: u64, arguments: &[u64; 6]) -> Option<&'static SystemCall> {
         let is_anonymous = arguments[3] & libc::MAP_ANONYMOUS as u64 != 0;
         let is_of_file =

@@ -6,7 +6,7 @@ use libc::sock_filter;
 use super::super::calls::SystemCall;
 use crate::system_calls;
 
-/// AUDIT_ARCH_AARCH64 and AUDIT_ARCH_X86_64 of linux/audit.h: of the 64-bit programs of this machine.
+/// AUDIT_ARCH_AARCH64 or AUDIT_ARCH_X86_64 of linux/audit.h: of 64-bit programs of this machine.
 const OF_64_BITS: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
 /// Set in the numbers of x32 programs (asm/unistd.h of x86); no call of arm64 has such a number.
 const X32_BIT: u32 = 0x4000_0000;
