@@ -135,7 +135,7 @@ fn store(memory: &mut [u8], bytes: &[u8]) {
     // SAFETY: any eight bytes are a u64.
     let (head, words, tail) = unsafe { memory.align_to_mut::<u64>() };
     let (first, bytes) = bytes.split_at(head.len());
-    let (middle, last) = bytes.split_at(words.len() * size_of::<u64>());
+    let (middle, last) = bytes.split_at(size_of_val(words));
     for (place, word) in words.iter_mut().zip(middle.chunks_exact(size_of::<u64>())) {
         let word = u64::from_ne_bytes(word.try_into().expect("a chunk of eight bytes"));
         // SAFETY: `place` is a reference. Volatile, so that no compiler merges stores.
