@@ -36,7 +36,11 @@ def test_what_a_guest_of_arm64_lacks_is_said(settings: dict[str, Value], words: 
     assert not impossible(complete(settings))
 
 
-def test_a_kernel_of_ones_own_is_for_x86_64() -> None:
-    fixed: dict[str, Value] = {"machine": "arm64", "kernel": "/somewhere"}
-    with pytest.raises(UseError, match="kernel of one's own is for machine=x86-64"):
-        plan(Experiment("asked", "What?", (1,), fixed, {}).expanded())
+def test_kernels_that_arm64_cannot_have_are_refused() -> None:
+    for kernel, words in (
+        ("/somewhere", "kernel of one's own is for machine=x86-64"),
+        ("5.10", "wrong about Linux 5 of arm64"),
+    ):
+        fixed: dict[str, Value] = {"machine": "arm64", "kernel": kernel}
+        with pytest.raises(UseError, match=words):
+            plan(Experiment("asked", "What?", (1,), fixed, {}).expanded())
