@@ -24,10 +24,11 @@ def check_kernel(name: str, architecture: Architecture = X86_64) -> None:
                 f"with machine={architecture.name} take installed, or a name of joj list kernels",
             )
         built_kernel(name)
-    elif name != INSTALLED and read_named(name).release.startswith("5."):
+    elif name != INSTALLED:
+        is_old = read_named(name).release.startswith("5.")
         # The tracer knows block devices there by a variable, of which Debian's kernel of arm64
         # tells no address: metadata is told as raw-device (docs/arm64.md).
-        if architecture != X86_64:
+        if is_old and architecture != X86_64:
             raise UseError(
                 f"kernel {name}: the tracer is wrong about Linux 5 of {architecture.name}",
                 "take kernel=installed, or one of Linux 6 and later",
