@@ -31,6 +31,8 @@ def in_words(count: int, jobs: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """Say so many seconds in minutes or hours."""
+    """Say so many seconds as such, in minutes or in hours."""
+    if seconds < 60:
+        return f"{max(1, seconds):,.0f} s"
     amount, unit = (seconds / 3600, "h") if seconds >= 5400 else (seconds / 60, "min")
     return f"{amount:,.0f} {unit}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jojlab.campaign.estimate import guests, in_words
+from jojlab.campaign.estimate import guests, in_words, span
 from jojlab.campaign.execute import Step, execute
 from jojlab.campaign.images import Images
 from jojlab.campaign.jobs import jobs_of
@@ -118,6 +118,12 @@ def test_how_long_it_takes_is_told_before(bench: Bench) -> None:
     assert in_words(3, 1) == ""
     assert in_words(100, 2).startswith("100 guests to run, 2 at a time: some 5 min, by 6 s")
     assert "2 at a time: some 8 h" in in_words(10_000, 2)
+
+
+def test_spans_are_told_in_seconds_minutes_or_hours() -> None:
+    assert [span(seconds) for seconds in (0, 30, 59, 60, 5399, 5400)] == [
+        "1 s", "30 s", "59 s", "1 min", "90 min", "2 h",
+    ]  # fmt: skip
 
 
 def test_a_case_that_fails_harms_no_other(bench: Bench) -> None:
