@@ -17,9 +17,15 @@ from jojlab.foundation.hashing import sha256, sha256_file
 
 SUMS = "SHA256SUMS"
 # From here on threads gain more than to begin them takes.
-_LARGE_BYTES = 64 << 20
+LARGE_BYTES = 64 << 20
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _REMEDY = "the disk or a copy is bad: fetch the run again, or run it again"
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files below `folder`, in order; OSError when there is no such folder."""
+    folder.stat()
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
 def hashes_of(folder: Path) -> dict[Path, str]:
@@ -27,10 +33,9 @@ def hashes_of(folder: Path) -> dict[Path, str]:
 
     Files of many megabytes are read side by side: hashlib lets other threads run meanwhile.
     """
-    folder.stat()
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    paths = files_of(folder)
     sizes = {path: path.stat().st_size for path in paths}
-    if sum(sizes.values()) < _LARGE_BYTES:
+    if sum(sizes.values()) < LARGE_BYTES:
         return {path: sha256_file(path) for path in paths}
     from concurrent.futures import ThreadPoolExecutor  # here, as small runs do without it
 

@@ -4,6 +4,10 @@ Captures never change, and most of the time of joj show is compiling and running
 over them. A value is kept under the hash of every file of the captures, of the program that
 computed it (program.py). An entry that is damaged or cannot be read is not used;
 one that cannot be written is not kept, and nobody is told: it only saves time.
+
+The hashes of a large capture are remembered for as long as none of its files has changed by its
+stat data (jojlab/foundation/remembered.py), so that an answer that is kept does not read gigabytes.
+What computes an answer reads the files, and their hashes with them.
 """
 
 from __future__ import annotations
@@ -20,11 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jojlab.foundation.remembered import Seen, remembered
+from jojlab.trace.captured import Captured
+from jojlab.trace.checksums import LARGE_BYTES, files_of
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.program import program
 
 Value = TypeVar("Value")
 
+# The folder beside the values that has what is known of captures.
+_SEEN = "seen"
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -38,7 +47,7 @@ class Kept:
         self, data: Dataset, what: str, kind: type[Value], compute: Callable[[], Value]
     ) -> Value:
         """Return `what` of the captures of `data`, of the class `kind`: as kept, or computed."""
-        key = _key(data, what)
+        key = self._key(data, what)
         if key is None:
             return compute()
         found = self._read(key)
@@ -47,6 +56,32 @@ class Kept:
         made = compute()
         self._write(key, made)
         return made
+
+    def _key(self, data: Dataset, what: str) -> str | None:
+        """Return the hash of everything the value depends on; None when a file cannot be read."""
+        digest = hashlib.sha256(f"{what}\n{program()}\n".encode())
+        try:
+            for each in data.captured:
+                digest.update(f"{len(each.case_id)} {each.case_id} {each.seed}\n".encode())
+                for path, content in self._hashes(each).items():
+                    digest.update(f"{path} {content}\n".encode())
+        except OSError:
+            return None
+        return digest.hexdigest()
+
+    def _hashes(self, capture: Captured) -> dict[str, str]:
+        """Return the hash of every file by its path in the capture; OSError when one is gone."""
+        found = files_of(capture.folder)
+        if sum(path.stat().st_size for path in found) < LARGE_BYTES:
+            return _by_name(capture)
+
+        def read(seen: Seen) -> dict[str, str]:
+            # A file that comes or goes changes the folder that it is in.
+            seen.add({path.parent for path in found} | {capture.folder, *found})
+            return _by_name(capture)
+
+        where = hashlib.sha256(str(capture.folder.resolve()).encode()).hexdigest()
+        return remembered(self.folder / _SEEN, where, dict[str, str], read)
 
     def _read(self, key: str) -> object:
         """Return the entry; None when there is none that is whole."""
@@ -87,18 +122,13 @@ class _Reader(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no value that is kept")
 
 
+def _by_name(capture: Captured) -> dict[str, str]:
+    """Return the hashes of the files as they are now."""
+    return {
+        path.relative_to(capture.folder).as_posix(): content
+        for path, content in capture.hashes.items()
+    }
+
+
 def _told(key: str, payload: bytes) -> bytes:
     return hashlib.sha256(key.encode() + payload).digest()
-
-
-def _key(data: Dataset, what: str) -> str | None:
-    """Return the hash of everything that the value depends on; None when a file cannot be read."""
-    digest = hashlib.sha256(f"{what}\n{program()}\n".encode())
-    try:
-        for each in data.captured:
-            digest.update(f"{len(each.case_id)} {each.case_id} {each.seed}\n".encode())
-            for path, content in each.hashes.items():
-                digest.update(f"{path.relative_to(each.folder)} {content}\n".encode())
-    except OSError:
-        return None
-    return digest.hexdigest()

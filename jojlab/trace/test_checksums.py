@@ -15,7 +15,7 @@ from jojlab.trace.checksums import hashes_of
 def test_every_file_has_its_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_bytes: int
 ) -> None:
-    monkeypatch.setattr(checksums, "_LARGE_BYTES", large_bytes)
+    monkeypatch.setattr(checksums, "LARGE_BYTES", large_bytes)
     contents = {"b.parquet": b"b" * 100_000, "a.parquet": b"", "requests/000000.parquet": b"c"}
     for name, content in contents.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)

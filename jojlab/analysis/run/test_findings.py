@@ -12,10 +12,13 @@ import pytest
 
 from jojlab.analysis.run import findings as module
 from jojlab.analysis.run.findings import Depth, Findings, findings
+from jojlab.foundation import remembered
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.places import PACKAGE
+from jojlab.trace import captured as captured_module
 from jojlab.trace import kept as kept_module
 from jojlab.trace import program as program_module
+from jojlab.trace.checksums import hashes_of
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
 from jojlab.trace.run_folder import RunFolder
@@ -145,6 +148,36 @@ def test_a_damaged_capture_is_told_though_its_figures_are_kept(tmp_path: Path) -
     with pytest.raises(DataError):
         findings(Dataset.of(run), Depth.FIGURES, kept)
     table.unlink()
+    with pytest.raises(DataError):
+        findings(Dataset.of(run), Depth.FIGURES, kept)
+
+
+def test_a_large_capture_is_read_again_only_where_it_has_changed(
+    tmp_path: Path, asked: list[Depth], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def reading(folder: Path) -> dict[Path, str]:
+        read.append(folder)
+        return hashes_of(folder)
+
+    monkeypatch.setattr(captured_module, "hashes_of", reading)
+    monkeypatch.setattr(kept_module, "LARGE_BYTES", 0)
+    monkeypatch.setattr(remembered, "_RACY_NS", 0)
+    run = make_run(tmp_path / "run", seeds=[1], transactions=2)
+    kept = Kept(tmp_path / "kept")
+    made = findings(Dataset.of(run), Depth.FIGURES, kept)
+    folders = [folder for _, _, folder in run.capture_folders()]
+    assert read == folders
+    assert findings(Dataset.of(run), Depth.FIGURES, kept) == made
+    assert read == folders and asked == [Depth.FIGURES]
+    run.checked.clear()
+    (folders[0] / "more").write_text("")
+    findings(Dataset.of(run), Depth.FIGURES, kept)
+    assert read == [*folders, folders[0], folders[1]] and len(asked) == 2
+    table = folders[0] / "requests.parquet"
+    content = table.read_bytes()
+    table.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DataError):
         findings(Dataset.of(run), Depth.FIGURES, kept)
 
