@@ -81,7 +81,8 @@ def test_doctor_is_content(lab: Lab) -> None:
     answer = lab.inside("doctor", "--json")
     document = json.loads(answer.stdout)
     names = [check["name"] for check in document["checks"]]
-    assert names == ["packages", "rust", "qemu", "agent", "image", "cache", "disk", "memory"]
+    expected = ["packages", "rust", "qemu", "agent", "arm64", "image", "cache", "disk", "memory"]
+    assert names == expected
     missing = [check for check in document["checks"] if not check["ok"]]
     assert answer.returncode == (3 if missing else 0)
     assert document["ok"] is not bool(missing)

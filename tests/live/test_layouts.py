@@ -55,7 +55,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with probe.o and ask."""
     need_tracer()
     folder = tmp_path_factory.mktemp("layouts")
-    probe = [*CLANG, "-c", str(HERE / "probe.bpf.c"), "-o", str(folder / "probe.o")]
+    probe = [
+        *CLANG,
+        "-D__TARGET_ARCH_x86",
+        "-c",
+        str(HERE / "probe.bpf.c"),
+        "-o",
+        str(folder / "probe.o"),
+    ]
     include = ["-idirafter", "/usr/include/x86_64-linux-gnu"]
     subprocess.run([*probe, *include], check=True)
     ask = ["cc", "-Wall", "-Werror", str(HERE / "ask.c"), "-o", str(folder / "ask"), "-lbpf"]

@@ -11,6 +11,8 @@
 
 #include "../../../kernel/bpf/ring.h"
 #include "../../../kernel/bpf/read.bpf.h"
+#include "../../../kernel/bpf/kernel_age.bpf.h"
+#include "../../../kernel/bpf/processor.bpf.h"
 #include "../../../kernel/block/kernel_types.bpf.h"
 #include "../../../kernel/block/compat.bpf.h"
 
