@@ -60,9 +60,14 @@ class Choice:
         """What power cuts left, by regime."""
         return {regime: case.survival for regime, case in self.judged.items() if case.survival}
 
-    def breaks(self, guarantee: Guarantee) -> bool:
-        """Whether a state was found that breaks the guarantee."""
-        return any(broken_states(each, guarantee) for each in self.survivals.values())
+    def breaks(self, guarantee: Guarantee, *, but_superblocks: bool) -> bool:
+        """Whether a state was found that breaks the guarantee; `but_superblocks`: another than one
+        with a torn superblock.
+        """
+        return any(
+            broken_states(each, guarantee) > (each.torn_superblocks if but_superblocks else 0)
+            for each in self.survivals.values()
+        )
 
 
 @dataclass
@@ -193,9 +198,16 @@ class Adviser:
         return found is not None and keeps(found, self.asked.limits, self.asked.flash)
 
     def _is_refused(self, choice: Choice) -> bool:
-        """Whether it broke the guarantee, or could not be tested for it."""
+        """Whether it broke the guarantee, or could not be tested for it.
+
+        On its own filesystem the app risks a torn superblock already, whatever its settings.
+        """
         guarantee = self.space.guarantee
-        return guarantee is not Guarantee.NONE and (bool(choice.why) or choice.breaks(guarantee))
+        filesystems = {
+            self.space.settings(each)["filesystem"] for each in (choice.candidate, self.space.own)
+        }
+        breaks = choice.breaks(guarantee, but_superblocks=len(filesystems) == 1)
+        return guarantee is not Guarantee.NONE and (bool(choice.why) or breaks)
 
     def _refuse_tempting(self, answer: Choice) -> None:
         """Cut the power of cheaper settings that the manuals refuse, one field from the answer."""

@@ -31,6 +31,10 @@ KINDS: tuple[StateKind, ...] = get_args(StateKind)
 BOUNDARIES = ("boundary-none", "boundary-all")
 
 
+# In the kernel's log: ext4's "invalid superblock checksum", Btrfs's "superblock checksum mismatch".
+_SUPERBLOCK = "superblock checksum"
+
+
 class JudgedState(Struct, kw_only=True):
     """One state, and what was found in it; `lost` counts acknowledged transactions. `is_torn`: a
     write was torn, at the first cut or at a second; answers of before did not say it of the second.
@@ -49,6 +53,14 @@ class JudgedState(Struct, kw_only=True):
     fsck: str
     kernel_log: str
     hash: str
+
+    @property
+    def has_torn_superblock(self) -> bool:
+        """Whether the filesystem was refused as a write had torn its superblock. Every setting on
+        the filesystem and device risks it: docs/power-cuts.md.
+        """
+        torn = self.is_torn or self.kind == "torn"
+        return torn and self.outcome == "unmountable" and _SUPERBLOCK in self.kernel_log
 
 
 class PowerCuts(Struct, kw_only=True):

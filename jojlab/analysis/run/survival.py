@@ -63,7 +63,8 @@ class Survival:
     records and names that are not as the last acknowledged operation left them. `draws` counts
     draws, those that gave a state which was known included. `after_return` and `between` are
     (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
-    `torn_harmful` counts harmful states in which a write was torn, at either cut.
+    `torn_harmful` counts harmful states in which a write was torn, at either cut,
+    `torn_superblocks` those that every setting on the filesystem and device risks alike.
     `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
@@ -81,6 +82,7 @@ class Survival:
     after_return: tuple[int, int]
     between: tuple[int, int]
     torn_harmful: int
+    torn_superblocks: int
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
 
@@ -169,6 +171,7 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
         _counted([state for state in states if state.after_return]),
         _counted([state for state in states if not state.after_return]),
         sum(state.is_torn or state.kind == "torn" for state in harmful),
+        sum(state.has_torn_superblock for state in harmful),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
     )
@@ -186,6 +189,7 @@ def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str)
         "states": found.states,
         "harmful_states": found.harmful,
         "harmful_torn_states": found.torn_harmful,
+        "torn_superblock_states": found.torn_superblocks,
         "outcomes": dict(found.outcomes),
         "most_lost_commits": found.most_lost,
         "asked_states": found.asked_states,

@@ -58,6 +58,8 @@ def print_advice(
         _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
         if told := words.states_judged(choice, asked.states):
             console.print(f"  tested: {escape(told)}")
+        if risk := words.worst(choice):
+            console.print(f"  [yellow]risk:[/yellow] {escape(risk)}")
     for number, choice in enumerate(advice.refused, 1):
         told = words.label(asked.space.settings(choice.candidate))
         worst = words.worst(choice) or words.survives(choice)

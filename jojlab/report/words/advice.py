@@ -152,6 +152,8 @@ def survives(choice: Choice) -> str:
         return survival.NOT_TESTED
     harmful = sum(each.harmful for each in choice.survivals.values())
     states = sum(each.states for each in choice.survivals.values())
+    if harmful and harmful == sum(each.torn_superblocks for each in choice.survivals.values()):
+        return f"a torn superblock in {harmful:,} of {states:,} states"
     if harmful:
         return f"harm in {harmful:,} of {states:,} states"
     return f"nothing lost in {states:,} states"

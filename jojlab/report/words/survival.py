@@ -48,9 +48,6 @@ BOUND = (
     "them harmful, S draws would have met one with a probability of 95 %. It is not the "
     "probability that a power cut does harm: real ones do not come as these draws do."
 )
-# Of a torn superblock, in the kernel's log: ext4's "invalid superblock checksum", Btrfs's
-# "superblock checksum mismatch".
-_SUPERBLOCK = "superblock checksum"
 TORN_SUPERBLOCK = (
     "a torn superblock: every setting on this filesystem and device risks it (docs/power-cuts.md)"
 )
@@ -214,7 +211,7 @@ def state(case: CaseSummary, state: JudgedState) -> str:
     left = _LEFT[state.kind]
     if state.kind == "second" and state.is_torn:
         left += ", and a write was torn"
-    torn = f"; {TORN_SUPERBLOCK}" if state.is_torn and _SUPERBLOCK in state.kernel_log else ""
+    torn = f"; {TORN_SUPERBLOCK}" if state.has_torn_superblock else ""
     return f"cut {when}, {left}: {what or state.outcome}{torn}"
 
 

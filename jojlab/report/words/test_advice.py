@@ -15,13 +15,14 @@ from jojlab.advise.advice import Choice
 from jojlab.advise.asked import asked_for
 from jojlab.advise.score import Score
 from jojlab.advise.space import Candidate, Space
+from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import Value
-from jojlab.report.words.advice import given_up, lines, states_judged
+from jojlab.report.words.advice import given_up, lines, states_judged, survives
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import answer, states
+from tests.cuts import answer, state, states
 
 GIB = 1 << 30
 PAGE = "PRAGMA page_size"
@@ -142,3 +143,20 @@ def test_how_many_states_of_which_run_were_judged() -> None:
     told = "reopened: all 40 distinct states that 9000 draws found of the run"
     assert states_judged(recorded, 41) == told
     assert states_judged(Choice((), cost)) == ""
+
+
+def test_a_torn_superblock_is_no_fault_of_settings_on_the_same_filesystem() -> None:
+    log = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
+    superblock = state(41, "second", "unmountable", is_torn=True, kernel_log=log)
+    for more, told, breaks in (
+        ([], "a torn superblock in 1 of 41 states", False),
+        ([state(42, outcome="lost")], "harm in 2 of 42 states", True),
+        ([state(42, outcome="unmountable")], "harm in 2 of 42 states", True),
+    ):
+        found = answer([*states(kept=40), superblock, *more], {"a": "b"})
+        cuts = survival([msgspec.convert(found, PowerCuts)])
+        case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+        choice = Choice((), Score(1, 1, 1, 1, 1), {"": case})
+        assert survives(choice) == told
+        assert choice.breaks(Guarantee.DURABLE, but_superblocks=True) == breaks
+        assert choice.breaks(Guarantee.DURABLE, but_superblocks=False)
