@@ -13,8 +13,8 @@ from dataclasses import dataclass
 class Architecture:
     """One of them; `debian` is Debian's name for it, `cross` begins the names of its tools.
 
-    `packages` are those of this machine, by the programs that they have; `make_words` are what the
-    kernel's build is told.
+    `qemu_package` and `cross_package` are packages of this machine, with QEMU and the compiler;
+    `make_words` are what the kernel's build is told.
     """
 
     name: str
