@@ -74,6 +74,11 @@ class RunSummary:
         """Whether the run is of several experiments."""
         return bool(self.experiment.get("parts"))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the experiment's author says of the results as a whole."""
+        return tuple(self.experiment.get("notes", ()))
+
     def of_part(self, part: Part) -> RunSummary:
         """Return the summary of one part, its cases by their short names."""
         own = set(part.case_ids)
@@ -208,6 +213,11 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     return {
         "experiment": summary.name,
         "question": summary.question,
+        "notes": list(summary.notes),
+        "parts": [
+            {"name": part.name, "question": part.question, "notes": list(part.notes)}
+            for part in (summary.parts if summary.is_composed else ())
+        ],
         "clocks": list(summary.clocks),
         "cases": [
             {

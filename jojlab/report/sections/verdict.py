@@ -30,7 +30,7 @@ def verdict(summary: RunSummary) -> Section | None:
         "sections/verdict.html",
         cards=[*_orderings(found), *_predictions(found), *_anchors(found)],
         parts=[_row(part) for part in found.parts],
-        notes=summary.experiment.get("notes", ()),
+        notes=summary.notes,
     )
     return Section("answer", html)
 

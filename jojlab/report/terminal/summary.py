@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,15 +20,18 @@ from jojlab.report.words.overview import case_title, overview_columns, paying_no
 
 _TITLE = 16  # letters of a column's title in one line
 _SURVIVES = 30  # letters of what survives in one line
+_NOTES = 100  # letters of a note in one line
 
 
 def print_summary(console: Console, summary: RunSummary) -> None:
-    """Print the question, one line per case, and what is missing."""
+    """Print the question with the author's notes, one line per case, and what is missing."""
     if summary.question:
         console.print(f"[bold]{escape(summary.question)}[/bold]")
+    _print_notes(console, summary.notes)
     for part in summary.parts:
         if summary.is_composed:
             console.print(f"\n[bold]{escape(part.name)}[/bold]: {escape(part.question)}")
+            _print_notes(console, part.notes)
         _print_overview(console, summary.of_part(part))
         print_tables(console, part.tables)
         print_statements(console, part)
@@ -42,6 +46,21 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     print_memory_models(console, summary)
     print_warnings(console, summary)
     print_fingerprint(console, summary)
+
+
+def _print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print what the experiment's author says of its results, in lines that can be read."""
+    width = min(_NOTES, console.width)
+    for note in notes:
+        lines = textwrap.wrap(
+            note,
+            width,
+            initial_indent="- ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        console.print(escape("\n".join(lines)), soft_wrap=True)
 
 
 def _print_overview(console: Console, summary: RunSummary) -> None:

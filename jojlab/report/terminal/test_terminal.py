@@ -8,7 +8,7 @@ import pytest
 from jojlab.analysis.run.compare import compare
 from jojlab.analysis.run.pivot import pivot
 from jojlab.analysis.run.risks import hazards
-from jojlab.analysis.run.summary import RunSummary, summarise
+from jojlab.analysis.run.summary import RunSummary, summarise, summary_json
 from jojlab.report.terminal.bill import print_bill
 from jojlab.report.terminal.cases import print_pivot
 from jojlab.report.terminal.comparison import print_comparison
@@ -67,6 +67,35 @@ def test_the_overview_has_a_line_for_every_case(summary: RunSummary) -> None:
     assert shown[4].split() == ["journal_mode", "off", "skipped"]
     assert "paying for a checkpoint: of 2 checkpoints a capture; p99 of few is the longest" in shown
     assert shown[-1] == "skipped journal_mode off: journal_mode off keeps no transaction"
+
+
+@pytest.mark.parametrize("width", [40, 10_000])
+def test_notes_stand_below_the_question_in_lines_that_can_be_read(
+    summary: RunSummary, width: int
+) -> None:
+    words = [f"word{number}" for number in range(60)]
+    noted = {**summary.experiment, "notes": [" ".join(words), "the [last]"]}
+    printed = io.StringIO()
+    console = QuietConsole(file=printed, width=width, highlight=False)
+    print_summary(console, replace(summary, experiment=noted))
+    told = printed.getvalue()
+    told = told[told.index("- ") : told.index("the [last]\n")]
+    assert told.split() == ["-", *words, "-"]
+    assert max(map(len, told.splitlines())) in range(min(width, 100) - 10, min(width, 100) + 1)
+
+
+def test_notes_of_several_experiments_stand_with_each(summary: RunSummary) -> None:
+    out, printed = console()
+    each = [replace(summary.parts[0], name=name, notes=(f"note {name}",)) for name in ("a", "b")]
+    composed = {"parts": [{}, {}], "notes": ["of all"]}
+    whole = replace(summary, experiment=composed, parts=tuple(each))
+    print_summary(out, whole)
+    told = [line for line in lines(printed) if line.startswith(("- ", "a:", "b:"))]
+    assert [line[:8] for line in told] == ["- of all", f"a: {each[0].question}"[:8], "- note a",
+                                           f"b: {each[1].question}"[:8], "- note b"]  # fmt: skip
+    found = summary_json(whole)
+    assert found["notes"] == ["of all"]
+    assert [part["notes"] for part in found["parts"]] == [["note a"], ["note b"]]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
