@@ -22,6 +22,7 @@ mod lab;
 mod live;
 mod messages;
 mod open_flags;
+mod page;
 mod parent;
 mod raw_nand;
 mod record;

@@ -111,6 +111,8 @@ numbers! {
         SYS_preadv = 295, 69;
         SYS_pwritev = 296, 70;
         SYS_fanotify_init = 300, 262;
+        SYS_name_to_handle_at = 303, 264;
+        SYS_open_by_handle_at = 304, 265;
         SYS_syncfs = 306, 267;
         SYS_setns = 308, 268;
         SYS_renameat2 = 316, 276;
@@ -159,8 +161,6 @@ numbers! {
         SYS_futimesat = 261;
         SYS_signalfd = 282;
         SYS_eventfd = 284;
-        SYS_name_to_handle_at = 303;
-        SYS_open_by_handle_at = 304;
     }
 }
 

@@ -222,17 +222,28 @@ _LINE = re.compile(r"(\w+)\((.*)\)\s+= (\?|0x[0-9a-f]+|-?\d+)(?: (E\w+))?.*")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\.\.\.)?')
 
 
+STRACE = ("strace", "-ff", "-qq", "-s", "4096", "-e", "signal=none")
+
+
+def strace_of(log: Path | str) -> list[str]:
+    """The command line of strace, up to the program, that traces all calls that are recorded."""
+    names = ",".join(f"?{name}" for name in recorded_names())
+    return [*STRACE, "-e", f"trace={names}", "-o", str(log)]
+
+
 def by_strace(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], int]:
     """The calls of each thread, and the exit code, of the same program under strace."""
-    names = ",".join(f"?{name}" for name in recorded_names())
     done = subprocess.run(
-        ["strace", "-ff", "-qq", "-s", "4096", "-e", "signal=none", "-e", f"trace={names}",
-         "-o", str(log), *program],
+        [*strace_of(log), *program],
         cwd=here, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True,
     )  # fmt: skip
+    return read_strace(here, log), done.returncode
+
+
+def read_strace(here: Path, log: Path) -> list[list[Said]]:
+    """The calls of each thread that strace wrote to files beginning with `log`."""
     logs = {int(path.suffix[1:]): path for path in log.parent.glob(f"{log.name}.*")}
-    threads = [_without_moments(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
-    return threads, done.returncode
+    return [_without_moments(_said(logs[tid].read_text(), here)) for tid in as_made(logs)]
 
 
 LAST_TID = int(Path("/proc/sys/kernel/pid_max").read_text())
@@ -267,7 +278,8 @@ def _paths(name: str, arguments: str, here: Path) -> tuple[str, ...]:
     strings = _STRING.findall(arguments)
     if name in ("fgetxattr", "fsetxattr"):
         return tuple(strings[:1])
-    if name in contents or name.startswith(("f", "p")):
+    is_of_descriptor = name.startswith(("f", "p")) and not name.removesuffix("2").endswith("at")
+    if name in contents or is_of_descriptor:
         return ()
     if name in ("execve", "readlink", "readlinkat", "getxattr", "lgetxattr"):
         strings = strings[: 2 if "xattr" in name else 1]

@@ -44,13 +44,23 @@ def made_again(
     """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
     (here := tmp_path / "again").mkdir()
     (tables := tmp_path / "tables").mkdir()
-    case = {"workload": "replay", "recording": str(folder), "script": "", "timing": "none",
-            "timing_percent": 100, "recorded_root": "/", "background": "none"}  # fmt: skip
-    text = json.dumps({"seed": 1, "case": case})
+    text = replay_case(str(folder))
     command = [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     again = Recording(tmp_path / "second", 0)
     recorder = command_of(again.folder, *options)
     subprocess.run([*recorder, "--", *command], input=text, text=True, check=True)
+    return read_replay(again, tables, here)
+
+
+def replay_case(folder: str) -> str:
+    """What the agent is given to replay a recording as fast as it can."""
+    case = {"workload": "replay", "recording": folder, "script": "", "timing": "none",
+            "timing_percent": 100, "recorded_root": "/", "background": "none"}  # fmt: skip
+    return json.dumps({"seed": 1, "case": case})
+
+
+def read_replay(again: Recording, tables: Path, here: Path) -> tuple[list[Said], dict[str, Any]]:
+    """The calls of a replay in `here`, of a recording of it; and its manifest's `replay`."""
     manifest = {row["key"]: row["value"] for row in pq.read_table(
         tables / "manifest.parquet").to_pylist()}  # fmt: skip
     replay = json.loads(manifest["replay"])

@@ -60,7 +60,7 @@ def told() -> dict[str, int]:
 
 def generic() -> dict[str, int]:
     text = Path("/usr/include/asm-generic/unistd.h").read_text()
-    found = re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)\n", text)
+    found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\n", text)
     # Names that arm64 gives them, and one that it has not.
     known = {name.replace("fstatat", "newfstatat"): int(number) for name, number in found}
     return {name: number for name, number in known.items() if name != "sync_file_range2"}

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::source::RecordSource;
+use crate::page::page_bytes;
 
 /// struct bpf_ringbuf_hdr: the length with two flags, and a number of the kernel's.
 const HEADER_BYTES: usize = 8;
@@ -108,12 +109,6 @@ impl RecordSource for KernelRing {
         }
         self.read_to().store(tail, Ordering::Release);
     }
-}
-
-/// Of this kernel: 4096 on x86_64; also 16384 or 65536 on arm64.
-pub fn page_bytes() -> usize {
-    // SAFETY: no memory is involved.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
 // SAFETY: what it points to is mapped for the whole process, and it is the only one to read there.

@@ -1,10 +1,14 @@
 //! From the arguments of a call that begins to a row of `calls`: reads what they point to.
 
-use super::calls::{Does, Role, SystemCall};
+use super::calls::{Role, SystemCall};
 use super::memory::{self, ProgramMemory};
 use super::words;
 use crate::open_flags;
+use crate::system_calls::{SYS_open, SYS_open_by_handle_at, SYS_openat, SYS_openat2, SYS_pipe2};
 use crate::tables::recording::RecordedCall;
+
+/// Calls whose flags are those of open(2).
+const OF_OPEN: [i64; 5] = [SYS_open, SYS_openat, SYS_openat2, SYS_open_by_handle_at, SYS_pipe2];
 
 /// A call that begins.
 #[derive(Debug, Default)]
@@ -30,9 +34,7 @@ impl Begun {
             begun.argument(memory, *role, index, arguments);
         }
         let row = &mut begun.row;
-        if call.does == Does::Opens && row.path.is_some()
-            || row.command.as_deref() == Some("F_SETFL")
-        {
+        if OF_OPEN.contains(&call.number) || row.command.as_deref() == Some("F_SETFL") {
             row.flags = row.flags.map(open_flags::of_kernel);
         }
         begun

@@ -33,6 +33,7 @@ use self::contents::Keeper;
 use self::output::{RecordingOutput, ending};
 use self::recording::Recording;
 use self::way::RecordingWay;
+use crate::page::page_bytes;
 
 pub use contents::Data;
 pub use options::{By, RecordedProgram, RecordingOptions};
@@ -113,6 +114,8 @@ fn facts_of_begin(recorder: &str, command: Value) -> Vec<(&'static str, Value)> 
         ("clock", json!("CLOCK_MONOTONIC")),
         ("began_unix_ns", json!(now.as_nanos() as u64)),
         ("began_ns", json!(crate::tables::clock::now_ns())),
+        ("architecture", json!(std::env::consts::ARCH)),
+        ("page_size_bytes", json!(page_bytes())),
         (
             "kernel",
             json!({

@@ -8,6 +8,7 @@ use super::output::{RecordingOutput, Round};
 use super::sight::{CallPath, Sight};
 use super::snapshot::{self, FoundPath, Snapshot};
 use super::{memory, start, words};
+use crate::open_flags;
 use crate::system_calls;
 use crate::tables::clock::now_ns;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
@@ -127,7 +128,8 @@ impl Recording {
         let UnderWay { mut begun, call } = under_way;
         let row = &mut begun.row;
         row.end_ns = Some(end_ns);
-        row.result = Some(result);
+        let gives_flags = result >= 0 && row.command.as_deref() == Some("F_GETFL");
+        row.result = Some(if gives_flags { open_flags::of_kernel(result) } else { result });
         row.error = words::error(result);
         let succeeded = row.error.is_none();
         if call.does == Does::Opens && succeeded {

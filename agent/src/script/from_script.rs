@@ -167,6 +167,7 @@ fn facts(script: &Script, resolved: &Resolved) -> PlanFacts {
         largest_write_bytes: largest([CallName::Write, CallName::Pwrite]),
         largest_read_bytes: largest([CallName::Read, CallName::Pread]),
         recorded_ns: (last * 1000).cast_signed(),
+        architecture: None,
         incomplete_reasons: Vec::new(),
     }
 }

@@ -229,6 +229,8 @@ pub struct PlanFacts {
     pub largest_write_bytes: u64,
     pub largest_read_bytes: u64,
     pub recorded_ns: i64,
+    /// Of the machine that was recorded on; a script tells none.
+    pub architecture: Option<String>,
     /// Why the recording is not whole.
     pub incomplete_reasons: Vec<String>,
 }

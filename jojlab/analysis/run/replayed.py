@@ -30,8 +30,9 @@ class Replayed:
     calls none was made. `left_out` are (name, why, calls); `elsewhere` are calls about no file of a
     disk, `carried` those whose effect is in other calls, both by name.
     `kept_writes` are calls that wrote the recorded contents, `seeded_writes` those whose contents
-    were made from the seed. `start_error_ns` has the percentiles of how late calls began; empty
-    where they had no times.
+    were made from the seed. The architectures are of the machine that was recorded on and of the
+    one that replayed; None where a script or an older capture tells none. `start_error_ns` has the
+    percentiles of how late calls began; empty where they had no times.
     """
 
     recorded_calls: int
@@ -50,6 +51,8 @@ class Replayed:
     seeded_writes: int
     copied_bytes: int
     start_error_ns: Mapping[str, int]
+    recorded_architecture: str | None
+    architecture: str | None
     incomplete_reasons: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
@@ -92,5 +95,7 @@ def replayed(capture: Capture) -> Replayed:
         seeded_writes=found["seeded_writes"],
         copied_bytes=found["copied_bytes"],
         start_error_ns=errors,
+        recorded_architecture=found.get("recorded_architecture"),
+        architecture=found.get("architecture"),
         incomplete_reasons=tuple(capture.manifest["incomplete_reasons"]),
     )

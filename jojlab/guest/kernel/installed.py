@@ -21,6 +21,8 @@ HEADERS_ROOT = Path("/usr/src")
 # The main flavours of Debian and of Ubuntu; others lack filesystems or behave differently.
 _MAIN_FLAVOUR = r"\d(?!.*-(?:cloud|rt)-).*-"
 _UBUNTUS = "generic"
+# What ends the release of a kernel of arm64 whose pages are of 16 KiB.
+PAGES_16_KIB = "-16k"
 _INSTALL_HEADERS = "sudo apt-get install linux-headers-amd64  (Ubuntu: linux-headers-generic)"
 
 
@@ -84,9 +86,8 @@ def installed_version(headers_root: Path = HEADERS_ROOT) -> tuple[str, str]:
 
 def newest_release(names: Sequence[str], architecture: Architecture = X86_64) -> str | None:
     """Return the newest kernel release of a main flavour among `names`, by its numbers."""
-    flavours = (
-        f"{architecture.debian}|{_UBUNTUS}" if architecture == X86_64 else architecture.debian
-    )
+    others = f"|{_UBUNTUS}" if architecture == X86_64 else f"|{architecture.debian}{PAGES_16_KIB}"
+    flavours = f"{architecture.debian}{others}"
     main = re.compile(f"{_MAIN_FLAVOUR}(?:{flavours})")
     releases = [name for name in names if main.fullmatch(name)]
     return max(releases, key=lambda name: [int(n) for n in re.findall(r"\d+", name)], default=None)

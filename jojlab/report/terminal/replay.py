@@ -36,6 +36,11 @@ def print_replay(console: Console, found: Replayed) -> None:
             f"{found.kept_writes:,} writes with the recorded contents, {found.seeded_writes:,} "
             "with contents made from the seed"
         )
+    if found.recorded_architecture not in (None, found.architecture):
+        console.print(
+            f"recorded on {found.recorded_architecture}, made on {found.architecture}: numbers of "
+            "calls and flags of open are each machine's own"
+        )
     if found.start_error_ns:
         late = ", ".join(f"{name} {text.duration(ns)}" for name, ns in found.start_error_ns.items())
         console.print(f"calls began late by {late}")

@@ -65,6 +65,8 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
         }
         None => return Err(ReadError::new(folder, "no recording; name a folder of joj record")),
     }
+    let architecture = architecture_of(fact("architecture"));
+    let architecture = architecture.map_err(|what| refuse("manifest.parquet", what))?;
     let reasons = fact("incomplete_reasons").map(serde_json::from_str::<Vec<String>>);
     let reasons = reasons.and_then(Result::ok).unwrap_or_default();
     let mut calls: Vec<RecordedCall> = read(folder, MOST_CALLS)?;
@@ -90,6 +92,7 @@ pub fn plan(folder: &Path, recorded_root: &Path) -> Result<ReplayPlan, ReadError
     let mut plan =
         of_rows(&calls, &threads, &snapshot, names, &descriptors, MOST_BYTES).map_err(too_large)?;
     note_kept(&mut plan, &calls, &contents).map_err(too_large)?;
+    plan.facts.architecture = Some(architecture);
     plan.facts.incomplete_reasons =
         reasons.iter().map(|it| format!("the recording: {it}")).collect();
     if plan.facts.recorded_ns > MOST_TIME_NS {
@@ -215,6 +218,17 @@ fn facts(calls: &[RecordedCall], threads: &[RecordedThread], plan: &ReplayPlan) 
         largest_write_bytes: largest("write"),
         largest_read_bytes: largest("read"),
         recorded_ns: steps.map(|step| step.due_ns).max().unwrap_or(0),
+        architecture: None,
         incomplete_reasons: Vec::new(),
+    }
+}
+
+/// The architecture of a recording, by its manifest: of x86_64 where that tells none. Numbers of
+/// calls and flags in its tables are x86_64's in any case (`system_calls`, `open_flags`).
+fn architecture_of(fact: Option<&str>) -> Result<String, String> {
+    let found = fact.unwrap_or("\"x86_64\"");
+    match serde_json::from_str::<String>(found) {
+        Ok(known) if ["x86_64", "aarch64"].contains(&&*known) => Ok(known),
+        _ => Err(format!("architecture is {found}; recordings of x86_64 and aarch64 are read")),
     }
 }

@@ -4,6 +4,7 @@
 use super::arguments::CallDraft;
 use super::scene::{Mapping, NOT_OPENED, NoStep, TOO_FAR};
 use crate::open_flags;
+use crate::page::page_bytes;
 use crate::script::order::Resource;
 use crate::script::plan::{CallArgument, CallEffect, RecordLock};
 use crate::system_calls;
@@ -225,6 +226,10 @@ fn map(draft: &mut CallDraft, process: i64) -> Result<Found, NoStep> {
     let bytes = row.length_bytes.unwrap_or(0);
     if bytes > MOST_MAPPED || row.offset_bytes.unwrap_or(0) > 1 << 44 {
         return Err(TOO_FAR);
+    }
+    // Linux maps from a multiple of its page; another machine's may be smaller.
+    if row.result >= Some(0) && row.offset_bytes.unwrap_or(0) % page_bytes() as i64 != 0 {
+        return Err(NoStep::LeftOut("it maps from within a page of this machine"));
     }
     let flags = row.flags.unwrap_or(0) as i32;
     let kept = libc::MAP_SHARED | libc::MAP_PRIVATE | libc::MAP_POPULATE | libc::MAP_NORESERVE;

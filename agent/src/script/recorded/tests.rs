@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::page::page_bytes;
 use crate::script::plan::{Action, CallArgument, CallEffect, PlanText};
 
 fn thread(thread_id: i64, created_by: Option<i64>, shares_descriptors: bool) -> RecordedThread {
@@ -101,6 +102,25 @@ fn a_child_has_copies_and_an_execve_closes_them() {
     assert_eq!(plan.most_open, 2);
     assert_eq!(plan.left_out.values().sum::<u64>(), 2, "{:?}", plan.left_out);
     assert_eq!(plan.carried.values().sum::<u64>(), 2);
+}
+
+#[test]
+fn a_recording_is_of_x86_64_unless_it_says_so_and_others_are_refused() {
+    assert_eq!(architecture_of(None).as_deref(), Ok("x86_64"));
+    assert_eq!(architecture_of(Some("\"aarch64\"")).as_deref(), Ok("aarch64"));
+    let refused = architecture_of(Some("\"riscv64\"")).unwrap_err();
+    assert!(refused.contains("\"riscv64\"; recordings of x86_64 and aarch64"), "{refused}");
+    assert!(architecture_of(Some("64")).is_err());
+}
+
+#[test]
+fn a_mapping_from_within_a_page_is_left_out() {
+    let mapped = |offset| RecordedCall { offset_bytes: Some(offset), ..call(1, 0, "mmap", 4096) };
+    for (offset, left_out) in [(page_bytes(), 0), (page_bytes() / 2, 1)] {
+        let calls = [open(0, 0, 0, 3), about(3, mapped(offset as i64))];
+        let plan = planned(&calls, &[thread(0, None, true)], &[path(0, "/a", "absent")]);
+        assert_eq!(plan.left_out.values().sum::<u64>(), left_out, "{:?}", plan.left_out);
+    }
 }
 
 #[test]

@@ -192,6 +192,8 @@ impl Workload for Replay {
         let otherwise_calls = notes.otherwise_calls();
         let hashes = plan.lanes.iter().map(|lane| digest(lane, &plan)).collect();
         let mut told = notes.json(&plan);
+        told["recorded_architecture"] = json!(plan.facts.architecture);
+        told["architecture"] = json!(std::env::consts::ARCH);
         told["replayed"] = span(&ledgers);
         // A script of MobiGen has no locks: which of its files are databases it does not tell.
         let mut has_databases = false;
