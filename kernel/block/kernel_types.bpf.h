@@ -51,6 +51,7 @@ struct super_block {
 	unsigned long s_flags;
 	struct block_device *s_bdev;
 	struct file_system_type *s_type;
+	void *s_fs_info;
 };
 
 struct inode {
@@ -251,6 +252,10 @@ struct io_mkdir {
 
 struct extent_buffer {
 	__s8 log_index;
+};
+
+struct btrfs_fs_info {
+	__u32 nodesize;
 };
 
 struct btrfs_inode {

@@ -16,7 +16,9 @@
 #define F2FS_NODE_INODE 1	/* F2FS_NODE_INO() */
 
 #define F2FS_FOOTER_BYTES 24	/* struct node_footer at the end of every node block: nid, ino */
+#define BTRFS_ADDRESS_OFFSET 48	/* btrfs_header.bytenr */
 #define BTRFS_OWNER_OFFSET 88	/* btrfs_header.owner */
+#define LEAST_PAGE_BYTES 4096	/* no node of Btrfs is smaller */
 
 #define STEPS_AT_ONCE 1024
 #define WALK_LIMIT (1 << 16)	/* steps; a bio of 4 GiB in folios of 64 KiB */
@@ -76,6 +78,37 @@ static __always_inline struct run_record *begin_run(struct walk *walk, __u32 fla
 	return run;
 }
 
+#ifdef __TARGET_ARCH_arm64
+/*
+ * Whether a page of Btrfs' trees may hold several nodes, as then its private is none of them. The
+ * piece is made to end with its node, whose tree is read where the node says that it is this one.
+ */
+static __always_inline bool is_of_small_node(struct piece *piece, __u64 page, __u64 superblock)
+{
+	__u32 in_page = piece->file_offset_bytes & (PAGE_BYTES - 1), in_node, bytes = 0;
+	__u64 memory;
+
+	if (PAGE_BYTES == LEAST_PAGE_BYTES)
+		return false;
+	if (bpf_core_field_exists(((struct btrfs_fs_info *)0)->nodesize))
+		bytes = READ(btrfs_fs_info, READ(super_block, superblock, s_fs_info), nodesize);
+	if (bytes >= PAGE_BYTES)
+		return false;
+	memory = memory_of_page(page);
+	if (!memory || bytes < LEAST_PAGE_BYTES)
+		return true;
+	in_node = in_page & (bytes - 1);
+	if (piece->bytes > bytes - in_node)
+		piece->bytes = bytes - in_node;
+	memory += in_page - in_node;
+	if (read_memory(memory + BTRFS_ADDRESS_OFFSET, 8) == piece->file_offset_bytes - in_node)
+		piece->detail = read_memory(memory + BTRFS_OWNER_OFFSET, 8);
+	return true;
+}
+#else
+#define is_of_small_node(piece, page, superblock) false
+#endif
+
 /* Facts about an owner that are not in its inode: which node, which tree. */
 static __always_inline void look_inside(struct piece *piece, __u64 page)
 {
@@ -88,6 +121,8 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 		if (memory)
 			piece->detail = read_memory(memory + PAGE_BYTES - F2FS_FOOTER_BYTES, 8);
 	} else if (magic == BTRFS_MAGIC && number == BTRFS_BTREE_INODE && piece->private) {
+		if (is_of_small_node(piece, page, superblock))
+			return;
 #ifdef BEFORE_5_17
 		if (!bpf_core_type_exists(struct extent_buffer)) {
 			__u64 address = piece->file_offset_bytes & ~(PAGE_BYTES - 1ULL);

@@ -49,7 +49,7 @@ _INIT = """#!/sbin/busybox sh
 export PATH=/sbin HOME=/nonexistent LC_ALL=C
 /sbin/busybox --install -s /sbin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
-mkdir -p /out /disk /bin; ln -s /sbin/busybox /bin/sh
+mkdir -p /out /disk /bin; ln -s /sbin/busybox /bin/sh; ln -s /proc/mounts /etc/mtab
 mount -t tracefs tracefs /sys/kernel/tracing
 cd /modules && while read name parameters; do insmod $name $parameters; done <order; cd /
 (set -ex; . /script) >/out/said 2>&1
