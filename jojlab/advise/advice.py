@@ -239,13 +239,15 @@ class Adviser:
         title = f"{name}: {states:,} states after power cuts in each regime"
         judged, why = self._cut(self._plan({name: candidate}), states, title)
         choice = replace(choice, judged=judged, why=why)
+        if not enough:
+            return choice
         for regime, own in choice.survivals.items():
-            if not enough or own.states >= states or self._is_refused(choice):
-                continue
-            planned, more = self._longer(candidate, name, regime, own.states)
-            title = f"{name}: as many as {more:,} states once more, {regime or 'of one run'}"
-            judged, why = self._cut(planned, more, title)
-            choice = replace(choice, judged={**choice.judged, **judged}, why=why)
+            for planned, more in self._longer(candidate, name, regime, own.states):
+                if choice.survivals[regime].states >= states or self._is_refused(choice):
+                    break
+                title = f"{name}: as many as {more:,} states once more, {regime or 'of one run'}"
+                judged, why = self._cut(planned, more, title)
+                choice = replace(choice, judged={**choice.judged, **judged}, why=why)
         return choice
 
     def _cut(self, planned: Plan, states: int, title: str) -> tuple[dict[str, CaseSummary], str]:
@@ -264,21 +266,24 @@ class Adviser:
 
     def _longer(
         self, candidate: Candidate, name: str, regime: str, states: int
-    ) -> tuple[Plan, int]:
-        """Return the plan of a longer run, where its own has `states` distinct states and more are
-        asked for, and how many to ask of it.
+    ) -> list[tuple[Plan, int]]:
+        """Return the plans of longer runs, where its own has `states` distinct states and more are
+        asked for, and how many to ask of each: a run as long as seems enough, then the longest.
         """
         asked, regimes = self.asked.states, (regime,) if regime else ()
-        if own := int(self.space.settings(candidate).get("transactions", 0)):
-            times = min(MOST_LONGER, 2 * asked / max(states, 1))
+        own = int(self.space.settings(candidate).get("transactions", 0))
+        # States grow less than a run does: some are those of its beginning and of its end.
+        times = {min(MOST_LONGER, 2 * asked / max(states, 1)), MOST_LONGER}
+        plans = []
+        for length in sorted({math.ceil(own * each) for each in times} - {0}):
             # Its device may have no room for it.
             with contextlib.suppress(UseError):
-                longer: Mapping[str, Value] = {"transactions": math.ceil(own * times)}
+                longer = self._plan({name: candidate}, regimes, {"transactions": length})
                 # A quarter are second cuts, and may leave what is known: of so many the others are
                 # enough (choose() in agent/src/lab/power_cut/states.rs).
-                return self._plan({name: candidate}, regimes, longer), math.ceil(asked * 4 / 3)
+                plans.append((longer, math.ceil(asked * 4 / 3)))
         # As many more draws as states are missing, in each round of them.
-        return self._plan({name: candidate}, regimes), 2 * asked
+        return plans or [(self._plan({name: candidate}, regimes), 2 * asked)]
 
     def _plan(
         self,

@@ -27,9 +27,9 @@ def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
     judged, length = told.split(" distinct states of a run of ")
     assert regime == "steady"
     assert int(judged) == sum(first["survives"]["steady"].values()) >= 100
-    # How many states one transaction has depends on the kernel.
-    is_longer = int(length.split()[0]) > 1
-    assert is_longer == ("answer: as many as 134 states once more, steady" in answer.stderr)
+    # How many states a transaction has depends on the kernel.
+    runs = 1 + answer.stderr.count("answer: as many as 134 states once more, steady")
+    assert (runs, length) in ((1, "1 transaction"), (2, "3 transactions"), (3, "8 transactions"))
     assert found["present"]["tested"].endswith(" distinct states of a run of 1 transaction")
 
 
