@@ -2,8 +2,8 @@
 /*
  * A guest's process 1 that times raw NAND through /dev/mtd0, as mtd_speedtest does: erases blocks,
  * and programs and reads them, a whole block by one call, and then a page by one call. Prints a
- * line each, its name and the nanoseconds that a block's erase, or a page, took at the mean of all,
- * by the guest's clock; or what failed. PARAMETERS are those of raw_nand.ko.
+ * line each, its name and the nanoseconds that a block's erase took at the median, or a page at the
+ * mean of all, by the guest's clock; or what failed. PARAMETERS are those of raw_nand.ko.
  *
  * Stops once for the snapshot, as the agent does.
  */
@@ -58,16 +58,27 @@ static void tell(const char *name, long long begin_ns, unsigned int count)
 	printf("%s %lld\n", name, (now_ns() - begin_ns) / count);
 }
 
+static int by_length(const void *one, const void *other)
+{
+	long long difference_ns = *(const long long *)one - *(const long long *)other;
+
+	return (difference_ns > 0) - (difference_ns < 0);
+}
+
+/* The median: Linux 6.12 does 4 ms of its own work in a softirq during one of them. */
 static void erase(const char *name)
 {
-	long long begin_ns = now_ns();
+	long long took_ns[BLOCKS];
 
 	for (unsigned int block = 0; block < BLOCKS; block++) {
 		struct erase_info_user erased = { block * part.erasesize, part.erasesize };
+		long long begin_ns = now_ns();
 
 		must(ioctl(nand, MEMERASE, &erased), "MEMERASE");
+		took_ns[block] = now_ns() - begin_ns;
 	}
-	tell(name, begin_ns, BLOCKS);
+	qsort(took_ns, BLOCKS, sizeof(*took_ns), by_length);
+	printf("%s %lld\n", name, took_ns[BLOCKS / 2]);
 }
 
 /* Each call moves `length` bytes. */

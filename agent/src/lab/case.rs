@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::agreement;
 use super::flash_operations;
-use super::observation::{Observation, SOURCES};
+use super::observation::{Observation, SOURCES, TracedNand};
 use super::stand::{Prepared, Stand};
 use super::worn_out;
 use crate::device::disk::Disk;
@@ -45,20 +45,21 @@ pub fn run<'a>(
         stand.prepare(case, &mut |step| marks.begin(step))?;
     marks.pause();
     configuration["clock_source"] = clock::source()?.into();
-    let nand = stand.raw_nand().map(NandWatch::start).transpose()?;
-    let on_raw_nand = stand.raw_nand().map(|_| mounted.number()).transpose()?;
-    let mut observation = Observation::start(&stand.disks, on_raw_nand, tracer, marks)?;
+    let traced = |nand| {
+        anyhow::Ok(TracedNand { watch: NandWatch::new(nand), filesystem: mounted.number()? })
+    };
+    let nand = stand.raw_nand().map(traced).transpose()?;
+    let mut observation = Observation::start(&stand.disks, nand, tracer, marks)?;
     let (background, place) = (case.case.background, mounted.directory());
     let sync = || Ok(mounted.sync()?);
     let closed = match course::run(workload, background, place, &mut observation, sync) {
         Ok(closed) => closed,
         Err(stopped) => return Err(worn_out::explained(&stand, mounted, case, stopped)),
     };
-    let timeline = observation.finish()?;
+    let (timeline, told) = observation.finish()?;
     let end_ns = now_ns();
     stand.disks.iter().try_for_each(Disk::end_record)?;
 
-    let told = nand.map(NandWatch::finish).transpose()?;
     closed.remains.check()?;
     let flash_operations = told.as_ref().map(|told| flash_operations::rows(&told.operations));
     tracer.add_operations(told.unwrap_or_default());

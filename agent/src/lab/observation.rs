@@ -9,6 +9,8 @@ use anyhow::Context;
 use crate::device::counters::Reading;
 use crate::device::disk::Disk;
 use crate::lab::channel::marks::Marks;
+use crate::raw_nand::follower::ToldOperations;
+use crate::raw_nand::watch::NandWatch;
 use crate::tables::timeline::Timeline;
 use crate::tables::watch::{Counters, Watch};
 use crate::tracer::Tracer;
@@ -27,11 +29,19 @@ pub const SOURCES: [&str; 2] = ["device", "journal-device"];
 /// What every disk counted, by source.
 type Statistics = Vec<(&'static str, BTreeMap<String, i64>)>;
 
+/// Raw NAND, where that is the disk.
+pub struct TracedNand<'a> {
+    pub watch: NandWatch<'a>,
+    /// The number (s_dev) of the filesystem on it.
+    pub filesystem: u32,
+}
+
 /// A case being watched.
 pub struct Observation<'a> {
     disks: &'a [Disk],
     tracer: &'a mut Tracer,
     watch: Watch<&'a [Disk]>,
+    nand: Option<TracedNand<'a>>,
     marks: Marks,
     /// The part of the measured phase, where it has several.
     part: &'static str,
@@ -40,14 +50,13 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Starts tracing at a moment when the disks have nothing to do. `on_raw_nand` is the
-    /// number (s_dev) of the filesystem, where the disk is raw NAND.
+    /// Starts tracing at a moment when the disks have nothing to do.
     ///
     /// # Errors
     /// If they never rest, or the tracer cannot be started.
     pub fn start(
         disks: &'a [Disk],
-        on_raw_nand: Option<u32>,
+        mut nand: Option<TracedNand<'a>>,
         tracer: &'a mut Tracer,
         marks: Marks,
     ) -> anyhow::Result<Self> {
@@ -56,14 +65,17 @@ impl<'a> Observation<'a> {
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(disks)?;
             if at_rest(&before) {
-                match on_raw_nand {
-                    Some(filesystem) => tracer.start_raw_nand(disks[0].name(), filesystem)?,
+                match &mut nand {
+                    Some(nand) => {
+                        tracer.start_raw_nand(disks[0].name(), nand.filesystem)?;
+                        nand.watch.begin()?;
+                    }
                     None => tracer.start(&numbers)?,
                 }
                 let after = statistics(disks)?;
                 if before == after {
                     let watch = Watch::new(disks, Reading::take(&after)?);
-                    return Ok(Self { disks, tracer, watch, marks, part: "", counted: None });
+                    return Ok(Self { disks, tracer, watch, nand, marks, part: "", counted: None });
                 }
                 tracer.finish().context("dropping events of an untimely start")?;
             }
@@ -72,21 +84,24 @@ impl<'a> Observation<'a> {
         anyhow::bail!("the device never came to rest before the measured part")
     }
 
-    /// Stops tracing once the disks rest, and gives the timeline with the counters of the whole
-    /// traced part as phase `all`.
+    /// Stops tracing once the disks rest; gives the timeline with the counters of the whole traced
+    /// part as phase `all`, and the operations of raw NAND, where that is the disk.
     ///
     /// # Errors
-    /// If they never rest.
-    pub fn finish(mut self) -> anyhow::Result<Timeline> {
+    /// If they never rest, or the record of raw NAND cannot be read.
+    pub fn finish(mut self) -> anyhow::Result<(Timeline, Option<ToldOperations>)> {
         self.marks.end();
         for _ in 0..SETTLE_LOOKS {
             let before = statistics(self.disks)?;
             if at_rest(&before) {
                 self.tracer.drain();
+                // UBI erases in the background, at any time: its operations end with the counters.
+                self.nand.iter_mut().try_for_each(|nand| nand.watch.collect())?;
                 let after = statistics(self.disks)?;
                 if before == after {
                     self.tracer.stop();
-                    return Ok(self.watch.finish(&Reading::take(&after)?));
+                    let operations = self.nand.map(|nand| nand.watch.finish());
+                    return Ok((self.watch.finish(&Reading::take(&after)?), operations));
                 }
             }
             std::thread::sleep(SETTLE);

@@ -57,7 +57,8 @@ pub fn run_on_raw_nand(
 ) -> anyhow::Result<Verdict> {
     mounted.sync()?;
     ubi::wait_until_quiet(nand)?;
-    let watch = NandWatch::start(nand)?;
+    let mut watch = NandWatch::new(nand);
+    watch.begin()?;
     tracer.start_raw_nand(nand.name(), mounted.number()?)?;
     let log = write_known(mounted, &mut || {
         tracer.drain();
@@ -65,7 +66,8 @@ pub fn run_on_raw_nand(
     })?;
     ubi::wait_until_quiet(nand)?;
     tracer.stop();
-    tracer.add_operations(watch.finish()?);
+    watch.collect()?;
+    tracer.add_operations(watch.finish());
     let capture = tracer.finish()?;
     check_nand::check(&capture, &log, node, ubi::block_bytes(node)?)
 }
