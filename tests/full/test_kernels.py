@@ -10,7 +10,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.places import KERNELS
-from jojlab.guest.image.ready import ready_image
+from jojlab.guest.image.ready import RAW_NAND, ready_image
 from jojlab.lab.attribution import ON_BLOCKS
 from jojlab.trace.capture import Capture
 from tests.guest.conftest import real_case
@@ -39,3 +39,12 @@ def test_a_case_repeats_to_the_byte_and_nothing_is_lost(
         capture = Capture.open(out)
         assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
     assert both[0] and both[0] == both[1]
+
+
+@pytest.mark.parametrize("kernel", ["6.12", "7"])
+def test_nothing_of_raw_nand_is_missed(cache: Cache, tmp_path: Path, kernel: str) -> None:
+    # UBI erases in the background, and may do so when tracing begins.
+    image = ready_image(cache, RAW_NAND, kernel)
+    run_case(cache, image, real_case(filesystem="ubifs", transactions=40), 1, tmp_path)
+    capture = Capture.open(tmp_path)
+    assert not capture.incomplete, capture.manifest["incomplete_reasons"]
