@@ -143,12 +143,15 @@ static __always_inline void look_inside(struct piece *piece, __u64 page)
 	}
 }
 
-/* Bytes 8 to 11 of a block: NILFS2 has a magic number there in its segment summaries. */
-static __always_inline __u32 content_of_buffer(__u64 buffer)
+/*
+ * Bytes 8 to 11 of a block: NILFS2 has a magic number there in its segment summaries. BUFFER is the
+ * first of its page, and the block IN_PAGE bytes behind it.
+ */
+static __always_inline __u32 content_of_block(__u64 buffer, __u32 in_page)
 {
 	__u64 data = buffer ? READ(buffer_head, buffer, b_data) : 0;
 
-	return data ? (__u32)(read_memory(data + 8, 8)) : 0;
+	return data ? (__u32)(read_memory(data + in_page + 8, 8)) : 0;
 }
 
 /*
@@ -184,7 +187,8 @@ static __always_inline void open_run(struct walk *walk, const struct piece *piec
 		return;
 	describe_inode(run, inode, walk->bio.time_ns);
 	if (run->magic == BLOCK_DEVICE_MAGIC && piece->mapping)
-		run->content = content_of_buffer(piece->private);
+		run->content = content_of_block(piece->private,
+						piece->file_offset_bytes & (PAGE_BYTES - 1));
 	if (run->magic == NILFS_MAGIC && run->operations && holds_nodes(run->operations))
 		run->flags |= RUN_NODES;
 }

@@ -69,7 +69,7 @@ WAYS: list[Way] = [
         {"mkfs_options": "-m dup -d dup", "mount_options": "compress-force=zstd,discard=sync"},
         {"fs-metadata", "discard"},
     ),
-    ("nilfs2", {"mount_options": "discard"}, {"discard"}),
+    ("nilfs2", {"mkfs_options": "-b 1024", "mount_options": "discard"}, {"discard"}),
 ]
 # Those of several, each alone.
 ALONE: list[Way] = [
