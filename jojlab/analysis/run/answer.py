@@ -20,7 +20,8 @@ from jojlab.analysis.run.survival import is_worse
 # The fields that change how the same work is done; cases that differ in others do other work.
 MEANS = frozenset(
     {
-        "filesystem", "mkfs_options", "mount_options", "device", "journal_device", "completion",
+        "kernel", "filesystem", "mkfs_options", "mount_options", "ubi_allocator",
+        "ubifs_allocator", "device", "journal_device", "completion",
         "journal_mode", "synchronous", "sync_call", "batch_atomic_write", "page_size_bytes",
         "wal_autocheckpoint_pages", "autocheckpoint", "checkpoint_mode", "secure_delete",
         "temp_store", "auto_vacuum", "locking_mode", "sync_mode", "engine", "dropped_sync",

@@ -8,6 +8,7 @@ from jojlab.analysis.run.answer import MEANS, TimeShares, _same_work, answer, ti
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise
 from jojlab.experiment.cases import complete
+from jojlab.experiment.fields import Value
 from tests.captures import make_run
 
 
@@ -45,8 +46,12 @@ def test_the_first_case_is_answered_and_compared_with_the_rest(tmp_path: Path) -
 
 
 def test_means_are_fields_of_cases() -> None:
-    fields = set(complete({})) | set(complete({"workload": "file-write"}))
-    assert fields >= MEANS
+    allocators = {"ubi_allocator": "kmalloc", "ubifs_allocator": "vmalloc"}
+    cases: tuple[dict[str, Value], ...] = (
+        {}, {"workload": "file-write"}, {"filesystem": "ubifs", **allocators}
+    )  # fmt: skip
+    assert set().union(*(complete(case) for case in cases)) >= MEANS
+    assert _same_work(allocators, {**allocators, "ubi_allocator": "vmalloc"})
 
 
 def test_a_key_of_the_device_is_a_means_and_the_workload_none() -> None:
