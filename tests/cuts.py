@@ -18,6 +18,13 @@ MODEL = {
     "fsck": "every state",
 }
 
+# What the kernel logs of a torn block for which it refuses ext4: Linux 6.1, fs/ext4/super.c and
+# fs/jbd2/journal.c.
+SUPERBLOCK_LOG = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
+COMMIT_BLOCK_LOG = (
+    "JBD2: journal transaction 637 on flash0-8 is corrupt.\nEXT4-fs (flash0): error loading journal"
+)
+
 
 def state(number: int, kind: str = "subset", outcome: str = "kept", **more: Any) -> dict[str, Any]:
     """Return a state of a cut at so many ms; a harmful one is cut just after a commit returned."""

@@ -60,12 +60,13 @@ class Choice:
         """What power cuts left, by regime."""
         return {regime: case.survival for regime, case in self.judged.items() if case.survival}
 
-    def breaks(self, guarantee: Guarantee, *, but_superblocks: bool) -> bool:
-        """Whether a state was found that breaks the guarantee; `but_superblocks`: another than one
-        with a torn superblock.
+    def breaks(self, guarantee: Guarantee, *, but_torn_blocks: bool) -> bool:
+        """Whether a state was found that breaks the guarantee; `but_torn_blocks`: another than one
+        that a torn block of the filesystem's own made unmountable.
         """
         return any(
-            broken_states(each, guarantee) > (each.torn_superblocks if but_superblocks else 0)
+            broken_states(each, guarantee)
+            > (sum(each.torn_blocks.values()) if but_torn_blocks else 0)
             for each in self.survivals.values()
         )
 
@@ -200,13 +201,13 @@ class Adviser:
     def _is_refused(self, choice: Choice) -> bool:
         """Whether it broke the guarantee, or could not be tested for it.
 
-        On its own filesystem the app risks a torn superblock already, whatever its settings.
+        On its own filesystem the app risks those torn blocks already, whatever its settings.
         """
         guarantee = self.space.guarantee
         filesystems = {
             self.space.settings(each)["filesystem"] for each in (choice.candidate, self.space.own)
         }
-        breaks = choice.breaks(guarantee, but_superblocks=len(filesystems) == 1)
+        breaks = choice.breaks(guarantee, but_torn_blocks=len(filesystems) == 1)
         return guarantee is not Guarantee.NONE and (bool(choice.why) or breaks)
 
     def _refuse_tempting(self, answer: Choice) -> None:

@@ -7,6 +7,8 @@ Equal states are one.
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,8 +33,22 @@ KINDS: tuple[StateKind, ...] = get_args(StateKind)
 BOUNDARIES = ("boundary-none", "boundary-all")
 
 
-# In the kernel's log: ext4's "invalid superblock checksum", Btrfs's "superblock checksum mismatch".
-_SUPERBLOCK = "superblock checksum"
+class TornBlock(StrEnum):
+    """A block of the filesystem's own for which a mount is refused, once a cut has torn its write.
+    Every setting on the filesystem and device risks it: docs/power-cuts.md.
+    """
+
+    SUPERBLOCK = "superblock"
+    COMMIT_BLOCK = "commit-block"
+
+
+# What the kernel's log has of each: ext4's "invalid superblock checksum", Btrfs's "superblock
+# checksum mismatch", and jbd2_journal_load()'s line (fs/jbd2/journal.c, Linux 6.1) where the
+# checksum of a commit block is wrong.
+_REFUSALS = {
+    TornBlock.SUPERBLOCK: re.compile(r"superblock checksum"),
+    TornBlock.COMMIT_BLOCK: re.compile(r"JBD2: journal transaction \d+ on \S+ is corrupt"),
+}
 
 
 class JudgedState(Struct, kw_only=True):
@@ -55,12 +71,11 @@ class JudgedState(Struct, kw_only=True):
     hash: str
 
     @property
-    def has_torn_superblock(self) -> bool:
-        """Whether the filesystem was refused as a write had torn its superblock. Every setting on
-        the filesystem and device risks it: docs/power-cuts.md.
-        """
-        torn = self.is_torn or self.kind == "torn"
-        return torn and self.outcome == "unmountable" and _SUPERBLOCK in self.kernel_log
+    def torn_block(self) -> TornBlock | None:
+        """Return the block for which the filesystem was refused, as a write of it was torn."""
+        if self.outcome != "unmountable" or not (self.is_torn or self.kind == "torn"):
+            return None
+        return next((it for it, log in _REFUSALS.items() if log.search(self.kernel_log)), None)
 
 
 class PowerCuts(Struct, kw_only=True):

@@ -8,16 +8,14 @@ returned; the superblock that the next mount writes gives the other half of the 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.live.loop import mounted
+from tests.live.loop import attached, copied, mounted
 
 SECTOR_BYTES, SLOT_BYTES = 512, 4096
 CONTENT = b"x" * 9000
@@ -62,22 +60,6 @@ def put(image: Path, known: Known, content: bytes) -> None:
     with image.open("r+b") as file:
         file.seek(known.begin_bytes)
         file.write(content)
-
-
-def copied(image: Path, copy: Path) -> Path:
-    subprocess.run(["cp", "--sparse=always", image, copy], check=True)
-    return copy
-
-
-@contextlib.contextmanager
-def attached(image: Path, at: Path) -> Iterator[bool]:
-    """Whether it can be mounted; it is, within."""
-    done = subprocess.run(["mount", "-o", "loop", image, at], capture_output=True, check=False)
-    try:
-        yield done.returncode == 0
-    finally:
-        if done.returncode == 0:
-            subprocess.run(["umount", at], check=True)
 
 
 @pytest.mark.parametrize("filesystem", KNOWN)

@@ -46,8 +46,8 @@ def need_filesystem(name: str) -> None:
 
 
 @contextlib.contextmanager
-def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
-    """A filesystem of 600 MiB; all is removed at the end."""
+def mounted(filesystem: str, folder: Path, *mkfs_options: str) -> Iterator[Loop]:
+    """A filesystem of 600 MiB in the file `image`; all else is removed at the end."""
     need_tracer()
     need_filesystem(filesystem)
     image, directory = folder / "image", folder / "mounted"
@@ -57,10 +57,27 @@ def mounted(filesystem: str, folder: Path) -> Iterator[Loop]:
     with contextlib.ExitStack() as undo:
         device = _run("losetup", "--find", "--show", str(image)).strip()
         undo.callback(subprocess.run, ["losetup", "--detach", device], check=False)
-        _run(*MAKE[filesystem], device)
+        _run(*MAKE[filesystem], *mkfs_options, device)
         _run("mount", "-t", filesystem, device, str(directory))
         undo.callback(subprocess.run, ["umount", "--lazy", str(directory)], check=False)
         yield Loop(device, directory)
+
+
+def copied(image: Path, copy: Path) -> Path:
+    """A copy of an image: what a power cut leaves that loses nothing."""
+    _run("cp", "--sparse=always", str(image), str(copy))
+    return copy
+
+
+@contextlib.contextmanager
+def attached(image: Path, at: Path) -> Iterator[bool]:
+    """Whether an image can be mounted; it is, within."""
+    done = subprocess.run(["mount", "-o", "loop", image, at], capture_output=True, check=False)
+    try:
+        yield done.returncode == 0
+    finally:
+        if done.returncode == 0:
+            subprocess.run(["umount", at], check=True)
 
 
 def _run(*command: str) -> str:

@@ -7,13 +7,14 @@ jojlab/report/words/survival.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from jojlab.analysis.run.risks import Harm, Hazard
-from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts
+from jojlab.trace.power_cuts import KINDS, OUTCOMES, JudgedState, PowerCuts, TornBlock
 from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 # Stretches of a run that are told apart.
@@ -64,7 +65,7 @@ class Survival:
     draws, those that gave a state which was known included. `after_return` and `between` are
     (states, harmful ones) cut in the instant after a commit returned, and at any other moment.
     `torn_harmful` counts harmful states in which a write was torn, at either cut,
-    `torn_superblocks` those that every setting on the filesystem and device risks alike.
+    `torn_blocks` those that every setting on the filesystem and device risks alike.
     `unchecked` are sentences on what nothing promises, and so was not looked at.
     """
 
@@ -82,7 +83,7 @@ class Survival:
     after_return: tuple[int, int]
     between: tuple[int, int]
     torn_harmful: int
-    torn_superblocks: int
+    torn_blocks: Mapping[TornBlock, int]
     moments: tuple[Moment, ...]
     unchecked: tuple[str, ...]
 
@@ -171,7 +172,7 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
         _counted([state for state in states if state.after_return]),
         _counted([state for state in states if not state.after_return]),
         sum(state.is_torn or state.kind == "torn" for state in harmful),
-        sum(state.has_torn_superblock for state in harmful),
+        Counter(state.torn_block for state in harmful if state.torn_block),
         _moments(answers[0]),
         tuple(dict.fromkeys(words for answer in answers for words in answer.unchecked)),
     )
@@ -189,7 +190,7 @@ def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str)
         "states": found.states,
         "harmful_states": found.harmful,
         "harmful_torn_states": found.torn_harmful,
-        "torn_superblock_states": found.torn_superblocks,
+        "torn_block_states": {each.value: found.torn_blocks.get(each, 0) for each in TornBlock},
         "outcomes": dict(found.outcomes),
         "most_lost_commits": found.most_lost,
         "asked_states": found.asked_states,

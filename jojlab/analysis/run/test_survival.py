@@ -11,10 +11,16 @@ import pytest
 from jojlab.analysis.run.compare import compare, comparison_json
 from jojlab.analysis.run.risks import hazards
 from jojlab.analysis.run.summary import summarise, summary_json
-from jojlab.analysis.run.survival import Contradiction, Survival, is_worse, survival
-from jojlab.trace.power_cuts import PowerCuts
+from jojlab.analysis.run.survival import (
+    Contradiction,
+    Survival,
+    is_worse,
+    survival,
+    survival_json,
+)
+from jojlab.trace.power_cuts import PowerCuts, TornBlock
 from tests.captures import make_run
-from tests.cuts import answer, cut, state, states
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, cut, state, states
 
 WAL = "filesystem=ext4,journal_mode=wal"
 TABLES = {"requests.parquet": "0" * 64}
@@ -46,6 +52,19 @@ def test_the_worst_is_that_of_the_worst_outcome() -> None:
     assert found.worst and found.worst.outcome == "torn" and found.most_lost == 9
     assert is_worse(found, survived([state(1, outcome="lost")]))
     assert not is_worse(survived([state(1)]), None) and not is_worse(None, found)
+
+
+def test_torn_blocks_are_counted_apart() -> None:
+    torn = [state(1, "torn", "unmountable", kernel_log=SUPERBLOCK_LOG)]
+    for number in (2, 3):
+        torn.append(state(number, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG))
+    found = survived([*torn, state(4, "torn", "unmountable"), state(5)])
+    assert found.torn_blocks == {TornBlock.SUPERBLOCK: 1, TornBlock.COMMIT_BLOCK: 2}
+    assert (found.harmful, found.torn_harmful) == (4, 4)
+    said = survival_json(found, [], "")
+    assert said["torn_block_states"] == {"superblock": 1, "commit-block": 2}
+    said = survival_json(survived(states(kept=4)), [], "")
+    assert said["torn_block_states"] == {"superblock": 0, "commit-block": 0}
 
 
 @pytest.mark.parametrize(

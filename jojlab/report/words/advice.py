@@ -5,6 +5,7 @@ Gets the choices (jojlab/advise/advice.py); computes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -152,8 +153,10 @@ def survives(choice: Choice) -> str:
         return survival.NOT_TESTED
     harmful = sum(each.harmful for each in choice.survivals.values())
     states = sum(each.states for each in choice.survivals.values())
-    if harmful and harmful == sum(each.torn_superblocks for each in choice.survivals.values()):
-        return f"a torn superblock in {harmful:,} of {states:,} states"
+    torn = sum((Counter(each.torn_blocks) for each in choice.survivals.values()), Counter())
+    if harmful and harmful == torn.total():
+        what = " or ".join(words for each, words in survival.TORN_BLOCKS.items() if torn[each])
+        return f"{what} in {harmful:,} of {states:,} states"
     if harmful:
         return f"harm in {harmful:,} of {states:,} states"
     return f"nothing lost in {states:,} states"

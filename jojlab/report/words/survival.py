@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import Contradiction, Survival
 from jojlab.report.words import hazards, transaction
-from jojlab.trace.power_cuts import JudgedState
+from jojlab.trace.power_cuts import JudgedState, TornBlock
 
 NOT_TESTED = "not tested"
 
@@ -48,9 +48,17 @@ BOUND = (
     "them harmful, S draws would have met one with a probability of 95 %. It is not the "
     "probability that a power cut does harm: real ones do not come as these draws do."
 )
-TORN_SUPERBLOCK = (
-    "a torn superblock: every setting on this filesystem and device risks it (docs/power-cuts.md)"
-)
+TORN_BLOCKS = {
+    TornBlock.SUPERBLOCK: "a torn superblock",
+    TornBlock.COMMIT_BLOCK: "a torn commit block of ext4's journal",
+}
+_OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
+# jbd2_commit_block_csum_verify_partial(), fs/jbd2/recovery.c.
+_MENDED = {
+    TornBlock.SUPERBLOCK: "",
+    TornBlock.COMMIT_BLOCK: ", e2fsck -p repairs it, and kernels that have "
+    "jbd2_commit_block_csum_verify_partial() mount it",
+}
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
     "Not modelled: bits that rot, a reset in the middle of garbage collection, and faults of the "
@@ -211,7 +219,7 @@ def state(case: CaseSummary, state: JudgedState) -> str:
     left = _LEFT[state.kind]
     if state.kind == "second" and state.is_torn:
         left += ", and a write was torn"
-    torn = f"; {TORN_SUPERBLOCK}" if state.has_torn_superblock else ""
+    torn = f"; {_torn_block(state.torn_block)}" if state.torn_block else ""
     return f"cut {when}, {left}: {what or state.outcome}{torn}"
 
 
@@ -263,6 +271,11 @@ def _bound(found: Survival) -> str:
         return ""
     share = f"{found.bound * 100:.2g} %"
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
+
+
+def _torn_block(block: TornBlock) -> str:
+    """Return which block of the filesystem's own was torn, who risks it, and what mends it."""
+    return f"{TORN_BLOCKS[block]}: {_OF_EVERY_SETTING}{_MENDED[block]} (docs/power-cuts.md)"
 
 
 def _torn(torn_bytes: object) -> str:

@@ -22,7 +22,7 @@ from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import Value
 from jojlab.report.words.advice import given_up, lines, states_judged, survives
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import answer, state, states
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
 GIB = 1 << 30
 PAGE = "PRAGMA page_size"
@@ -145,18 +145,24 @@ def test_how_many_states_of_which_run_were_judged() -> None:
     assert states_judged(Choice((), cost)) == ""
 
 
-def test_a_torn_superblock_is_no_fault_of_settings_on_the_same_filesystem() -> None:
-    log = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
-    superblock = state(41, "second", "unmountable", is_torn=True, kernel_log=log)
-    for more, told, breaks in (
-        ([], "a torn superblock in 1 of 41 states", False),
-        ([state(42, outcome="lost")], "harm in 2 of 42 states", True),
-        ([state(42, outcome="unmountable")], "harm in 2 of 42 states", True),
+def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
+    superblock = state(41, "second", "unmountable", is_torn=True, kernel_log=SUPERBLOCK_LOG)
+    commit = state(42, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG)
+    for harmful, told, breaks in (
+        ([superblock], "a torn superblock in 1 of 41 states", False),
+        ([commit], "a torn commit block of ext4's journal in 1 of 41 states", False),
+        (
+            [superblock, commit],
+            "a torn superblock or a torn commit block of ext4's journal in 2 of 42 states",
+            False,
+        ),
+        ([commit, state(43, outcome="lost")], "harm in 2 of 42 states", True),
+        ([superblock, state(43, outcome="unmountable")], "harm in 2 of 42 states", True),
     ):
-        found = answer([*states(kept=40), superblock, *more], {"a": "b"})
+        found = answer([*states(kept=40), *harmful], {"a": "b"})
         cuts = survival([msgspec.convert(found, PowerCuts)])
         case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
         choice = Choice((), Score(1, 1, 1, 1, 1), {"": case})
         assert survives(choice) == told
-        assert choice.breaks(Guarantee.DURABLE, but_superblocks=True) == breaks
-        assert choice.breaks(Guarantee.DURABLE, but_superblocks=False)
+        assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=True) == breaks
+        assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=False)

@@ -25,7 +25,7 @@ from jojlab.report.words.survival import (
     worst,
 )
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import answer, state, states
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
 
 def case(found: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
@@ -132,9 +132,22 @@ def test_raw_nand_has_torn_pages_and_no_slots() -> None:
     assert torn_alone(found) == "Harm was seen only where a page was torn."
 
 
-def test_a_torn_superblock_is_told_of_every_setting() -> None:
-    log = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
-    told = "a torn superblock: every setting on this filesystem and device risks it"
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (
+            SUPERBLOCK_LOG,
+            "a torn superblock: every setting on this filesystem and device risks it (docs/",
+        ),
+        (
+            COMMIT_BLOCK_LOG,
+            "a torn commit block of ext4's journal: every setting on this filesystem and device "
+            "risks it, e2fsck -p repairs it, and kernels that have "
+            "jbd2_commit_block_csum_verify_partial() mount it (docs/",
+        ),
+    ],
+)
+def test_a_torn_block_is_told_of_every_setting(log: str, told: str) -> None:
     for torn, kernel_log in ((True, log), (True, ""), (False, log)):
         found = state(2, "second", "unmountable", is_torn=torn, kernel_log=kernel_log)
         assert (told in worst(case([found]))) == (torn and bool(kernel_log))

@@ -1,0 +1,41 @@
+"""Which states have a torn block: those for which the kernel refused the mount, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jojlab.trace.power_cuts import JudgedState, TornBlock
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, state
+
+
+def found(log: str, *place: str, **more: Any) -> TornBlock | None:
+    return msgspec.convert(state(1, *place, kernel_log=log, **more), JudgedState).torn_block
+
+
+@pytest.mark.parametrize(
+    ("log", "block"),
+    [
+        (SUPERBLOCK_LOG, TornBlock.SUPERBLOCK),
+        ("BTRFS error (device flash0): superblock checksum mismatch", TornBlock.SUPERBLOCK),
+        (COMMIT_BLOCK_LOG, TornBlock.COMMIT_BLOCK),
+        # What jbd2 logs of other faults.
+        ("JBD2: Invalid checksum recovering block 7 in log\nEXT4-fs: error loading journal", None),
+        ("EXT4-fs (flash0): error loading journal", None),
+        ("JBD2: Error -117 detected when updating journal superblock for flash0-8.", None),
+        ("", None),
+    ],
+)
+def test_the_kernel_says_which_block_was_torn(log: str, block: TornBlock | None) -> None:
+    assert found(log, "torn", "unmountable") is block
+    # A tear at the second cut, and answers of before, which did not say it.
+    assert found(log, "second", "unmountable", is_torn=True) is block
+    assert found(log, "torn", "unmountable", is_torn=False) is block
+
+
+@pytest.mark.parametrize("log", [SUPERBLOCK_LOG, COMMIT_BLOCK_LOG])
+def test_without_a_tear_or_with_a_mount_it_is_another_harm(log: str) -> None:
+    assert found(log, "second", "unmountable") is found(log, "subset", "unmountable") is None
+    assert found(log, "torn", "corrupt") is found(log, "torn", "lost") is None
