@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -108,8 +109,11 @@ def played(recording: Recording, here: Path) -> None:
     for row in sorted(rows, key=lambda row: (row["turn"], row["statement_id"])):
         bound = values.get(row["statement_id"], [])
         bound += [None] * (row["parameters"] - len(bound))
+        # Python takes values of parameters with names by their names alone, from 3.14 on.
+        names = list(dict.fromkeys(re.findall(r"[:@$](\w+)", row["sql"])))
+        given = dict(zip(names, bound, strict=True)) if len(names) == len(bound) else bound
         try:
-            connections[row["connection_id"]].execute(row["sql"], bound).fetchall()
+            connections[row["connection_id"]].execute(row["sql"], given).fetchall()
             assert row["error"] is None, row
         except sqlite3.IntegrityError:
             assert row["error"] == "SQLITE_CONSTRAINT"
