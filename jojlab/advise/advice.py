@@ -40,7 +40,7 @@ Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
 # Refused candidates whose power is cut, so that the state is known that breaks them.
 MOST_REFUSED = 2
 # How many times as long a run is made, at most, that has too few distinct states.
-MOST_LONGER = 8
+MOST_LONGER = 32
 
 
 @dataclass(frozen=True)
@@ -269,12 +269,12 @@ class Adviser:
         self, candidate: Candidate, name: str, regime: str, states: int
     ) -> list[tuple[Plan, int]]:
         """Return the plans of longer runs, where its own has `states` distinct states and more are
-        asked for, and how many to ask of each: a run as long as seems enough, then the longest.
+        asked for, and how many to ask of each: a run as long as seems enough, then a longer one.
         """
         asked, regimes = self.asked.states, (regime,) if regime else ()
         own = int(self.space.settings(candidate).get("transactions", 0))
         # States grow less than a run does: some are those of its beginning and of its end.
-        times = {min(MOST_LONGER, 2 * asked / max(states, 1)), MOST_LONGER}
+        times = {min(MOST_LONGER, more * asked / max(states, 1)) for more in (2, 8)}
         plans = []
         for length in sorted({math.ceil(own * each) for each in times} - {0}):
             # Its device may have no room for it.

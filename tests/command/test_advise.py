@@ -29,7 +29,8 @@ def test_a_run_with_too_few_states_is_made_longer(lab: Lab) -> None:
     assert int(judged) == sum(first["survives"]["steady"].values()) >= 100
     # How many states a transaction has depends on the kernel.
     runs = 1 + answer.stderr.count("answer: as many as 134 states once more, steady")
-    assert (runs, length) in ((1, "1 transaction"), (2, "3 transactions"), (3, "8 transactions"))
+    transactions = int(length.split()[0])
+    assert runs == 1 + (transactions > 1) + (transactions > 3)
     assert found["present"]["tested"].endswith(" distinct states of a run of 1 transaction")
 
 
