@@ -29,12 +29,8 @@ MADE = (
     "btrfs -s 4096 -n 16384",
     "btrfs -s 4096 -n 8192",
     "btrfs -s 4096 -n 4096",
-    pytest.param(
-        "nilfs2",
-        marks=pytest.mark.xfail(
-            strict=True, reason="segment summaries of its log are told as super roots"
-        ),
-    ),
+    "nilfs2",
+    "nilfs2 -b 1024",
 )
 
 
