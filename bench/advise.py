@@ -90,7 +90,8 @@ APPS = (
 class Found:
     """Of one app: settings in the matrix, those of it that were measured, and all that the search
     measured; times of a commit; states after power cuts of the answer, and those that did harm: of
-    fewer than were asked for, all that draws found. `refused` is how many cheaper ones were harmed.
+    fewer than were asked for, all that draws found. `torn_blocks` are states that ext4 does not
+    mount whatever the settings. `refused` is how many cheaper ones were harmed.
     """
 
     app: str
@@ -106,6 +107,7 @@ class Found:
     refused: int
     states: int
     harmful: int
+    torn_blocks: int
 
     @property
     def is_whole(self) -> bool:
@@ -199,6 +201,7 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
     scores = adviser.scores
     measured = [each for each in asked.space.candidates if each in scores]
     best = min(measured, key=lambda each: scores[each].row_ns)
+    torn_blocks = sum(sum(each.torn_blocks.values()) for each in judged)
     return Found(
         app.name,
         len(asked.space.candidates),
@@ -212,7 +215,8 @@ def _compared(app: App, states: int, jobs: int, end_s: float) -> Found:
         states,
         len(adviser.advice.refused),
         sum(each.states for each in judged),
-        sum(each.harmful for each in judged),
+        sum(each.harmful for each in judged) - torn_blocks,
+        torn_blocks,
     )
 
 
@@ -232,7 +236,8 @@ def _line(row: Found) -> str:
     return (
         f"{row.app:10} searched {row.searched:3} of {row.settings:4} ({row.measured} measured), "
         f"{row.present_ns / 1e3:9.1f} -> {row.answer_ns / 1e3:8.1f} us, {row.ratio:5.3f} of best, "
-        f"{row.refused} refused, harm in {row.harmful} of {states}, {verdict}: "
+        f"{row.refused} refused, harm in {row.harmful} of {states}, "
+        f"a torn block of ext4's own in {row.torn_blocks}, {verdict}: "
         f"{row.answer}" + ("" if row.ratio == 1 else f"; best: {row.best}")
     )
 
