@@ -43,6 +43,12 @@ _MOUNT: Mapping[str, tuple[str, ...]] = {
     "nilfs2": ("nobarrier",),
     "f2fs": ("fsync_mode=nobarrier",),
 }
+# What a filesystem risks whatever the app chooses there: F2FS a sync at a second power cut, NILFS2
+# all of it. That is a reason not to go there, and none against all that an app on it can choose.
+_OF_EVERY_SETTING: Mapping[str, Cause] = {
+    "f2fs": Cause.ROLL_FORWARD,
+    "nilfs2": Cause.LOG_ACROSS_SEGMENTS,
+}
 # Rows that one transaction may change where they may wait for one another.
 _BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -81,11 +87,9 @@ class Space:
             return ()
         lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
-        # F2FS risks a sync at a second power cut, whatever the app chooses: that is a reason not to
-        # go there, and none against all that an app on F2FS can choose.
-        stays = {Cause.ROLL_FORWARD} if self.present["filesystem"] == "f2fs" else set[Cause]()
+        stays = _OF_EVERY_SETTING.get(str(self.present["filesystem"]))
         found = hazards(self.settings(candidate))
-        return tuple(each for each in found if each.kind not in allowed and each.cause not in stays)
+        return tuple(each for each in found if each.kind not in allowed and each.cause is not stays)
 
     @cached_property
     def left_out(self) -> dict[str, tuple[Hazard, ...]]:

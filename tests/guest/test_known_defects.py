@@ -60,12 +60,14 @@ TEARS = {"kept", "lost", "torn"}
 HARMS = {"kept", "lost", "torn", "corrupt", "unmountable"}
 
 
-def judged(cache: Cache, image: Image, **settings: Value) -> dict[str, Any]:
+def judged(
+    cache: Cache, image: Image, states: int = STATES, /, **settings: Value
+) -> dict[str, Any]:
     """What power cuts leave of a case."""
     defaults = {} if "workload" in settings else UPDATES
     job = case_job(image, real_case(1, **{**defaults, **settings}))
     parts = []
-    for part in power_cuts(job, STATES):
+    for part in power_cuts(job, states):
         with TemporaryDirectory() as out:
             parts.append(run_job(cache, part, Path(out)).answer(Kind.POWER_CUTS))
     return merged(parts)
@@ -119,6 +121,19 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     """
     external: dict[str, Value] = {"journal_mode": "truncate", "journal_device": "emmc-galaxy-s3"}
     assert_found(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
+
+
+def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
+    cache: Cache, image: Image
+) -> None:
+    """In segments of 16 blocks most logs go on in the next one. Where a log's first part is
+    missing, nilfs_search_super_root() (fs/nilfs2/recovery.c) finds its super root all the same.
+    """
+    small: dict[str, Value] = {"filesystem": "nilfs2", "mkfs_options": "-B 16"}
+    answer = judged(cache, image, 240, journal_mode="truncate", **small)
+    assert_found(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
+    harmful = {one["kind"] for one in answer["states"] if one["outcome"] != "kept"}
+    assert harmful <= {"drop-one", "subset", "torn", "second"}, harmful
 
 
 @pytest.mark.parametrize(

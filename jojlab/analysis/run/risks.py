@@ -1,7 +1,7 @@
 """What may a power cut or a crash destroy, by the settings of a case?
 
 Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
-each setting, and four defects that power cuts found (docs/power-cuts.md).
+each setting, and five defects that power cuts found (docs/power-cuts.md).
 jojlab/verify/durability.py holds them against power cuts; their prose is made in
 jojlab/report/words/hazards.py.
 """
@@ -47,6 +47,7 @@ class Cause(StrEnum):
     NO_BARRIER = "no-barrier"
     SHARED_FLUSH = "shared-flush"
     ROLL_FORWARD = "roll-forward"
+    LOG_ACROSS_SEGMENTS = "log-across-segments"
     EXTERNAL_JOURNAL = "external-journal"
     BATCH_COMMIT = "batch-commit"
     DATA_WRITEBACK = "data-writeback"
@@ -86,6 +87,7 @@ def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
         found.append(Hazard(_last(case), Cause.SHARED_FLUSH))
+    found += _of_log_across_segments(case)
     found += _of_external_journal(case)
     found += _of_roll_forward(case)
     found += _of_batches(case)
@@ -130,6 +132,20 @@ def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
     yield Hazard(_last(case), Cause.EXTERNAL_JOURNAL)
     if case.get("journal_mode") is not None:
         yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
+
+
+def _of_log_across_segments(case: Mapping[str, Any]) -> Iterator[Hazard]:
+    """Of NILFS2: a mount may take a super root whose log is not whole.
+
+    A log that does not fit into what is left of a segment goes on in the next one, and nothing
+    makes its first part durable before its last (nilfs_write_logs(), fs/nilfs2/segbuf.c). Where the
+    first part is missing, nilfs_search_super_root() (recovery.c) still looks into the next segment
+    (its label `strayed`), and takes the super root there (found by power cuts on Linux 6.1,
+    docs/power-cuts.md).
+    """
+    reads = case.get("workload") == "file-read" or case.get("metadata_operation") == "stat"
+    if case.get("filesystem") == "nilfs2" and not reads:
+        yield Hazard(Harm.FILESYSTEM, Cause.LOG_ACROSS_SEGMENTS)
 
 
 def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:

@@ -47,12 +47,23 @@ CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
         ({"workload": "file-write", "sync_mode": "o_direct"}, {Harm.WRITES}),
         ({"workload": "file-write", "sync_every": 5}, {Harm.WRITES}),
         ({"workload": "file-metadata"}, {Harm.NAMES}),
-        ({"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"}, set()),
+        (
+            {"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync"},
+            {Harm.FILESYSTEM},
+        ),
         (
             {"workload": "file-write", "filesystem": "nilfs2", "sync_mode": "fsync", "threads": 3},
-            {Harm.WRITES},
+            {Harm.WRITES, Harm.FILESYSTEM},
         ),
-        ({"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2}, {COMMITS}),
+        (
+            {"filesystem": "nilfs2", "journal_mode": "truncate", "connections": 2},
+            {COMMITS, Harm.FILESYSTEM},
+        ),
+        ({"filesystem": "nilfs2", "workload": "file-read"}, set()),
+        (
+            {"filesystem": "nilfs2", "workload": "file-metadata", "metadata_operation": "stat"},
+            set(),
+        ),
         (
             {"journal_mode": "truncate", "filesystem": "ext4", "journal_device": "emmc-5.1"},
             {COMMITS, DATABASE},

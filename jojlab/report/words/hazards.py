@@ -61,6 +61,9 @@ _SENTENCES = {
     "from the first, may undo the first syncs since the last checkpoint and leave later ones: "
     "recovery writes over the nodes that it reads before its checkpoint is durable; it can lose "
     "commits and corrupt the database; mount option active_logs=2 makes each sync a checkpoint",
+    Cause.LOG_ACROSS_SEGMENTS: "NILFS2: a power cut while a log is written that goes on in the "
+    "next segment may leave the filesystem unmountable: recovery takes the log's end for whole "
+    "where its beginning is missing",
     Cause.BATCH_COMMIT: "F2FS's batch atomic writes: the ioctl that commits a batch returns before "
     "the file's node is written (Linux 6.1 waits), and SQLite's sync waits for it only if it is "
     "fsync on a device with a volatile cache; a power cut may undo the last commits",

@@ -42,6 +42,7 @@ def test_every_cause_has_its_sentence() -> None:
             ["a second power cut, in the milliseconds", "before the file's node is written"],
             "last commits, database",
         ),
+        ({"filesystem": "nilfs2"}, ["goes on in the next segment"], "filesystem"),
         ({"journal_mode": "wal"}, [], ""),
     ],
 )
