@@ -18,11 +18,15 @@ MODEL = {
     "fsck": "every state",
 }
 
-# What the kernel logs of a torn block for which it refuses ext4: Linux 6.1, fs/ext4/super.c and
-# fs/jbd2/journal.c.
+# What the kernel logs of a torn block for which it refuses ext4 and XFS: Linux 6.1,
+# fs/ext4/super.c, fs/jbd2/journal.c and fs/xfs/xfs_error.c.
 SUPERBLOCK_LOG = "EXT4-fs (flash0): VFS: Found ext4 filesystem with invalid superblock checksum."
 COMMIT_BLOCK_LOG = (
     "JBD2: journal transaction 637 on flash0-8 is corrupt.\nEXT4-fs (flash0): error loading journal"
+)
+XFS_LOG = (
+    "XFS (flash0): Metadata CRC error detected at xfs_dir3_block_read_verify+0xd0/0x110 [xfs], "
+    "xfs_dir3_block block 0x78 \nXFS (flash0): Unmount and run xfs_repair"
 )
 
 

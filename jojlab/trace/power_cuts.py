@@ -40,14 +40,16 @@ class TornBlock(StrEnum):
 
     SUPERBLOCK = "superblock"
     COMMIT_BLOCK = "commit-block"
+    XFS_METADATA = "xfs-metadata"
 
 
 # What the kernel's log has of each: ext4's "invalid superblock checksum", Btrfs's "superblock
 # checksum mismatch", and jbd2_journal_load()'s line (fs/jbd2/journal.c, Linux 6.1) where the
-# checksum of a commit block is wrong.
+# checksum of a commit block is wrong; and XFS's xfs_verifier_error() (fs/xfs/xfs_error.c).
 _REFUSALS = {
     TornBlock.SUPERBLOCK: re.compile(r"superblock checksum"),
     TornBlock.COMMIT_BLOCK: re.compile(r"JBD2: journal transaction \d+ on \S+ is corrupt"),
+    TornBlock.XFS_METADATA: re.compile(r"XFS \(\S+\): Metadata CRC error detected"),
 }
 
 

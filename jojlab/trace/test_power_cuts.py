@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jojlab.trace.power_cuts import JudgedState, TornBlock
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, state
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, state
 
 
 def found(log: str, *place: str, **more: Any) -> TornBlock | None:
@@ -21,6 +21,8 @@ def found(log: str, *place: str, **more: Any) -> TornBlock | None:
         (SUPERBLOCK_LOG, TornBlock.SUPERBLOCK),
         ("BTRFS error (device flash0): superblock checksum mismatch", TornBlock.SUPERBLOCK),
         (COMMIT_BLOCK_LOG, TornBlock.COMMIT_BLOCK),
+        (XFS_LOG, TornBlock.XFS_METADATA),
+        ("XFS (flash0): log mount/recovery failed: error -74", None),
         # What jbd2 logs of other faults.
         ("JBD2: Invalid checksum recovering block 7 in log\nEXT4-fs: error loading journal", None),
         ("EXT4-fs (flash0): error loading journal", None),
@@ -35,7 +37,7 @@ def test_the_kernel_says_which_block_was_torn(log: str, block: TornBlock | None)
     assert found(log, "torn", "unmountable", is_torn=False) is block
 
 
-@pytest.mark.parametrize("log", [SUPERBLOCK_LOG, COMMIT_BLOCK_LOG])
+@pytest.mark.parametrize("log", [SUPERBLOCK_LOG, COMMIT_BLOCK_LOG, XFS_LOG])
 def test_without_a_tear_or_with_a_mount_it_is_another_harm(log: str) -> None:
     assert found(log, "second", "unmountable") is found(log, "subset", "unmountable") is None
     assert found(log, "torn", "corrupt") is found(log, "torn", "lost") is None

@@ -51,6 +51,7 @@ BOUND = (
 TORN_BLOCKS = {
     TornBlock.SUPERBLOCK: "a torn superblock",
     TornBlock.COMMIT_BLOCK: "a torn commit block of ext4's journal",
+    TornBlock.XFS_METADATA: "a torn metadata block of XFS",
 }
 _OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
 # jbd2_commit_block_csum_verify_partial(), fs/jbd2/recovery.c.
@@ -58,6 +59,7 @@ _MENDED = {
     TornBlock.SUPERBLOCK: "",
     TornBlock.COMMIT_BLOCK: ", e2fsck -p repairs it, and kernels that have "
     "jbd2_commit_block_csum_verify_partial() mount it",
+    TornBlock.XFS_METADATA: ", xfs_repair -L repairs it, but loses what only the log has",
 }
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (

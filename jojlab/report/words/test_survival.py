@@ -25,7 +25,7 @@ from jojlab.report.words.survival import (
     worst,
 )
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
+from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, answer, state, states
 
 
 def case(found: list[dict[str, Any]] | None, settings: Any = None, **more: Any) -> CaseSummary:
@@ -144,6 +144,11 @@ def test_raw_nand_has_torn_pages_and_no_slots() -> None:
             "a torn commit block of ext4's journal: every setting on this filesystem and device "
             "risks it, e2fsck -p repairs it, and kernels that have "
             "jbd2_commit_block_csum_verify_partial() mount it (docs/",
+        ),
+        (
+            XFS_LOG,
+            "a torn metadata block of XFS: every setting on this filesystem and device risks it, "
+            "xfs_repair -L repairs it, but loses what only the log has (docs/",
         ),
     ],
 )
