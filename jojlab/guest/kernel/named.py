@@ -22,7 +22,7 @@ from jojlab.foundation.hashing import sha256
 from jojlab.foundation.nearest import nearest
 from jojlab.foundation.places import KERNELS
 from jojlab.foundation.tools import package_version, run_tool
-from jojlab.guest.architecture import X86_64, Architecture
+from jojlab.guest.architecture import ARM64, X86_64, Architecture
 from jojlab.guest.kernel.archive import Archive, Source, of_suite
 from jojlab.guest.kernel.installed import newest_release
 from jojlab.guest.kernel.kernel import source_package, unpack_packages
@@ -42,6 +42,10 @@ _MAKE_WORDS = (
     # Types for BPF, which need pahole and are stripped anyway.
     "CONFIG_DEBUG_INFO_BTF_MODULES=",
 )
+# Where ftrace patches the words before a function (arm64), each function has to be aligned, and GCC
+# aligns no cold ones by the older option. Kernels that were built by an older one have no __cold
+# (include/linux/compiler_types.h).
+_NO_COLD = "CFLAGS_MODULE=-D__cold__="
 
 _TOOLS = "linux-kbuild-"
 _IMAGE, _BUILD, _LIBS = "image", "headers", "libraries"
@@ -82,7 +86,8 @@ class ArchiveKernel:
     def make_words(self) -> Sequence[str]:
         """See Kernel."""
         # The compiler of this machine, not the one that built the kernel.
-        return (f"CC={self.architecture.gcc}", *self.architecture.make_words, *_MAKE_WORDS)
+        words = (f"CC={self.architecture.gcc}", *self.architecture.make_words, *_MAKE_WORDS)
+        return (*words, _NO_COLD) if self.architecture is ARM64 else words
 
     def headers(self, folder: Path) -> Path:
         """See Kernel. Paths of an installed system in them become those of `folder`."""
