@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jojlab.advise.asked import Asked
+from jojlab.advise.asked import Asked, experiment
 from jojlab.advise.score import Score, keeps, score
 from jojlab.advise.search import ranking, search
 from jojlab.advise.space import Candidate
@@ -26,8 +26,6 @@ from jojlab.campaign.execute import Watcher, execute
 from jojlab.campaign.images import Images, images_of
 from jojlab.experiment.fields import Value
 from jojlab.experiment.plan import Plan, plan
-from jojlab.experiment.read import Experiment
-from jojlab.experiment.variants import Variant
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
 from jojlab.lab.lab import Lab
@@ -297,19 +295,8 @@ class Adviser:
         """
         if regimes is None:
             regimes = tuple(regime for regime in self.asked.shares if regime)
-        chosen = {*self.space.values, "regime"} if regimes else {*self.space.values}
         given = {**self.asked.given, **(changed or {})}
-        return plan(
-            Experiment(
-                "advise",
-                "Which settings are the cheapest that keep the guarantee?",
-                self.asked.seeds,
-                {name: value for name, value in given.items() if name not in chosen},
-                {"regime": tuple(regimes)} if regimes else {},
-                tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
-                where="joj advise",
-            ).expanded()
-        )
+        return plan(experiment(self.space, given, tuple(regimes), named, self.asked.seeds))
 
     def _begun(self, title: str, planned: Plan, unit: str) -> AbstractContextManager[Watcher]:
         """Show the progress of a step, each of whose cases and seeds makes one unit."""

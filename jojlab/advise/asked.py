@@ -5,19 +5,27 @@ Reads the fields and limits that a user gives; refuses what no search could answ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from jojlab.advise.score import Flash, Limits
-from jojlab.advise.space import Space, space
+from jojlab.advise.space import Candidate, Space, space
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
 from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
-from jojlab.experiment.fields import ALL_SQLITE, Value, field_named
+from jojlab.experiment.devices import refuse_devices
+from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
+from jojlab.experiment.plan import plan
+from jojlab.experiment.read import Experiment
+from jojlab.experiment.variants import Variant
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.verify.durability import unfit
+
+# Share of commits in the regime `reopened` where nothing is said.
+REOPENED = 0.1
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ def given_fields(texts: list[str]) -> dict[str, Value]:
     for each in texts:
         name, equals, text = each.partition("=")
         if not equals:
-            raise UseError(f"{each}: no value", "KEY=VALUE")
+            raise UseError(f"{each}: no value", "KEY=VALUE, as filesystem=ext4")
         if name in given:
             raise UseError(f"{each}: {name} is given twice", "give it once")
         given[name] = field_named(name, each).parse(text, each)
@@ -54,7 +62,7 @@ def asked_for(
     fixed: Set[str],
     guarantee: str,
     *,
-    reopened_share: float = 0.1,
+    reopened_share: float | None = None,
     limits: Limits | None = None,
     cycles: int = 3000,
     most_rows: int = 0,
@@ -63,13 +71,24 @@ def asked_for(
     answers: int = 3,
 ) -> Asked:
     """Return what is asked of an app with the `given` fields, those in `fixed` unchanged; UseError
-    where that cannot be measured, or no power cut can test it.
+    where that cannot be measured, or no power cut can test it. Without a `reopened_share` a tenth
+    of the commits are made in the regime `reopened`.
     """
-    if guarantee not in {each.value for each in Guarantee}:
+    names = [each.value for each in Guarantee]
+    if guarantee not in names:
         raise UseError(
-            f"--guarantee {guarantee}: no guarantee{nearest(guarantee, list(Guarantee))}",
-            f"one of: {', '.join(Guarantee)}",
+            f"--guarantee {guarantee}: no guarantee{nearest(guarantee, names)}",
+            f"one of: {', '.join(names)}",
         )
+    limits = limits or Limits()
+    for option, number in (
+        ("--reopened-share", reopened_share or 0),
+        ("--p99-ms", limits.p99_ns),
+        ("--years", limits.years),
+        ("--commits-a-day", limits.commits_a_day),
+    ):
+        if not math.isfinite(number):
+            raise UseError(f"{option} {number}: no finite number", "give a number; 0: no limit")
     wanted = Guarantee(guarantee)
     present = complete(given)
     refuse_useless(given, [present["workload"]], "joj advise")
@@ -80,18 +99,92 @@ def asked_for(
         )
     if wanted is not Guarantee.NONE and (why := unfit(Case("present", present))):
         raise UseError(f"no power cut can test it: {why}", "give --guarantee none")
-    shares = {"": 1.0}
-    if present["workload"] in ALL_SQLITE:
-        shares = {"steady": 1 - reopened_share, "reopened": reopened_share}
-        shares = {regime: share for regime, share in shares.items() if share}
-        if "regime" in given:
-            shares = {str(given["regime"]): 1.0}
+    if journal_device:
+        _refuse_journal_device(journal_device, present, fixed)
+    if most_rows and (present["workload"] not in SQLITE or "statements" in fixed):
+        why = f"is of {', '.join(SQLITE)}, and the workload is {present['workload']}"
+        if present["workload"] in SQLITE:
+            why = f"chooses `statements`, which --fixed statements={present['statements']} keeps"
+        raise UseError(f"--most-rows {why}", "give one of them")
+    shares = _shares(given, present, reopened_share)
     for regime in shares:
         if why := impossible({**present, **({"regime": regime} if regime else {})}):
-            raise UseError(f"the app as it is now cannot be measured: {why}", "change the field")
+            raise UseError(
+                f"the app as it is now cannot be measured: {why}",
+                "give that field by --set, or change it; joj list fields has all",
+            )
+    found = space(present, frozenset(fixed), wanted, most_rows=most_rows,
+                  journal_device=journal_device)  # fmt: skip
+    # What a plan refuses, such as a folder that is not there, is said before anything is run.
+    plan(experiment(found, given, tuple(filter(None, shares)), {"present": found.own}, (1,)))
     bytes_ = int(read_profile(str(present["device"])).model["capacity_bytes"])
-    return Asked(
-        space(present, frozenset(fixed), wanted, most_rows=most_rows,
-              journal_device=journal_device),
-        given, shares, (1,), limits or Limits(), Flash(bytes_, cycles), states, answers,
-    )  # fmt: skip
+    flash = Flash(bytes_, cycles)
+    return Asked(found, given, shares, (1,), limits, flash, states, answers)
+
+
+def experiment(
+    found: Space,
+    given: Mapping[str, Value],
+    regimes: tuple[str, ...],
+    named: Mapping[str, Candidate],
+    seeds: tuple[int, ...],
+) -> Experiment:
+    """Return the experiment of some candidates by name, in each of the regimes; without regimes,
+    in the one that the fields say.
+    """
+    chosen = {*found.values, "regime"} if regimes else {*found.values}
+    return Experiment(
+        "advise",
+        "Which settings are the cheapest that keep the guarantee?",
+        seeds,
+        {name: value for name, value in given.items() if name not in chosen},
+        {"regime": regimes} if regimes else {},
+        tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
+        where="joj advise",
+    ).expanded()
+
+
+def _shares(
+    given: Mapping[str, Value], present: Mapping[str, Value], reopened: float | None
+) -> dict[str, float]:
+    """Return the share of the commits that each regime has."""
+    if present["workload"] not in ALL_SQLITE:
+        if reopened is not None:
+            raise UseError(
+                f"--reopened-share: workload {present['workload']} has no regimes", "drop it"
+            )
+        return {"": 1.0}
+    if "regime" in given:
+        if reopened is not None:
+            raise UseError(
+                f"--reopened-share shares commits out among regimes, and regime={given['regime']} "
+                "counts one alone",
+                "give one of them",
+            )
+        return {str(given["regime"]): 1.0}
+    reopened = REOPENED if reopened is None else reopened
+    shares = {"steady": 1 - reopened, "reopened": reopened}
+    return {regime: share for regime, share in shares.items() if share}
+
+
+def _refuse_journal_device(name: str, present: Mapping[str, Value], fixed: Set[str]) -> None:
+    """Refuse a journal's device that no candidate could have."""
+    if "journal_device" in fixed:
+        raise UseError(
+            f"--journal-device {name}: --fixed journal_device={present['journal_device']} stays",
+            "give one of them",
+        )
+    if name in EMULATED:
+        raise UseError(
+            f"--journal-device {name} is measured in real time, and its power cannot be cut",
+            "name a modelled device: joj list devices",
+        )
+    profile = read_profile(name)
+    filesystems = (str(present["filesystem"]),) if "filesystem" in fixed else ("ext4", "xfs")
+    reasons = []
+    for filesystem in filesystems:
+        settings = complete({**present, "filesystem": filesystem, "journal_device": name})
+        profiles = {str(settings["device"]): read_profile(str(settings["device"])), name: profile}
+        reasons.append(impossible(settings) or refuse_devices(settings, profiles))
+    if all(reasons):
+        raise UseError(f"--journal-device {name}: {reasons[0]}", "drop it, or name another")

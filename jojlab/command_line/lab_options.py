@@ -17,7 +17,8 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Set a field; KEY=A,B runs both."),
 ]
 JobsOption = Annotated[
-    int, typer.Option(min=1, max=256, help="Guests at a time; default: one per core.")
+    int,
+    typer.Option(metavar="N", min=1, max=256, help="Guests at a time; default: one per core."),
 ]
 NoCacheOption = Annotated[
     bool, typer.Option("--no-cache", help="Run every case, even if it is cached.")

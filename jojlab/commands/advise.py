@@ -45,15 +45,15 @@ def advise(
         ),
     ] = "durable",
     reopened_share: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SHARE",
             min=0,
             max=1,
             help="Share of commits right after the database is opened (regime reopened); the "
-            "others are steady.",
+            "others are steady. Default: 0.1.",
         ),
-    ] = 0.1,
+    ] = None,
     p99_ms: Annotated[
         float, typer.Option(metavar="MS", min=0, help="Limit on the latency; 0: none.")
     ] = 0,
@@ -65,7 +65,7 @@ def advise(
         float, typer.Option(metavar="YEARS", min=0, help="Limit on the flash's life; 0: none.")
     ] = 0,
     cycles: Annotated[
-        int, typer.Option(min=1, help="Erases that each block of the flash endures.")
+        int, typer.Option(metavar="N", min=1, help="Erases that each block of the flash endures.")
     ] = 3000,
     most_rows: Annotated[
         int,
@@ -89,7 +89,9 @@ def advise(
             "power.",
         ),
     ] = 1000,
-    answers: Annotated[int, typer.Option(min=1, max=20, help="Answers in the ranking.")] = 3,
+    answers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=20, help="Answers in the ranking.")
+    ] = 3,
     jobs: JobsOption = JOBS,
     timeout: TimeoutOption = TIMEOUT_S,
     cluster: ClusterOption = "",
