@@ -133,6 +133,7 @@ def advise(
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.progress import shown
     from jojlab.report.words.advice import advice_json
+    from jojlab.report.words.advice_in_short import in_short
     from jojlab.trace.kept import Kept
 
     if years and not commits_a_day:
@@ -173,7 +174,8 @@ def advise(
     write_report(folder / "report.html", summary, str(folder))
     gone = saved(summary, asked)
     if as_json:
-        print(json_text({"run": str(folder), **advice_json(advice, asked, gone)}))
+        short = {"run": str(folder), "in_short": in_short(advice, asked)}
+        print(json_text({**short, **advice_json(advice, asked, gone)}))
     else:
         print_advice(terminal(), advice, asked, gone)
         print(f"\nrun     {folder}\nreport  {folder / 'report.html'}")

@@ -1,4 +1,4 @@
-"""Prints what an adviser found: a ranking, then each answer with its lines, and the refused."""
+"""Prints what an adviser found: in short, a ranking, each answer with its lines, the refused."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.report.terminal.console import new_table
 from jojlab.report.words import advice as words
 from jojlab.report.words import text
+from jojlab.report.words.advice_in_short import in_short
 
 
 def print_advice(
@@ -24,6 +25,8 @@ def print_advice(
 ) -> None:
     """Print it; `gone` are the lines of the bill that each choice saves, by its name."""
     assert advice.present
+    for name, told in in_short(advice, asked).items():
+        console.print(f"[bold]{name}:[/bold] {escape(told)}")
     console.print(
         f"[bold]present[/bold] {escape(words.label(asked.space.settings(asked.space.own)))}"
     )
@@ -52,7 +55,10 @@ def print_advice(
             escape(words.survives(choice)),
         )
     console.print(table)
-    console.print("[dim]per commit; speed: by the row, beside the present settings[/dim]")
+    console.print(
+        "[dim]per commit; speed: by the row, beside the present settings; device: bytes sent to "
+        "it; flash: bytes that it programs[/dim]"
+    )
     for number, choice in enumerate(advice.answers, 1):
         name = f"answer-{number}"
         _print_answer(console, name, choice.candidate, asked.space, gone.get(name, ()))
@@ -71,8 +77,6 @@ def print_advice(
         )
     if not asked.states and asked.space.guarantee is not Guarantee.NONE:
         console.print(f"[yellow]{words.NOT_CUT}[/yellow]")
-    if not advice.answers:
-        console.print("[bold red]no settings keep the guarantee and the limits[/bold red]")
     for filesystem, reason in words.left_out(asked.space).items():
         console.print(f"[yellow]left out[/yellow] {escape(f'{filesystem}: {reason}')}")
     if advice.over_limits:
@@ -82,7 +86,7 @@ def print_advice(
         console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")
     whole = len(asked.space.candidates)
     among = "" if asked.space.guarantee is Guarantee.NONE else " that the manuals allow"
-    console.print(f"{advice.measured} settings measured of {whole:,}{among}")
+    console.print(f"{whole:,} settings{among}; {advice.measured} measured, refused ones with them")
 
 
 def print_found(
@@ -109,7 +113,8 @@ def print_found(
         )
     console.print(table)
     refused = {each.candidate for each in advice.refused}
-    for first in [each for each in allowed if each not in refused][:1]:
+    answers = [each.candidate for each in advice.answers]
+    for first in [*answers, *(each for each in allowed if each not in refused)][:1]:
         _print_answer(console, "the first", first, space, ())
 
 

@@ -31,7 +31,11 @@ def test_choices_fit_on_a_terminal() -> None:
     assert "…" not in told
     lines = told.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0].startswith("present ext4, truncate, full, fsync, pages of 4 KiB")
+    assert lines[0] == "do: journal_mode = wal (now truncate); answer-1 has the lines to paste"
+    assert lines[1].startswith("gain: 7.4 times as fast: a commit takes 3.400 ms in place of 25.28")
+    assert any(
+        line.startswith("present ext4, truncate, full, fsync, pages of 4 KiB") for line in lines
+    )
     [present, answer, refused] = [line.split() for line in lines if " × " in line]
     assert present[:4] == ["present", "1.0", "×", "25.28"]
     assert answer[:3] == ["answer-1", "7.4", "×"] and refused[:3] == ["refused-1", "421", "×"]

@@ -226,7 +226,13 @@ def advice_json(
         found[name.partition("-")[0]].append(
             {"name": name, **record, "tested": states_judged(choice, wanted)}
         )
+    app = asked.space.settings(asked.space.own)
     return {
+        "workload": app["workload"],
+        "device": app["device"],
+        "given": dict(asked.given),
+        "seeds": list(asked.seeds),
+        "limits": vars(asked.limits),
         "guarantee": asked.space.guarantee.value,
         "shares": dict(asked.shares),
         "states": asked.states,

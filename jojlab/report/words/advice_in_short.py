@@ -1,0 +1,84 @@
+"""The first lines of an advice: what to do, what that gains, and for what it holds.
+
+Gets the choices and what was asked (jojlab/advise); computes nothing.
+"""
+
+from __future__ import annotations
+
+from jojlab.advise.advice import Advice, Choice, speed_up
+from jojlab.advise.asked import Asked
+from jojlab.analysis.run.answer import MEANS
+from jojlab.analysis.run.guarantee import Guarantee
+from jojlab.report.words import text
+from jojlab.report.words.advice import NOT_CUT, survives
+
+_NONE = "no settings that were measured keep the guarantee and the limits"
+
+
+def in_short(advice: Advice, asked: Asked) -> dict[str, str]:
+    """Return a line each of `do`, `gain` and `holds`; without an answer there is no gain."""
+    if not advice.answers:
+        return {"do": _NONE, "holds": _holds(asked)}
+    assert advice.present
+    first = advice.answers[0]
+    return {
+        "do": _do(first, asked),
+        "gain": _gain(first, advice.present, asked),
+        "holds": f"{_holds(asked)}; {_kept(first, asked)}",
+    }
+
+
+def _do(first: Choice, asked: Asked) -> str:
+    changed = asked.space.differences(first.candidate)
+    if not changed:
+        return "change nothing: no other settings that keep the guarantee are cheaper by 1 %"
+    told = (
+        f"{name} = {new or 'none'} (now {old or 'none'})" for name, (old, new) in changed.items()
+    )
+    return f"{', '.join(told)}; answer-1 has the lines to paste"
+
+
+def _gain(first: Choice, present: Choice, asked: Asked) -> str:
+    now, then = present.score, first.score
+    by = " by the row" * ("statements" in asked.space.differences(first.candidate))
+    if first.candidate == present.candidate:
+        return f"none: a commit takes {text.duration(now.commit_ns)} as it is"
+    return (
+        f"{text.times(speed_up(first, present))} times as fast{by}: a commit takes "
+        f"{text.duration(then.commit_ns)} in place of {text.duration(now.commit_ns)}, p99 "
+        f"{text.duration(then.p99_ns)} in place of {text.duration(now.p99_ns)}, and sends "
+        f"{text.size(then.bytes)} to the device in place of {text.size(now.bytes)}"
+    )
+
+
+def _holds(asked: Asked) -> str:
+    """For which app, device, regimes, seeds and limits."""
+    present = asked.space.settings(asked.space.own)
+    # What is free to choose or stands in the line of the present settings is no condition.
+    named = {"workload", "regime", *MEANS - {"kernel"}, *asked.space.values}
+    more = [f"{name}={value}" for name, value in asked.given.items() if name not in named]
+    shares = [f"{share * 100:.3g} % {regime}" for regime, share in asked.shares.items() if regime]
+    limits = asked.limits
+    seeds = ", ".join(str(seed) for seed in asked.seeds)
+    return "; ".join(
+        filter(
+            None,
+            (
+                f"{present['workload']} on {present['device']}, a model of a device",
+                ", ".join(more),
+                f"commits: {', '.join(shares)}" if shares else "",
+                f"p99 of at most {text.duration(limits.p99_ns)}" if limits.p99_ns else "",
+                f"{limits.years:g} years of flash" if limits.years else "",
+                f"seed {seeds}",
+            ),
+        )
+    )
+
+
+def _kept(first: Choice, asked: Asked) -> str:
+    guarantee = asked.space.guarantee
+    if guarantee is Guarantee.NONE:
+        return "a power cut may do anything (--guarantee none)"
+    if not asked.states:
+        return NOT_CUT
+    return f"{guarantee} by the manuals, and after power cuts {survives(first)}"
