@@ -79,6 +79,8 @@ class Advice:
     measured: int = 0
     failed: dict[Candidate, str] = field(default_factory=dict)
     over_limits: int = 0
+    # Of those over the limits: that of the lowest p99, or of the least wear.
+    closest: tuple[Candidate, Score] | None = None
     run: RunFolder | None = None
 
     @property
@@ -129,7 +131,8 @@ class Adviser:
 
     def search(self) -> list[Candidate]:
         """Measure what is worth a case; return those within the limits, cheapest first."""
-        costs = search(self.space, self.measure)
+        # Alone at first: what is wrong with the app is said before all its settings fail by it.
+        self.measure([self.space.own], "the app as it is now")
         if self.space.own not in self.scores:
             why = self.advice.failed.get(self.space.own, "a figure is missing")
             raise UseError(
@@ -137,8 +140,15 @@ class Adviser:
                 "joj bill with the same fields shows more",
             )
         self.advice.present = Choice(self.space.own, self.scores[self.space.own])
+        costs = search(self.space, self.measure)
         kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
-        self.advice.over_limits = len(self.scores) - len(kept)
+        over = [each for each in self.scores if each not in kept]
+        self.advice.over_limits = len(over)
+        self.advice.closest = min(
+            ((each, self.scores[each]) for each in over if self.space.is_allowed(each)),
+            key=lambda each: each[1].p99_ns if self.asked.limits.p99_ns else each[1].nand_bytes,
+            default=None,
+        )
         return ranking(self.space, kept)
 
     def choose(self, ranked: Sequence[Candidate]) -> None:
@@ -150,13 +160,17 @@ class Adviser:
             refused = self._is_refused(choice)
             (self.advice.refused if refused else self.advice.answers).append(choice)
 
-    def measure(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, float]:
-        """Return the time of a row, in ns, of those that could be measured."""
-        self._rounds += 1
+    def measure(
+        self, candidates: Sequence[Candidate], title: str = ""
+    ) -> Mapping[Candidate, float]:
+        """Return the time of a row, in ns, of those that could be measured. Without a title it is
+        one round more of the search.
+        """
+        self._rounds += not title
         named = {str(number): each for number, each in enumerate(candidates)}
         planned = self._plan(named)
         folder = self.work / f"round-{self._rounds}"
-        title = f"round {self._rounds}, {len(candidates)} settings"
+        title = title or f"round {self._rounds}, {len(candidates)} settings"
         with self._begun(title, planned, "capture") as watcher:
             try:
                 run = execute(planned, self.images, self.lab, folder, watcher)

@@ -80,7 +80,7 @@ def print_advice(
     for filesystem, reason in words.left_out(asked.space).items():
         console.print(f"[yellow]left out[/yellow] {escape(f'{filesystem}: {reason}')}")
     if advice.over_limits:
-        console.print(f"{text.count(advice.over_limits, 'candidate')} over the limits")
+        console.print(escape(words.over_limits(advice, asked)))
     for candidate, why in advice.failed.items():
         told = words.label(asked.space.settings(candidate))
         console.print(f"[yellow]not measured[/yellow] {escape(f'{told}: {why}')}")

@@ -202,6 +202,20 @@ def left_out(space: Space) -> dict[str, str]:
     return {name: "; ".join(hazards.sentences(found)) for name, found in space.left_out.items()}
 
 
+def over_limits(advice: Advice, asked: Asked) -> str:
+    """Return how many settings are over the limits, and which comes closest to them."""
+    told = f"{text.count(advice.over_limits, 'candidate')} over the limits"
+    if not advice.closest:
+        return told
+    candidate, found = advice.closest
+    limits = asked.limits
+    cost = f"a p99 of {text.duration(found.p99_ns)}"
+    if limits.years:
+        years = asked.flash.years(found.nand_bytes, limits.commits_a_day)
+        cost = f"{cost} and {text.digits(years)} years"
+    return f"{told}; the closest, with {cost}: {label(asked.space.settings(candidate))}"
+
+
 def why(gone: tuple[GrownLine, ...], most: int = 4) -> list[str]:
     """Return the lines of the present bill that are smaller or gone."""
     told = []
@@ -240,6 +254,7 @@ def advice_json(
         "allowed": len(asked.space.candidates),
         "left_out": left_out(asked.space),
         "over_limits": advice.over_limits,
+        "over_limits_told": over_limits(advice, asked) if advice.over_limits else "",
         "not_measured": [
             {"settings": dict(each), "reason": reason} for each, reason in advice.failed.items()
         ],
