@@ -81,6 +81,8 @@ class Advice:
     over_limits: int = 0
     # Of those over the limits: that of the lowest p99, or of the least wear.
     closest: tuple[Candidate, Score] | None = None
+    # Why the measured runs of the app as it is now do not count in full.
+    incomplete: tuple[str, ...] = ()
     run: RunFolder | None = None
 
     @property
@@ -192,6 +194,9 @@ class Adviser:
         by_id = {case.case_id: case for case in planned.experiment.cases}
         for case in summary.cases:
             name = by_id[case.case_id].variant
+            if named[name] == self.space.own:
+                told = dict.fromkeys((*self.advice.incomplete, *case.missing.reasons))
+                self.advice.incomplete = tuple(told)
             if case.figures.median:
                 regime = str(case.case.get("regime", "")) if "" not in self.asked.shares else ""
                 figures.setdefault(name, {})[regime] = case.figures.median

@@ -252,6 +252,7 @@ def advice_json(
         "states": asked.states,
         "measured": advice.measured,
         "allowed": len(asked.space.candidates),
+        "incomplete": list(advice.incomplete),
         "left_out": left_out(asked.space),
         "over_limits": advice.over_limits,
         "over_limits_told": over_limits(advice, asked) if advice.over_limits else "",
