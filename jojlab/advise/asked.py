@@ -53,7 +53,14 @@ def given_fields(texts: list[str]) -> dict[str, Value]:
             raise UseError(f"{each}: no value", "KEY=VALUE, as filesystem=ext4")
         if name in given:
             raise UseError(f"{each}: {name} is given twice", "give it once")
-        given[name] = field_named(name, each).parse(text, each)
+        try:
+            given[name] = field_named(name, each).parse(text, each)
+        except UseError:
+            if "," not in text:
+                raise
+            raise UseError(
+                f"{each}: an app has one {name} now", "give it; advice chooses among the others"
+            ) from None
     return given
 
 

@@ -13,6 +13,7 @@ from tests.inside import joj
     ("arguments", "told"),
     [
         (["--guarantee", "durabel"], "(did you mean 'durable'?)"),
+        (["--set", "filesystem=ext4,f2fs"], "an app has one filesystem now"),
         (["--p99-ms", "nan"], "--p99-ms nan: no finite number"),
         (["--reopened-share", "nan"], "--reopened-share nan: no finite number"),
         (["--set", "regime=fresh", "--reopened-share", "0.5"], "regime=fresh counts one alone"),
