@@ -159,7 +159,8 @@ def survives(choice: Choice) -> str:
         return f"{what} in {harmful:,} of {states:,} states"
     if harmful:
         return f"harm in {harmful:,} of {states:,} states"
-    return f"nothing lost in {states:,} states"
+    by = "; refused by the manuals" * choice.manual_refuses
+    return f"nothing lost in {states:,} states{by}"
 
 
 def states_judged(choice: Choice, asked: int = 0) -> str:

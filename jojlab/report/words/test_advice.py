@@ -166,3 +166,10 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
         assert survives(choice) == told
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=True) == breaks
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=False)
+
+
+def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
+    cuts = survival([msgspec.convert(answer(states(kept=40), {"a": "b"}), PowerCuts)])
+    case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+    off = Choice((), Score(1, 1, 1, 1, 1), {"": case}, manual_refuses=True)
+    assert survives(off) == "nothing lost in 40 states; refused by the manuals"
