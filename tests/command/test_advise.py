@@ -51,8 +51,8 @@ def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> No
         stderr=subprocess.PIPE, text=True,
     ) as joj:  # fmt: skip
         os.close(ours)
-        # The first of more than ten settings has figures.
-        said = said_until("[1/", joj)
+        # Two of more than ten settings have figures.
+        said = said_until("round 1, ", joj) + said_until("[2/", joj)
         os.write(terminal, b"\x03")
         _, rest = joj.communicate()
     shown = _all_of(terminal)
