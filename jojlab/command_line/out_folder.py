@@ -12,16 +12,21 @@ from jojlab.foundation.errors import MachineError
 
 @contextmanager
 def out_folder(out: Path | None, wanted: Path) -> Iterator[Path]:
-    """Yield `out`, or else a folder that free_folder makes; it goes again if it stays empty."""
+    """Yield `out`, or else a folder that free_folder makes; it goes again if it stays empty, and
+    the one that it is in, if that is new too.
+    """
     if out is not None:
         yield out
         return
+    was_there = wanted.parent.exists()
     folder = free_folder(wanted)
     try:
         yield folder
     finally:
         with suppress(OSError):
             folder.rmdir()  # it stays where it holds anything
+            if not was_there:
+                wanted.parent.rmdir()
 
 
 def free_folder(wanted: Path) -> Path:

@@ -28,3 +28,14 @@ def test_a_folder_that_was_named_stays(tmp_path: Path) -> None:
     with out_folder(named, tmp_path / "other") as folder:
         assert folder == named
     assert list(tmp_path.iterdir()) == [named]
+
+
+def test_a_folder_around_it_goes_with_it_if_it_is_new(tmp_path: Path) -> None:
+    wanted = tmp_path / "runs" / "first-look"
+    with pytest.raises(KeyError), out_folder(None, wanted):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    wanted.parent.mkdir()
+    with out_folder(None, wanted):
+        pass
+    assert list(tmp_path.iterdir()) == [wanted.parent]
