@@ -157,6 +157,8 @@ def survives(choice: Choice) -> str:
     if harmful and harmful == torn.total():
         what = " or ".join(words for each, words in survival.TORN_BLOCKS.items() if torn[each])
         return f"{what} in {harmful:,} of {states:,} states"
+    if harmful and harmful == sum(each.outcomes["lost"] for each in choice.survivals.values()):
+        return f"acknowledged work lost in {harmful:,} of {states:,} states, nothing corrupt"
     if harmful:
         return f"harm in {harmful:,} of {states:,} states"
     by = "; refused by the manuals" * choice.manual_refuses

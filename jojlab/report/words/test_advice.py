@@ -173,3 +173,11 @@ def test_what_the_manuals_refuse_is_not_shown_as_safe() -> None:
     case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
     off = Choice((), Score(1, 1, 1, 1, 1), {"": case}, manual_refuses=True)
     assert survives(off) == "nothing lost in 40 states; refused by the manuals"
+
+
+def test_what_is_lost_alone_is_not_called_harm() -> None:
+    found = answer([*states(kept=40), state(41, outcome="lost")], {"a": "b"})
+    cuts = survival([msgspec.convert(found, PowerCuts)])
+    case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
+    normal = Choice((), Score(1, 1, 1, 1, 1), {"": case})
+    assert survives(normal) == "acknowledged work lost in 1 of 41 states, nothing corrupt"
