@@ -9,8 +9,9 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from jojlab.advise.cases import experiment
 from jojlab.advise.score import Flash, Limits
-from jojlab.advise.space import Candidate, Space, space
+from jojlab.advise.space import Space, space
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.device.emulated import EMULATED
 from jojlab.device.profile import read_profile
@@ -18,8 +19,6 @@ from jojlab.experiment.cases import Case, complete, impossible, refuse_useless
 from jojlab.experiment.devices import refuse_devices
 from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
 from jojlab.experiment.plan import plan
-from jojlab.experiment.read import Experiment
-from jojlab.experiment.variants import Variant
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
 from jojlab.verify.durability import unfit
@@ -127,28 +126,6 @@ def asked_for(
     bytes_ = int(read_profile(str(present["device"])).model["capacity_bytes"])
     flash = Flash(bytes_, cycles)
     return Asked(found, given, shares, (1,), limits, flash, states, answers)
-
-
-def experiment(
-    found: Space,
-    given: Mapping[str, Value],
-    regimes: tuple[str, ...],
-    named: Mapping[str, Candidate],
-    seeds: tuple[int, ...],
-) -> Experiment:
-    """Return the experiment of some candidates by name, in each of the regimes; without regimes,
-    in the one that the fields say.
-    """
-    chosen = {*found.values, "regime"} if regimes else {*found.values}
-    return Experiment(
-        "advise",
-        "Which settings are the cheapest that keep the guarantee?",
-        seeds,
-        {name: value for name, value in given.items() if name not in chosen},
-        {"regime": regimes} if regimes else {},
-        tuple(Variant(name, dict(candidate)) for name, candidate in named.items()),
-        where="joj advise",
-    ).expanded()
 
 
 def _shares(

@@ -21,8 +21,9 @@ def outlook(asked: Asked, jobs: int) -> str:
     promised = space.guarantee is not Guarantee.NONE
     cut = asked.answers + 1 + MOST_REFUSED if promised and asked.states else 0
     judged = cut * regimes * asked.states
-    # An answer whose run has too few states is judged once more, by twice as many at most.
-    again = 2 * asked.answers * regimes * asked.states if cut else 0
+    # An answer whose run has too few states is judged twice more, by four thirds as many each; of a
+    # recording once, by twice as many.
+    again = 8 / 3 * asked.answers * regimes * asked.states if cut else 0
     seconds = (most * regimes * USUAL_CASE_S + (judged + again) * USUAL_STATE_S) / jobs
     among = f" that the manuals allow for {space.guarantee}" if promised else ""
     states = f"; then {cut * regimes} times {asked.states:,} states after power cuts" if cut else ""

@@ -31,7 +31,10 @@ def in_short(advice: Advice, asked: Asked) -> dict[str, str]:
 def _do(first: Choice, asked: Asked) -> str:
     changed = asked.space.differences(first.candidate)
     if not changed:
-        return "change nothing: no other settings that keep the guarantee are cheaper by 1 %"
+        return (
+            "change nothing: of the settings that were measured, none that keeps the guarantee "
+            "and the limits is cheaper by 1 %"
+        )
     told = (
         f"{name} = {new or 'none'} (now {old or 'none'})" for name, (old, new) in changed.items()
     )

@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jojlab.advise.advice import Choice
+from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.asked import asked_for
-from jojlab.advise.score import Score
+from jojlab.advise.score import Limits, Score
 from jojlab.advise.space import Candidate, Space
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import Value
-from jojlab.report.words.advice import given_up, lines, states_judged, survives
+from jojlab.report.words.advice import given_up, lines, over_limits, states_judged, survives
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
@@ -181,3 +181,15 @@ def test_what_is_lost_alone_is_not_called_harm() -> None:
     case = CaseSummary("case", "case", complete({}), "ok", "", survival=cuts)
     normal = Choice((), Score(1, 1, 1, 1, 1), {"": case})
     assert survives(normal) == "acknowledged work lost in 1 of 41 states, nothing corrupt"
+
+
+def test_what_comes_closest_to_limits_is_named() -> None:
+    limits = Limits(p99_ns=1e6, years=50, commits_a_day=10_000)
+    asked = asked_for({"filesystem": "ext4"}, {"filesystem"}, "durable", limits=limits)
+    own = asked.space.own
+    advice = Advice(Choice(own, Score(1, 1, 1, 1, 1)), over_limits=2)
+    assert over_limits(advice, asked) == "2 candidates over the limits"
+    advice.closest = (own, Score(2e7, 2e7, 3e6, 4096, 65536))
+    told = over_limits(advice, asked)
+    assert told.startswith("2 candidates over the limits; the closest, with a p99 of 3.000 ms and ")
+    assert told.endswith("26.91 years: ext4, truncate, full, fsync, pages of 4 KiB, noatime")
