@@ -140,8 +140,11 @@ fuzz: ## mutates 21 million inputs of the agent's parsers and plans; FUZZ_INPUTS
 test-agent: agent lint-agent ## the agent's own tests
 	$(LINTED) cargo test --quiet --workspace
 
+# A test that waits without end is named within 15 minutes, with the stacks of its threads; then
+# the run is over, as pytest-xdist would give the same test to the next process.
+HANGS_END := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 test-python: setup ## the engineer's side, and what crosses the zones
-	.venv/bin/pytest -q -n 3
+	.venv/bin/pytest -q -n 3 $(HANGS_END)
 
 format: ## formats Rust and Python
 	cargo fmt --all

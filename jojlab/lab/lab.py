@@ -14,12 +14,15 @@ from typing import Protocol
 
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, MachineError
+from jojlab.foundation.held_signals import held_signals
 from jojlab.lab.job import Job
 from jojlab.lab.options import Options
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.tries import failure, worth_another_try
 
 _DEFAULT = Options()
+# How long a signal may be held.
+_LOOK_EVERY_S = 0.2
 
 
 class JobWatcher(Protocol):
@@ -59,7 +62,8 @@ class Lab:
         """Run every job, and yield its number and what came of it, in the order in which they end.
 
         When it is closed, or fails, the jobs that wait are dropped and the guests of this machine
-        killed: close it.
+        killed: close it. A signal that asks to end is raised between two jobs that end, and then
+        everything is over.
         """
         left = []
         for number, job in enumerate(jobs):
@@ -78,10 +82,12 @@ class Lab:
     ) -> Generator[tuple[int, Outcome | Failed], None, None]:
         """Run the jobs of these numbers by the executor."""
         second: set[int] = set()
-        with self._executor(progress) as executor:
+        # Whoever takes what is yielded is not interrupted either.
+        with held_signals() as held, self._executor(progress) as executor:
             waiting = {executor.submit(number, jobs[number]): number for number in numbers}
             while waiting:
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                held.release()
+                for future in wait(waiting, _LOOK_EVERY_S, FIRST_COMPLETED).done:
                     number = waiting.pop(future)
                     error = future.exception()
                     if error and number not in second and worth_another_try(error):

@@ -19,14 +19,13 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 
 from jojlab.foundation.cache import Cache
+from jojlab.foundation.held_signals import ENDING
 from jojlab.guest.process import kill_all
 from jojlab.lab.job import Job
 from jojlab.lab.options import Options
 from jojlab.lab.work import work
 
 _KILL_EVERY_S = 0.1
-# What the parent handles for all.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Processes:
@@ -85,7 +84,7 @@ def _pass_on(stages: Connection, tell: Callable[[int, str], None]) -> None:
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
     finally:
@@ -100,10 +99,10 @@ def _begin(to_tell: Connection, lifeline: Connection) -> None:
     """Prepare a worker process."""
     global _to_tell
     _to_tell = to_tell
-    for number in _SIGNALS:
+    for number in ENDING:  # The parent handles them for all.
         # A function: what is ignored would be so in the programs that it starts too.
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
 
 

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import signal
+from collections.abc import Collection
+from concurrent.futures import Future, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +108,23 @@ def test_what_waits_is_dropped_when_the_caller_leaves(lab: Lab) -> None:
         assert next(outcomes)[0] == 0
     assert multiprocessing.active_children() == []
     assert len({number for number, _ in heard.stages}) < len(jobs)
+
+
+def test_a_signal_while_it_waits_ends_the_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(futures: Collection[Future[object]], *options: Any, **named: Any) -> object:
+        # What wait() does too: locks that are never released if the signal is raised here.
+        for future in futures:
+            future._condition.acquire()
+        os.kill(os.getpid(), signal.SIGINT)
+        for future in futures:
+            future._condition.release()
+        return wait(futures, *options, **named)
+
+    monkeypatch.setattr("jojlab.lab.lab.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(lab.run([job(lab, seed) for seed in range(4)], Heard()))
+    assert multiprocessing.active_children() == []
+    assert list(lab.cache.folder("work").iterdir()) == []
 
 
 def test_a_cluster_that_does_not_answer_is_told(lab: Lab) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jojlab.foundation.errors import DataError
 from jojlab.foundation.hashing import sha256, sha256_file
+from jojlab.foundation.held_signals import held_signals
 
 SUMS = "SHA256SUMS"
 # From here on threads gain more than to begin them takes.
@@ -40,7 +41,7 @@ def hashes_of(folder: Path) -> dict[Path, str]:
     from concurrent.futures import ThreadPoolExecutor  # here, as small runs do without it
 
     largest_first = sorted(paths, key=lambda path: -sizes[path])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with held_signals(), ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(zip(largest_first, pool.map(sha256_file, largest_first), strict=True))
     return {path: found[path] for path in paths}
 

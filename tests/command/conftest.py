@@ -13,6 +13,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from tests import inside
+from tests.ended import SHOWS_STACKS
 
 CHECKOUT = Path(__file__).parents[2]
 JOJ = (sys.executable, "-m", "jojlab")
@@ -41,9 +42,13 @@ class Lab:
 
     def environment(self, changes: Mapping[str, str]) -> dict[str, str]:
         """The environment of joj: this checkout and this cache, whatever folder it runs in."""
-        own = {"JOJ_CACHE": str(self.cache), "PYTHONPATH": str(CHECKOUT)}
         target = os.environ.get("CARGO_TARGET_DIR", "target")
-        return {**os.environ, **own, "CARGO_TARGET_DIR": str(CHECKOUT / target), **changes}
+        own = {
+            "JOJ_CACHE": str(self.cache),
+            "PYTHONPATH": str(CHECKOUT),
+            "CARGO_TARGET_DIR": str(CHECKOUT / target),
+        }
+        return {**os.environ, **SHOWS_STACKS, **own, **changes}
 
     def joj(self, *arguments: str | Path, before: tuple[str, ...] = (), **changes: str) -> Ended:
         """Run joj to its end; `before` is a command that runs it, `changes` the environment."""

@@ -7,6 +7,7 @@ import os
 import subprocess
 
 from tests.command.conftest import JOJ, Lab, said_until
+from tests.ended import ended
 
 # Short runs, of which SQLite's sync call may be chosen.
 NAMED = (
@@ -54,7 +55,7 @@ def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> No
         # Two of more than ten settings have figures.
         said = said_until("round 1, ", joj) + said_until("[2/", joj)
         os.write(terminal, b"\x03")
-        _, rest = joj.communicate()
+        _, rest = ended(joj)
     shown = _all_of(terminal)
     assert joj.returncode == 130, said + rest
     assert "interrupted; not finished: round 1, " in rest

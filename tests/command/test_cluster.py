@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.command.conftest import Lab
+from tests.ended import ended
 
 # Of two cases each of the two workers gets one.
 ASKED = (
@@ -105,11 +106,11 @@ def test_a_cluster_computes_the_same_and_ends_with_the_run(
     assert billed.returncode == 0, billed.stderr
     assert lab.inside(*costs, "--timeout=1").stdout == billed.stdout
     for number in (signal.SIGINT, signal.SIGKILL):
-        ended = lab.start(*ASKED, "--set=transactions=1000", f"--cluster={cluster}")
+        joj = lab.start(*ASKED, "--set=transactions=1000", f"--cluster={cluster}")
         await_guests(workers, 2)
-        os.kill(ended.pid, number)
+        os.kill(joj.pid, number)
         await_guests(workers, 0)
-        ended.communicate()
+        ended(joj)
 
 
 def guests_of(caches: tuple[Path, Path]) -> int:

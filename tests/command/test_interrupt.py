@@ -7,6 +7,7 @@ import os
 import signal
 
 from tests.command.conftest import Lab, said_until
+from tests.ended import ended
 
 # A case that ends soon, and one that is running when the key is pressed.
 ASKED = (
@@ -20,7 +21,7 @@ def test_what_was_finished_is_kept(lab: Lab) -> None:
     with lab.start(*ASKED) as joj:
         said = said_until("[1/2]", joj)
         os.killpg(joj.pid, signal.SIGINT)
-        _, rest = joj.communicate()
+        _, rest = ended(joj)
     assert joj.returncode == 130, said + rest
     assert "interrupted; what was finished is kept: joj show runs/first-look" in rest
     assert "the same command goes on from there" in rest

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from tests.command.conftest import Lab, said_until
+from tests.ended import ended
 
 # A case that ends soon, and one that is running when joj is killed; no other test asks them, as
 # tests share a cache.
@@ -48,7 +49,7 @@ def test_two_runs_at_once_share_a_cache_and_agree(lab: Lab) -> None:
     asked = (*ASKED[:2], "--jobs=2", "--set=transactions=17,19", *ASKED[4:])
     runs = [lab.start(*asked, f"--out=run-{number}") for number in range(2)]
     for joj in runs:
-        _, said = joj.communicate()
+        _, said = ended(joj)
         assert joj.returncode == 0, said
     first, second = (tables(lab.folder / f"run-{number}") for number in range(2))
     assert first == second and len(first) > 2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jojlab.trace.run_folder import RunFolder
 from tests.command.conftest import Lab
+from tests.ended import ended
 
 _READY_MADE = ("packages", "kernels", "modules")
 
@@ -17,7 +18,7 @@ def test_no_case_of_two_runs_at_once_fails(lab: Lab, tmp_path: Path) -> None:
         (empty.cache / kind).symlink_to(lab.cache / kind)
     runs = [empty.start("run", "atc13", f"--out=run-{number}") for number in range(2)]
     for joj in runs:
-        _, said = joj.communicate()
+        _, said = ended(joj)
         assert joj.returncode == 0, said
     for number in range(2):
         run = RunFolder.open(lab.folder / f"run-{number}")

@@ -22,6 +22,7 @@ from jojlab.guest.errors import GuestError
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.machine import Machine
 from jojlab.guest.snapshot import MEMORY, SHA256, STATE, snapshot
+from tests.ended import ended
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
 
@@ -217,7 +218,7 @@ def test_a_killed_lab_leaves_no_guest(
 def test_a_full_disk_is_reported(cache: Cache, image: Image, tmp_path: Path) -> None:
     own = Cache(tmp_path / "cache")
     with elsewhere(own, image, Machine(SHIFT), CASE.decode(), most_bytes=1 << 20) as lab:
-        text, _ = lab.communicate()
+        text, _ = ended(lab)
     assert lab.returncode == 3, text
     assert "disk" in text
     assert own.sizes()["snapshots"] == 0

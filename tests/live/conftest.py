@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ended import SHOWS_STACKS, ended
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -20,7 +22,7 @@ def joj(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
     return subprocess.run(
         [sys.executable, "-m", "jojlab", *map(str, arguments)],
-        env={**os.environ, **changes},
+        env={**os.environ, **SHOWS_STACKS, **changes},
         capture_output=True,
         text=True,
     )
@@ -38,7 +40,7 @@ class Bench:
         changes = {"PYTHONPATH": str(CHECKOUT), "CARGO_TARGET_DIR": str(CHECKOUT / target)}
         return subprocess.Popen(
             [sys.executable, "-m", "jojlab", "bench", *map(str, arguments)],
-            env={**os.environ, **changes},
+            env={**os.environ, **SHOWS_STACKS, **changes},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -48,7 +50,7 @@ class Bench:
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run it to its end."""
         with self.start(*arguments) as process:
-            out, err = process.communicate()
+            out, err = ended(process)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def left(self) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.trace.run_folder import RunFolder
+from tests.ended import ended
 from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
@@ -44,7 +45,7 @@ def test_a_signal_leaves_nothing_behind(
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         wait_for_database(bench)
         (os.killpg if whole_group else os.kill)(joj.pid, number)
-        _, err = joj.communicate()
+        _, err = ended(joj)
     assert joj.returncode == code, err
     assert "Traceback" not in err
     assert bench.left() == []
@@ -58,7 +59,7 @@ def test_runs_that_had_ended_are_kept_and_named(bench: Bench, tmp_path: Path) ->
             assert joj.poll() is None
             time.sleep(0.05)
         joj.send_signal(signal.SIGINT)
-        _, err = joj.communicate()
+        _, err = ended(joj)
     assert joj.returncode == 130
     assert f"had ended: joj show {out}" in err, err
     assert next(RunFolder.open(out).captures())[1] == 1
@@ -89,7 +90,7 @@ def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         wait_for_database(bench)
         os.kill(child_of(child_of(joj.pid)), signal.SIGKILL)
-        _, err = joj.communicate()
+        _, err = ended(joj)
     assert joj.returncode == 3
     assert "died of signal 9" in err
     assert bench.left() == []
@@ -99,7 +100,7 @@ def test_what_an_agent_that_is_killed_leaves_is_named_by_the_next(bench: Bench) 
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         left = wait_for_database(bench).parent
         os.kill(child_of(joj.pid), signal.SIGKILL)
-        joj.communicate()
+        ended(joj)
     assert joj.returncode == 3
     assert bench.left() == [left.name]
     answer = bench.run("sqlite", bench.directory, "--transactions=3")
@@ -130,7 +131,7 @@ def test_a_disk_that_becomes_full_is_told_and_nothing_is_left(small: Bench, kind
             ["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], check=False, capture_output=True
         )
         os.killpg(joj.pid, signal.SIGCONT)
-        _, err = joj.communicate()
+        _, err = ended(joj)
     assert joj.returncode == 3, err
     assert f"the filesystem of {small.directory} became full" in err
     assert small.left() == ["filler"]

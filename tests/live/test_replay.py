@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.places import agent_path
+from tests.ended import ended
 from tests.live.conftest import Bench
 from tests.live.test_strace import parsed
 from tests.mobigen import LEFT_OUT, LEFT_OUT_REASONS, NO_SCRIPT, NO_SCRIPT_REASON, SCRIPT
@@ -124,7 +125,7 @@ def test_a_long_replay_can_be_interrupted(bench: Bench, tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate()
+        ended(process)
     assert process.returncode == 130
     assert bench.left() == []
 

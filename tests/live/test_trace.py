@@ -16,6 +16,7 @@ import pytest
 from jojlab.analysis.rows.completeness import completeness
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
+from tests.ended import ended
 from tests.live.conftest import CHECKOUT
 from tests.live.loop import Loop, mounted, need_tracer
 
@@ -162,7 +163,7 @@ def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
         assert process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    ended(process)
     assert written_bytes(out)["/z"] == 5 * 4096
     answer = shown(out)
     assert answer.returncode == 4, answer.stderr

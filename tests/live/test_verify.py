@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ended import SHOWS_STACKS, ended
 from tests.live.conftest import CHECKOUT
 from tests.live.loop import need_tracer
 
@@ -21,7 +22,7 @@ def _start(filesystem: str, **environment: str) -> subprocess.Popen[str]:
     command = ["verify", "attribution", "--host", "--json", "--filesystem", filesystem]
     return subprocess.Popen(
         [sys.executable, "-m", "jojlab", *command],
-        env={**os.environ, **changes, **environment},
+        env={**os.environ, **SHOWS_STACKS, **changes, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -36,7 +37,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
             lines = Path("/proc/self/mounts").read_text().splitlines()
             mounted = next((line for line in lines if str(tmp_path) in line), "")
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate()
+        _, said = ended(process)
     assert mounted, said
     assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
     assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
@@ -49,7 +50,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     need_tracer()
     with _start(filesystem) as process:
-        printed, _ = process.communicate()
+        printed, _ = ended(process)
     found = json.loads(printed)
     assert found["failed"] == {}
     if found["skipped"]:

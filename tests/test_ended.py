@@ -1,0 +1,36 @@
+"""A program that does not end fails its test, with the stacks of its threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.ended import SHOWS_STACKS, ended
+
+WAITS = "import threading; print('begun', flush=True); threading.Event().wait()"
+
+
+def start(text: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", text],
+        env={**os.environ, **SHOWS_STACKS},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_what_ends_is_returned() -> None:
+    with start("import sys; print(1); print(2, file=sys.stderr)") as process:
+        assert ended(process) == ("1\n", "2\n")
+
+
+def test_what_waits_without_end_is_shown() -> None:
+    with start(WAITS) as process:
+        assert process.stdout and process.stdout.readline() == "begun\n"
+        with pytest.raises(pytest.fail.Exception, match=r"(?s)did not end within .*in wait"):
+            ended(process, 0.1)
+    assert process.returncode < 0
