@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from jojlab.campaign.images import Images
+from jojlab.campaign.inputs import named_here
 from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.experiment.cases import Case
 from jojlab.experiment.devices import by_wall_clock
@@ -161,7 +162,7 @@ def _finish(
     Raises MachineError when the run folder cannot be written.
     """
     if isinstance(outcome, Failed):
-        return _failed(run, case, seed, outcome.why)
+        return _failed(run, case, seed, named_here(outcome.why, case))
     folder = work / f"{folder_name(case.case_id)}-{seed}"
     try:
         outcome.write(folder)

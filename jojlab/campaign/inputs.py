@@ -4,18 +4,21 @@ all that this needs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from jojlab.experiment.cases import Case
 from jojlab.experiment.fields import BY_NAME
 from jojlab.foundation.cache import Cache
+from jojlab.guest.given import INPUTS
 from jojlab.lab.job import Input
 from jojlab.lab.tree import members_of, size_bytes
 from jojlab.program.needs import found_program, needs
 
 # Of an input file, what the guest's memory holds: the file, and what is made of it.
 _COPIES = 2
+_IN_GUEST = re.compile(rf"{re.escape(INPUTS)}/([a-z_]+)\b(/?)")
 
 
 class CaseInputs:
@@ -38,6 +41,20 @@ class CaseInputs:
             else:
                 self._read[key] = Input.of_tree(self._cache, name, members)
         return self._read[key]
+
+
+def named_here(text: str, case: Case) -> str:
+    """Return what a guest says of a case, with its input files by their names on this machine.
+
+    The folder in which a guest has a program is none of this machine.
+    """
+
+    def here(found: re.Match[str]) -> str:
+        name, slash = found.groups()
+        is_known = name in case.inputs and not (slash and BY_NAME[name].is_program)
+        return f"{case.inputs[name]}{slash}" if is_known else found[0]
+
+    return _IN_GUEST.sub(here, text)
 
 
 def inputs_bytes(case: Case) -> int:

@@ -18,6 +18,7 @@ from jojlab.analysis.run.survival import survival
 from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
 from jojlab.campaign.execute import Named, Step, Unwatched, Watcher
 from jojlab.campaign.images import Images
+from jojlab.campaign.inputs import named_here
 from jojlab.campaign.jobs import AskedJob, jobs_of
 from jojlab.device.emulated import EMULATED
 from jojlab.experiment.cases import Case
@@ -195,7 +196,7 @@ def _run(
             cached = all(isinstance(it, Outcome) and it.from_cache for it in own.values())
             for case, seed in each.answers:
                 if isinstance(answer, str):
-                    yield Step(case.case_id, seed, failure=answer), None
+                    yield Step(case.case_id, seed, failure=named_here(answer, case)), None
                 else:
                     yield Step(case.case_id, seed, cached=cached), answer
             outcomes[id(each)] = {}
