@@ -46,6 +46,7 @@ MOST_LONGER = 32
 class Choice:
     """A candidate, what it costs, and what power cuts left of it by regime; `why` says why that is
     not known. `manual_refuses`: the manuals do not give the guarantee with these settings.
+    `incomplete` says why its measured runs do not count in full.
     """
 
     candidate: Candidate
@@ -53,6 +54,7 @@ class Choice:
     judged: Mapping[str, CaseSummary] = field(default_factory=dict)
     why: str = ""
     manual_refuses: bool = False
+    incomplete: tuple[str, ...] = ()
 
     @property
     def survivals(self) -> dict[str, Survival]:
@@ -82,8 +84,6 @@ class Advice:
     over_limits: int = 0
     # Of those over the limits: that of the lowest p99, or of the least wear.
     closest: tuple[Candidate, Score] | None = None
-    # Why the measured runs of the app as it is now do not count in full.
-    incomplete: tuple[str, ...] = ()
     run: RunFolder | None = None
 
     @property
@@ -94,6 +94,15 @@ class Advice:
         for word, choices in (("answer", self.answers), ("refused", self.refused)):
             for number, each in enumerate(choices, 1):
                 yield f"{word}-{number}", each
+
+    @property
+    def incomplete(self) -> dict[str, list[str]]:
+        """Why measured runs do not count in full: the names of the choices by each reason."""
+        found: dict[str, list[str]] = {}
+        for name, each in self.named:
+            for reason in each.incomplete:
+                found.setdefault(reason, []).append(name)
+        return found
 
 
 class Adviser:
@@ -115,6 +124,7 @@ class Adviser:
         self.scores: dict[Candidate, Score] = {}
         self.advice = Advice()
         self.under_way = ""
+        self._incomplete: dict[Candidate, dict[str, None]] = {}
         self._rounds = 0
 
     def find(self, out: Path) -> Advice:
@@ -142,7 +152,7 @@ class Adviser:
                 f"the app as it is now could not be measured: {why}",
                 "joj bill with the same fields shows more",
             )
-        self.advice.present = Choice(self.space.own, self.scores[self.space.own])
+        self.advice.present = self._choice(self.space.own)
         costs = search(self.space, self.measure)
         kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
         over = [each for each in self.scores if each not in kept]
@@ -195,9 +205,8 @@ class Adviser:
         by_id = {case.case_id: case for case in planned.experiment.cases}
         for case in summary.cases:
             name = by_id[case.case_id].variant
-            if named[name] == self.space.own:
-                told = dict.fromkeys((*self.advice.incomplete, *case.missing.reasons))
-                self.advice.incomplete = tuple(told)
+            reasons = self._incomplete.setdefault(named[name], {})
+            reasons.update(dict.fromkeys(case.missing.in_words))
             if case.figures.median:
                 regime = str(case.case.get("regime", "")) if "" not in self.asked.shares else ""
                 figures.setdefault(name, {})[regime] = case.figures.median
@@ -241,6 +250,15 @@ class Adviser:
             if self.scores[each].row_ns < answer.score.row_ns:
                 self.advice.refused.append(self.judged(each, "refused"))
 
+    def _choice(self, candidate: Candidate) -> Choice:
+        """Return a measured candidate, its power not cut."""
+        return Choice(
+            candidate,
+            self.scores[candidate],
+            manual_refuses=not self.space.is_allowed(candidate),
+            incomplete=tuple(self._incomplete.get(candidate, ())),
+        )
+
     @property
     def _cuts(self) -> bool:
         """Whether power cuts are asked for."""
@@ -250,8 +268,7 @@ class Adviser:
         """Cut the power of a candidate in every regime. With `enough`, that of a longer run too,
         where nothing is broken and the own one has fewer distinct states than are asked for.
         """
-        manual = not self.space.is_allowed(candidate)
-        choice = Choice(candidate, self.scores[candidate], manual_refuses=manual)
+        choice = self._choice(candidate)
         if not self._cuts:
             return choice
         states = self.asked.states

@@ -18,7 +18,7 @@ from typing import Any
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Held:
+class HeldSignal:
     """The first signal that was held; see `held_signals`."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Held:
 
 
 @contextlib.contextmanager
-def held_signals() -> Iterator[Held]:
+def held_signals() -> Iterator[HeldSignal]:
     """Hold signals that ask to end until `release`, or the end of the block.
 
     Python handles signals in the main thread alone: in others nothing is held.
     """
-    held = Held()
+    held = HeldSignal()
     is_main = threading.current_thread() is threading.main_thread()
     if is_main:
         held._begin()

@@ -30,6 +30,12 @@ class Completeness:
         """Whether the numbers of the case lack something (exit code 4)."""
         return bool(self.lost_events or self.unattributed_bytes or self.reasons)
 
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """What is missing, each in a few words; empty where nothing is."""
+        counts = {"events lost": self.lost_events, "bytes unattributed": self.unattributed_bytes}
+        return (*(f"{count} {what}" for what, count in counts.items() if count), *self.reasons)
+
 
 def completeness(data: Dataset) -> dict[str, Completeness]:
     """Return what is missing, by case_id.

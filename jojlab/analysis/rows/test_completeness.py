@@ -30,12 +30,13 @@ def test_counts_of_all_seeds_add_up(tmp_path: Path) -> None:
     missing = completeness(Dataset.of(run))["a"]
     assert missing.incomplete
     assert (missing.lost_events, missing.unattributed_bytes) == (6, 1024)
+    assert missing.in_words == ("6 events lost", "1024 bytes unattributed")
 
 
 def test_a_reason_alone_makes_a_case_incomplete(tmp_path: Path) -> None:
     reason = "requests of write: 1 traced, 2 counted by the device"
     missing = completeness(Dataset.of(run_with(tmp_path, 0, 0, [reason])))["a"]
-    assert missing.incomplete and missing.reasons == (reason,)
+    assert missing.incomplete and missing.reasons == missing.in_words == (reason,)
 
 
 def test_what_was_allowed_or_has_no_rows_or_no_time_is_told_and_lacks_nothing(

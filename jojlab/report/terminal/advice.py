@@ -27,8 +27,8 @@ def print_advice(
     assert advice.present
     for name, told in in_short(advice, asked).items():
         console.print(f"[bold]{name}:[/bold] {escape(told)}")
-    for reason in advice.incomplete:
-        console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(reason)}")
+    for told in words.incomplete(advice):
+        console.print(f"[bold yellow]incomplete:[/bold yellow] {escape(told)}")
     console.print(
         f"[bold]present[/bold] {escape(words.label(asked.space.settings(asked.space.own)))}"
     )

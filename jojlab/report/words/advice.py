@@ -200,6 +200,11 @@ def ruled_out(space: Space, candidate: Candidate) -> str:
     return "; ".join(hazards.sentences(space.ruled_out_by(candidate)))
 
 
+def incomplete(advice: Advice) -> list[str]:
+    """Return why measured runs do not count in full, and of which choices."""
+    return [f"{reason} ({', '.join(names)})" for reason, names in advice.incomplete.items()]
+
+
 def left_out(space: Space) -> dict[str, str]:
     """Return why nothing on a filesystem is allowed, by its name."""
     return {name: "; ".join(hazards.sentences(found)) for name, found in space.left_out.items()}
@@ -255,7 +260,7 @@ def advice_json(
         "states": asked.states,
         "measured": advice.measured,
         "allowed": len(asked.space.candidates),
-        "incomplete": list(advice.incomplete),
+        "incomplete": incomplete(advice),
         "left_out": left_out(asked.space),
         "over_limits": advice.over_limits,
         "over_limits_told": over_limits(advice, asked) if advice.over_limits else "",
@@ -284,6 +289,7 @@ def _choice_json(
         "not_tested": choice.why or ("" if choice.judged else "no power cut was asked for"),
         "worst": worst(choice),
         "manual_refuses": choice.manual_refuses,
+        "incomplete": list(choice.incomplete),
         "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},
         "lines": lines(settings, changed),
         "given_up": given_up(settings, changed),

@@ -20,7 +20,14 @@ from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.experiment.cases import complete
 from jojlab.experiment.fields import Value
-from jojlab.report.words.advice import given_up, lines, over_limits, states_judged, survives
+from jojlab.report.words.advice import (
+    given_up,
+    incomplete,
+    lines,
+    over_limits,
+    states_judged,
+    survives,
+)
 from jojlab.trace.power_cuts import PowerCuts
 from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
@@ -193,3 +200,14 @@ def test_what_comes_closest_to_limits_is_named() -> None:
     told = over_limits(advice, asked)
     assert told.startswith("2 candidates over the limits; the closest, with a p99 of 3.000 ms and ")
     assert told.endswith("26.91 years: ext4, truncate, full, fsync, pages of 4 KiB, noatime")
+
+
+def test_what_does_not_count_in_full_is_told_with_the_choices_that_it_is_of() -> None:
+    failed, grew = "3 statements failed", "app.db grew in the measured part"
+    cost = Score(1, 1, 1, 1, 1)
+    advice = Advice(
+        Choice((), cost, incomplete=(failed,)),
+        answers=[Choice((), cost, incomplete=(failed, grew)), Choice((), cost)],
+        refused=[Choice((), cost, incomplete=(grew,))],
+    )
+    assert incomplete(advice) == [f"{failed} (present, answer-1)", f"{grew} (answer-1, refused-1)"]
