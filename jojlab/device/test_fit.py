@@ -23,7 +23,13 @@ def test_the_model_s_own_figures_are_found_again() -> None:
 
 def test_a_figure_out_of_reach_is_told() -> None:
     measured = {"random_read_latency_ns": 1}
-    assert fit(read_profile("sd-card").model, measured).unmet == ["random_read_latency_ns"]
+    base = read_profile("sd-card")
+    fitted = fit(base.model, measured)
+    assert fitted.unmet == ["random_read_latency_ns"]
+    text = profile_text("my-card", base, fitted, measured, "/dev/sdb")
+    share = fitted.off["random_read_latency_ns"] * 100
+    told = f"fitted to random_read_latency_ns of /dev/sdb, which the model misses by {share:+.1f} %"
+    assert f'read_access_ns = "{told}"' in text and share > 5
 
 
 def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: Path) -> None:
@@ -31,7 +37,7 @@ def test_a_fitted_profile_can_be_read_and_says_what_was_not_measured(tmp_path: P
     measured = {"random_read_iops": 5000, "random_read_latency_ns": 250_000}
     fitted = fit(base.model, measured)
     path = tmp_path / "my-card.toml"
-    path.write_text(profile_text("my-card", base, fitted.model, measured, '/dev/"odd"'))
+    path.write_text(profile_text("my-card", base, fitted, measured, '/dev/"odd"'))
     profile = read_profile(path)
     assert dict(profile.model) == fitted.model
     assert "fitted to random_read_iops" in profile.sources["read_command_ns"]

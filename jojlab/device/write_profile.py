@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from jojlab.device.fit import KNOBS
+from jojlab.device.fit import KNOBS, Fitted
 from jojlab.device.profile import LIMITS, MECHANISMS, Profile
 
 
 def profile_text(
-    name: str, base: Profile, model: Mapping[str, int], measured: Mapping[str, int], device: str
+    name: str, base: Profile, found: Fitted, measured: Mapping[str, int], device: str
 ) -> str:
-    """Return the file: what was fitted names the measurement, what was not names `base`.
+    """Return the file: what was fitted names the measurement, what was not names `base`; a figure
+    that the model does not reach is told with what it misses it by.
 
     Every stated figure names the parameter that was turned for it: it checks nothing.
     """
+    model = found.model
     fitted = {KNOBS[figure][0]: figure for figure in measured}
     keys = [key for key in LIMITS if key not in MECHANISMS or model[key]]
     lines = [
@@ -35,6 +37,8 @@ def profile_text(
     for key in keys:
         if key in fitted:
             said = f"fitted to {fitted[key]} of {device}"
+            if fitted[key] in found.unmet:
+                said += f", which the model misses by {found.off[fitted[key]] * 100:+.1f} %"
         elif key in MECHANISMS and model[key] != base.model[key]:
             said = f"measured: distributions of {device}, by fio"
         else:

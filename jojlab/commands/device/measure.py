@@ -84,7 +84,7 @@ def measure(
         fitted = replace(fitted, model={**fitted.model, **mechanisms(rows)})
     missing = [name for name in KNOBS if name not in measured]
     if out is not None:
-        text = profile_text(out.stem, base, fitted.model, measured, str(device))
+        text = profile_text(out.stem, base, fitted, measured, str(device))
         out.write_text(text, encoding="utf-8")
     if as_json:
         document = {
