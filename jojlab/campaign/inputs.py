@@ -39,7 +39,9 @@ class CaseInputs:
             if members is None:
                 self._read[key] = Input.of(self._cache, name, path)
             else:
-                self._read[key] = Input.of_tree(self._cache, name, members)
+                self._read[key] = Input.of_tree(
+                    self._cache, name, members, is_shared=BY_NAME[name].is_program
+                )
         return self._read[key]
 
 
@@ -71,4 +73,4 @@ def _members(case: Case, name: str, path: Path) -> Mapping[str, Path | str] | No
     if not BY_NAME[name].is_program:
         return None
     others = BY_NAME["other_programs"].words(str(case.settings["other_programs"]), case.case_id)
-    return needs(path, [found_program(other) for other in others])
+    return needs(path, [found_program(other, "other_programs = ") for other in others])

@@ -285,4 +285,4 @@ def _impossible_metadata(settings: Mapping[str, Value]) -> str:
 def refuse_alone(cases: Sequence[Case], where: str) -> None:
     """Raise UseError when nothing can be run: what cannot be done was not one point of several."""
     if cases and all(case.skip for case in cases):
-        raise UseError(f"{where}: {cases[0].skip}", "change the field, or drop it")
+        raise UseError(f"{where}: {cases[0].skip}", "change or drop the field, or name it")

@@ -19,20 +19,31 @@ from jojlab.program.needs import found_program
 
 def refuse_outside(name: str, value: Value, where: str) -> None:
     """Raise UseError where an experiment file names a file that is not beneath its folder."""
+    field = BY_NAME[name]
+    if field.is_program_list and (
+        paths := [word for word in field.words(str(value), where) if "/" in word]
+    ):
+        raise UseError(
+            f"{where}: {name} = {value!r}: {paths[0]!r} is none of the system's programs",
+            f"name those without a slash, or give the path yourself: --set {name}=PATH",
+        )
     path = PurePath(str(value))
     if is_of_the_system(name, value):
         return
-    if BY_NAME[name].is_input and (path.is_absolute() or ".." in path.parts):
+    if field.is_input and (path.is_absolute() or ".." in path.parts):
         raise _outside(name, value, where)
 
 
-def input_files(settings: Mapping[str, Value], folder: Path) -> dict[str, Path]:
+def input_files(settings: Mapping[str, Value], folder: Path, where: str) -> dict[str, Path]:
     """Return the files and folders of a case by their fields.
 
-    `folder` is that of the experiment file.
+    `folder` is that of the experiment file, `where` names it. Raises UseError for a program that
+    the system does not have.
     """
     return {
-        name: found_program(str(value)) if is_of_the_system(name, value) else folder / str(value)
+        name: found_program(str(value), f"{where}: {name} = ")
+        if is_of_the_system(name, value)
+        else folder / str(value)
         for name, value in settings.items()
         if BY_NAME[name].is_input and value
     }

@@ -123,7 +123,7 @@ class Experiment:
             replace(
                 case,
                 case_id=f"{self.prefix}{case.case_id}",
-                inputs=input_files(case.settings, self.folder),
+                inputs=input_files(case.settings, self.folder, self.where),
             )
             for case in cases
         ]
@@ -290,7 +290,10 @@ def _fixed(table: Mapping[str, Any], where: str) -> dict[str, Value]:
     for name, value in flat(table).items():
         known = field_named(name, where)
         if isinstance(value, list):
-            raise UseError(f"{where} {name} has several values", f"put {name} in [matrix]")
+            remedy = f"put {name} in [matrix]"
+            if known.is_list:
+                remedy = f"write one text, quoted as in a shell; or, to compare them, {remedy}"
+            raise UseError(f"{where} {name} has several values", remedy)
         fixed[name] = known.check(value, where)
         refuse_outside(name, fixed[name], where)
     return fixed

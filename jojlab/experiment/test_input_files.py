@@ -100,3 +100,36 @@ def test_a_replay_needs_a_script_and_others_have_none(folder: Path) -> None:
         asked(folder, 'question = "?"\n[case]\nscript = "scripts/script"\n')
     with pytest.raises(UseError, match="replay has no field transactions"):
         asked(folder, CASE + 'script = "scripts/script"\ntransactions = 3\n')
+
+
+PROGRAM = 'question = "?"\n[case]\nworkload = "program"\n'
+
+
+def test_an_unknown_program_is_told_with_file_and_field(folder: Path) -> None:
+    with pytest.raises(UseError, match=r"experiment\.toml: program = no-such-app: no such program"):
+        asked(folder, PROGRAM + 'program = "no-such-app"\n')
+    with pytest.raises(UseError, match="needs program = NAME"):
+        asked(folder, PROGRAM)
+
+
+def test_other_programs_are_the_systems_but_on_the_command_line(folder: Path) -> None:
+    text = PROGRAM + 'program = "sh"\n'
+    for other in ("/home/other/app", "../app", "cat ./app"):
+        with pytest.raises(UseError, match=r"other_programs.*none of the system's programs"):
+            asked(folder, text + f'other_programs = "{other}"\n')
+    [case] = asked(folder, text, "other_programs=cat ../app").cases
+    assert case.settings["other_programs"] == "cat ../app"
+
+
+@pytest.mark.parametrize("environment", ["FOO", "A=1 FOO", "=1"])
+def test_a_variable_has_a_name_and_a_value(folder: Path, environment: str) -> None:
+    text = PROGRAM + 'program = "sh"\n'
+    with pytest.raises(UseError, match=r"environment: '.*' is no variable"):
+        asked(folder, text + f'environment = "{environment}"\n')
+    with pytest.raises(UseError, match=r"environment: '.*' is no variable"):
+        asked(folder, text, f"environment={environment}")
+
+
+def test_a_list_of_arguments_is_written_as_one_text(folder: Path) -> None:
+    with pytest.raises(UseError, match=r"arguments has several values[^$]*as in a shell"):
+        asked(folder, PROGRAM + 'program = "sh"\narguments = ["a", "b"]\n')

@@ -82,12 +82,20 @@ class Input:
         return cls(name, sha256(content), kept(cache, content))
 
     @classmethod
-    def of_tree(cls, cache: Cache, name: str, members: Mapping[str, Path | str]) -> Input:
-        """Keep a tree of files as they are now; `members` by their paths in the guest's folder.
+    def of_tree(
+        cls,
+        cache: Cache,
+        name: str,
+        members: Mapping[str, Path | str],
+        *,
+        is_shared: bool = False,
+    ) -> Input:
+        """Keep a tree of files as they are now; `members` by their paths in the guest's folder,
+        and `is_shared` as pack() takes it.
 
         Raises UseError as pack() does.
         """
-        content = pack(members)
+        content = pack(members, is_shared=is_shared)
         return cls(name, sha256(content), kept(cache, content), is_tree=True)
 
     @property

@@ -47,6 +47,15 @@ def test_folders_of_named_members_are_made(tree: Path) -> None:
         assert archive.getnames() == ["usr", "usr/bin", "usr/bin/run"]
 
 
+def test_of_a_shared_tree_everybody_may_read_and_run_what_the_owner_may(tree: Path) -> None:
+    (tree / "a/data").write_text("1")
+    (tree / "a/data").chmod(0o600)
+    packed = pack(members_of(tree), is_shared=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        assert archive.getmember("a/run").mode == 0o755
+        assert archive.getmember("a/data").mode == 0o644
+
+
 def test_what_is_no_file_or_leads_out_is_refused(tree: Path) -> None:
     (tree / "out").symlink_to("/etc")
     with pytest.raises(UseError, match="out: a link to /etc"):

@@ -51,10 +51,11 @@ def size_bytes(members: Mapping[str, Path | str]) -> int:
     return sum(path.stat().st_size for path in paths if _is_file(path))
 
 
-def pack(members: Mapping[str, Path | str]) -> bytes:
+def pack(members: Mapping[str, Path | str], *, is_shared: bool = False) -> bytes:
     """Return the archive of files, folders and links, by their paths in the guest's tree.
 
-    A text is the target of a link.
+    A text is the target of a link. Everybody may read the files of a shared tree, and run those
+    that their owner may run: in the guest their owner is another user.
 
     Raises UseError for what is none of these, a link that leads out of the tree, a file that cannot
     be read, and more than a guest takes.
@@ -62,7 +63,7 @@ def pack(members: Mapping[str, Path | str]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(_with_folders(members)):
-            _add(archive, name, members.get(name))
+            _add(archive, name, members.get(name), is_shared=is_shared)
             if packed.tell() > MOST_TREE_BYTES:
                 most = f"{MOST_TREE_BYTES >> 20} MiB"
                 raise UseError(f"the tree is larger than {most}, which a guest takes", "give less")
@@ -80,7 +81,7 @@ def _with_folders(members: Mapping[str, Path | str]) -> set[str]:
     return folders | set(members)
 
 
-def _add(archive: tarfile.TarFile, name: str, path: Path | str | None) -> None:
+def _add(archive: tarfile.TarFile, name: str, path: Path | str | None, *, is_shared: bool) -> None:
     member = tarfile.TarInfo(name)
     if isinstance(path, str):
         member.type, member.mode, member.linkname = tarfile.SYMTYPE, 0o777, path
@@ -93,6 +94,8 @@ def _add(archive: tarfile.TarFile, name: str, path: Path | str | None) -> None:
     try:
         found = path.lstat()
         member.mode = found.st_mode & _PERMISSIONS
+        if is_shared:
+            member.mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644
         if stat.S_ISDIR(found.st_mode):
             member.type = tarfile.DIRTYPE
             archive.addfile(member)

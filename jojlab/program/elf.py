@@ -52,6 +52,8 @@ def elf_of(path: Path) -> Elf:
             elf = ELFFile(file)
             if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
                 raise UseError(f"{path}: not of a 64-bit x86 processor", "build it for x86-64")
+            if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
+                raise UseError(f"{path}: neither a program nor a library", "link it")
             interpreters = [
                 segment.get_interp_name()
                 for segment in elf.iter_segments()
@@ -64,7 +66,10 @@ def elf_of(path: Path) -> Elf:
                 for tag in section.iter_tags()
             ]
     except (ELFError, ValueError, AssertionError, OverflowError) as error:
-        raise UseError(f"{path}: neither an ELF program nor a script", "name a program") from error
+        raise UseError(
+            f"{path}: neither an ELF program nor a script",
+            "name a program; the first line of a script names its interpreter, as #!/bin/sh",
+        ) from error
     except OSError as error:
         raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
     return Elf(

@@ -9,6 +9,8 @@ user keeps them changes nothing.
 from __future__ import annotations
 
 import re
+import shlex
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,20 +41,21 @@ _PYTHON_LEFT_OUT = frozenset(
 )  # fmt: skip
 
 
-def found_program(name: str) -> Path:
+def found_program(name: str, where: str = "") -> Path:
     """Return where a program is: a path, or a name in the system's folders; not in PATH.
 
-    Raises UseError where there is none.
+    Raises UseError where there is none; `where` says what names it, and stands before it.
     """
+    said = f"{where}{printable(name)}"
     if "/" in name:
         if Path(name).is_file():
             return Path(name).absolute()
-        raise UseError(f"{printable(name)}: no such program", "name a file, or a system's program")
+        raise UseError(f"{said}: no such program", "name a file, or a system's program")
     for folder in SYSTEM_PROGRAMS:
         if (path := Path(folder, name)).is_file():
             return path
     raise UseError(
-        f"{printable(name)}: no such program in {', '.join(SYSTEM_PROGRAMS)}",
+        f"{said}: no such program in {', '.join(SYSTEM_PROGRAMS)}",
         "install it, or give its path: ./NAME",
     )
 
@@ -92,26 +95,39 @@ def _add_program(members: dict[str, Path | str], path: Path, place: str, depth: 
         raise UseError(f"{path}: cannot be read: {error.strerror}", "make it readable") from error
     if line.startswith(b"#!"):
         _add_interpreter(members, path, line, depth)
-        return
-    _add_libraries(members, real)
-    if found := _PYTHON.fullmatch(real.name):
-        _add_python(members, real, place, found[1])
+    else:
+        _add_libraries(members, real)
+        if found := _PYTHON.fullmatch(real.name):
+            _add_python(members, real, place, found[1])
+    if not real.stat().st_mode & stat.S_IXUSR:
+        raise UseError(f"{path}: is not executable", f"chmod +x {shlex.quote(str(path))}")
 
 
 def _add_interpreter(members: dict[str, Path | str], script: Path, line: bytes, depth: int) -> None:
+    # The kernel takes a carriage return for a part of the name (fs/binfmt_script.c).
+    if line.rstrip(b"\n").endswith(b"\r"):
+        raise UseError(
+            f"{script}:1: its #! line ends with a carriage return",
+            f"sed -i 's/\\r$//' {shlex.quote(str(script))}",
+        )
     words = line[2:].decode(errors="replace").split(maxsplit=1)
     if not words or depth == _MOST_SCRIPTS:
-        raise UseError(f"{script}: its #! line names no program", "name one, as #!/bin/sh")
+        raise UseError(f"{script}:1: its #! line names no program", "name one, as #!/bin/sh")
     interpreter = Path(words[0])
-    if not interpreter.is_absolute() or not interpreter.is_file():
+    if not interpreter.is_absolute():
         raise UseError(
-            f"{script}: its interpreter {printable(words[0])} is not there", "install it"
+            f"{script}:1: its interpreter {printable(words[0])} is no whole path",
+            "name it so, as #!/bin/sh",
+        )
+    if not interpreter.is_file():
+        raise UseError(
+            f"{script}:1: its interpreter {printable(words[0])} is not there", "install it"
         )
     _add_program(members, interpreter, words[0].lstrip("/"), depth + 1)
     if interpreter.name == "env" and len(words) == 2:
         named = [word for word in words[1].split() if not word.startswith("-") and "=" not in word]
         if named:
-            other = found_program(named[0])
+            other = found_program(named[0], f"{script}:1: ")
             _add_program(members, other, str(other).lstrip("/"), depth + 1)
 
 

@@ -39,6 +39,7 @@ def test_a_program_of_the_users_own_is_put_where_its_place_does_not_matter(tmp_p
 def test_a_script_brings_its_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/usr/bin/env -S sh -e\nexit 0\n")
+    script.chmod(0o755)
     members = needs(script)
     assert {"opt/program/script", "usr/bin/env", str(found_program("sh")).lstrip("/")} <= set(
         members
@@ -59,6 +60,46 @@ def test_python_brings_its_standard_library() -> None:
     assert f"{library}/sqlite3/__init__.py" in members
     assert any("libsqlite3" in name for name in members)
     assert not any("__pycache__" in name or "/test/" in name for name in members)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("#!sh", r"script:1: its interpreter sh is no whole path"),
+        ("#!/bin/sh\r", r"script:1: .* carriage return"),
+        ("#!/usr/bin/env python3\r", r"script:1: .* carriage return"),
+        ("#!/usr/bin/env no-such-program", r"script:1: no-such-program: no such program"),
+        ("exit 0", r"neither an ELF program nor a script[^$]*#!/bin/sh"),
+    ],
+)
+def test_a_first_line_that_names_no_interpreter_is_told(
+    tmp_path: Path, line: str, words: str
+) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(f"{line}\nexit 0\n".encode())
+    script.chmod(0o755)
+    with pytest.raises(UseError, match=words):
+        needs(script)
+
+
+def test_what_may_not_be_run_is_told_before_a_guest(tmp_path: Path) -> None:
+    script = tmp_path / "a script"
+    script.write_text("#!/bin/sh\nexit 0\n")
+    script.chmod(0o644)
+    with pytest.raises(UseError, match=r"is not executable[^$]*chmod \+x '.*/a script'"):
+        needs(script)
+    script.chmod(0o700)
+    assert needs(script)
+
+
+def test_an_object_file_is_no_program(tmp_path: Path) -> None:
+    content = bytearray(SHELL.resolve().read_bytes())
+    content[16:18] = (1).to_bytes(2, "little")  # e_type: ET_REL (elf(5))
+    path = tmp_path / "app.o"
+    path.write_bytes(content)
+    path.chmod(0o755)
+    with pytest.raises(UseError, match="neither a program nor a library"):
+        needs(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(60), b"text"])

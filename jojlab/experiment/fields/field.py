@@ -19,7 +19,8 @@ class Field:
     `workloads` are those that have the field; empty: all. `is_file`: the text is a file's path;
     `is_folder`: a folder's, all that is beneath it included; `is_program`: a program's, or the name
     of one of the system's. `is_list`: the guest is given the words of the text, quoted as in a
-    shell.
+    shell. `is_program_list`: each word is such a name, or on the command line a path;
+    `is_variables`: each is NAME=VALUE.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Field:
     is_folder: bool = False
     is_program: bool = False
     is_list: bool = False
+    is_program_list: bool = False
+    is_variables: bool = False
 
     @property
     def is_input(self) -> bool:
@@ -64,8 +67,10 @@ class Field:
             return self._check_number(value, where)
         if not isinstance(value, str):
             raise UseError(f"{where}: {self.name} must be text, not {value!r}", "put it in quotes")
-        if self.is_list:
-            self.words(value, where)
+        words = self.words(value, where) if self.is_list else []
+        if self.is_variables:
+            for word in words:
+                self._check_variable(word, where)
         if self.choices and value not in self.choices:
             hint = nearest(value, self.choices)
             raise UseError(
@@ -84,6 +89,13 @@ class Field:
         if value < self.lowest or (self.highest is not None and value > self.highest):
             raise UseError(f"{where}: {self.name} cannot be {value}", f"allowed: {self.range}")
         return value
+
+    def _check_variable(self, word: str, where: str) -> None:
+        name, equals, _ = word.partition("=")
+        if not equals or not name:
+            raise UseError(
+                f"{where}: {self.name}: {word!r} is no variable", "write each as NAME=VALUE"
+            )
 
     def words(self, text: str, where: str) -> list[str]:
         """Return the words of a text; UseError where a quote is left open."""

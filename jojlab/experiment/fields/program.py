@@ -25,10 +25,11 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "other_programs",
-        "names of further programs of the system that it starts",
+        "names of further programs of the system that it starts; on the command line also paths",
         "",
         workloads=PROGRAMS,
         is_list=True,
+        is_program_list=True,
     ),
     Field(
         "environment",
@@ -36,6 +37,7 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
         "",
         workloads=PROGRAMS,
         is_list=True,
+        is_variables=True,
     ),
     Field(
         "time_limit_ms",

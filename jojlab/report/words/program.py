@@ -25,11 +25,12 @@ def sentence(program: Mapping[str, Any]) -> str:
         _counted(program["rollbacks"], "rollback", "rollbacks"),
         _counted(program["syncs"], "other sync", "other syncs"),
     ]
-    words = ", ".join(filter(None, found)) or "no call that makes anything durable"
+    words = ", ".join(filter(None, found))
     after = ""
     if program["bytes_after_last"]:
-        after = f"; {program['bytes_after_last']} bytes were written after the last of them"
-    return f"{name} {end}: {words}{after}"
+        after = f"; {program['bytes_after_last']} bytes were written"
+        after += " after the last of them" if words else ""
+    return f"{name} {end}: {words or 'no call that makes anything durable'}{after}"
 
 
 def no_bill(programs: Mapping[int, Mapping[str, Any]]) -> str:
