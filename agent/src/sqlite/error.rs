@@ -1,11 +1,11 @@
 //! What can go wrong in SQLite, and whose fault it is: the case's, the machine's, or what is in the
 //! file.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
 
+use super::lacks::Lack;
 use crate::errors::WrongUse;
 
 /// A failure, with the file that it is about.
@@ -23,23 +23,35 @@ pub enum SqliteError {
 }
 
 /// What SQLite answers of itself or of the machine, and not of the file (sqlite.org/rescode.html).
-/// All else is of the file: SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_IOERR where a sector cannot be
-/// read, SQLITE_ERROR where a table is gone, SQLITE_READONLY on a filesystem that has given up.
-const OF_SQLITE: [i32; 12] = [
+const OF_SQLITE: [i32; 10] = [
     ffi::SQLITE_NOMEM,
     ffi::SQLITE_BUSY,
     ffi::SQLITE_LOCKED,
     ffi::SQLITE_INTERRUPT,
-    ffi::SQLITE_FULL,
     ffi::SQLITE_PROTOCOL,
     ffi::SQLITE_PERM,
     ffi::SQLITE_AUTH,
     ffi::SQLITE_MISUSE,
     ffi::SQLITE_NOLFS,
     ffi::SQLITE_INTERNAL,
-    ffi::SQLITE_TOOBIG,
 ];
-const NO_MEMORY: [i32; 2] = [ffi::SQLITE_IOERR_NOMEM, ffi::SQLITE_IOERR_SHMMAP];
+
+/// Whether an answer of SQLite, by its extended code, is this machine's: where the code says so, or
+/// where it may be either's and the machine `lacks` what the call needed. All else is of the file
+/// or of its filesystem: SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_IOERR where a sector cannot be read,
+/// SQLITE_ERROR where a table is gone, SQLITE_READONLY on a filesystem that has given up,
+/// SQLITE_FULL on one that finds no free space, SQLITE_TOOBIG where a row claims another length.
+fn is_of_machine(extended_code: i32, lacks: impl Fn(Lack) -> bool) -> bool {
+    let primary = extended_code & 0xff;
+    match primary {
+        _ if extended_code == ffi::SQLITE_IOERR_NOMEM => true,
+        // ext4 and F2FS refuse a mapping, too, once they have given up.
+        _ if extended_code == ffi::SQLITE_IOERR_SHMMAP => lacks(Lack::Mapping),
+        ffi::SQLITE_CANTOPEN => lacks(Lack::Descriptor),
+        ffi::SQLITE_FULL => lacks(Lack::Space),
+        _ => OF_SQLITE.contains(&primary),
+    }
+}
 
 impl SqliteError {
     /// Whether the filesystem was full.
@@ -52,13 +64,15 @@ impl SqliteError {
     pub fn named(&self) -> &'static str {
         let Self::Step { path, source, .. } = self else { return "corruption" };
         match source.sqlite_error().map(|found| found.extended_code & 0xff) {
-            Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) => "corruption",
+            Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB | ffi::SQLITE_TOOBIG) => "corruption",
             // The filesystem answers so; of checksums of Btrfs that do not fit, too.
             Some(ffi::SQLITE_IOERR) => "input or output error",
             Some(ffi::SQLITE_CANTOPEN) if !path.exists() => "missing file",
             // The filesystem refuses it, or its WAL: F2FS where a torn write left a name alone.
             Some(ffi::SQLITE_CANTOPEN) => "file that cannot be opened",
             Some(ffi::SQLITE_READONLY) => "read-only filesystem",
+            // Of NILFS2, too, where a cut took the block that counts its free segments.
+            Some(ffi::SQLITE_FULL) => "full filesystem",
             // What was there before the first transaction is gone, such as a table.
             Some(ffi::SQLITE_ERROR) => "missing table or column",
             _ => "unexpected failure",
@@ -70,12 +84,9 @@ impl SqliteError {
     pub fn is_of_this_machine(&self) -> bool {
         let Self::Step { source, .. } = self else { return false };
         // Without a code, it is a value of another type than was written.
-        source.sqlite_error().is_some_and(|found| {
-            let primary = found.extended_code & 0xff;
-            // Damage, but where this process has no descriptor or memory left to open any file.
-            let cannot_open = primary == ffi::SQLITE_CANTOPEN && File::open("/dev/null").is_err();
-            OF_SQLITE.contains(&primary) || NO_MEMORY.contains(&found.extended_code) || cannot_open
-        })
+        source
+            .sqlite_error()
+            .is_some_and(|found| is_of_machine(found.extended_code, Lack::is_there))
     }
 }
 
@@ -94,13 +105,42 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_from_want_of_memory() {
-        for code in [ffi::SQLITE_NOMEM, ffi::SQLITE_IOERR_NOMEM, ffi::SQLITE_BUSY] {
-            assert!(error(code, "/").is_of_this_machine(), "{code}");
+    fn what_a_state_answers_is_of_this_machine_only_where_that_is_shown() {
+        let (always, never): (&[_], &[_]) = (&Lack::ALL, &[]);
+        for (code, of_machine_with) in [
+            (ffi::SQLITE_NOMEM, None),
+            (ffi::SQLITE_IOERR_NOMEM, None),
+            (ffi::SQLITE_BUSY_RECOVERY, None),
+            (ffi::SQLITE_PROTOCOL, None),
+            (ffi::SQLITE_MISUSE, None),
+            (ffi::SQLITE_FULL, Some(&[Lack::Space][..])),
+            (ffi::SQLITE_CANTOPEN, Some(&[Lack::Descriptor])),
+            (ffi::SQLITE_CANTOPEN_ISDIR, Some(&[Lack::Descriptor])),
+            (ffi::SQLITE_IOERR_SHMMAP, Some(&[Lack::Mapping])),
+            (ffi::SQLITE_IOERR_SHMSIZE, Some(never)),
+            (ffi::SQLITE_IOERR_READ, Some(never)),
+            (ffi::SQLITE_IOERR_WRITE, Some(never)),
+            (ffi::SQLITE_IOERR_FSYNC, Some(never)),
+            (ffi::SQLITE_IOERR_CORRUPTFS, Some(never)),
+            (ffi::SQLITE_READONLY, Some(never)),
+            (ffi::SQLITE_READONLY_ROLLBACK, Some(never)),
+            (ffi::SQLITE_CORRUPT, Some(never)),
+            (ffi::SQLITE_NOTADB, Some(never)),
+            (ffi::SQLITE_TOOBIG, Some(never)),
+            (ffi::SQLITE_ERROR, Some(never)),
+        ] {
+            for lack in Lack::ALL {
+                let expected = of_machine_with.unwrap_or(always).contains(&lack);
+                assert_eq!(is_of_machine(code, |asked| asked == lack), expected, "{code} {lack:?}");
+            }
+            assert_eq!(is_of_machine(code, |_| false), of_machine_with.is_none(), "{code}");
         }
-        for code in
-            [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_IOERR_READ, ffi::SQLITE_CANTOPEN]
-        {
+    }
+
+    #[test]
+    fn a_machine_that_lacks_nothing_leaves_the_verdict_to_the_state() {
+        assert!(error(ffi::SQLITE_NOMEM, "/").is_of_this_machine());
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_CANTOPEN, ffi::SQLITE_IOERR_SHMMAP] {
             assert!(!error(code, "/").is_of_this_machine(), "{code}");
         }
     }
@@ -111,7 +151,9 @@ mod tests {
             (ffi::SQLITE_CORRUPT_INDEX, "corruption"),
             (ffi::SQLITE_NOTADB, "corruption"),
             (ffi::SQLITE_IOERR_READ, "input or output error"),
+            (ffi::SQLITE_TOOBIG, "corruption"),
             (ffi::SQLITE_READONLY_ROLLBACK, "read-only filesystem"),
+            (ffi::SQLITE_FULL, "full filesystem"),
             (ffi::SQLITE_ERROR, "missing table or column"),
             (ffi::SQLITE_MISMATCH, "unexpected failure"),
         ] {

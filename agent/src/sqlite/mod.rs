@@ -2,6 +2,7 @@
 //! where random numbers come from, and what happens while a database is locked.
 //!
 //! system_calls -> batch_atomic_write, written; files; sound, contents; commit_time
+//! lacks -> error, which all use
 //! words -> pragmas -> databases (with wal) -> options, allocate
 
 pub mod allocate;
@@ -12,6 +13,7 @@ pub mod contents;
 pub mod databases;
 pub mod error;
 pub mod files;
+mod lacks;
 pub mod options;
 pub mod pragmas;
 pub mod randomness;

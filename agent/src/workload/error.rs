@@ -41,6 +41,7 @@ impl WorkloadError {
     pub fn named(&self) -> &'static str {
         match self {
             Self::Sqlite(error) => error.named(),
+            Self::File { .. } if self.is_disk_full() => "full filesystem",
             Self::File { source, .. } => match source.kind() {
                 ErrorKind::NotFound => "missing file",
                 ErrorKind::ReadOnlyFilesystem => "read-only filesystem",
@@ -51,15 +52,16 @@ impl WorkloadError {
         }
     }
 
-    /// Whether the failure is this machine's, and says nothing of what the files hold.
+    /// Whether the failure is this machine's, and says nothing of what the files hold. A judge has
+    /// every right (capabilities(7)): permission that is denied is of what is on the disk, such as
+    /// a file's flags.
     pub fn is_of_this_machine(&self) -> bool {
         match self {
             Self::Sqlite(error) => error.is_of_this_machine(),
             Self::File { source, .. } => {
                 let no_descriptor =
                     matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
-                let kinds =
-                    [ErrorKind::OutOfMemory, ErrorKind::Interrupted, ErrorKind::PermissionDenied];
+                let kinds = [ErrorKind::OutOfMemory, ErrorKind::Interrupted];
                 no_descriptor || kinds.contains(&source.kind())
             }
             _ => false,
@@ -101,7 +103,18 @@ mod tests {
         assert!(!error(ErrorKind::NotFound).is_of_this_machine());
         let of = |code| error(std::io::Error::from_raw_os_error(code));
         assert!(of(libc::EMFILE).is_of_this_machine() && of(libc::ENFILE).is_of_this_machine());
-        assert!(!of(libc::EIO).is_of_this_machine());
+        for code in [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EPERM] {
+            assert!(!of(code).is_of_this_machine(), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_back_is_named_by_the_reason() {
+        let of = |code| error(std::io::Error::from_raw_os_error(code)).named();
+        assert_eq!(of(libc::ENOSPC), "full filesystem");
+        assert_eq!(of(libc::EROFS), "read-only filesystem");
+        assert_eq!(of(libc::ENOENT), "missing file");
+        assert_eq!(of(libc::EIO), "input or output error");
     }
 
     #[test]
