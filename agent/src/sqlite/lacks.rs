@@ -1,5 +1,5 @@
-//! What this machine may lack when SQLite fails for a reason that may be the machine's or the file's.
-//! Tries it out: says whether the process has no descriptor, mapping or space for temporary files.
+//! What this machine may lack when SQLite fails for a reason that may be the machine's or the
+//! file's. Tries it out: says whether the process has no descriptor, mapping or space of its own.
 
 use std::env::temp_dir;
 use std::fs::File;
