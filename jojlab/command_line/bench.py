@@ -11,7 +11,7 @@ import typer
 
 from jojlab.command_line.field_options import keyword, option, parsed
 from jojlab.experiment.fields import MAX_SEED, Field
-from jojlab.foundation.errors import FINE, Signalled
+from jojlab.foundation.errors import FINE, INCOMPLETE, Signalled
 from jojlab.foundation.printable import json_text
 from jojlab.live.fields import live_settings
 
@@ -46,8 +46,10 @@ def measured(bench: Bench, folder: Path) -> RunFolder:
         return run_bench(bench, folder, progress)
 
 
-def show(run: RunFolder, *, as_json: bool) -> None:
-    """Print the figures of a live run; its report is written beside its tables."""
+def show(run: RunFolder, *, as_json: bool) -> int:
+    """Print the figures of a live run, and return the exit code; its report is written beside its
+    tables.
+    """
     from jojlab.analysis.run.summary import summarise, summary_json
     from jojlab.report.page.html import write_report
     from jojlab.report.terminal.console import terminal
@@ -59,6 +61,7 @@ def show(run: RunFolder, *, as_json: bool) -> None:
         print(json_text(summary_json(summary)))
     else:
         print_live(terminal(), summary)
+    return INCOMPLETE if summary.incomplete else FINE
 
 
 def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> int:
@@ -81,10 +84,10 @@ def run_fields(name: str, fields: Sequence[Field], given: Mapping[str, Any]) -> 
             run = measured(bench, folder)
         except Signalled as error:
             raise _told(error, folder, is_kept=out is not None) from None
-        show(run, as_json=given["as_json"])
+        code = show(run, as_json=given["as_json"])
     if out and not given["as_json"]:
         print(f"\nrun     {out}\nreport  {out / 'report.html'}")
-    return FINE
+    return code
 
 
 def _told(error: Signalled, folder: Path, *, is_kept: bool) -> Signalled:

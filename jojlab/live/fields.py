@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from jojlab.experiment.cases import complete
-from jojlab.experiment.fields import BY_NAME, FIELDS, Field, Value
+from jojlab.experiment.fields import BY_NAME, FIELDS, SQL, Field, Value
 from jojlab.foundation.errors import UseError
 
 # The directory and its machine decide these, not the case.
@@ -39,7 +40,8 @@ def live_fields(workloads: tuple[str, ...]) -> list[Field]:
 def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
     """Return the record of a live case: what was given, and the defaults.
 
-    Raises UseError for a field that the workload does not have.
+    Raises UseError for a field that the workload does not have, or lacks, and for a folder that is
+    not there.
     """
     workload = given.get("workload", BY_NAME["workload"].default)
     assert workload is not None
@@ -49,4 +51,9 @@ def live_settings(given: Mapping[str, Value], where: str) -> dict[str, Value]:
                 f"{where}: {workload} has no field {name}",
                 f"drop it; it is for {', '.join(BY_NAME[name].workloads)}",
             )
+    if workload in SQL and not given.get("scripts"):
+        raise UseError(f"{where}: {workload} needs scripts = FOLDER", "give it: --scripts FOLDER")
+    for name, value in given.items():
+        if BY_NAME[name].is_folder and value and not Path(str(value)).is_dir():
+            raise UseError(f"{where}: {name} = {value!r}: no such folder", "name a folder")
     return {name: value for name, value in complete(given).items() if name not in OF_THE_LAB}

@@ -35,11 +35,14 @@ _MOST_STATEMENT = 16 << 20
 def write(scripts: Sequence[Path], setup: Sequence[Path], folder: Path) -> ScriptCounts:
     """Write scripts, one a connection, and what fills the database before them, to a new folder.
 
-    Raises UseError with file and line for text that is no SQL.
+    Raises UseError with file and line for text that is no SQL, and for a script without any.
     """
     counts, names = ScriptCounts(), DatabaseNames()
     read = [(path, list(statements(path))) for path in scripts]
     before = [(path, list(statements(path))) for path in setup]
+    for path, texts in (*read, *before):
+        if not texts:
+            raise UseError(f"{path}: no statement of SQL", "leave the file out")
     new_folder(folder)
     if before:
         script = SqlScript(setup[0].name, _DATABASE, counts, names)

@@ -95,6 +95,13 @@ def test_text_that_is_no_sql_is_refused_with_its_line(tmp_path: Path) -> None:
         imported(tmp_path, "SELECT 1;\nnonsense;\n")
 
 
+def test_a_script_without_a_statement_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.sql").write_text("-- nothing\n")
+    with pytest.raises(UseError, match=r"empty\.sql: no statement of SQL"):
+        sql_import.write([tmp_path / "empty.sql"], [], tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
 def test_scripts_are_numbered_and_what_fills_the_database_stands_apart(tmp_path: Path) -> None:
     for name, text in (("0", "SELECT 1;"), ("1", "SELECT 2;"), ("load", "CREATE TABLE t(a);")):
         (tmp_path / f"{name}.sql").write_text(text)

@@ -163,9 +163,9 @@ class RunFolder:
         if not path.exists():
             raise UseError(f"{path}: no such folder", "name a folder that joj run made")
         if not file.is_file():
-            raise UseError(
-                f"{path}: not a run: it has no run.json", "name a folder that joj run made"
-            )
+            of_recording = (path / f"{name}.parquet" for name in ("descriptors", "connections"))
+            what = "a recording, not a run" if any(map(Path.exists, of_recording)) else "not a run"
+            raise UseError(f"{path}: {what}: it has no run.json", "name a folder that joj run made")
         try:
             content = read_checked(file)
             document = msgspec.json.decode(content)

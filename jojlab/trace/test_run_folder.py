@@ -38,6 +38,15 @@ def test_a_run_reads_back_as_written(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.partial"))
 
 
+@pytest.mark.parametrize("table", ["descriptors", "connections"])
+def test_a_recording_is_told_from_a_run(tmp_path: Path, table: str) -> None:
+    with pytest.raises(UseError, match=": not a run"):
+        RunFolder.open(tmp_path)
+    (tmp_path / f"{table}.parquet").touch()
+    with pytest.raises(UseError, match="a recording, not a run"):
+        RunFolder.open(tmp_path)
+
+
 def test_status_stays_pending_until_the_last_seed(tmp_path: Path) -> None:
     run = RunFolder.create(
         tmp_path / "run", experiment={}, seeds=[1, 2], cases=[("a", {"x": 1})], fingerprint={}

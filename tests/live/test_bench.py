@@ -71,6 +71,8 @@ def test_the_same_seed_gives_the_same_operations_here_and_anywhere(bench: Bench)
         (("file", "HERE", "--engine=io_uring", "--sync-mode=mmap"), "stores into memory"),
         (("file", "HERE", "--engine=io_uring_polled"), "cannot poll for this file"),
         (("file", "HERE", "--metadata-operation=stat"), "file-write has no field"),
+        (("sql", "HERE"), "sql needs scripts = FOLDER"),
+        (("sql", "HERE", "--scripts=/nowhere"), "scripts = '/nowhere': no such folder"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_left(
@@ -83,6 +85,17 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
     assert "Traceback" not in answer.stderr
     assert bench.left() == []
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_in_which_statements_failed_is_incomplete(bench: Bench, tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "schema.sql").write_text("CREATE TABLE t(a UNIQUE);\n")
+    for may_fail, code in (("", 4), ("--! may_fail\n", 0)):
+        (scripts / "transaction.sql").write_text(f"{may_fail}INSERT INTO t VALUES (:int(1,3));\n")
+        answer = bench.run("sql", bench.directory, *SMALL, "--scripts", scripts)
+        assert answer.returncode == code, answer.stderr
+        assert "UNIQUE constraint failed: t.a (first: transaction.sql, line" in answer.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

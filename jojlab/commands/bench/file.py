@@ -23,7 +23,8 @@ Examples:
   joj bench file /mnt/card --workload file-read --read-mode o_direct --file-bytes 1000000000
   joj bench file /mnt/card --workload file-metadata --metadata-operation rename --sync-directory on
 
-Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk.
+Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk, 4
+if a run is incomplete.
 """
 _FIELDS = live_fields(FILES)
 

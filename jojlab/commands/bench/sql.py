@@ -25,7 +25,8 @@ Examples:
   joj bench sql /mnt/card --workload sql-recorded --scripts recorded --think-time recorded
   joj bench sql . --scripts my-app --json | jq '.cases[].figures.latency_ns_p99'
 
-Exit code 2 for a usage error, such as SQL that SQLite does not understand; 3 if the machine fails.
+Exit code 2 for a usage error, such as SQL that SQLite does not understand; 3 if the machine fails;
+4 if a run is incomplete, such as by a statement that failed.
 """
 _FIELDS = live_fields(SQL)
 

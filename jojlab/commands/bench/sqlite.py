@@ -23,7 +23,8 @@ Examples:
   joj bench sqlite /mnt/card --workload sqlite-update --databases 3 --out runs/card
   joj bench sqlite . --synchronous normal --json | jq '.cases[].figures.latency_ns_p99'
 
-Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk.
+Exit code 2 for a usage error, 3 if the machine fails, such as a full or failing disk, 4
+if a run is incomplete.
 """
 _FIELDS = live_fields(SQLITE)
 
