@@ -147,7 +147,7 @@ def _add_libraries(members: dict[str, Path | str], real: Path) -> None:
             if found is None:
                 raise UseError(
                     f"{elf.path}: needs the library {printable(name)}, which is not there",
-                    "install it, or put it where the program's RUNPATH says",
+                    "install it, or link with -Wl,-rpath,FOLDER; LD_LIBRARY_PATH is not read here",
                 )
             is_default = str(found.parent) in library_folders().default
             place = str(found).lstrip("/") if is_default else f"{_OWN_LIBRARIES}/{name}"

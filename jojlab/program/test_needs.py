@@ -92,6 +92,14 @@ def test_what_may_not_be_run_is_told_before_a_guest(tmp_path: Path) -> None:
     assert needs(script)
 
 
+def test_a_library_that_is_not_there_is_told_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "app"
+    path.write_bytes(SHELL.resolve().read_bytes().replace(b"libc.so.6", b"libq.so.6"))
+    path.chmod(0o755)
+    with pytest.raises(UseError, match=r"app: needs the library libq\.so\.6[^$]*-rpath,FOLDER"):
+        needs(path)
+
+
 def test_an_object_file_is_no_program(tmp_path: Path) -> None:
     content = bytearray(SHELL.resolve().read_bytes())
     content[16:18] = (1).to_bytes(2, "little")  # e_type: ET_REL (elf(5))
