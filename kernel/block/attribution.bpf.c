@@ -78,6 +78,15 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, struc
 #endif
 }
 
+/* A bio of the call that a kiocb stands for, OFFSET bytes behind where that call begins. */
+static __always_inline void describe_asked(struct walk *walk, __u64 iocb, __u64 offset)
+{
+	__u64 file = READ(kiocb, iocb, ki_filp);
+
+	describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
+	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + offset;
+}
+
 /*
  * Direct I/O through iomap. Its pages may be anonymous, or the page cache of another file (a
  * mapped file as the buffer), so the kiocb tells the file. dio->size already counts this bio, until
@@ -85,12 +94,28 @@ static __always_inline void describe_xfs_buffer(struct bio_record *record, struc
  */
 static __always_inline void describe_direct(struct walk *walk, __u64 dio)
 {
-	__u64 iocb = READ(iomap_dio, dio, iocb), file = READ(kiocb, iocb, ki_filp);
+	__u64 offset = READ(iomap_dio, dio, size);
 
-	describe_whole(walk, READ(file, file, f_inode), RUN_DIRECT | RUN_OFFSET);
-	walk->run.file_offset_bytes = READ(kiocb, iocb, ki_pos) + READ(iomap_dio, dio, size);
 	if (!control.direct_counts_later)
-		walk->run.file_offset_bytes -= walk->left_bytes;
+		offset -= walk->left_bytes;
+	describe_asked(walk, READ(iomap_dio, dio, iocb), offset);
+}
+
+/*
+ * A direct read that is one bio, which an iomap_dio_simple has inside; its kiocb still has the
+ * place where the read begins. Linux 7.3 of Debian has it, 6.12 has not.
+ */
+static __always_inline bool describe_simple_direct(struct walk *walk, __u64 bio)
+{
+	__u64 simple;
+
+	if (!bpf_core_type_exists(struct iomap_dio_simple) || !control.direct_simple_end_io)
+		return false;
+	if (walk->bio.end_io != control.direct_simple_end_io)
+		return false;
+	simple = bio - bpf_core_field_offset(struct iomap_dio_simple, bio);
+	describe_asked(walk, READ(iomap_dio_simple, simple, iocb), 0);
+	return true;
 }
 
 static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __u64 call_inode)
@@ -101,6 +126,8 @@ static __always_inline void describe_runs(struct walk *walk, struct bio *bio, __
 		describe_direct(walk, private);
 		return;
 	}
+	if (describe_simple_direct(walk, (__u64)bio))
+		return;
 	if ((control.xfs_buffer_end_io && end_io == control.xfs_buffer_end_io) ||
 	    (control.xfs_log_end_io && end_io == control.xfs_log_end_io)) {
 		if (end_io == control.xfs_buffer_end_io)
@@ -150,10 +177,9 @@ static __always_inline void describe_bio(struct walk *walk, struct bio *bio, __u
 	copy_comm(record->comm, task);
 }
 
-#ifdef BEFORE_5_17
 /*
- * Direct I/O that goes through fs/direct-io.c, as that of F2FS: its bios do not say where in the
- * file they are. One that is all of its call begins where that does.
+ * Direct I/O whose bios do not say where in the file they are: see calls_have_place(). A bio that
+ * is all of its call begins where that does.
  */
 static __always_inline void place_in_call(struct walk *walk)
 {
@@ -167,7 +193,6 @@ static __always_inline void place_in_call(struct walk *walk)
 	run->flags |= RUN_OFFSET;
 	run->file_offset_bytes = walk->call_offset;
 }
-#endif
 
 static __always_inline int queue_bio(struct bio *bio)
 {
@@ -200,9 +225,8 @@ static __always_inline int queue_bio(struct bio *bio)
 	operation = walk->bio.flags & REQ_OP_MASK;
 	if (walk->left_bytes && operation <= REQ_OP_WRITE) {
 		describe_runs(walk, bio, call_inode);
-#ifdef BEFORE_5_17
-		place_in_call(walk);
-#endif
+		if (calls_have_place())
+			place_in_call(walk);
 	}
 	else if (walk->left_bytes)
 		describe_whole(walk, call_inode, RUN_UNMAPPED | RUN_FROM_CALL);

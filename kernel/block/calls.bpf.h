@@ -200,9 +200,8 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	struct call call;
 	__u64 file;
 
-#ifdef BEFORE_5_17
-	walk->call_bytes = 0;
-#endif
+	if (calls_have_place())
+		walk->call_bytes = 0;
 	record->call = NO_CALL;
 	if (record->kernel_thread)
 		return 0;
@@ -219,12 +218,11 @@ static __always_inline __u64 describe_call(struct walk *walk, struct task_struct
 	if (!file)
 		return 0;
 	record->call_flags = call_flags(call, registers, file);
-#ifdef BEFORE_5_17
-	if (!call.is_32_bit && (call.number == CALL_PREAD64 || call.number == CALL_PWRITE64)) {
+	if (calls_have_place() && !call.is_32_bit &&
+	    (call.number == CALL_PREAD64 || call.number == CALL_PWRITE64)) {
 		walk->call_bytes = ARGUMENT_3(call, registers);
 		walk->call_offset = ARGUMENT_4(call, registers);
 	}
-#endif
 	return READ(file, file, f_inode);
 }
 

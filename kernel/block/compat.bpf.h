@@ -206,6 +206,20 @@ static __always_inline __u32 done_of_vector(struct bio *bio)
 	return ((struct bio___done *)bio)->bi_iter.bi_bvec_done;
 }
 
+/*
+ * Whether direct I/O may have bios of which only the call says where in the file they are: through
+ * fs/direct-io.c, as that of F2FS before 5.17, and a read that its caller waits for, where it is
+ * one bio in an iomap_dio_simple (bio_await() gives such a bio an end that many have).
+ */
+static __always_inline bool calls_have_place(void)
+{
+#ifdef BEFORE_5_17
+	return true;
+#else
+	return bpf_core_type_exists(struct iomap_dio_simple);
+#endif
+}
+
 /* Before folios (5.16) a page says itself whose it is. */
 #ifdef BEFORE_5_17
 struct page___owned {

@@ -254,6 +254,7 @@ struct control {
 	__u64 buffer_ends[BUFFER_ENDS];	/* likewise, from Linux 7.2 on, of writes */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
 	__u64 direct_counts_later;	/* __iomap_dio_bio_end_io: see describe_direct */
+	__u64 direct_simple_end_io;	/* iomap_dio_simple_end_io: the bio is in an iomap_dio_simple */
 	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */
 	__u64 xfs_log_end_io;		/* xlog_bio_end_io: pages are the log's own memory */
 	__u64 btrfs_simple_end_io;	/* btrfs_simple_end_io: the bio is in a btrfs_bio */
@@ -295,7 +296,7 @@ _Static_assert(sizeof(struct sync_record) == 72, "sync_record is decoded as 72 b
 _Static_assert(sizeof(struct request_record) == 56, "request_record is decoded as 56 bytes");
 _Static_assert(sizeof(struct change_record) == 48, "change_record is decoded as 48 bytes");
 _Static_assert(sizeof(struct name_record) == 72, "name_record is decoded as 72 bytes");
-_Static_assert(sizeof(struct control) == 296, "control is written as 296 bytes");
+_Static_assert(sizeof(struct control) == 304, "control is written as 304 bytes");
 _Static_assert(sizeof(struct total_key) == 104, "total_key is decoded as 104 bytes");
 _Static_assert(sizeof(struct path_record) + PATH_BYTES <= CHUNK_SLACK_BYTES - 8,
 	       "the longest record fits a chunk's slack");

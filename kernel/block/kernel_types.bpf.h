@@ -201,6 +201,11 @@ struct iomap_dio {
 	__s64 size;
 };
 
+struct iomap_dio_simple {
+	struct kiocb *iocb;
+	struct bio bio;
+};
+
 struct xfs_buf_ops {
 	char *name;
 };

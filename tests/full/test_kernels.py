@@ -1,11 +1,13 @@
 """Every kernel of kernels/, downloaded and built for: the tracer loads, gives no byte to the wrong
-file of five filesystems and leaves none unknown, and a case repeats to the byte.
+file of five filesystems and leaves none unknown, a case repeats to the byte, and a direct read has
+its place in its file.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from jojlab.foundation.cache import Cache
@@ -48,3 +50,28 @@ def test_nothing_of_raw_nand_is_missed(cache: Cache, tmp_path: Path, kernel: str
     run_case(cache, image, real_case(filesystem="ubifs", transactions=40), 1, tmp_path)
     capture = Capture.open(tmp_path)
     assert not capture.incomplete, capture.manifest["incomplete_reasons"]
+
+
+@pytest.mark.parametrize("engine", ["calls", "io_uring"])
+@pytest.mark.parametrize("kernel", NAMES)
+def test_a_direct_read_has_its_file_and_its_place(
+    cache: Cache, tmp_path: Path, kernel: str, engine: str
+) -> None:
+    image = ready_image(cache, kernel=kernel)
+    record = real_case(
+        filesystem="ext4",
+        workload="file-read",
+        read_mode="o_direct",
+        engine=engine,
+        transactions=37,
+    )
+    run_case(cache, image, record, 0, tmp_path)
+    capture = Capture.open(tmp_path)
+    assert not capture.incomplete, (capture.lost_events, capture.unattributed_bytes)
+    requests = pyarrow.parquet.read_table(tmp_path / "requests.parquet").to_pylist()
+    places = [
+        row["file_offset_bytes"]
+        for row in requests
+        if (row["operation"], row["block_type"], row["phase"]) == ("read", "data", "commit")
+    ]
+    assert len(places) == 37 and None not in places and len(set(places)) > 30

@@ -32,6 +32,7 @@ pub struct Control {
     buffer_ends: [u64; BUFFER_ENDS.len()],
     direct_end_io: u64,
     direct_counts_later: u64,
+    direct_simple_end_io: u64,
     xfs_buffer_end_io: u64,
     xfs_log_end_io: u64,
     btrfs_simple_end_io: u64,
@@ -60,7 +61,7 @@ pub struct Control {
     devices: u64,
 }
 
-const _: () = assert!(size_of::<Control>() == 296);
+const _: () = assert!(size_of::<Control>() == 304);
 
 /// Where the fields are mapped.
 pub struct ControlMemory(NonNull<Control>);
@@ -113,6 +114,7 @@ impl ControlMemory {
             }
             set(&raw mut (*control).direct_end_io, "iomap_dio_bio_end_io");
             set(&raw mut (*control).direct_counts_later, "__iomap_dio_bio_end_io");
+            set(&raw mut (*control).direct_simple_end_io, "iomap_dio_simple_end_io");
             set(&raw mut (*control).xfs_buffer_end_io, "xfs_buf_bio_end_io");
             set(&raw mut (*control).xfs_log_end_io, "xlog_bio_end_io");
             set(&raw mut (*control).btrfs_simple_end_io, "btrfs_simple_end_io");

@@ -15,6 +15,8 @@ pub const WANTED: &[&str] = &[
     "iomap_dio_bio_end_io",
     // Since 7.0, which counts a bio of it when it is sent, and not before.
     "__iomap_dio_bio_end_io",
+    // A direct read of one bio; 7.3 has it, 6.12 has not.
+    "iomap_dio_simple_end_io",
     // Zeroing (blkdev_issue_zeroout) and other synchronous bios.
     "bio_chain_endio",
     "submit_bio_wait_endio",
