@@ -244,7 +244,14 @@ def test_a_program_with_sqlite_built_in_is_refused(tmp_path: Path) -> None:
     assert not folder.exists()
     done = subprocess.run([*command, "true"], capture_output=True, text=True)
     assert done.returncode == 4
-    assert "no statement was seen" in done.stderr
+    assert "no statement was seen: no process called a dynamically linked SQLite" in done.stderr
+
+
+def test_sql_that_cannot_be_prepared_is_no_lack_of_sqlite(tmp_path: Path) -> None:
+    command = [str(agent_path()), "record", "--sql", "-o", str(tmp_path / "r"), "--"]
+    done = subprocess.run([*command, "sqlite3", "", "SELEC 1"], capture_output=True, text=True)
+    assert "no statement was seen: SQLite could prepare none of the texts" in done.stderr
+    assert "dynamically linked" not in done.stderr
 
 
 BY_NAME = """

@@ -17,13 +17,7 @@ _MOST_FAILED = 12  # cases without a result that are named at the top
 
 def warnings(summary: RunSummary) -> Markup:
     """Say loudly what is missing."""
-    lost = [
-        f"{case.label}: {case.missing.lost_events} events lost, "
-        + "; ".join(
-            (f"{case.missing.unattributed_bytes} bytes unattributed", *case.missing.reasons)
-        )
-        for case in summary.incomplete
-    ]
+    lost = [f"{case.label}: {'; '.join(case.missing.in_words)}" for case in summary.incomplete]
     told = [
         (summary.partial(case), f"{case.label}: {case.status}. {case.reason}")
         for case in summary.unfinished

@@ -122,13 +122,8 @@ def print_warnings(console: Console, summary: RunSummary) -> None:
     for case in summary.cases:
         missing = case.missing
         if missing.incomplete:
-            console.print(
-                f"[bold red]incomplete[/bold red] {escape(case.label)}: "
-                f"{missing.lost_events} events lost, "
-                f"{missing.unattributed_bytes} bytes unattributed"
-            )
-            for reason in missing.reasons:
-                console.print(f"           {escape(reason)}")
+            told = "; ".join(missing.in_words)
+            console.print(f"[bold red]incomplete[/bold red] {escape(f'{case.label}: {told}')}")
         for note in missing.notes:
             console.print(f"[yellow]note[/yellow] {escape(case.label)}: {escape(note)}")
     for status, cases in _without_result(summary).items():

@@ -228,12 +228,14 @@ impl LibraryCounts {
             ),
         ]);
         if written.statements == 0 {
-            let built_in = if program.has_sqlite_built_in() {
-                format!("{} has SQLite built in", program.path.display())
+            let why = if self.of("failed_prepares") > 0 {
+                "SQLite could prepare none of the texts".into()
+            } else if program.has_sqlite_built_in() {
+                format!("{} has SQLite built in; {INSTEAD}", program.path.display())
             } else {
-                "no process called a dynamically linked SQLite".into()
+                format!("no process called a dynamically linked SQLite; {INSTEAD}")
             };
-            reasons.push(format!("no statement was seen: {built_in}; {INSTEAD}"));
+            reasons.push(format!("no statement was seen: {why}"));
         }
         reasons
     }
