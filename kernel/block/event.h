@@ -254,7 +254,7 @@ struct control {
 	__u64 buffer_ends[BUFFER_ENDS];	/* likewise, from Linux 7.2 on, of writes */
 	__u64 direct_end_io;		/* iomap_dio_bio_end_io: bi_private is an iomap_dio */
 	__u64 direct_counts_later;	/* __iomap_dio_bio_end_io: see describe_direct */
-	__u64 direct_simple_end_io;	/* iomap_dio_simple_end_io: the bio is in an iomap_dio_simple */
+	__u64 direct_simple_end_io;	/* iomap_dio_simple_end_io: of an iomap_dio_simple */
 	__u64 xfs_buffer_end_io;	/* xfs_buf_bio_end_io: bi_private is an xfs_buf */
 	__u64 xfs_log_end_io;		/* xlog_bio_end_io: pages are the log's own memory */
 	__u64 btrfs_simple_end_io;	/* btrfs_simple_end_io: the bio is in a btrfs_bio */

@@ -32,7 +32,7 @@ struct walk {
 	bool counted;		/* in the totals, without records */
 	struct total_key key;
 	struct total none;	/* zeros */
-	__u64 call_offset;	/* of the pread64 or pwrite64 that it is in; see calls_have_place() */
+	__u64 call_offset;	/* of its pread64 or pwrite64: calls_have_place() */
 	__u64 call_bytes;	/* 0 where it is in another call */
 #ifdef BEFORE_5_17
 	__u64 serials;
