@@ -186,7 +186,13 @@ impl<'a> ValueReader<'a> {
                 }
             }
             "zeroblob" => {
-                let (length, _) = self.lengths(begin)?;
+                let (length, longest) = self.lengths(begin)?;
+                if length != longest {
+                    return Err((
+                        begin,
+                        "a zeroblob has one length, and blob(m,n) draws one".into(),
+                    ));
+                }
                 Expression::Literal(Value::Blob(vec![0; length]))
             }
             "one" => Expression::One(self.choices(begin)?),

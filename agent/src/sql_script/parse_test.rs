@@ -105,6 +105,7 @@ fn what_is_wrong_is_told_with_its_place() {
     for (text, place, words) in [
         ("SELECT 1;\n  SELECT :oops;", "line 2, column 10", "\"oops\" is neither a value of"),
         ("SELECT :int(3,1);", "line 1, column 13", "3 to 1 is no range"),
+        ("SELECT :zeroblob(5,10);", "line 1, column 8", "a zeroblob has one length"),
         ("SELECT ?;", "line 1, column 8", "nothing gives ? a value"),
         ("SELECT 'x;", "line 1, column 8", "a string that does not end"),
         ("\n.import x y\n", "line 2, column 1", "command of the sqlite3 shell"),
