@@ -62,8 +62,8 @@ class Lab:
         """Run every job, and yield its number and what came of it, in the order in which they end.
 
         When it is closed, or fails, the jobs that wait are dropped and the guests of this machine
-        killed: close it. A signal that asks to end is raised between two jobs that end, and then
-        everything is over.
+        killed: close it. A signal that asks to end interrupts neither this nor the caller's use of
+        an outcome: it is raised where the next outcome is waited for.
         """
         left = []
         for number, job in enumerate(jobs):
