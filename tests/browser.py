@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ended import HANG_S
+
 needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
 
 
@@ -29,7 +31,7 @@ def title_in_browser(
             f"--user-data-dir={folder}/profile", "--dump-dom",
             f"file://{folder}/page.html{fragment}",
         ],
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=HANG_S,
     )  # fmt: skip
     title = re.search("<title>(.*?)</title>", answer.stdout)
     assert title, answer.stderr[-500:]

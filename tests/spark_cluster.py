@@ -16,9 +16,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.ended import HANG_S
+
 HOST = "127.0.0.1"
 WORKERS = 2
-_STARTS_WITHIN_S = 240
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -96,7 +97,7 @@ def _free_port() -> int:
 
 
 def _await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _STARTS_WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline and process.poll() is None:
         with closing(socket.socket()) as probe:
             if probe.connect_ex((HOST, port)) == 0:

@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.command.conftest import Lab
-from tests.ended import ended
+from tests.ended import HANG_S, ended
 
 # Of two cases each of the two workers gets one.
 ASKED = (
     "run", "first-look", "--no-cache", "--set=transactions=7", "--set=seeds=1",
     "--set=filesystem=ext4", "--set=regime=fresh", "--set=sync_call=fsync",
 )  # fmt: skip
-_THERE_WITHIN_S = 120
 
 
 @contextlib.contextmanager
@@ -45,7 +44,7 @@ def started(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
 
 def awaited(log: Path, words: str) -> str:
     """The rest of the line with these words, as soon as it is there."""
-    deadline = time.monotonic() + _THERE_WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
         for line in log.read_text().splitlines():
             if words in line:
@@ -125,7 +124,7 @@ def guests_of(caches: tuple[Path, Path]) -> int:
 
 
 def await_guests(caches: tuple[Path, Path], wanted: int) -> None:
-    deadline = time.monotonic() + _THERE_WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while guests_of(caches) != wanted:
         assert time.monotonic() < deadline, f"{guests_of(caches)} guests, not {wanted}"
         time.sleep(0.1)

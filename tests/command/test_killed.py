@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.command.conftest import Lab, said_until
-from tests.ended import ended
+from tests.ended import HANG_S, ended
 
 # A case that ends soon, and one that is running when joj is killed; no other test asks them, as
 # tests share a cache.
@@ -17,7 +17,6 @@ ASKED = (
     "--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=regime=fresh",
     "--set=sync_call=fsync",
 )  # fmt: skip
-_GONE_WITHIN_S = 30
 
 
 def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
@@ -25,7 +24,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(lab: Lab) -> None:
         said_until("[1/2]", joj)
         os.kill(joj.pid, signal.SIGKILL)
     assert joj.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + _GONE_WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while lab.guests() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert lab.guests() == []

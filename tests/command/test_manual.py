@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 from jojlab.manual.command_pages import command_pages
 from jojlab.manual.table_pages import table_pages
 from tests.command.conftest import CHECKOUT
+from tests.ended import HANG_S
 
 DOCS = CHECKOUT / "docs"
 
@@ -53,7 +54,7 @@ def test_the_site_has_every_page_and_every_link_leads_somewhere(tmp_path: Path) 
 def test_the_notebook_runs_on_a_run(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUN", str(finished))
     notebook = nbformat.read(DOCS / "examples" / "tables.ipynb", 4)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=300).execute()
+    NotebookClient(notebook, timeout=HANG_S).execute()
     shown = [
         output["data"]["text/plain"]
         for cell in notebook.cells

@@ -13,6 +13,7 @@ from typing import Any
 from jojlab.fleet.store import open_store
 from jojlab.made_fleet.segment_tables import Tables
 from jojlab.made_fleet.write import packed
+from tests.ended import HANG_S
 from tests.fleet.serving import (
     DAY,
     JOJ,
@@ -75,14 +76,14 @@ def kill_at_random(folder: Path, rounds: int, seed: int) -> None:
 
     assert set(there), "the rounds were too short to store anything"
     with Serving(str(data)) as server:
-        assert uploader(server.url).wait(timeout=600) == 0
-    assert compaction().wait(timeout=600) == 0
+        assert uploader(server.url).wait(timeout=HANG_S) == 0
+    assert compaction().wait(timeout=HANG_S) == 0
     assert segments_of(store) == sorted(names)
     assert rows_of(store) == rows_in(made)
 
 
 def _await_more(log: Path) -> None:
-    """Wait until a segment is acknowledged, or for 20 s."""
+    """Wait until a segment is acknowledged, or for 20 s at the most: the kill comes anyway."""
     before, end_s = log.stat().st_size, time.monotonic() + 20
     while log.stat().st_size == before and time.monotonic() < end_s:
         time.sleep(0.01)

@@ -26,6 +26,7 @@ from jojlab.fleet.store import Store, open_store
 from jojlab.made_fleet.segment_tables import Tables, day_tables
 from jojlab.made_fleet.write import packed
 from jojlab.trace.schema import FLEET_TABLES
+from tests.ended import HANG_S
 
 JOJ = (sys.executable, "-m", "jojlab")
 DAY = date(2026, 1, 1)
@@ -93,9 +94,9 @@ class Serving:
         """A new connection."""
         place = urlsplit(self.url).netloc
         if self._authority is None:
-            return http.client.HTTPConnection(place, timeout=60)
+            return http.client.HTTPConnection(place, timeout=HANG_S)
         context = ssl.create_default_context(cafile=str(self._authority))
-        return http.client.HTTPSConnection(place, timeout=60, context=context)
+        return http.client.HTTPSConnection(place, timeout=HANG_S, context=context)
 
     def put(
         self,
@@ -138,7 +139,7 @@ class Serving:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=60) in (0, -signal.SIGKILL)
+        assert self.process.wait(timeout=HANG_S) in (0, -signal.SIGKILL)
         assert self.process.stdout is not None
         self.process.stdout.close()
 

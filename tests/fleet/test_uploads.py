@@ -28,6 +28,7 @@ from jojlab.fleet.store import open_store
 from jojlab.fleet.worker import MEMORY_BYTES
 from jojlab.made_fleet.write import packed
 from jojlab.trace.schema import FLEET_TABLES, table_schema
+from tests.ended import HANG_S
 from tests.fleet.serving import JOJ, Serving, made_segments, made_tables, segments_of, token_of
 
 UPLOAD_SECONDS = 2.0
@@ -267,7 +268,7 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
     headers = {"Authorization": f"Bearer {token}", "Content-Length": "100000"}
     connection.request("PUT", f"/v1/segments/{'0' * 64}", body=b"x" * 5000, headers=headers)
     connection.close()
-    end_s = time.monotonic() + 20
+    end_s = time.monotonic() + HANG_S
     while server.refused("broken-off") < 1 and time.monotonic() < end_s:
         time.sleep(0.05)
     assert server.refused("broken-off") >= 1
@@ -348,7 +349,7 @@ def test_memory_is_bounded(server: Serving, token: str) -> None:
 def test_wrong_use(tmp_path: Path) -> None:
     def said(*arguments: str) -> str:
         ran = subprocess.run(
-            [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=60
+            [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=HANG_S
         )
         assert ran.returncode == 2, ran
         return ran.stderr

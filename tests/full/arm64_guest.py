@@ -28,6 +28,7 @@ from jojlab.guest.kernel.choose import INSTALLED, chosen_kernel
 from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel, unpack_packages
 from jojlab.guest.process import CONSOLE, start
+from tests.ended import HANG_S
 
 # A program and its package. Each reaches the guest with the libraries that it names.
 PROGRAMS = {
@@ -44,7 +45,6 @@ PROGRAMS = {
 }
 _LIBRARIES = r"lib\w\S*|zlib1g"
 _DISK_BYTES = 1 << 30
-_TIMEOUT_S = 500
 _INIT = """#!/sbin/busybox sh
 export PATH=/sbin HOME=/nonexistent LC_ALL=C
 /sbin/busybox --install -s /sbin
@@ -120,7 +120,7 @@ async def _run(
     async with start(command, ours, theirs, folder) as guest:
         # Its end is that of QEMU, which is an error in a guest of the lab.
         with contextlib.suppress(GuestError):
-            await guest.run_until_stop(_TIMEOUT_S)
+            await guest.run_until_stop(HANG_S)
 
 
 def _programs(cache: Cache) -> Initramfs:

@@ -25,6 +25,7 @@ import pytest
 from jojlab.fleet.dataset import live_units
 from jojlab.fleet.store import Store, open_store
 from jojlab.foundation.places import agent_path
+from tests.ended import HANG_S
 from tests.fleet.serving import JOJ, Serving, segments_of, token_of
 from tests.live.loop import Loop, mounted
 
@@ -88,7 +89,7 @@ class Device:
 
     def await_more(self) -> None:
         """Wait until it has closed a segment."""
-        before, end_s = self.next_sequence(), time.monotonic() + 60
+        before, end_s = self.next_sequence(), time.monotonic() + HANG_S
         while self.next_sequence() <= before:
             assert time.monotonic() < end_s, self.log.read_text()
             time.sleep(0.02)
@@ -113,7 +114,7 @@ class Device:
         """End it in order."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=60) == 0, self.log.read_text()
+        assert self.process.wait(timeout=HANG_S) == 0, self.log.read_text()
         self.process = None
 
     def next_sequence(self) -> int:
@@ -220,7 +221,7 @@ def test_no_acknowledged_segment_is_lost_and_none_is_there_twice(
         device.await_more()
         device.end()
         command = [*device.uploader, "--once", "--server", url, "--token-file", str(token)]
-        subprocess.run(command, check=True, timeout=120)
+        subprocess.run(command, check=True, timeout=HANG_S)
     assert device.waiting() == set() and not any((device.spool / "refused").iterdir())
     numbers = [row["sequence"] for row in rows_of(store, "segments")]
     assert len(numbers) == len(set(numbers)), "a number came twice"
@@ -288,12 +289,12 @@ def test_a_clock_that_is_set_loses_nothing(loop: Loop, tmp_path: Path) -> None:
     assert [round(step / 86400e9) for step in steps] == [3, -3, 0]
     with Serving(data) as server:
         command = [*device.uploader, "--once", "--server", server.url, "--token-file", str(token)]
-        subprocess.run(command, check=True, timeout=120)
+        subprocess.run(command, check=True, timeout=HANG_S)
     rows = rows_of(open_store(data), "commits")
     journals = [row["super_journal"] for row in rows if row["super_journal"]]
     assert len(journals) == len(set(journals)) > 20
     said = subprocess.run(
-        [*JOJ, "fleet", "report", "--data", data], capture_output=True, text=True, timeout=60
+        [*JOJ, "fleet", "report", "--data", data], capture_output=True, text=True, timeout=HANG_S
     )
     assert said.returncode == 0, said
     assert "The clock was set in 2 segments." in said.stdout
@@ -301,7 +302,7 @@ def test_a_clock_that_is_set_loses_nothing(loop: Loop, tmp_path: Path) -> None:
 
 
 def _await(is_so: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < end_s
         time.sleep(0.05)

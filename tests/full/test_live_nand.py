@@ -19,12 +19,12 @@ from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.image.ready import CHOSEN_BUFFERS, ready_image
 from jojlab.guest.wall_clock import COMMAND_LINE
 from jojlab.trace.capture import Capture
+from tests.ended import HANG_S
 from tests.guest.conftest import real_case
 
 HERE = Path(__file__).parent
 ALLOCATORS = {"1": ("vmalloc", "vmalloc"), "2": ("kmem_cache", "kmalloc")}
 MACHINE = ("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "qemu64,+arat", "-smp", "2")
-TIMEOUT_S = 600
 
 
 def _case(ubi: str, ubifs: str) -> bytes:
@@ -59,7 +59,7 @@ def console(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> str:
     machine += ["-kernel", str(image.kernel), "-initrd", str(initramfs)]
     machine += ["-append", f"{COMMAND_LINE} rdinit=/start"]
     try:
-        subprocess.run(machine, timeout=TIMEOUT_S, check=True)
+        subprocess.run(machine, timeout=HANG_S, check=True)
     except subprocess.TimeoutExpired:
         pytest.fail(f"it did not end: {heard.read_text(errors='replace')[-3000:]}")
     return heard.read_text()

@@ -19,6 +19,7 @@ import pytest
 from jojlab.fleet.quarantine import quarantined
 from jojlab.fleet.store import open_store
 from jojlab.foundation.places import agent_path
+from tests.ended import HANG_S
 from tests.fleet.serving import Serving, made_segments, named, segments_of, token_of
 
 UPLOADER = agent_path().with_name("joj-uploader")
@@ -51,7 +52,7 @@ class Spool:
     def send(self, url: str, code: int = 0) -> str:
         """Send what there is; it must end with this code. Return what was said."""
         ran = subprocess.run(
-            [*self.command(url), "--once"], capture_output=True, text=True, timeout=120
+            [*self.command(url), "--once"], capture_output=True, text=True, timeout=HANG_S
         )
         assert ran.returncode == code, ran
         return ran.stderr
@@ -188,7 +189,7 @@ def test_a_server_with_a_full_disk_loses_nothing(spool: Spool, tmp_path: Path) -
 
 
 def _await(is_so: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < end_s
         time.sleep(0.05)

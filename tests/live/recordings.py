@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jojlab.foundation.places import agent_path
+from tests.ended import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
@@ -55,8 +56,6 @@ threading.Thread(target=work, args=("first",)).start()
 work("second")
 """
 _ROUNDS = 50
-# What must come may take long where other programs need the processors.
-WITHIN_S = 120
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,9 @@ def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] =
 
 def await_that(condition: Callable[[], bool], what: str) -> None:
     """Wait until something is so."""
-    until = time.monotonic() + WITHIN_S
+    until = time.monotonic() + HANG_S
     while not condition():
-        assert time.monotonic() < until, f"{what}: not within {WITHIN_S} s"
+        assert time.monotonic() < until, f"{what}: not within {HANG_S} s"
         time.sleep(0.02)
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from jojlab.foundation.places import agent_path
 from jojlab.trace.schema import FLEET_TABLES, table_schema
+from tests.ended import HANG_S
 from tests.live.loop import Loop, mounted
 
 # DIRECTORY COUNT MODE: two databases change in each transaction, and now and then a third one.
@@ -98,7 +99,7 @@ def tables(spool: Path) -> dict[str, pa.Table]:
 def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
     """End the collector; give what it said."""
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=HANG_S)[1]
     assert process.returncode == 0, said
     return said
 

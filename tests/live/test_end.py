@@ -13,12 +13,11 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.trace.run_folder import RunFolder
-from tests.ended import ended
+from tests.ended import HANG_S, ended
 from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
 LONG = ("--transactions=1000000", "--interval-us=100000", "--synchronous=off")
-_GONE_WITHIN_S = 30
 
 
 def wait_for_database(bench: Bench) -> Path:
@@ -77,7 +76,7 @@ def test_a_joj_that_is_killed_takes_its_agent_with_it(
         wait_for_database(bench)
         agent = os.pidfd_open(child_of(joj.pid))
         os.kill(joj.pid, signal.SIGKILL)
-    ended, _, _ = select.select([agent], [], [], _GONE_WITHIN_S)
+    ended, _, _ = select.select([agent], [], [], HANG_S)
     os.close(agent)
     assert ended and bench.left() == []
     # Its tables are removed with the next folder that is made beside them.

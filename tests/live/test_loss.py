@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.ended import HANG_S
 from tests.live.tracing import COMM, Bench, benched, read, run
 
 
@@ -85,7 +86,7 @@ def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Ben
         "kill -CONT $PPID"
     )
     whole = [*command, "--output", str(tables), "--", "sh", "-c", work]
-    answer = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=120)
+    answer = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert answer.returncode == 4, answer.stderr
     found = json.loads(answer.stdout)
     assert found["lost_events"] > 1000

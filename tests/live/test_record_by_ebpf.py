@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.ended import HANG_S
 from tests.live.recordings import (
     ENVIRONMENT,
     JOINED,
     PYTHON,
-    WITHIN_S,
     Recording,
     Row,
     await_joined,
@@ -191,10 +191,10 @@ def test_a_process_is_joined_and_is_never_stopped(here: Path, tmp_path: Path) ->
         await_joined(recorder, here)
         assert "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text()
         recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(WITHIN_S) == 128 + signal.SIGINT
+        assert recorder.wait(HANG_S) == 128 + signal.SIGINT
         assert program.poll() is None
         (here / "end").touch()
-        assert program.wait(WITHIN_S) == 0
+        assert program.wait(HANG_S) == 0
     check_joined(Recording(folder, 0), int(pid))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ended import HANG_S
 from tests.live.recordings import (
     JOINED,
     PYTHON,
-    WITHIN_S,
     Recording,
     await_joined,
     await_that,
@@ -30,12 +30,12 @@ def test_a_process_is_joined_and_left_while_it_runs(here: Path, tmp_path: Path) 
         recorder = subprocess.Popen([*command_of(folder), "--pid", pid], stderr=subprocess.PIPE)
         await_joined(recorder, here)
         recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(WITHIN_S) == 128 + signal.SIGINT
+        assert recorder.wait(HANG_S) == 128 + signal.SIGINT
         assert program.poll() is None
         state = Path(f"/proc/{pid}/status").read_text()
         assert "TracerPid:\t0" in state
         (here / "end").touch()
-        assert program.wait(WITHIN_S) == 0
+        assert program.wait(HANG_S) == 0
     check_joined(Recording(folder, 0), int(pid))
 
 
@@ -47,7 +47,7 @@ def test_a_signal_ends_the_program_and_the_recording_is_whole(
     with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
         await_text(here / "f")
         recorder.send_signal(number)
-        assert recorder.wait(WITHIN_S) == 128 + number
+        assert recorder.wait(HANG_S) == 128 + number
     recording = Recording(tmp_path / "r", 0)
     assert recording.manifest["incomplete"] is False
     assert recording.table("threads")[0]["exit_signal"] == number
@@ -64,7 +64,7 @@ def test_a_program_that_goes_on_after_the_signal_is_killed_by_the_second(
         await_text(here / "passed-on")
         assert recorder.poll() is None
         recorder.send_signal(signal.SIGINT)
-        assert recorder.wait(WITHIN_S) == 128 + signal.SIGKILL
+        assert recorder.wait(HANG_S) == 128 + signal.SIGKILL
     manifest = Recording(tmp_path / "r", 0).manifest
     assert manifest["incomplete_reasons"] == ["threads were killed to end the recording"]
 
@@ -76,7 +76,7 @@ def test_a_killed_recorder_takes_the_program_along_and_leaves_a_readable_folder(
     with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE) as recorder:
         await_text(here / "f")
         recorder.kill()
-        recorder.wait(WITHIN_S)
+        recorder.wait(HANG_S)
     program = Path("/proc", (here / "f").read_text().strip())
     await_that(lambda: not program.exists(), "the program ends")
     reasons = Recording(tmp_path / "r", 0).manifest["incomplete_reasons"]

@@ -16,7 +16,7 @@ import pytest
 from jojlab.analysis.rows.completeness import completeness
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from tests.ended import ended
+from tests.ended import HANG_S, ended
 from tests.live.conftest import CHECKOUT
 from tests.live.loop import Loop, mounted, need_tracer
 
@@ -49,7 +49,7 @@ def start(
 def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> Ended:
     """Run joj trace to its end."""
     with start(loop, *arguments, before=before) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=HANG_S)
     return Ended(arguments, process.returncode, out, err)
 
 
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> N
     process = start(loop, "-o", out, "--", "sh", "-c", command)
     assert process.stdout and process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG_S)
     assert process.returncode == 128 + signal.SIGINT
     assert written_bytes(out)["/y"] == 5 * 4096
     assert not json.loads(shown(out).stdout)["cases"][0]["incomplete_reasons"]
