@@ -18,6 +18,9 @@ const SYNCED_WRITE: &str = "write";
 const CHECKPOINT_LOCK: u64 = 121;
 /// What PERSIST zeroes: zeroJournalHdr() of pager.c.
 const JOURNAL_HEADER_BYTES: u64 = 28;
+/// What says how many pages a rollback journal holds: syncJournal() of pager.c writes its magic and
+/// the count. With synchronous = FULL the pages are synced before it.
+const JOURNAL_COUNT_BYTES: u64 = 12;
 
 /// A commit is over so long after its last call, if the lock is kept: locking_mode = EXCLUSIVE.
 const OVER_NS: i64 = 10_000_000_000;
@@ -141,6 +144,8 @@ impl CommitFinder {
                     return;
                 }
                 let unit = self.unit(call, database);
+                unit.guards.journal_exposed |= unit.has_journal && !unit.guards.journal_synced;
+                unit.guards.database_synced = false;
                 unit.wrote_database = true;
                 unit.written_bytes += call.written_bytes();
                 unit.commit_ns.get_or_insert(call.begin_ns);
@@ -152,13 +157,16 @@ impl CommitFinder {
                     return;
                 }
                 unit.synced(call);
+                unit.guards.database_synced = true;
                 if unit.wrote_database && !unit.has_journal {
+                    unit.guards.end_synced = true;
                     self.commit(call, database, "none"); // or a journal in memory
                 }
             }
             Deed::CommitAtomicWrite => {
                 let unit = self.begun(call, database);
                 unit.synced(call);
+                (unit.guards.database_synced, unit.guards.end_synced) = (true, true);
                 self.commit(call, database, "batch-atomic");
             }
             _ => drop(self.begun(call, database)),
@@ -188,8 +196,15 @@ impl CommitFinder {
                 unit.has_journal = true;
                 unit.written_bytes += length_bytes;
                 unit.journal_was_read = false;
+                let guards = &mut unit.guards;
+                guards.journal_exposed |=
+                    *length_bytes == JOURNAL_COUNT_BYTES && !guards.journal_synced;
+                guards.journal_synced = false;
             }
-            Deed::Sync { .. } => self.synced(call, database),
+            Deed::Sync { .. } => {
+                self.synced(call, database);
+                self.unit(call, database).guards.journal_synced = true;
+            }
             Deed::Read => self.begun(call, database).journal_was_read = true,
             _ => drop(self.begun(call, database)),
         }
@@ -318,7 +333,7 @@ impl CommitFinder {
         }
         let unit = self.unit(call, database);
         unit.journal_was_read = false;
-        if unit.begin_ns.is_some() {
+        if unit.begin_ns.is_some() && !unit.in_super {
             unit.synced(call);
         } else {
             self.rows.sync_last(call);
@@ -342,7 +357,19 @@ impl CommitFinder {
     }
 
     fn commit(&mut self, call: &FileCall, database: usize, journal_mode: &'static str) {
-        let unit = std::mem::take(self.unit(call, database));
+        let mut unit = std::mem::take(self.unit(call, database));
+        // What the thread has just committed in another database, and not given back, is a part of
+        // the same transaction, if both were begun by then.
+        for ((pid, _), other) in &mut self.units {
+            if let Some(made) = &mut other.made
+                && *pid == call.pid
+                && made.row.tid == i64::from(call.tid)
+                && unit.begin_ns.is_some_and(|begin_ns| begin_ns < made.row.return_ns)
+            {
+                made.guards.several_databases = true;
+                unit.guards.several_databases = true;
+            }
+        }
         let made = self.rows.row(call, COMMIT, &unit, vec![database]);
         let made = Some(MadeTransaction { journal_mode, ..made });
         let (tid, checkpoint) = (call.tid, unit.checkpoint);
@@ -356,6 +383,7 @@ impl CommitFinder {
         if is_sync {
             made.row.sync_calls += 1;
             made.sync_call.add(call.sync_name());
+            made.guards.end_synced = true;
         }
         made.written_bytes += call.written_bytes();
         true

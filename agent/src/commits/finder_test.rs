@@ -3,7 +3,7 @@
 
 use super::call::{Caller, Deed, FileCall};
 use super::finder::{CommitFinder, find};
-use super::unit_of_work::{FoundTransactions, MadeTransaction};
+use super::unit_of_work::{FoundTransactions, MadeTransaction, ModeCounts};
 
 const DB: u64 = 1;
 const JOURNAL: u64 = 2;
@@ -88,6 +88,68 @@ fn a_commit_ends_with_its_journal_and_what_belongs_to_that() {
         assert_eq!((first.return_ns, first.sync_calls), (50 + calls * 10 - 1, syncs));
         assert_eq!(found.rows[1].begin_ns, 50 + calls * 10);
     }
+}
+
+/// What a rollback journal's commit does, with a sync where `synced` has its letter: r of its
+/// records, c of their count, d of the database, e of what ends it.
+fn guarded(synced: &str, end: &(u64, Deed), sync_of_end: (u64, Deed)) -> ModeCounts {
+    let mut deeds = vec![(DB, lock(PENDING)), (JOURNAL, write(0, 512, &[1; 32]))];
+    let mut add = |letter: char, deed: (u64, Deed), sync: (u64, Deed)| {
+        deeds.push(deed);
+        deeds.extend(synced.contains(letter).then_some(sync));
+    };
+    add('r', (JOURNAL, write(512, 4096, &[2; 32])), (JOURNAL, sync()));
+    add('c', (JOURNAL, write(0, 12, &[])), (JOURNAL, sync()));
+    add('d', (DB, write(0, 4096, b"SQLite format 3\0")), (DB, sync()));
+    add('e', end.clone(), sync_of_end);
+    deeds.push((DB, unlock(0)));
+    let modes = found(&deeds).modes;
+    assert_eq!(modes.len(), 1, "{modes:?}");
+    modes.into_values().next().unwrap()
+}
+
+#[test]
+fn which_syncs_guard_a_commit_with_a_rollback_journal_is_seen() {
+    let directory = Deed::Sync { name: "fsync", is_directory: true };
+    let ends = [
+        ((JOURNAL, unlink()), (30, directory)),
+        ((JOURNAL, Deed::Truncate { size_bytes: 0 }), (JOURNAL, sync())),
+        ((JOURNAL, write(0, 28, &[0; 28])), (JOURNAL, sync())),
+    ];
+    for (end, sync_of_end) in ends {
+        let counts = |synced| guarded(synced, &end, sync_of_end.clone());
+        let whole = ModeCounts { commits: 1, ..ModeCounts::default() };
+        assert_eq!(counts("rcde"), whole, "synchronous = EXTRA; FULL, but for DELETE: {end:?}");
+        assert_eq!(counts("rcd"), ModeCounts { end_unsynced: 1, ..whole }, "DELETE with FULL");
+        assert_eq!(counts("cde"), ModeCounts { journal_exposed: 1, ..whole }, "NORMAL");
+        let off = ModeCounts { end_unsynced: 1, journal_exposed: 1, database_unsynced: 1, ..whole };
+        assert_eq!(counts(""), off, "OFF");
+    }
+}
+
+#[test]
+fn a_wals_commit_without_a_sync_after_its_frame_and_one_over_two_wals_are_seen() {
+    let mut head = [0; 24];
+    head[7] = 1;
+    let frame = |file| [(file, write(32, 24, &head)), (file, write(56, 4096, &[1; 32]))];
+    let opened = |path: &str| Deed::Open { path: path.into(), is_created: false };
+    let mut deeds = vec![(20, opened("/app/b.db")), (21, opened("/app/b.db-wal"))];
+    deeds.extend([(22, opened("/app/b.db-shm")), (DB, lock(PENDING)), (20, lock(PENDING))]);
+    // The sync of a new WAL's header guards no commit.
+    let both = [(SHM, lock(120)), (22, lock(120)), (WAL, write(0, 32, &[0; 32])), (WAL, sync())];
+    deeds.extend(both);
+    deeds.extend([frame(WAL), frame(21)].concat());
+    deeds.extend([(SHM, unlock(120)), (22, unlock(120))]);
+    for is_synced in [false, true] {
+        deeds.push((SHM, lock(120)));
+        deeds.extend(frame(WAL));
+        deeds.extend(is_synced.then_some((WAL, sync())));
+        deeds.push((SHM, unlock(120)));
+    }
+    let found = found(&deeds);
+    let wal = found.modes["wal"];
+    assert_eq!((wal.commits, wal.end_unsynced, wal.several_databases), (4, 3, 2), "{found:?}");
+    assert_eq!(found.counts()["journal_modes"]["wal"]["end_unsynced"], 3);
 }
 
 #[test]

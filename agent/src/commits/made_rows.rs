@@ -61,6 +61,7 @@ impl MadeRows {
             databases,
             written_bytes: unit.written_bytes,
             sync_call: unit.sync_call,
+            guards: unit.guards,
             ..MadeTransaction::default()
         }
     }
@@ -92,6 +93,7 @@ impl MadeRows {
         if let Some(last) = self.last(call) {
             last.row.sync_calls += 1;
             last.sync_call.add(call.sync_name());
+            last.guards.end_synced = true;
         }
     }
 
@@ -127,6 +129,9 @@ impl MadeRows {
     /// All rows in order, with the counts.
     pub fn finish(self, calls: &[FileCall], databases: u64) -> FoundTransactions {
         let mut found = FoundTransactions { databases, ..self.found };
+        for made in self.rows.iter().filter(|made| made.row.kind == COMMIT) {
+            found.modes.entry(made.journal_mode).or_default().add(made.guards);
+        }
         found.rows.extend(self.rows.into_iter().map(|made| made.row));
         found.rows.sort_by_key(|row| (row.begin_ns, row.thread));
         for (id, row) in (0..).zip(&mut found.rows) {

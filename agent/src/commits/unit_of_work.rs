@@ -1,6 +1,8 @@
 //! What the finder of commits keeps: what a process does to a database, and what was found.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
 
 use super::call::{Caller, FileCall};
 use crate::tables::rows::Transaction;
@@ -15,6 +17,7 @@ pub struct MadeTransaction {
     /// batch-atomic (of F2FS).
     pub journal_mode: &'static str,
     pub sync_call: SyncName,
+    pub guards: Guards,
     /// Numbers of the databases; of several the first has the super-journal.
     pub databases: Vec<usize>,
     pub super_journal: Option<String>,
@@ -43,6 +46,46 @@ impl SyncName {
     }
 }
 
+/// Which syncs a commit had that protect it, where they were seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// The header of the journal was written before what it counts was synced, as by synchronous =
+    /// NORMAL, or the journal was not synced at all when the database was written.
+    pub journal_exposed: bool,
+    /// The journal was synced since its last write.
+    pub journal_synced: bool,
+    /// The database was synced since its last write.
+    pub database_synced: bool,
+    /// Something was synced after the call that ended the commit: its last frame, or the end of its
+    /// journal.
+    pub end_synced: bool,
+    /// A thread committed several databases at once, and no super-journal joins them.
+    pub several_databases: bool,
+}
+
+/// How the commits of one journal mode were protected: how many there were, and how many lacked
+/// what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModeCounts {
+    pub commits: u64,
+    /// They returned before anything was synced after their last frame or the end of their journal.
+    pub end_unsynced: u64,
+    pub journal_exposed: u64,
+    pub database_unsynced: u64,
+    pub several_databases: u64,
+}
+
+impl ModeCounts {
+    /// One more.
+    pub fn add(&mut self, guards: Guards) {
+        self.commits += 1;
+        self.end_unsynced += u64::from(!guards.end_synced);
+        self.journal_exposed += u64::from(guards.journal_exposed);
+        self.database_unsynced += u64::from(!guards.database_synced);
+        self.several_databases += u64::from(guards.several_databases);
+    }
+}
+
 /// What was found.
 #[derive(Debug, Default, PartialEq)]
 pub struct FoundTransactions {
@@ -50,6 +93,8 @@ pub struct FoundTransactions {
     pub rows: Vec<Transaction>,
     pub databases: u64,
     pub commits: u64,
+    /// Of the commits, by journal mode.
+    pub modes: BTreeMap<&'static str, ModeCounts>,
     pub checkpoints: u64,
     /// Journals that ended after they were played back, or before the database was written.
     pub rollbacks: u64,
@@ -72,7 +117,20 @@ impl FoundTransactions {
             ("writes_after_last", self.writes_after),
             ("bytes_after_last", self.bytes_after),
         ];
-        counts.map(|(name, count)| (name.to_owned(), count.into())).into_iter().collect()
+        let mut found: Map<String, Value> =
+            counts.map(|(name, count)| (name.to_owned(), count.into())).into_iter().collect();
+        let modes = self.modes.iter().map(|(mode, counts)| {
+            let counts = json!({
+                "commits": counts.commits,
+                "end_unsynced": counts.end_unsynced,
+                "journal_exposed": counts.journal_exposed,
+                "database_unsynced": counts.database_unsynced,
+                "several_databases": counts.several_databases,
+            });
+            ((*mode).to_owned(), counts)
+        });
+        found.insert("journal_modes".to_owned(), Value::Object(modes.collect()));
+        found
     }
 }
 
@@ -83,6 +141,7 @@ pub struct UnitOfWork {
     pub commit_ns: Option<i64>,
     pub sync_calls: i64,
     pub sync_call: SyncName,
+    pub guards: Guards,
     pub has_journal: bool,
     /// Read since it was written or synced last.
     pub journal_was_read: bool,
@@ -105,12 +164,16 @@ impl UnitOfWork {
     /// What several databases have in common that are committed at once.
     pub fn of_several<'a>(units: impl Iterator<Item = &'a UnitOfWork>) -> UnitOfWork {
         let earliest = |one: Option<i64>, other: Option<i64>| one.into_iter().chain(other).min();
+        let mut is_synced = true;
         units.fold(UnitOfWork::default(), |mut all, unit| {
             all.begin_ns = earliest(all.begin_ns, unit.begin_ns);
             all.commit_ns = earliest(all.commit_ns, unit.commit_ns);
             all.sync_calls += unit.sync_calls;
             all.sync_call.join(unit.sync_call);
             all.written_bytes += unit.written_bytes;
+            all.guards.journal_exposed |= unit.guards.journal_exposed;
+            is_synced &= unit.guards.database_synced;
+            all.guards.database_synced = is_synced;
             all
         })
     }

@@ -142,6 +142,7 @@ impl PreparedProgram {
             "output": self.output.text(),
             "output_bytes": self.output.bytes,
             "file_calls": self.calls,
+            "lost_calls": self.lost_calls + self.calls_of_others,
         });
         described.as_object_mut().expect("it is one").append(&mut self.found.counts());
         described
