@@ -26,7 +26,8 @@ def blocks(
     """Import a block trace as a run.
 
     blkparse's default output names no owners: its blocks have type unknown. MOST's output has block
-    types and file names. Neither has transactions, so there is no bill.
+    types and file names. Neither has transactions, so there is no bill. A file may be compressed by
+    gzip, or in UTF-16. Of a device whose driver takes bios, each bio is a request.
 
     \b
     Examples:
@@ -34,8 +35,8 @@ def blocks(
       joj import blocks result.po --format most -o runs/most
       joj show runs/most
 
-    Exit code 2 if the format is unknown; 4 if a line is bad, or if the trace lacks something that
-    its format has, such as completions after the end of the trace.
+    Exit code 2 if the format is unknown; 4 if a line cannot be read, or if the trace lacks
+    something that its format has, such as completions after the end of the trace.
     """
     from jojlab.command_line.out_folder import free_folder
     from jojlab.foundation.nearest import nearest

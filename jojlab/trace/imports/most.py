@@ -22,12 +22,12 @@ from jojlab.trace.imports.event import (
     Event,
     flags_of,
     number_of,
+    sector_of,
     sectors_of,
     time_of,
 )
 
 NAME = "most"
-FLUSHES_ARE_ISSUED = False
 # Each block has its type, and its file where it has one.
 TELLS_OWNERS = True
 DEVICE = "disk"  # the format does not say which
@@ -36,18 +36,18 @@ _BLOCK_TYPES = {"D": "data", "J": "fs-journal", "M": "fs-metadata"}
 _PID_DIGITS = 100_000  # above any process number of its kernel (PID_MAX_DEFAULT, 0x8000)
 
 
-def is_first_line(line: str) -> bool:
-    """Whether a file that begins with `line` has this format."""
+def is_event(line: str) -> bool:
+    """Return whether a line is one of this format's events, and not of another's."""
     fields = line.split("\t")
     return len(fields) in (8, 9) and fields[7].strip() in _BLOCK_TYPES
 
 
-def is_end(_line: str) -> bool:
-    """Whether the events end here: the format has no summary."""
+def is_known(_line: str) -> bool:
+    """Return whether a line is something other than an event: the format has nothing else."""
     return False
 
 
-def skipped_events(_line: str) -> int:
+def lost_events(_line: str) -> int:
     """Return the events that a line says were lost: MOST does not tell."""
     return 0
 
@@ -64,7 +64,7 @@ def parse(line: str) -> Event | None:
     # A split would need a second sector, which the format has no place for.
     if action not in PASSED and action not in COUNTED and action not in BLOCK_ACTIONS - {SPLIT}:
         raise ValueError(f"unknown action {action[:20]!r}")
-    flags, where, count = flags_of(letters), number_of(sector), sectors_of(sectors)
+    flags, where, count = flags_of(letters), sector_of(sector), sectors_of(sectors)
     process = number_of(pid) % _PID_DIGITS
     if action in PASSED:
         return None

@@ -2,14 +2,19 @@
 
 A request is what the driver was issued (D). Its bios are those queued (Q) and not yet issued whose
 sectors it consists of, so that merges need no bookkeeping of their own; the first of them names
-submitter and queue time. Whatever finds no partner is counted, never guessed at.
+submitter and queue time. A device whose driver takes bios is issued none: there each bio is a
+request. Whatever finds no partner is counted, never guessed at.
+
+Where the block layer makes flushes (the kernel's block/blk-flush.c), they are issued and completed
+as requests of their own, FN. What asked for them is completed once more when all its steps are
+done, with no sectors and without the F: that is no event of the device.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jojlab.trace.imports.event import (
     COMPLETED,
@@ -36,9 +41,51 @@ LACKS = {
     "unknown_completions": "completions are of requests that the trace did not see",
     "out_of_order": "lines are out of time order",
     "errors": "requests failed on the device",
+    "unknown_operations": "events are of operations that are not known, and shown as other",
 }
 # Counts that are merely told.
-TOLD = ("requeues", "splits", "stacked", *(name.replace(" ", "_") for name in COUNTED.values()))
+TOLD = (
+    *("requeues", "splits", "stacked", "bios_as_requests", "shared_flushes", "unknown_letters"),
+    *(name.replace(" ", "_") for name in COUNTED.values()),
+)
+# What only a device with requests has.
+_OF_REQUESTS = frozenset({ISSUED, REQUEUED, "M", "F"})
+
+
+class Survey:
+    """What all events of a trace say of its devices, which has to be known before they are joined.
+
+    A device whose bios go to another device of the trace is stacked: the other has the requests.
+    """
+
+    def __init__(self) -> None:
+        self._with_requests: set[str] = set()
+        self._completing: set[str] = set()
+        self._remapped: set[str] = set()
+        self._issuing_flushes: set[str] = set()
+
+    def see(self, event: Event) -> None:
+        """Take the next event of the trace."""
+        if event.action in _OF_REQUESTS:
+            self._with_requests.add(event.device)
+            if event.action == ISSUED and not event.sectors:
+                self._issuing_flushes.add(event.device)
+        elif event.action == COMPLETED:
+            self._completing.add(event.device)
+        elif event.from_device:
+            self._remapped.add(event.from_device)
+
+    def takes_bios(self, device: str) -> bool:
+        """Return whether its driver takes bios, so that each of them is a request."""
+        return device in self._completing and device not in self._with_requests | self._remapped
+
+    def is_stacked(self, device: str) -> bool:
+        """Return whether another device of the trace has the requests of its bios."""
+        return device in self._remapped and device not in self._with_requests
+
+    def issues_flushes(self, device: str) -> bool:
+        """Return whether its flushes are issued, and not only queued and completed."""
+        return device in self._issuing_flushes
 
 
 @dataclass(slots=True)
@@ -73,24 +120,30 @@ class Request:
 
 
 class _Disk:
-    """What is open on one device."""
+    """One device, and what is open on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, takes_bios: bool, is_stacked: bool, issues_flushes: bool) -> None:
+        self.takes_bios = takes_bios
+        self.is_stacked = is_stacked
+        self.issues_flushes = issues_flushes
         self.bios: defaultdict[int, list[Bio]] = defaultdict(list)
         self.empty_bios: deque[Event] = deque()
         self.issued: defaultdict[int, list[Request]] = defaultdict(list)
         self.requeued: dict[tuple[int, int], Request] = {}
         self.flushes: deque[Request] = deque()
         self.completed: OrderedDict[int, Request] = OrderedDict()
+        # Bios that need a flush before or after, which the block layer makes a request of its own.
+        self.need_flush: deque[Event] = deque(maxlen=_COMPLETED_KEPT)
+        self.flushed_bios = 0  # bios without blocks whose flush was issued, and that are not done
 
 
 class Joiner:
     """Takes events one by one; `ready` gives the requests that are done, in issue order."""
 
-    def __init__(self, *, flushes_are_issued: bool) -> None:
+    def __init__(self, survey: Survey) -> None:
         self.counts: Counter[str] = Counter()
-        self._flushes_are_issued = flushes_are_issued
-        self._disks: defaultdict[str, _Disk] = defaultdict(_Disk)
+        self._survey = survey
+        self._disks: dict[str, _Disk] = {}
         self._open: deque[Request] = deque()
         self._bios = 0
         self._now_ns = 0
@@ -110,9 +163,25 @@ class Joiner:
         if event.action in COUNTED:
             self.counts[COUNTED[event.action].replace(" ", "_")] += 1
             return
-        self._steps[event.action](self._disks[event.device], event)
+        if event.flags.unknown:
+            self.counts["unknown_letters"] += not event.flags.unknown_operation
+            self.counts["unknown_operations"] += event.flags.unknown_operation
+        disk = self._disk(event.device)
+        if disk.is_stacked:
+            self.counts["stacked"] += event.action == QUEUED
+            return
+        self._steps[event.action](disk, event)
         if self._bios > MOST_OPEN_BIOS:
             self._drop_bios(MOST_OPEN_BIOS // 2)
+
+    def _disk(self, device: str) -> _Disk:
+        if device not in self._disks:
+            self._disks[device] = _Disk(
+                takes_bios=self._survey.takes_bios(device),
+                is_stacked=self._survey.is_stacked(device),
+                issues_flushes=self._survey.issues_flushes(device),
+            )
+        return self._disks[device]
 
     def ready(self, *, at_end: bool = False) -> Iterator[Request]:
         """Give the requests before which none is open; `at_end` gives all that are left."""
@@ -138,19 +207,23 @@ class Joiner:
                 self._bios -= 1
             beside.append(bio)
             self._bios += 1
-        elif self._flushes_are_issued:
+            if disk.takes_bios:
+                self.counts["bios_as_requests"] += 1
+                self._issued(disk, event)
+            elif disk.issues_flushes and event.flags.preflush:
+                disk.need_flush.append(event)
+        elif disk.issues_flushes:
             disk.empty_bios.append(event)
             self._bios += 1
         else:
+            self.counts["bios_as_requests"] += disk.takes_bios
             disk.flushes.append(self._open_flush(event, event.time_ns, event.time_ns))
 
     def _issued(self, disk: _Disk, event: Event) -> None:
-        key = event.sector, event.sectors
         if not event.sectors:
-            self._bios -= bool(disk.empty_bios)
-            asked = disk.empty_bios.popleft() if disk.empty_bios else event
-            disk.flushes.append(self._open_flush(asked, asked.time_ns, event.time_ns))
+            self._flush_issued(disk, event)
             return
+        key = event.sector, event.sectors
         known = disk.requeued.pop(key, None)
         bios = [] if known else list(self._take_bios(disk, event))
         if not known and not bios:
@@ -165,33 +238,58 @@ class Joiner:
             return
         if not bios:
             self.counts["issued_unqueued"] += 1
+        for bio in bios:
+            if bio.event.flags.preflush and bio.event in disk.need_flush:
+                disk.need_flush.remove(bio.event)  # the driver flushes before this write itself
         request = _request(event, bios)
         disk.issued[event.sector].append(request)
         self._open.append(request)
 
+    def _flush_issued(self, disk: _Disk, event: Event) -> None:
+        """Open a flush; a bio without blocks asks for it, or the block layer does for a write."""
+        bio = next((e for e in disk.empty_bios if _is_alike(e, event)), None)
+        if bio is not None:
+            disk.empty_bios.remove(bio)
+            self._bios -= 1
+            disk.flushed_bios += 1
+            disk.flushes.append(self._open_flush(bio, bio.time_ns, event.time_ns))
+            return
+        flush = self._open_flush(event, event.time_ns, event.time_ns)
+        if disk.need_flush and event.flags.preflush:
+            write = disk.need_flush.popleft()
+            flush.pid, flush.comm = write.pid, write.comm
+        disk.flushes.append(flush)
+
     def _completed(self, disk: _Disk, event: Event) -> None:
+        if not event.sectors and disk.issues_flushes and _is_end_of_sequence(event):
+            self._sequence_ended(disk, event)
+            return
         self.counts["errors"] += bool(event.error)
         if not event.sectors:
             self._flush_completed(disk, event)
             return
-        requests = disk.issued.get(event.sector, [])
-        request = next((r for r in requests if event.sectors <= r.sectors - r.done_sectors), None)
+        request = _issued_request(disk, event)
         if request is None:
-            stacked = _pop(disk.bios, event.sector)
-            self._bios -= stacked is not None
-            self.counts["stacked" if stacked else "unknown_completions"] += 1
+            queued = _pop(disk.bios, event.sector)
+            self._bios -= queued is not None
+            self.counts["unissued" if queued else "unknown_completions"] += 1
             return
-        _remove(disk.issued, event.sector, request)
+        sector = event.sector if not event.flags.append else request.sector + request.done_sectors
+        _remove(disk.issued, sector, request)
         request.done_sectors += event.sectors
         if request.done_sectors < request.sectors:  # the rest completes under its own sector
-            disk.issued[event.sector + event.sectors].append(request)
+            disk.issued[sector + event.sectors].append(request)
             return
         if not request.given_up:
             request.complete_ns = event.time_ns
+            if event.flags.append:
+                _place(request, event.sector)
         disk.completed[request.sector] = request
         disk.completed.move_to_end(request.sector)
         if len(disk.completed) > _COMPLETED_KEPT:
             disk.completed.popitem(last=False)
+        if disk.issues_flushes and request.flags.fua and not event.flags.fua:
+            disk.need_flush.append(_asker(event, request))  # a flush after it stands for FUA
 
     def _flush_completed(self, disk: _Disk, event: Event) -> None:
         before = disk.completed.pop(event.sector, None) if event.sector else None
@@ -200,12 +298,28 @@ class Joiner:
             flush = self._open_flush(event, before.complete_ns, before.complete_ns)
             flush.operation, flush.complete_ns = "flush", event.time_ns
             flush.pid, flush.comm = before.pid, before.comm
-        elif disk.flushes:
-            flush = disk.flushes.popleft()
-            if not flush.given_up:
-                flush.complete_ns = event.time_ns
-        else:
+            return
+        alike = (f for f in disk.flushes if f.preflush == event.flags.preflush)
+        # Where flushes are only queued, their completion has lost the F.
+        first = disk.flushes[0] if disk.flushes and not disk.issues_flushes else None
+        done = next(alike, first)
+        if done is None:
             self.counts["unknown_completions"] += 1
+            return
+        disk.flushes.remove(done)
+        if not done.given_up:
+            done.complete_ns = event.time_ns
+
+    def _sequence_ended(self, disk: _Disk, event: Event) -> None:
+        """Take the completion of what asked for flushes; some share one."""
+        if event.sector:
+            return
+        if disk.flushed_bios:
+            disk.flushed_bios -= 1
+        elif disk.empty_bios:
+            disk.empty_bios.popleft()
+            self._bios -= 1
+            self.counts["shared_flushes"] += 1
 
     def _requeued(self, disk: _Disk, event: Event) -> None:
         requests = disk.issued.get(event.sector, [])
@@ -224,6 +338,24 @@ class Joiner:
                 bio.sectors = first
                 disk.bios[event.to_sector].append(rest)
                 self._bios += 1
+                return
+        if disk.takes_bios:
+            self._split_request(disk, event)
+
+    def _split_request(self, disk: _Disk, event: Event) -> None:
+        """Make two requests of a bio that the driver has."""
+        for request in disk.issued.get(event.sector, []):
+            first = event.to_sector - request.sector
+            if 0 < first < request.sectors and not request.done_sectors:
+                left = request.sectors - first
+                rest = replace(
+                    request, sector=event.to_sector, sectors=left, issue_ns=event.time_ns
+                )
+                _place(rest, event.to_sector)
+                request.sectors = first
+                _place(request, request.sector)
+                disk.issued[event.to_sector].append(rest)
+                self._open.append(rest)
                 return
 
     def _take_bios(self, disk: _Disk, event: Event) -> Iterator[Bio]:
@@ -284,6 +416,39 @@ class Joiner:
         )
         self.counts["unissued"] += self._bios - left
         self._bios = left
+
+
+def _is_alike(bio: Event, issued: Event) -> bool:
+    return bio.flags.preflush == issued.flags.preflush
+
+
+def _is_end_of_sequence(event: Event) -> bool:
+    """Return whether a completion without sectors is of a bio whose flushes are done."""
+    return event.flags.operation not in ("flush", "other") and not event.flags.preflush
+
+
+def _issued_request(disk: _Disk, event: Event) -> Request | None:
+    """Return the request that a completion belongs to."""
+    fits = (
+        r for r in disk.issued.get(event.sector, []) if event.sectors <= r.sectors - r.done_sectors
+    )
+    request = next(fits, None)
+    if request is None and event.flags.append:
+        # It is complete at the sector that the device chose, behind the one it was issued with.
+        places = [sector for sector in disk.issued if sector <= event.sector]
+        nearest = (r for s in sorted(places, reverse=True) for r in disk.issued[s])
+        return next((r for r in nearest if r.flags.append and r.sectors == event.sectors), None)
+    return request
+
+
+def _place(request: Request, sector: int) -> None:
+    """Move a request of one owner there."""
+    request.sector = sector
+    request.runs = [(sector, request.sectors, *run[2:]) for run in request.runs[:1]]
+
+
+def _asker(event: Event, request: Request) -> Event:
+    return replace(event, pid=request.pid, comm=request.comm)
 
 
 def _request(event: Event, bios: list[Bio]) -> Request:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jojlab.trace.imports import requests as module
 from jojlab.trace.imports.event import Event, flags_of
-from jojlab.trace.imports.requests import Joiner, Request
+from jojlab.trace.imports.requests import Joiner, Request, Survey
 
 
 def event(
@@ -22,15 +22,21 @@ def event(
     path: str = "",
     to_sector: int = 0,
     error: int = 0,
+    origin: str = "",
 ) -> Event:
-    flags = flags_of(rwbs)
-    return Event(
-        time, device, action, flags, sector, sectors, 7, comm, block_type, path, to_sector, error
-    )
+    where = (block_type, path, to_sector, error, origin)
+    return Event(time, device, action, flags_of(rwbs), sector, sectors, 7, comm, *where)
 
 
-def joined(events: Iterable[Event], *, issued: bool = True) -> tuple[list[Request], Joiner]:
-    joiner = Joiner(flushes_are_issued=issued)
+def surveyed(events: Iterable[Event]) -> Survey:
+    survey = Survey()
+    for one in events:
+        survey.see(one)
+    return survey
+
+
+def joined(events: list[Event]) -> tuple[list[Request], Joiner]:
+    joiner = Joiner(surveyed(events))
     for one in events:
         joiner.add(one)
     return list(joiner.ready(at_end=True)), joiner
@@ -118,7 +124,7 @@ def test_bios_of_a_stacked_device_are_no_requests() -> None:
     requests, joiner = joined(
         [
             event(1, "Q", 0, 8, device="253:0"),
-            event(2, "A", 500, 8),
+            event(2, "A", 500, 8, origin="253:0"),
             event(2, "Q", 500, 8),
             event(3, "D", 500, 8),
             event(4, "C", 500, 8),
@@ -159,12 +165,105 @@ def test_flushes_that_are_only_queued_and_completed() -> None:
             event(6, "D", 64, 8),
             event(9, "C", 64, 8),
             event(12, "C", 64, 0),
-        ],
-        issued=False,
+        ]
     )
     times = [(r.operation, r.issue_ns, r.complete_ns) for r in requests]
     assert times == [("flush", 1, 4), ("write", 6, 9), ("flush", 9, 12)]
     assert requests[1].preflush and not lacking(joiner)
+
+
+def test_each_bio_of_a_device_without_requests_is_one() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "Q", 0, 24, rwbs="WM"),
+            event(2, "X", 0, to_sector=8, rwbs="WM"),
+            event(3, "Q", 96, 8, rwbs="FWFS"),
+            event(4, "C", 0, 8, rwbs="WM"),
+            event(5, "Q", rwbs="FWS"),
+            event(6, "C", 8, 16, rwbs="WM"),
+            event(7, "C", rwbs="FWS"),
+            event(8, "Q", 0, 8, rwbs="R"),
+            event(9, "C", 96, 8, rwbs="FWFS"),
+        ]
+    )
+    shown = [(r.operation, r.sector, r.sectors, r.issue_ns, r.complete_ns) for r in requests]
+    assert shown == [
+        ("write", 0, 8, 1, 4),
+        ("write", 8, 16, 2, 6),
+        ("write", 96, 8, 3, 9),
+        ("flush", 0, 0, 5, 7),
+        ("read", 0, 8, 8, None),
+    ]
+    assert [r.queue_ns for r in requests] == [1, 1, 3, 5, 8]
+    assert (requests[2].preflush, requests[2].flags.fua) == (True, True)
+    assert requests[1].runs == [(8, 16, "", "")]
+    assert lacking(joiner) == {"unfinished": 1}
+    assert joiner.counts["bios_as_requests"] == 4
+
+
+def test_a_device_of_which_only_bios_are_there_has_no_requests() -> None:
+    requests, joiner = joined([event(1, "Q", 0, 8), event(2, "Q", 8, 8)])
+    assert not requests
+    assert lacking(joiner) == {"unissued": 2}
+
+
+def test_the_block_layers_flushes_are_requests_and_their_ends_are_none() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "Q", rwbs="FWS", comm="app"),
+            event(3, "D", rwbs="FN", comm="kworker"),
+            event(4, "C", rwbs="FN"),
+            event(5, "C", rwbs="WS"),
+            event(10, "Q", 900, 8, rwbs="FWFSM", comm="jbd2"),
+            event(11, "D", rwbs="FN", comm="kworker"),
+            event(12, "C", rwbs="FN"),
+            event(13, "D", 900, 8, rwbs="WSM", comm="kworker"),
+            event(14, "C", 900, 8, rwbs="WSM"),
+            event(15, "D", rwbs="FN", comm="kworker"),
+            event(16, "C", rwbs="FN"),
+            event(17, "C", 900, 0, rwbs="WSM"),
+        ]
+    )
+    shown = [(r.operation, r.comm, r.queue_ns, r.issue_ns, r.complete_ns) for r in requests]
+    assert shown == [
+        ("flush", "app", 1, 3, 4),
+        ("flush", "jbd2", 11, 11, 12),
+        ("write", "jbd2", 10, 13, 14),
+        ("flush", "jbd2", 15, 15, 16),
+    ]
+    assert not lacking(joiner)
+
+
+def test_one_flush_may_serve_two_who_asked() -> None:
+    requests, joiner = joined(
+        [
+            event(1, "Q", rwbs="FWS", comm="first"),
+            event(2, "Q", rwbs="FWS", comm="second"),
+            event(3, "D", rwbs="FN"),
+            event(4, "C", rwbs="FN"),
+            event(5, "C", rwbs="WS"),
+            event(6, "C", rwbs="WS"),
+        ]
+    )
+    assert [(r.operation, r.comm) for r in requests] == [("flush", "first")]
+    assert not lacking(joiner) and joiner.counts["shared_flushes"] == 1
+
+
+def test_a_zone_append_is_complete_where_the_device_put_it() -> None:
+    [one, other], joiner = joined(
+        [
+            event(1, "Q", 4096, 8, rwbs="ZA"),
+            event(2, "D", 4096, 8, rwbs="ZA"),
+            event(3, "Q", 8192, 8, rwbs="ZA"),
+            event(4, "D", 8192, 8, rwbs="ZA"),
+            event(5, "C", 4200, 8, rwbs="ZA"),
+            event(6, "C", 8192, 8, rwbs="ZA"),
+        ]
+    )
+    assert (one.operation, one.sector, one.complete_ns) == ("write", 4200, 5)
+    assert one.runs == [(4200, 8, "", "")]
+    assert (other.sector, other.complete_ns) == (8192, 6)
+    assert not lacking(joiner)
 
 
 def test_what_has_no_partner_is_counted() -> None:
@@ -191,7 +290,7 @@ def test_what_has_no_partner_is_counted() -> None:
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OPEN_BIOS", 400)
     monkeypatch.setattr(module, "MOST_OPEN_REQUESTS", 100)
-    joiner = Joiner(flushes_are_issued=True)
+    joiner = Joiner(surveyed([event(0, "D", 0, 8)]))
     given = 0
     for number in range(3 * module.MOST_OPEN_BIOS):
         joiner.add(event(number, "Q", 8 * number, 8))
@@ -220,9 +319,9 @@ EVENTS = st.lists(
 )
 
 
-@given(EVENTS, st.booleans())
-def test_whatever_comes_every_issue_is_a_request(events: list[Event], issued: bool) -> None:
-    requests, joiner = joined(events, issued=issued)
+@given(EVENTS)
+def test_whatever_comes_every_issue_is_a_request(events: list[Event]) -> None:
+    requests, joiner = joined(events)
     moved = [r for r in requests if r.operation != "flush"]
     for request in moved:
         assert request.queue_ns <= request.issue_ns or joiner.counts["out_of_order"]
@@ -230,5 +329,6 @@ def test_whatever_comes_every_issue_is_a_request(events: list[Event], issued: bo
             assert sum(sectors for _, sectors, _, _ in request.runs) == request.sectors
             assert request.runs[0][0] == request.sector
     issues = sum(e.action == "D" for e in events)
-    assert len([r for r in requests if r.sectors]) <= issues
+    bios = joiner.counts["bios_as_requests"] + joiner.counts["splits"]
+    assert len([r for r in requests if r.sectors]) <= issues + bios
     assert joiner._bios == 0

@@ -1,9 +1,11 @@
+import gzip
 import json
 import os
 import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,32 +159,203 @@ def test_the_cut_last_line_is_counted_and_left_out(tmp_path: Path) -> None:
     [
         (BLKPARSE.replace("223490 + 16", "223490 - 16", 1), 9),
         (BLKPARSE.replace("  Q  WS", "  Y  WS", 1), 2),
-        (BLKPARSE.replace(" FWS ", " FQS ", 1), 11),
         (BLKPARSE.replace("[0]", "", 1), 10),
         (BLKPARSE.replace("223490 + 8 [", "223490 + 99999999999 [", 1), 2),
+        (BLKPARSE.replace("     0.000001000", "9999999999999.000001000", 1), 2),
+        (BLKPARSE.replace("  Q  WS 223490", "  Q  WS 99999999999999999", 1), 2),
+        (BLKPARSE.replace("223490 + 8 [", "223490 + 8 [" + "x" * 100_000, 1), 2),
+        (BLKPARSE.replace("CPU0 (sda):", "sda: 3 of 4", 1), 21),
         (MOST.replace("\tQ\t", "\tX\t", 1), 1),
         (MOST.replace("\tJ\n", "\tK\n", 1), 8),
         (MOST.replace("\tD\t/a", "\tD\t/a\tb", 1), 1),
     ],
 )
-def test_a_bad_line_is_named_and_leaves_no_run(tmp_path: Path, text: str, number: int) -> None:
-    path = written(tmp_path / "bad.txt", text)
+def test_a_bad_line_is_named_and_the_others_are_read(
+    tmp_path: Path, text: str, number: int
+) -> None:
     name = "most" if "\t" in text.splitlines()[0] else "blkparse"
-    with pytest.raises(DataError, match=f"bad.txt: line {number}: "):
-        import_trace(path, tmp_path / "run", name)
+    rows, counted = imported(tmp_path, text, name)
+    assert rows
+    [reason] = [r for r in counted.reasons if "could not be read" in r]
+    assert f"line {number}: " in reason
+
+
+def test_letters_that_are_not_known_are_counted(tmp_path: Path) -> None:
+    rows, counted = imported(tmp_path, BLKPARSE.replace("WS 223490", "WSY 223490"))
+    assert (rows[0]["operation"], rows[0]["sync"]) == ("write", True)
+    assert counted.counts["unknown_letters"] == 3
+    assert not [r for r in counted.reasons if "operations" in r]
+    again = tmp_path / "again"
+    again.mkdir()
+    rows, counted = imported(again, BLKPARSE.replace("WS 223490", "QS 223490"))
+    assert rows[0]["operation"] == "other"
+    assert "3 events are of operations that are not known, and shown as other" in counted.reasons
+
+
+def test_files_without_an_event_are_refused(tmp_path: Path) -> None:
+    for text in ("", "\n\n", "hello\n", "\x00\x01\n", "CPU0 (sda):\n"):
+        with pytest.raises(UseError):
+            import_trace(written(tmp_path / "x", text), tmp_path / "run")
+    with pytest.raises(DataError, match=r"x: no event of blkparse in it; line 1: no event of"):
+        import_trace(written(tmp_path / "x", MOST), tmp_path / "run", "blkparse")
+    for magic in (b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"BZh9", b"PK\x03\x04", b"\x07taeX"):
+        (tmp_path / "x").write_bytes(magic + b"1234567890")
+        with pytest.raises(UseError, match="no text"):
+            import_trace(tmp_path / "x", tmp_path / "run")
+    (tmp_path / "x").write_bytes(gzip.compress(BLKPARSE.encode())[:-20])
+    with pytest.raises(DataError, match="damaged"):
+        import_trace(tmp_path / "x", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_files_of_no_format_are_refused(tmp_path: Path) -> None:
-    for text in ("", "\n\n", "hello\n", "\x00\x01\n"):
-        with pytest.raises(UseError):
-            import_trace(written(tmp_path / "x", text), tmp_path / "run")
-    (tmp_path / "latin").write_bytes(MOST.encode().replace(b"/a/x", b"/a/\xe9"))
-    with pytest.raises(DataError, match="line 1: not UTF-8"):
-        import_trace(tmp_path / "latin", tmp_path / "run")
-    (tmp_path / "long").write_bytes(MOST.encode() + b"x" * 100_000 + b"\n")
-    with pytest.raises(DataError, match="line 15: longer"):
-        import_trace(tmp_path / "long", tmp_path / "run")
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("utf-16-le"),
+        lambda text: text.replace("\n", "\r\n").encode("utf-16-be"),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: gzip.compress(text[:99].encode()) + gzip.compress(text[99:].encode("utf-8")),
+        lambda text: gzip.compress(text.encode("utf-16")),
+    ],
+)
+@pytest.mark.parametrize("text", [BLKPARSE, MOST])
+def test_the_encoding_of_a_file_changes_nothing(
+    tmp_path: Path, text: str, encode: Callable[[str], bytes]
+) -> None:
+    rows, plain = imported(tmp_path, text)
+    (tmp_path / "encoded").write_bytes(encode(text))
+    run, counted = import_trace(tmp_path / "encoded", tmp_path / "again")
+    assert Dataset.of(run).rows("SELECT * FROM requests ORDER BY request_id") == rows
+    assert counted == plain
+
+
+def test_a_byte_that_is_no_utf8_keeps_its_value(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(MOST.encode().replace(b"/a/x\n", b"/a/\xe9\n"))
+    run, counted = import_trace(tmp_path / "latin", tmp_path / "run")
+    paths = [row["path"] for row in Dataset.of(run).rows("SELECT path FROM files ORDER BY path")]
+    assert paths == ["/a/\\xe9", "/a/x-journal"]
+    assert not counted.reasons
+
+
+# A bio-based device: bios are queued and completed, nothing is issued.
+OF_BIOS = """\
+259,1    5        1    10.000000000  7001  Q FWFSM 8392 + 8 [umount]
+259,1    5        2    10.000005000  7001  C FWFSM 8392 + 8 [0]
+259,1    3        1    10.000200000  7002  Q  WM 0 + 8 [xfsaild/pmem0]
+259,1    3        2    10.000204000  7002  C  WM 0 + 8 [0]
+259,1    5        3    10.000400000  7001  Q   R 64 + 16 [umount]
+259,1    5        4    10.000402000  7001  C   R 64 + 16 [0]
+259,1   12        1    10.003000000  7001  Q FWS [umount]
+259,1   12        2    10.003005000  7001  C FWS 0 [0]
+"""
+# The block layer flushes for a sync, and before and after a write that the device cannot force.
+BY_BLK_FLUSH = """\
+  8,0    0        1     0.000000000   811  Q FWS [app]
+  8,0    0        2     0.000001000   811  G FWS [app]
+  8,0    0        3     0.000003000    12  D  FN [kworker/0:1H]
+  8,0    0        4     0.001003000     0  C  FN 0 [0]
+  8,0    0        5     0.001004000     0  C  WS 0 [0]
+  8,0    0        6     0.002000000   594  Q FWFSM 9000 + 8 [jbd2/sda1-8]
+  8,0    0        7     0.002003000    12  D  FN [kworker/0:1H]
+  8,0    0        8     0.003003000     0  C  FN 0 [0]
+  8,0    0        9     0.003004000    12  D WSM 9000 + 8 [kworker/0:1H]
+  8,0    0       10     0.003904000     0  C WSM 9000 + 8 [0]
+  8,0    0       11     0.003906000    12  D  FN [kworker/0:1H]
+  8,0    0       12     0.004906000     0  C  FN 0 [0]
+  8,0    0       13     0.004907000     0  C WSM 9000 [0]
+"""
+ONE_WRITE = """\
+  8,0    0        1     0.000000000   300  Q  WS 2048 + 8 [jbd2/sda1-8]
+  8,0    0        2     0.000003000   300  D  WS 2048 + 8 [jbd2/sda1-8]
+  8,0    0        3     0.000903000     0  C  WS 2048 + 8 [0]
+"""
+HEADER = "Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n\n"
+PER_PROCESS = """\
+jbd2/sda1-8 (300)
+ Reads Queued:           0,        0KiB\t Writes Queued:           1,        4KiB
+ Read Dispatches:        0,        0KiB\t Write Dispatches:        1,        4KiB
+ Reads Requeued:         0\t\t Writes Requeued:         0
+ Read Merges:            0,        0KiB\t Write Merges:            0,        0KiB
+ Read depth:             0        \t Write depth:             1
+ PC Reads Queued:        0,        0KiB\t PC Writes Queued:        0,        0KiB
+ IO unplugs:             0        \t Timer unplugs:           0
+ Allocation wait:        0        \t Allocation wait:         0
+ Dispatch wait:          0.003        \t Dispatch wait:           0.003
+ Completion wait:        0.900        \t Completion wait:         0.900
+
+"""
+SUMMARY = """\
+CPU0 (sda):
+ Reads Queued:           0,        0KiB\t Writes Queued:           1,        4KiB
+
+Total (sda):
+ Reads Queued:           0,        0KiB\t Writes Queued:           1,        4KiB
+
+Throughput (R/W): 0KiB/s / 4,429KiB/s
+Events (sda): 3 entries
+Skips: 0 forward (0 -   0.0%)
+"""
+BY_BLKTRACE = """\
+=== sda ===
+  CPU  0:                   12 events,        1 KiB data
+  Total:                    12 events (dropped 5),        1 KiB data
+You have dropped events, consider using a larger buffer size (-b)
+"""
+ZONES = """\
+  8,0    0        1     0.000000000   300  Q  ZA 4096 + 8 [app]
+  8,0    0        2     0.000003000   300  D  ZA 4096 + 8 [app]
+  8,0    0        3     0.000903000     0  C  ZA 4096 + 8 [0]
+  8,0    0        4     0.001000000   300  Q  ZR 524288 + 524288 [app]
+  8,0    0        5     0.001003000   300  D  ZR 524288 + 524288 [app]
+  8,0    0        6     0.001903000     0  C  ZR 524288 + 524288 [0]
+  8,0    0        7     0.002000000   300  Q RAM 9000 + 32 [app]
+  8,0    0        8     0.002003000   300  D  RM 9000 + 32 [app]
+  8,0    0        9     0.002903000     0  C  RM 9000 + 32 [0]
+  8,0    0       10     0.003000000   300  Q ZRA [app]
+  8,0    0       11     0.003003000   300  D ZRA [app]
+  8,0    0       12     0.003903000     0  C ZRA 0 [0]
+"""
+COMMANDS = """\
+  8,0    0        4     0.001000000   300  D   R 36 (12 01 00 00 24 00 ..) [smartd]
+  8,0    0        5     0.001903000     0  C   R (12 01 00 00 24 00 ..) [0]
+  8,0    0        6     0.002000000   300  D   R 36 [smartd]
+  8,0    0        7     0.002903000     0  C   R [0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "operations", "reasons"),
+    [
+        (OF_BIOS, ["write", "write", "read", "flush"], []),
+        (BY_BLK_FLUSH, ["flush", "flush", "write", "flush"], []),
+        (HEADER + ONE_WRITE + SUMMARY, ["write"], []),
+        (ONE_WRITE + PER_PROCESS + SUMMARY, ["write"], []),
+        ("$ blkparse -i sda\n" + ONE_WRITE, ["write"], ["unread"]),
+        ("^C" + ONE_WRITE + "^C" + SUMMARY, ["write"], []),
+        (ONE_WRITE + "^C\n" + SUMMARY.replace("(0 -", "(17 -"), ["write"], ["lost 17"]),
+        (ONE_WRITE + SUMMARY + HEADER + ONE_WRITE, ["write"] * 2, ["order"]),
+        (BY_BLKTRACE + ONE_WRITE, ["write"], ["lost 5"]),
+        (ZONES, ["write", "other", "read", "other"], []),
+        (ONE_WRITE + COMMANDS, ["write"], []),
+    ],
+)
+def test_what_is_no_event_ends_nothing(
+    tmp_path: Path, text: str, operations: list[str], reasons: list[str]
+) -> None:
+    rows, counted = imported(tmp_path, text)
+    assert [row["operation"] for row in rows] == operations
+    assert all(row["complete_ns"] is not None for row in rows)
+    wanted = {
+        "unread": "could not be read",
+        "lost 17": "17 events were lost",
+        "lost 5": "5 events were lost",
+        "order": "out of time order",
+    }
+    assert len(counted.reasons) == len(reasons), counted.reasons
+    assert all(wanted[w] in r for w, r in zip(reasons, counted.reasons, strict=True))
 
 
 GOOD = [part + "\n" for text in (BLKPARSE, MOST) for part in text.splitlines()]

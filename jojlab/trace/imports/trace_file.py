@@ -1,14 +1,14 @@
 """Imports a trace file into a new run: reads it twice, once to know it and once to join it.
 
-The first reading hashes the file, finds its format and the names in it (a file with a journal
-beside it is a database, and the journal may come later); the second writes the tables.
+The first reading finds the format, what sort of device each one is, and the names (a file with a
+journal beside it is a database, and the journal may come later); the second writes the tables. A
+line that is no event ends nothing: it is passed over where it is known what it is, or counted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +18,15 @@ from typing import Any
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.imports import blkparse, most
 from jojlab.trace.imports.event import Event
-from jojlab.trace.imports.requests import LACKS, TOLD, Joiner
+from jojlab.trace.imports.requests import LACKS, TOLD, Joiner, Survey
 from jojlab.trace.imports.tables import TableWriter
+from jojlab.trace.imports.trace_text import MOST_LINE_CHARACTERS, Line, trace_lines
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import SCHEMA_VERSION
 
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (blkparse, most)}
 CASE_ID = "trace"
 SEED = 0
-_MOST_LINE_BYTES = 64 * 1024  # a path has 4096 at most; a longer line is no text of ours
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,19 @@ class _Source:
     path: Path
     module: ModuleType
     sha256: str
-    cut_line: bool  # the last line has no end: its values may lack digits
+    survey: Survey
     paths: frozenset[str]
+
+
+@dataclass
+class _Reading:
+    """What was met in the lines, and is no event."""
+
+    lines: int = 0
+    unread: int = 0
+    first_unread: str = ""
+    lost_events: int = 0
+    has_cut_line: bool = False  # the last has no end: its values may lack digits
 
 
 def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolder, Imported]:
@@ -81,44 +92,46 @@ def import_trace(path: Path, out: Path, format_name: str = "") -> tuple[RunFolde
 
 
 def _know(path: Path, format_name: str) -> _Source:
-    digest = hashlib.sha256()
-    module = FORMATS.get(format_name)
+    module = FORMATS.get(format_name) or _guess(path)
     paths: set[str] = set()
-    ended, started = True, False
-    try:
-        with path.open("rb") as stream:
-            while line := stream.readline(_MOST_LINE_BYTES):
-                digest.update(line)
-                ended, text = line.endswith(b"\n"), line.decode("utf-8", "replace").rstrip("\n")
-                if not started and text.strip():
-                    started = True
-                    module = module or _guess(path, text)
-                if module is most and text.count("\t") == 8:
-                    paths.add(text.rpartition("\t")[2])
-    except OSError as error:
-        raise UseError(
-            f"{path}: cannot be read: {error.strerror}", "name a readable file"
-        ) from error
-    if not started or module is None:
+    survey, reading = Survey(), _Reading()
+    has_events = False
+    for event in _events(path, module, reading):
+        has_events = True
+        survey.see(event)
+        if event.path:
+            paths.add(event.path)
+    if not has_events:
+        raise DataError(
+            f"{path}: no event of {module.NAME} in it{'; ' * bool(reading.unread)}"
+            f"{reading.first_unread}",
+            "name the text that blkparse or MOST wrote; see --format",
+        )
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+    return _Source(path, module, digest.hexdigest(), survey, frozenset(paths))
+
+
+def _guess(path: Path) -> ModuleType:
+    """Return the format of the first line that is an event of one."""
+    first = ""
+    for line in trace_lines(path):
+        for module in FORMATS.values():
+            if module.is_event(line.text):
+                return module
+        first = first or line.text.strip()
+    if not first:
         raise UseError(f"{path}: empty", "name a file with a trace in it")
-    return _Source(path, module, digest.hexdigest(), not ended, frozenset(paths))
-
-
-def _guess(path: Path, line: str) -> ModuleType:
-    for module in FORMATS.values():
-        if module.is_first_line(line):
-            return module
     raise UseError(
-        f"{path}: line 1 is of no known format: {line[:80]!r}",
+        f"{path}: no line is an event of a known format; it begins {first[:80]!r}",
         f"name it: --format {' or '.join(FORMATS)}",
     )
 
 
 def _write(source: _Source, folder: Path) -> Imported:
-    joiner = Joiner(flushes_are_issued=source.module.FLUSHES_ARE_ISSUED)
-    told: Counter[str] = Counter()
+    joiner, reading = Joiner(source.survey), _Reading()
     with TableWriter(folder, source.paths) as tables:
-        for number, event in enumerate(_events(source, told)):
+        for number, event in enumerate(_events(source.path, source.module, reading)):
             joiner.add(event)
             if number % 1024 == 0:
                 for request in joiner.ready():
@@ -127,14 +140,14 @@ def _write(source: _Source, folder: Path) -> Imported:
             tables.add(request)
         unowned = _unowned(tables.unattributed_bytes)
         told_owners = source.module.TELLS_OWNERS
-        reasons = _reasons(source, joiner, told)
+        reasons = _reasons(joiner, reading)
         imported = Imported(
             source.module.NAME,
-            told["lines"],
+            reading.lines,
             tables.requests,
             {name: joiner.counts[name] for name in (*TOLD, *LACKS)},
             tables.unattributed_bytes,
-            told["lost"],
+            reading.lost_events,
             reasons + unowned if told_owners else reasons,
             [] if told_owners else unowned,
         )
@@ -142,46 +155,44 @@ def _write(source: _Source, folder: Path) -> Imported:
     return imported
 
 
-def _events(source: _Source, told: Counter[str]) -> Iterator[Event]:
-    """Give the events; counts lines, and what the summary at the end says was lost."""
-    module, in_summary = source.module, False
-    with source.path.open("rb") as stream:
-        while line := stream.readline(_MOST_LINE_BYTES):
-            told["lines"] += 1
-            if not line.endswith(b"\n"):
-                if len(line) == _MOST_LINE_BYTES:
-                    raise _bad(source, told["lines"], f"longer than {_MOST_LINE_BYTES} bytes")
-                return  # counted by _know
+def _events(path: Path, module: ModuleType, reading: _Reading) -> Iterator[Event]:
+    """Yield the events; counts all other lines in `reading`."""
+    for line in trace_lines(path):
+        reading.lines += 1
+        if module.is_event(line.text) and not line.is_too_long:
+            if not line.is_whole:
+                reading.has_cut_line = True
+                continue
             try:
-                text = line.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise _bad(source, told["lines"], "not UTF-8") from error
-            in_summary = in_summary or module.is_end(text)
-            if in_summary:
-                told["lost"] += module.skipped_events(text)
-            elif text.strip():
-                try:
-                    event = module.parse(text)
-                except ValueError as error:
-                    raise _bad(source, told["lines"], str(error)) from error
+                event = module.parse(line.text)
                 if event:
                     yield event
+            except ValueError as error:
+                _leave_out(reading, line, str(error))
+        elif module.is_known(line.text) or not line.text.strip():
+            reading.lost_events += module.lost_events(line.text)
+        elif line.is_too_long:
+            _leave_out(reading, line, f"longer than {MOST_LINE_CHARACTERS} characters")
+        else:
+            _leave_out(reading, line, f"no event of {module.NAME}: {line.text[:60]!r}")
 
 
-def _bad(source: _Source, number: int, what: str) -> DataError:
-    return DataError(
-        f"{source.path}: line {number}: {what}",
-        f"mend or cut the line; it is read as {source.module.NAME}, see --format",
-    )
+def _leave_out(reading: _Reading, line: Line, why: str) -> None:
+    reading.unread += 1
+    reading.first_unread = reading.first_unread or f"line {line.number}: {why}"
 
 
-def _reasons(source: _Source, joiner: Joiner, told: Counter[str]) -> list[str]:
+def _reasons(joiner: Joiner, reading: _Reading) -> list[str]:
     reasons = [f"{joiner.counts[name]} {what}" for name, what in LACKS.items()]
     reasons = [reason for reason in reasons if not reason.startswith("0 ")]
-    if source.cut_line:
+    if reading.unread == 1:
+        reasons.append(f"1 line could not be read: {reading.first_unread}")
+    elif reading.unread:
+        reasons.append(f"{reading.unread} lines could not be read, first {reading.first_unread}")
+    if reading.has_cut_line:
         reasons.append("1 line is cut short: the last, which is left out")
-    if told["lost"]:
-        reasons.append(f"{told['lost']} events were lost when the trace was recorded")
+    if reading.lost_events:
+        reasons.append(f"{reading.lost_events} events were lost when the trace was recorded")
     return reasons
 
 
