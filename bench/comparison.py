@@ -5,11 +5,14 @@ such comparisons share.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 MEMORY = Path("/dev/shm")
 
@@ -62,11 +65,23 @@ def compared(what: str, ours: Run, others: Peers, turns: int) -> list[Row]:
     return rows
 
 
-def show(rows: Sequence[Row]) -> None:
+@contextlib.contextmanager
+def kept(rows: Sequence[Row]) -> Iterator[None]:
+    """Show the rows that are there on stderr where something ends the comparisons early."""
+    try:
+        yield
+    except BaseException:
+        if rows:
+            show(rows, sys.stderr)
+        raise
+
+
+def show(rows: Sequence[Row], stream: TextIO | None = None) -> None:
     """Print the table."""
     print(
         f"{'':42} {'peer':20} {'ours/s':>8} {'theirs/s':>8} {'ratio':>5} {'goal':>5} "
-        f"{'quartiles':>9}  syncs: ours, theirs; ceiling"
+        f"{'quartiles':>9}  syncs: ours, theirs; ceiling",
+        file=stream,
     )
     for row in rows:
         low, high = row.spread
@@ -78,7 +93,7 @@ def show(rows: Sequence[Row]) -> None:
             line += f"  {row.syncs[0]:.0%}, {row.syncs[1]:.0%}"
         if row.ceiling:
             line += f"; {row.ceiling:.2f}"
-        print(line + ("" if row.met else "  MISSED"))
+        print(line + ("" if row.met else "  MISSED"), file=stream)
 
 
 def arguments_of(

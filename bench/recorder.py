@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from bench import peers
 from bench.bpf import Runs, runs_of, timed_runs
-from bench.comparison import MEMORY, Peers, arguments_of, compared, show
+from bench.comparison import MEMORY, Peers, Row, arguments_of, compared, kept, show
 from jojlab.foundation.places import agent_path
 
 Found = TypeVar("Found")
@@ -80,9 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if shutil.which("strace") is None:
         print("strace is not installed: apt-get install strace", file=sys.stderr)
         return 2
-    rows, added = [], None
+    rows: list[Row] = []
+    added = None
     by = ("ebpf", "ptrace") if os.geteuid() == 0 else ("ptrace",)
-    with TemporaryDirectory(prefix="joj-") as temporary:
+    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
         peers.compiled(out)
         for what, operations, place, program in _programs(out, asked.directory):

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.comparison import MEMORY, Peers, add_mobibench, arguments_of, compared, show
+from bench.comparison import MEMORY, Peers, Row, add_mobibench, arguments_of, compared, kept, show
 from jojlab.foundation.places import agent_path
 from jojlab.live.agent import LivePlace, run_agent
 from jojlab.live.fields import live_settings
@@ -39,8 +39,8 @@ GOAL_LATE_NS = 200_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every comparison; return the exit code."""
     asked = _parser().parse_args(arguments)
-    rows = []
-    with TemporaryDirectory(prefix="joj-") as temporary:
+    rows: list[Row] = []
+    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
         if not asked.mobibench:
             print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)

@@ -5,6 +5,7 @@ Where two programs make the same syncs, no ratio can be above 1 / the peer's sha
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,15 @@ from jojlab.foundation.places import agent_path
 _EVENTS = ",".join(
     f"syscalls:sys_{side}_{call}" for call in ("fsync", "fdatasync") for side in ("enter", "exit")
 )
+_CHILD = """#!/bin/sh
+for word; do
+    shift
+    [ "$before" = --parent ] && word=$PPID
+    before=$word
+    set -- "$@" "$word"
+done
+exec {agent} "$@"
+"""
 # A call of fsync(2): begin and end in seconds of CLOCK_MONOTONIC.
 Call = tuple[float, float]
 
@@ -38,11 +48,23 @@ def is_there() -> bool:
 def ours(directory: Path, settings: Mapping[str, Value]) -> float:
     """Return the share of a live case's measured transactions."""
     with TemporaryDirectory(prefix="joj-") as folder:
-        data, wrapped = Path(folder) / "perf.data", Path(folder) / "agent"
-        wrapped.write_text(f'#!/bin/sh\nexec {" ".join(_record(data))} {agent_path()} "$@"\n')
-        wrapped.chmod(0o755)
+        data = Path(folder) / "perf.data"
+        wrapped = agent_under(_record(data), Path(folder))
         begin_ns, end_ns = peers.measured_ns(directory, settings, wrapped)
         return _share(_calls(data), begin_ns / 1e9, end_ns / 1e9)
+
+
+def agent_under(command: Sequence[str], folder: Path) -> Path:
+    """Return a program that runs the agent as a child of `command`, and ends with it.
+
+    The agent ends where its parent is another than --parent says: here that is `command`.
+    """
+    child, wrapped = folder / "child", folder / "agent"
+    child.write_text(_CHILD.format(agent=shlex.quote(str(agent_path()))))
+    wrapped.write_text(f'#!/bin/sh\nexec {shlex.join([*command, str(child)])} "$@"\n')
+    for program in (child, wrapped):
+        program.chmod(0o755)
+    return wrapped
 
 
 def mobibench(program: Path, directory: Path, flags: Sequence[str]) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import recorder, replay, workload
-from bench.comparison import Row, compared
+from bench.comparison import Row, compared, kept
 
 Main = Callable[[Sequence[str]], int]
 MAINS = pytest.mark.parametrize("main", [workload.main, replay.main, recorder.main])
@@ -40,6 +40,16 @@ def test_the_peer_s_syncs_are_a_ceiling() -> None:
     assert row.ceiling == 1.25
     assert not row.met
     assert Row("what", "peer", 1.1, 1, 1, 1.1, (1.0, 1.0)).ceiling is None
+
+
+def test_rows_that_were_measured_are_shown_whatever_ends_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows: list[Row] = []
+    with pytest.raises(KeyboardInterrupt), kept(rows):
+        rows.append(Row("what", "peer", 1.1, 1, 1, 1.1, (1.0, 1.0)))
+        raise KeyboardInterrupt
+    assert "what" in capsys.readouterr().err
 
 
 @MAINS

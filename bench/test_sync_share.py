@@ -1,8 +1,20 @@
-"""How calls are paired that perf recorded."""
+"""How calls are paired that perf recorded, and how the agent runs below another program."""
 
 from __future__ import annotations
 
-from bench.sync_share import paired
+from pathlib import Path
+
+from bench import peers
+from bench.sync_share import agent_under, paired
+
+
+def test_the_agent_runs_below_a_program_that_is_its_parent(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    # As perf does, timeout(1) starts the program as a child and waits for it.
+    agent = agent_under(["timeout", "600"], folder)
+    begin_ns, end_ns = peers.measured_ns(tmp_path, peers.file_write("random", "fsync", 3), agent)
+    assert begin_ns < end_ns
 
 
 def test_calls_are_paired_by_thread() -> None:

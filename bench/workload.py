@@ -13,7 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import peers, sync_share
-from bench.comparison import MEMORY, Peers, Row, Run, add_mobibench, arguments_of, compared, show
+from bench.comparison import (
+    MEMORY,
+    Peers,
+    Row,
+    Run,
+    add_mobibench,
+    arguments_of,
+    compared,
+    kept,
+    show,
+)
 
 # Runs are short, so that what else the machine does meets both of a pair, but not much shorter
 # than half a second: fio tells its runtime in whole milliseconds, and the first commits of a new
@@ -31,13 +41,13 @@ SQLITE_FLAGS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every comparison whose peer is there; return the exit code."""
     asked = _parser().parse_args(arguments)
-    with TemporaryDirectory(prefix="joj-") as temporary:
-        rows = []
+    rows: list[Row] = []
+    with kept(rows), TemporaryDirectory(prefix="joj-") as temporary:
         for what, ours, others in comparisons(asked, Path(temporary)):
             print(f"{what} ...", file=sys.stderr)
             rows += compared(what, ours, others, asked.turns)
-    if asked.mobibench and sync_share.is_there():
-        rows = [with_syncs(row, asked) for row in rows]
+        if asked.mobibench and sync_share.is_there():
+            rows[:] = [with_syncs(row, asked) for row in rows]
     if asked.json:
         found = [{**asdict(row), "ceiling": row.ceiling, "met": row.met} for row in rows]
         print(json.dumps(found, indent=1))
