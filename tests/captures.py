@@ -227,7 +227,7 @@ class CaptureBuilder:
             "device": {"profile": self.case.get("device", "emmc-galaxy-s3")},
             "phases": self.phases,
             "configuration": {
-                "databases": {"main": {"journal_mode": self.case["journal_mode"]}},
+                "databases": {"main": {"journal_mode": self.case.get("journal_mode")}},
                 "mount_options": "rw,noatime",
                 "write_cache": "volatile",
             },

@@ -36,8 +36,12 @@ from jojlab.verify.durability import cut, take_known, verdicts
 
 # Shows the progress of so many steps under a title, each of which makes one unit.
 Shown = Callable[[str, int, str], AbstractContextManager[Watcher]]
+# Statements that are named as a possible cause.
+MOST_NAMED = 3
 # Refused candidates whose power is cut, so that the state is known that breaks them.
 MOST_REFUSED = 2
+# States that show whether power cuts of the app can be judged at all, where that is in doubt.
+FEW_STATES = 20
 # How many times as long a run is made, at most, that has too few distinct states.
 MOST_LONGER = 32
 
@@ -153,8 +157,10 @@ class Adviser:
                 "joj bill with the same fields shows more",
             )
         self.advice.present = self._choice(self.space.own)
+        if self._cuts and self.asked.doubtful:
+            self._refuse_unjudged(min(FEW_STATES, self.asked.states))
         costs = search(self.space, self.measure)
-        kept = {each: cost for each, cost in costs.items() if self._keeps(each)}
+        kept = {each: cost for each, cost in costs.items() if self.keeps(each)}
         over = [each for each in self.scores if each not in kept]
         self.advice.over_limits = len(over)
         self.advice.closest = min(
@@ -170,8 +176,25 @@ class Adviser:
             if len(self.advice.answers) == self.asked.answers:
                 break
             choice = self.judged(candidate, "answer", enough=True)
+            if choice.why:
+                self._refuse_unjudged(self.asked.states)
             refused = self._is_refused(choice)
             (self.advice.refused if refused else self.advice.answers).append(choice)
+
+    def _refuse_unjudged(self, states: int) -> None:
+        """Raise UseError where no state of the app as it is now can be judged: what is wrong with
+        the app is so with all its settings.
+        """
+        title = f"the app as it is now: {states:,} states after power cuts in each regime"
+        _, why = self._cut(self._plan({"present": self.space.own}), states, title)
+        if not why:
+            return
+        doubtful = "; ".join(str(each) for each in self.asked.doubtful[:MOST_NAMED])
+        named = f" (these may be why: {doubtful})" if doubtful else ""
+        raise UseError(
+            f"no power cut can test the app as it is now: {why}{named}",
+            "mend that, or give --guarantee none, or --states 0",
+        )
 
     def measure(
         self, candidates: Sequence[Candidate], title: str = ""
@@ -221,7 +244,8 @@ class Adviser:
         self.advice.measured = len(self.scores)
         return found
 
-    def _keeps(self, candidate: Candidate) -> bool:
+    def keeps(self, candidate: Candidate) -> bool:
+        """Whether what was measured of a candidate is within the limits."""
         found = self.scores.get(candidate)
         return found is not None and keeps(found, self.asked.limits, self.asked.flash)
 

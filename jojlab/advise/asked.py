@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jojlab.advise.cases import experiment
 from jojlab.advise.score import Flash, Limits
@@ -21,7 +21,9 @@ from jojlab.experiment.fields import ALL_SQLITE, SQLITE, Value, field_named
 from jojlab.experiment.plan import plan
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.nearest import nearest
-from jojlab.verify.durability import unfit
+from jojlab.foundation.printable import counted
+from jojlab.recording.script_facts import ScriptFacts, Unrepeatable, script_facts
+from jojlab.verify.durability import seen_before, unfit
 
 # Share of commits in the regime `reopened` where nothing is said.
 REOPENED = 0.1
@@ -31,6 +33,7 @@ REOPENED = 0.1
 class Asked:
     """`given` are the fields that the user gave; `shares` of commits are made in each regime, ""
     where the workload has none. `states` are judged of each answer, in each regime and seed.
+    `doubtful` are statements of its scripts that may write other rows in a second run.
     """
 
     space: Space
@@ -41,6 +44,7 @@ class Asked:
     flash: Flash
     states: int
     answers: int
+    doubtful: tuple[Unrepeatable, ...] = ()
 
 
 def given_fields(texts: list[str]) -> dict[str, Value]:
@@ -122,10 +126,27 @@ def asked_for(
     found = space(present, frozenset(fixed), wanted, most_rows=most_rows,
                   journal_device=journal_device)  # fmt: skip
     # What a plan refuses, such as a folder that is not there, is said before anything is run.
-    plan(experiment(found, given, tuple(filter(None, shares)), {"present": found.own}, (1,)))
+    planned = plan(
+        experiment(found, given, tuple(filter(None, shares)), {"present": found.own}, (1,))
+    )
+    case = planned.experiment.cases[0]
+    facts = script_facts(case.inputs["scripts"]) if "scripts" in case.inputs else ScriptFacts()
+    if wanted is not Guarantee.NONE and states and facts.unrepeatable:
+        raise UseError(
+            f"no power cut can test it: a second run writes other rows than "
+            f"{facts.unrepeatable[0]}{_more(facts.unrepeatable)}",
+            "give the values as arguments, or --guarantee none, or --states 0",
+        )
+    if facts.attached:
+        seen = seen_before(case)
+        found = replace(found, schemas=(*found.schemas, *facts.attached), seen=seen)
     bytes_ = int(read_profile(str(present["device"])).model["capacity_bytes"])
     flash = Flash(bytes_, cycles)
-    return Asked(found, given, shares, (1,), limits, flash, states, answers)
+    return Asked(found, given, shares, (1,), limits, flash, states, answers, facts.doubtful)
+
+
+def _more(found: tuple[Unrepeatable, ...]) -> str:
+    return f", and {counted(len(found) - 1, 'statement')} more" if len(found) > 1 else ""
 
 
 def _shares(

@@ -7,12 +7,13 @@ from jojlab.advise.asked import Asked
 from jojlab.advise.search import KEPT, first_round, neighbours
 from jojlab.analysis.run.guarantee import Guarantee
 from jojlab.campaign.estimate import USUAL_CASE_S, span
+from jojlab.foundation.printable import counted
 from jojlab.verify.durability import USUAL_STATE_S
 
 
 def outlook(asked: Asked, jobs: int) -> str:
     """Say how many settings are to be measured and how many states judged, and how long `jobs`
-    guests at a time take for that at most.
+    guests at a time take for that where each case is a usual one.
     """
     space, regimes = asked.space, len(asked.shares)
     first = first_round(space)
@@ -32,6 +33,7 @@ def outlook(asked: Asked, jobs: int) -> str:
     return (
         f"{len(space.candidates):,} settings{among}; {len(first)} in the first round, some {most} "
         f"in all, each in {' and '.join(filter(None, asked.shares)) or 'one run'}{states}: "
-        f"at most some {span(seconds)} on {jobs} core{'s' if jobs > 1 else ''}, less what the "
-        "cache has; Ctrl-C keeps what is finished"
+        f"by {USUAL_CASE_S:g} s for a usual case and {USUAL_STATE_S:g} s a state some "
+        f"{span(seconds)} on {counted(jobs, 'core')}, longer where the app's own run is, less what "
+        "the cache has; Ctrl-C keeps what is finished"
     )

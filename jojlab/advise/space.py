@@ -7,12 +7,12 @@ Reads the app's present settings and what is fixed; gives candidates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.analysis.run.risks import Cause, Harm, Hazard, hazards
+from jojlab.analysis.run.risks import Cause, Harm, Hazard, Seen, hazards
 from jojlab.experiment.cases import complete, impossible
 from jojlab.experiment.fields import ALL_SQLITE, NO_DEVICE, SQLITE, Value
 from jojlab.experiment.fields.common import BLOCK_FILESYSTEMS, RAW_NAND_FILESYSTEMS
@@ -49,6 +49,7 @@ _OF_EVERY_SETTING: Mapping[str, Cause] = {
     "f2fs": Cause.ROLL_FORWARD,
     "nilfs2": Cause.LOG_ACROSS_SEGMENTS,
 }
+MAIN = "main"
 # Rows that one transaction may change where they may wait for one another.
 _BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -56,12 +57,16 @@ _BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 @dataclass(frozen=True)
 class Space:
     """`present` are the app's settings, in full; `values` are those that each field may have, the
-    present one first; options depend on the filesystem, and are told by values_of().
+    present one first; options depend on the filesystem, and are told by values_of(). `schemas` are
+    the names of the databases that a connection has open.
     """
 
     present: Mapping[str, Value]
     values: Mapping[str, tuple[Value, ...]]
     guarantee: Guarantee
+    schemas: tuple[str, ...] = (MAIN,)
+    # What the scripts say beside the fields.
+    seen: Seen = field(default_factory=Seen)
 
     @property
     def own(self) -> Candidate:
@@ -88,8 +93,12 @@ class Space:
         lost = {Harm.COMMITS, Harm.WRITES, Harm.NAMES}
         allowed = lost if self.guarantee is Guarantee.CONSISTENT else set[Harm]()
         stays = _OF_EVERY_SETTING.get(str(self.present["filesystem"]))
-        found = hazards(self.settings(candidate))
+        found = self.hazards(candidate)
         return tuple(each for each in found if each.kind not in allowed and each.cause is not stays)
+
+    def hazards(self, candidate: Candidate) -> tuple[Hazard, ...]:
+        """Return what the manuals warn of."""
+        return hazards(self.settings(candidate), seen=self.seen)
 
     @cached_property
     def left_out(self) -> dict[str, tuple[Hazard, ...]]:
@@ -206,7 +215,13 @@ def space(
         for name, own in values.items()
         if name not in fixed
     }
-    return Space(present, chosen, guarantee)
+    return Space(present, chosen, guarantee, _schemas(present))
+
+
+def _schemas(present: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the names of the databases of a workload of ours: main, db2, db3 and so on."""
+    count = int(present.get("databases") or 1)
+    return (MAIN, *(f"db{number}" for number in range(2, count + 1)))
 
 
 def _added(own: str, added: tuple[str, ...], sign: str) -> tuple[str, ...]:

@@ -162,7 +162,8 @@ def advise(
         try:
             advice = adviser.find(folder)
         except KeyboardInterrupt as error:
-            print_found(terminal(), adviser.advice, adviser.scores, asked.space)
+            within = {each: cost for each, cost in adviser.scores.items() if adviser.keeps(each)}
+            print_found(terminal(), adviser.advice, within, asked.space)
             at = f"not finished: {adviser.under_way}; " if adviser.under_way else ""
             raise Signalled(
                 signal_of(error),

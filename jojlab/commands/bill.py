@@ -99,9 +99,7 @@ def bill(
 
 def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
     from jojlab.analysis.commit.bill import bill_json
-    from jojlab.analysis.run.risks import hazard_json
-    from jojlab.analysis.run.summary import summarise
-    from jojlab.analysis.run.survival import survival_json
+    from jojlab.analysis.run.summary import safety_json, summarise
     from jojlab.foundation.cache import Cache
     from jojlab.report.terminal.console import terminal
     from jojlab.report.terminal.summary import print_case, print_warnings
@@ -113,12 +111,9 @@ def _show(run: Any, *, as_json: bool, refutable: bool) -> int:
     case = summary.cases[0]
     lack = "" if case.bill else program.no_bill(case.programs)
     if as_json:
-        risky = [hazard_json(hazard) for hazard in case.hazards]
         billed = bill_json(case.bill) if case.bill else {
             "case_id": case.case_id, "transactions": 0, "no_bill": lack}  # fmt: skip
-        survives = survival_json(case.survival, case.hazards, case.uncut)
-        document = {**billed, "hazards": risky, "survives": survives}
-        print(json_text(document))
+        print(json_text({**billed, **safety_json(case)}))
     else:
         print_case(terminal(), case)
         print_warnings(terminal(), summary)

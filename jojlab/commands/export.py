@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jojlab.foundation.errors import FINE, INCOMPLETE, UseError
+from jojlab.foundation.printable import counted
 
 if TYPE_CHECKING:
     from jojlab.recording.folder import Recording
@@ -80,9 +81,10 @@ def export(
     name = f"{capture.folder.parent.name}-{capture.folder.name}{FORMATS[format_name].SUFFIX}"
     path = out or run / name
     exported = write(capture, path, format_name)
-    print(f"{exported.requests} requests  {path}")
+    print(f"{counted(exported.requests, 'request')}  {path}")
     for operation, count in exported.left_out.items():
-        print(f"left out: {count} requests of {operation}: {format_name} has no such operation")
+        told = f"{counted(count, 'request')} of {operation}"
+        print(f"left out: {told}: {format_name} has no such operation")
     raise typer.Exit(INCOMPLETE if capture.incomplete else FINE)
 
 
@@ -95,11 +97,11 @@ def _export_calls(folder: Path, out: Path | None) -> int:
     path = out or _beside(folder, mobigen.SUFFIX)
     with path.open("wb") as stream:
         exported = mobigen.write(recording, stream)
-    print(f"{exported.lines - exported.opened_before} calls  {path}")
+    print(f"{counted(exported.lines - exported.opened_before, 'call')}  {path}")
     if exported.opened_before:
-        print(f"{exported.opened_before} files were open before: a line each")
+        print(f"open before, a line each: {counted(exported.opened_before, 'file')}")
     if carried := exported.carried.total():
-        print(f"{carried} calls need no line: dup, lseek and their like")
+        print(f"without a line, as dup and lseek: {counted(carried, 'call')}")
     return _left_out(recording, exported.left_out)
 
 
@@ -111,7 +113,7 @@ def _export_statements(folder: Path, out: Path | None) -> int:
     recording = Recording.open(folder)
     path = out or _beside(folder, "-sql")
     counts = sql_export.write(recording, path)
-    print(f"{counts.statements} statements  {path}")
+    print(f"{counted(counts.statements, 'statement')}  {path}")
     return _left_out(recording, counts.left_out)
 
 

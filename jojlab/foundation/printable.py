@@ -1,4 +1,5 @@
-"""Makes text safe for a terminal: a shared run's names and notes may hold its commands.
+"""Makes text safe for a terminal: a shared run's names and notes may hold its commands. Words for a
+number of things.
 
 ESC, OSC and their kin (ECMA-48) move the cursor, rename the window or fill the clipboard; signs of
 direction (Unicode, UAX #9) show a line in another order than it has.
@@ -38,6 +39,11 @@ class CsvStream:
 def printable(text: str) -> str:
     """Return `text` with every control character shown instead of sent."""
     return text.translate(_SHOWN)
+
+
+def counted(number: int, one: str) -> str:
+    """Return how many there are, as 1 call or 2 calls."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def json_text(document: object, default: Callable[[object], object] | None = None) -> str:

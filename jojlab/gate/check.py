@@ -108,8 +108,12 @@ def _of_guarantee(case: CaseSummary, limit: Limit) -> LimitVerdict:
     if found is None:
         why = case.uncut or "the power was not cut"
         return LimitVerdict(case, limit, Held.NOT_MEASURED, why=why)
-    kept = Held.BROKEN if broken_states(found, limit.guarantee) else Held.KEPT
-    return LimitVerdict(case, limit, kept, survival=found)
+    if broken_states(found, limit.guarantee):
+        return LimitVerdict(case, limit, Held.BROKEN, survival=found)
+    if case.case.get("workload") == "replay" and (case.hazards or case.unknowns):
+        why = "a replay is judged by its syncs: what its commits lose is not known"
+        return LimitVerdict(case, limit, Held.NOT_MEASURED, survival=found, why=why)
+    return LimitVerdict(case, limit, Held.KEPT, survival=found)
 
 
 def _value(

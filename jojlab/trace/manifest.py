@@ -74,6 +74,16 @@ class LeftOutCalls(Struct):
     calls: int
 
 
+class CommitsOfMode(Struct):
+    """Commits of one journal mode that were found, and how many lacked what (docs/commits.md)."""
+
+    commits: int
+    end_unsynced: int
+    journal_exposed: int
+    database_unsynced: int
+    several_databases: int
+
+
 class ReplayedCalls(Struct):
     """What a replay did (docs/replay.md)."""
 
@@ -94,6 +104,9 @@ class ReplayedCalls(Struct):
     seeded_writes: int
     copied_bytes: int
     start_error_ns: dict[str, int | None]
+    # Of a recording; captures of before have no modes.
+    databases: int = 0
+    journal_modes: dict[str, CommitsOfMode] | UnsetType = UNSET
 
 
 class ProgramRun(Struct):
@@ -110,6 +123,10 @@ class ProgramRun(Struct):
     rollbacks: int
     syncs: int
     bytes_after_last: int
+    databases: int = 0
+    lost_calls: int = 0
+    # Captures of before have none.
+    journal_modes: dict[str, CommitsOfMode] | UnsetType = UNSET
 
 
 class Manifest(Struct):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jojlab.analysis.run.risks import hazards
+from jojlab.analysis.run.risks import Seen, hazards, unknowns
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import survival
 from jojlab.campaign.estimate import SHORT_S, USUAL_CASE_S, span
@@ -29,6 +29,7 @@ from jojlab.lab.job import Job, Kind
 from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import Failed, Outcome
 from jojlab.lab.power_cuts import merged, power_cuts
+from jojlab.recording.script_facts import script_facts
 from jojlab.trace.power_cuts import PowerCuts
 from jojlab.trace.run_folder import RunFolder
 
@@ -56,6 +57,8 @@ def unfit(case: Case) -> str:
             "workload program: what it wrote is not known; record it, and cut the power of the "
             "recording: joj record for its files, joj record --sql for its commits"
         )
+    if settings["workload"] == "file-passes":
+        return "workload file-passes: nobody looks for what a power cut leaves; use file-write"
     if settings["workload"] == "file-read" or settings.get("metadata_operation") == "stat":
         return f"workload {settings['workload']}: nothing is changed that could be lost"
     if str(settings["device"]) in EMULATED:
@@ -147,12 +150,21 @@ def verdicts(cases: Sequence[Case], answers: Mapping[str, Sequence[Answer]]) -> 
             case.settings,
             "ok",
             "",
-            hazards=hazards(case.settings),
+            hazards=hazards(case.settings, seen=(seen := seen_before(case))),
+            unknowns=unknowns(case.settings, seen),
             survival=survival(sorted(found, key=lambda answer: answer.seed)),
         )
         for case in cases
         if (found := [conform(answer, PowerCuts) for answer in answers.get(case.case_id, ())])
     ]
+
+
+def seen_before(case: Case) -> Seen:
+    """Return what is known of a case before it runs: which databases its scripts attach. Of a
+    replay's commits nothing is.
+    """
+    scripts = case.inputs.get("scripts")
+    return Seen(databases=script_facts(scripts).databases) if scripts else Seen()
 
 
 def _asked(planned: Plan, images: Images, lab: Lab, states: int) -> list[_Parts]:

@@ -10,6 +10,7 @@ import msgspec
 
 from jojlab.analysis.rows.ask import ask
 from jojlab.analysis.rows.declared import lacking
+from jojlab.foundation.printable import counted
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.manifest import FailedStatements, ReplayedCalls, Totals
 
@@ -75,24 +76,24 @@ def completeness(data: Dataset) -> dict[str, Completeness]:
 
 def _untimed(requests: int) -> Iterator[str]:
     if requests:
-        yield f"{requests} requests completed at an unknown time"
+        yield f"{counted(requests, 'request')} completed at an unknown time"
 
 
 def _allowed_to_fail(by_error: Mapping[str, FailedStatements]) -> Iterator[str]:
     """Say which statements of scripts failed that may (docs/own-sql.md)."""
     for error, failed in by_error.items():
         if allowed := failed.statements - failed.unexpected:
-            plural = "statement" if allowed == 1 else "statements"
-            yield f"{allowed} {plural} failed that may: {error} (first: {failed.first})"
+            told = f"{counted(allowed, 'statement')} failed that may"
+            yield f"{told}: {error} (first: {failed.first})"
 
 
 def _otherwise(replay: ReplayedCalls) -> Iterator[str]:
     """Say which calls of a replay ended otherwise than recorded (docs/replay.md)."""
     for name, found in replay.otherwise.items():
-        yield (
-            f"{found.calls} calls of {name} ended otherwise than recorded, the first of them "
-            f"call {found.first_call}"
-        )
+        first = f"the first of them call {found.first_call}"
+        if found.calls == 1:
+            first = f"number {found.first_call}"
+        yield f"{counted(found.calls, 'call')} of {name} ended otherwise than recorded, {first}"
 
 
 def _without_rows(totals: Totals) -> Iterator[str]:

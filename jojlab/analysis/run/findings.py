@@ -39,6 +39,7 @@ class Manifests:
     operation_hashes: dict[str, dict[int, str]] = field(default_factory=dict)
     backgrounds: dict[str, dict[int, Any]] = field(default_factory=dict)
     programs: dict[str, dict[int, Any]] = field(default_factory=dict)
+    replays: dict[str, dict[int, Any]] = field(default_factory=dict)
     clocks: set[str] = field(default_factory=set)
 
 
@@ -95,6 +96,8 @@ def _manifests(data: Dataset) -> Manifests:
                 found.backgrounds.setdefault(case_id, {})[seed] = value
             case "program":
                 found.programs.setdefault(case_id, {})[seed] = value
+            case "replay":
+                found.replays.setdefault(case_id, {})[seed] = value
             case "regime":
                 # What showed it, beside what was read back.
                 found.configurations.setdefault(case_id, {}).setdefault("regime", value)

@@ -2,5 +2,7 @@
 SELECT case_id, seed, key, value
 FROM manifest
 JOIN captures ON manifest.capture = captures.capture
-WHERE key IN ('configuration', 'clock', 'operation_hash', 'background', 'program', 'regime')
+WHERE key IN (
+    'configuration', 'clock', 'operation_hash', 'background', 'program', 'replay', 'regime'
+)
 ORDER BY case_id, seed, key

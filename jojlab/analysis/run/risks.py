@@ -1,9 +1,11 @@
 """What may a power cut or a crash destroy, by the settings of a case?
 
-Reads the fields of a case; gives its hazards: what SQLite's and the filesystems' manuals say of
-each setting, and five defects that power cuts found (docs/power-cuts.md).
-jojlab/verify/durability.py holds them against power cuts; their prose is made in
-jojlab/report/words/hazards.py.
+Reads the fields of a case, and what was seen of its commits; gives its hazards: what SQLite's and
+the filesystems' manuals say of each setting, and five defects that power cuts found
+(docs/power-cuts.md). Of a program and of a replay, whose settings nobody knows, its commits say it
+(docs/commits.md). Gives too what is not known: where nothing is at risk that is known, but too
+little is, nothing is called safe. jojlab/verify/durability.py holds hazards against power cuts;
+their prose is made in jojlab/report/words/hazards.py.
 """
 
 from __future__ import annotations
@@ -52,6 +54,62 @@ class Cause(StrEnum):
     BATCH_COMMIT = "batch-commit"
     DATA_WRITEBACK = "data-writeback"
     VARIANT = "variant"
+    # Seen in the commits of a program or a replay; the value says in how many.
+    UNSYNCED_FRAMES = "unsynced-frames"
+    UNSYNCED_END = "unsynced-end"
+    EXPOSED_JOURNAL = "exposed-journal"
+    UNSYNCED_DATABASE = "unsynced-database"
+    NO_JOURNAL_FILE = "no-journal-file"
+
+
+class Doubt(StrEnum):
+    """Why it is not known what a power cut does."""
+
+    NO_SETTINGS = "no-settings"  # no case was run: an import, or a trace of this machine
+    NO_RULE = "no-rule"  # of a workload that is none of those below
+    NOT_SEEN = "commits-not-seen"  # of a program or a replay
+    LOST_CALLS = "incomplete"  # some of its calls were not seen
+    NO_SQLITE = "no-sqlite"
+    NO_COMMIT = "no-commit"
+    FILESYSTEM = "filesystem"  # none that the lab knows, or nobody said which
+
+
+@dataclass(frozen=True, order=True)
+class Unknown:
+    """One thing that is not known; `value` names it, where the doubt does not."""
+
+    doubt: Doubt
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class ModeCounts:
+    """The commits of one journal mode that were seen, and how many lacked what (docs/commits.md).
+
+    `end_unsynced` returned before anything was synced after their last frame or the end of their
+    journal; `several_databases` changed several at once, joined by no super-journal.
+    """
+
+    commits: int = 0
+    end_unsynced: int = 0
+    journal_exposed: int = 0
+    database_unsynced: int = 0
+    several_databases: int = 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a case beside its fields.
+
+    `databases` is how many a connection of its scripts has open. Of a program or a replay, `modes`
+    are its commits by journal mode, None where nobody looked; `found_databases` counts the
+    databases that it had. `lost_calls`: not all that it did was seen.
+    """
+
+    databases: int = 1
+    modes: Mapping[str, ModeCounts] | None = None
+    found_databases: int = 0
+    lost_calls: bool = False
 
 
 @dataclass(frozen=True, order=True)
@@ -75,25 +133,79 @@ class Hazard:
 # msync and sync_file_range.
 _LAZY_SYNCS = ("none", "o_direct", "mmap", "mmap_async", "sync_file_range")
 _NO_BARRIER = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
+# Those whose calls nobody here chose.
+_NOT_OURS = ("program", "replay")
+# Of every other workload its fields say what a returned operation has been promised. A new one is
+# none of these until its rule stands here; test_risks.py goes over all that there are.
+_RULED = frozenset(
+    {
+        "sqlite-insert", "sqlite-update", "sqlite-delete", "sql", "sql-recorded",
+        "file-write", "file-read", "file-metadata", "file-passes",
+    }
+)  # fmt: skip
+# Filesystems whose promises of a sync are known here.
+_FILESYSTEMS = ("ext4", "xfs", "btrfs", "nilfs2", "f2fs", "ubifs")
+_NOTHING = Seen()
 
 
-def hazards(case: Mapping[str, Any], stated: str = "") -> tuple[Hazard, ...]:
-    """Return what is at risk; empty where a returned commit survives a power cut.
+def hazards(case: Mapping[str, Any], stated: str = "", seen: Seen = _NOTHING) -> tuple[Hazard, ...]:
+    """Return what is at risk; empty where nothing is that is known: see unknowns().
 
     `stated` is what a variant's author says beside that.
     """
-    found = [*_of_sqlite(case), *_of_files(case), *_of_mount(case)]
+    found = [*_of_sqlite(case, seen), *_of_commits(seen), *_of_files(case), *_of_mount(case, seen)]
     if case.get("filesystem") == "nilfs2" and _has_others(case):
         # nilfs_flush_device(), fs/nilfs2/the_nilfs.h of Linux 6.1: who finds ns_flushed_device set
         # does not wait for the flush of whoever set it.
-        found.append(Hazard(_last(case), Cause.SHARED_FLUSH))
+        found.append(Hazard(_last(case, seen), Cause.SHARED_FLUSH))
     found += _of_log_across_segments(case)
-    found += _of_external_journal(case)
-    found += _of_roll_forward(case)
+    found += _of_external_journal(case, seen)
+    found += _of_roll_forward(case, seen)
     found += _of_batches(case)
     if stated:
         found.append(Hazard(Harm.STATED, Cause.VARIANT, stated))
     return tuple(found)
+
+
+def unknowns(case: Mapping[str, Any], seen: Seen = _NOTHING) -> tuple[Unknown, ...]:
+    """Return what is not known of a case; where nothing is, and it has no hazards, the manuals say
+    that a returned commit survives a power cut.
+    """
+    workload = str(case.get("workload") or "")
+    if not workload and case.get("journal_mode") is None:
+        return (Unknown(Doubt.NO_SETTINGS),)
+    found: list[Unknown] = []
+    if workload in _NOT_OURS:
+        found += _of_sight(seen)
+    elif workload and workload not in _RULED:
+        found.append(Unknown(Doubt.NO_RULE, workload))
+    filesystem = str(case.get("filesystem") or "")
+    if filesystem not in _FILESYSTEMS:
+        found.append(Unknown(Doubt.FILESYSTEM, filesystem))
+    return tuple(found)
+
+
+def _of_sight(seen: Seen) -> Iterator[Unknown]:
+    """What is not known of a program or a replay, by what was seen of its commits."""
+    if seen.modes is None:
+        yield Unknown(Doubt.NOT_SEEN)
+        return
+    if seen.lost_calls:
+        yield Unknown(Doubt.LOST_CALLS)
+    if not seen.found_databases:
+        yield Unknown(Doubt.NO_SQLITE)
+    elif not seen.modes:
+        yield Unknown(Doubt.NO_COMMIT)
+
+
+def judged(case: Mapping[str, Any], hazards: Iterable[Hazard]) -> tuple[Hazard, ...]:
+    """Return the hazards that power cuts of a case can show: of a replay what its syncs promised is
+    judged, and no commit.
+    """
+    if case.get("workload") != "replay":
+        return tuple(hazards)
+    of_commits = (Harm.COMMITS, Harm.TRANSACTION, Harm.DATABASE, Harm.DATABASE_BY_CRASH)
+    return tuple(each for each in hazards if each.kind not in of_commits)
 
 
 def risks_more(hazards: Iterable[Hazard], than: Iterable[Hazard]) -> bool:
@@ -106,13 +218,28 @@ def hazard_json(hazard: Hazard) -> dict[str, str]:
     return {"kind": hazard.kind.value, "cause": hazard.cause.value, "value": hazard.value}
 
 
-def _last(case: Mapping[str, Any]) -> Harm:
-    """What the last operations of a case are that can be lost: file workloads and replays have no
-    commits.
+def unknown_json(unknown: Unknown) -> dict[str, str]:
+    """Return it as `--json` prints it."""
+    return {"doubt": unknown.doubt.value, "value": unknown.value}
+
+
+def _has_database(case: Mapping[str, Any], seen: Seen) -> bool:
+    """Whether SQLite commits there, as far as is known: who drives it sets its journal mode."""
+    commits = case.get("workload") == "program" and bool(seen.modes)
+    return case.get("journal_mode") is not None or commits
+
+
+def _last(case: Mapping[str, Any], seen: Seen) -> Harm:
+    """What the last operations of a case are that can be lost. Without SQLite there are no commits;
+    of a replay its syncs are judged.
     """
-    if case.get("metadata_operation") is not None:
-        return Harm.NAMES
-    return Harm.WRITES if case.get("workload") in ("file-write", "replay") else Harm.COMMITS
+    if _has_database(case, seen):
+        return Harm.COMMITS
+    return Harm.NAMES if case.get("metadata_operation") is not None else Harm.WRITES
+
+
+def _reads_alone(case: Mapping[str, Any]) -> bool:
+    return case.get("workload") == "file-read" or case.get("metadata_operation") == "stat"
 
 
 def _has_others(case: Mapping[str, Any]) -> bool:
@@ -121,7 +248,7 @@ def _has_others(case: Mapping[str, Any]) -> bool:
     return several or case.get("background", "none") != "none"
 
 
-def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
+def _of_external_journal(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     """Of ext4: its fsync leaves the flush of the data's device to jbd2, whose commit may make none.
 
     "jbd2: add a missing data flush during file and fs synchronization", linux-ext4, 6 December
@@ -129,8 +256,8 @@ def _of_external_journal(case: Mapping[str, Any]) -> Iterator[Hazard]:
     """
     if case.get("filesystem") != "ext4" or case.get("journal_device", "none") == "none":
         return
-    yield Hazard(_last(case), Cause.EXTERNAL_JOURNAL)
-    if case.get("journal_mode") is not None:
+    yield Hazard(_last(case, seen), Cause.EXTERNAL_JOURNAL)
+    if _has_database(case, seen):
         yield Hazard(Harm.DATABASE, Cause.EXTERNAL_JOURNAL)
 
 
@@ -143,12 +270,11 @@ def _of_log_across_segments(case: Mapping[str, Any]) -> Iterator[Hazard]:
     (its label `strayed`), and takes the super root there (found by power cuts on Linux 6.1,
     docs/power-cuts.md).
     """
-    reads = case.get("workload") == "file-read" or case.get("metadata_operation") == "stat"
-    if case.get("filesystem") == "nilfs2" and not reads:
+    if case.get("filesystem") == "nilfs2" and not _reads_alone(case):
         yield Hazard(Harm.FILESYSTEM, Cause.LOG_ACROSS_SEGMENTS)
 
 
-def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
+def _of_roll_forward(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     """Of F2FS: a second power cut, while a mount recovers from the first, can undo the first syncs
     since the last checkpoint and leave later ones, so that a database may lose its journal alone.
 
@@ -161,10 +287,12 @@ def _of_roll_forward(case: Mapping[str, Any]) -> Iterator[Hazard]:
     options = str(case.get("mount_options") or "").split(",")
     if case.get("filesystem") != "f2fs" or "active_logs=2" in options:
         return
-    commits = case.get("journal_mode") is not None and case.get("synchronous") != "off"
-    writes = case.get("workload") == "file-write" and case.get("sync_mode") not in _LAZY_SYNCS
-    if commits or writes or case.get("workload") == "replay":
-        yield Hazard(_last(case), Cause.ROLL_FORWARD)
+    commits = _has_database(case, seen) and case.get("synchronous") != "off"
+    # A sync of a directory makes a checkpoint too, so that names are safe from it.
+    is_of_names = case.get("metadata_operation") is not None
+    unsynced = case.get("synchronous") == "off" or case.get("sync_mode") in _LAZY_SYNCS
+    if not (is_of_names or unsynced or _reads_alone(case)):
+        yield Hazard(_last(case, seen), Cause.ROLL_FORWARD)
     if commits:
         yield Hazard(Harm.DATABASE, Cause.ROLL_FORWARD)
 
@@ -183,19 +311,50 @@ def _of_batches(case: Mapping[str, Any]) -> Iterator[Hazard]:
         yield Hazard(Harm.COMMITS, Cause.BATCH_COMMIT)
 
 
-def _of_mount(case: Mapping[str, Any]) -> Iterator[Hazard]:
+def _of_mount(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     options = str(case.get("mount_options") or "").split(",")
     for option in options:
         if option in _NO_BARRIER:
-            last = _last(case)
-            database = [Harm.DATABASE] if last is Harm.COMMITS else []
+            last = _last(case, seen)
+            database = [Harm.DATABASE] if _has_database(case, seen) else []
             for harm in (last, *database, Harm.FILESYSTEM):
                 yield Hazard(harm, Cause.NO_BARRIER, option)
     if "data=writeback" in options:  # ext4(5)
         yield Hazard(Harm.STALE_DATA, Cause.DATA_WRITEBACK)
 
 
-def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
+def _of_commits(seen: Seen) -> Iterator[Hazard]:
+    """Hazards by what was seen of the commits of a program or a replay: the syncs that they lack
+    say what synchronous is (sqlite.org/pragma.html), and what ends them the journal mode.
+    """
+    for mode, counts in sorted((seen.modes or {}).items()):
+        of = f"{{}} of {counts.commits:,}"
+        if mode == "none":
+            for harm in (Harm.DATABASE_BY_CRASH, Harm.DATABASE):
+                yield Hazard(harm, Cause.NO_JOURNAL_FILE, of.format(f"{counts.commits:,}"))
+        if mode == "wal" and counts.end_unsynced:
+            value = of.format(f"{counts.end_unsynced:,}")
+            yield Hazard(Harm.COMMITS, Cause.UNSYNCED_FRAMES, value)
+        if mode == "batch-atomic":
+            yield Hazard(Harm.COMMITS, Cause.BATCH_COMMIT)
+        if mode in ("delete", "truncate", "persist"):
+            yield from _of_rollback_journal(counts, f"{of} commits in mode {mode.upper()}")
+        if counts.several_databases:
+            several = Cause.SEVERAL_WALS if mode == "wal" else Cause.NO_SUPER_JOURNAL
+            yield Hazard(Harm.TRANSACTION, several)
+
+
+def _of_rollback_journal(counts: ModeCounts, of: str) -> Iterator[Hazard]:
+    for count, cause, harms in (
+        (counts.end_unsynced, Cause.UNSYNCED_END, (Harm.COMMITS,)),
+        (counts.journal_exposed, Cause.EXPOSED_JOURNAL, (Harm.DATABASE,)),
+        (counts.database_unsynced, Cause.UNSYNCED_DATABASE, (Harm.COMMITS, Harm.DATABASE)),
+    ):
+        if count:
+            yield from (Hazard(harm, cause, of.format(f"{count:,}")) for harm in harms)
+
+
+def _of_sqlite(case: Mapping[str, Any], seen: Seen) -> Iterator[Hazard]:
     """Hazards by sqlite.org/pragma.html on journal_mode and synchronous."""
     journal, synchronous = case.get("journal_mode"), case.get("synchronous")
     if journal is None:
@@ -222,7 +381,7 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if case.get("sync_call") == "fdatasync-of-size":
         yield Hazard(Harm.COMMITS, Cause.SYNC_OF_SIZE)
         yield Hazard(Harm.DATABASE, Cause.SYNC_OF_SIZE)
-    if int(case.get("databases") or 1) > 1:
+    if max(int(case.get("databases") or 1), seen.databases) > 1:
         # Without a super-journal each database commits by itself (sqlite.org/lang_attach.html;
         # vdbeCommit() in vdbeaux.c).
         if case.get("attached_settings") == "sqlite":
@@ -238,9 +397,9 @@ def _of_sqlite(case: Mapping[str, Any]) -> Iterator[Hazard]:
 
 def _of_files(case: Mapping[str, Any]) -> Iterator[Hazard]:
     if case.get("sync_mode") in _LAZY_SYNCS:
-        yield Hazard(_last(case), Cause.LAZY_SYNC_MODE, str(case["sync_mode"]))
+        yield Hazard(Harm.WRITES, Cause.LAZY_SYNC_MODE, str(case["sync_mode"]))
     elif int(case.get("sync_every") or 1) > 1:
-        yield Hazard(_last(case), Cause.SYNC_EVERY, str(case["sync_every"]))
+        yield Hazard(Harm.WRITES, Cause.SYNC_EVERY, str(case["sync_every"]))
     # fsync(2): that a file is synced does not mean that its name is; the directory must be.
     elif case.get("metadata_operation") not in (None, "stat") and case["sync_directory"] != "on":
-        yield Hazard(_last(case), Cause.NO_DIRECTORY_SYNC)
+        yield Hazard(Harm.NAMES, Cause.NO_DIRECTORY_SYNC)

@@ -14,7 +14,16 @@ from jojlab.analysis.figures.case_figures import CaseFigures
 from jojlab.analysis.figures.histogram import Bin
 from jojlab.analysis.rows.completeness import Completeness
 from jojlab.analysis.run.findings import Depth, Findings, findings
-from jojlab.analysis.run.risks import Hazard, hazard_json, hazards
+from jojlab.analysis.run.risks import (
+    Hazard,
+    Unknown,
+    hazard_json,
+    hazards,
+    judged,
+    unknown_json,
+    unknowns,
+)
+from jojlab.analysis.run.seen import place_of, seen_of
 from jojlab.analysis.run.survival import Contradiction, Survival, survival_json, survivals
 from jojlab.analysis.study.memory_model import MemoryModel, read_memory_models, with_memory
 from jojlab.analysis.study.parts import Part, evaluate, fill_tables, parts_of
@@ -23,7 +32,7 @@ from jojlab.analysis.study.tables import tables_json
 from jojlab.analysis.traffic.traffic import Traffic
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.kept import Kept
-from jojlab.trace.run_folder import RunFolder
+from jojlab.trace.run_folder import CaseEntry, RunFolder
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,19 @@ class CaseSummary:
     programs: Mapping[int, Any] = field(default_factory=dict)
     latencies: tuple[Bin, ...] = ()
     traffic: Traffic | None = None
+    # What is at risk, and what is not known: safe by the manuals is what has neither.
     hazards: tuple[Hazard, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
     # What power cuts left; None where it was not tested, and why not where that was asked for.
     survival: Survival | None = None
     uncut: str = ""
+
+    @property
+    def contradiction(self) -> Contradiction | None:
+        """How power cuts disagree with what the manuals say of the case's settings."""
+        if self.survival is None:
+            return None
+        return self.survival.contradicts(judged(self.case, self.hazards))
 
 
 @dataclass(frozen=True)
@@ -102,8 +120,7 @@ class RunSummary:
     @property
     def is_refuted(self) -> bool:
         """Whether a power cut did harm that the manuals rule out."""
-        found = (case.survival and case.survival.contradicts(case.hazards) for case in self.cases)
-        return Contradiction.UNPROMISED in found
+        return any(case.contradiction is Contradiction.UNPROMISED for case in self.cases)
 
     def partial(self, case: CaseSummary) -> str:
         """Say how many of its seeds a case was measured with where it lacks some; else empty."""
@@ -146,27 +163,7 @@ def summarise(
     by_id = {entry.case_id: entry for entry in run.cases}
     survived = survivals(run)
     cases = tuple(
-        CaseSummary(
-            case_id,
-            f"{part.name}: {part.labels[case_id]}" if composed else part.labels[case_id],
-            (entry := by_id[case_id]).case,
-            entry.status,
-            "the run ended before it" if entry.status == "pending" else entry.reason,
-            tuple(capture.seed for capture in entry.captures),
-            found.figures.get(case_id, CaseFigures()),
-            found.missing.get(case_id, Completeness()),
-            found.bills.get(case_id),
-            found.traces.get(case_id),
-            found.manifests.configurations.get(case_id, {}),
-            found.manifests.operation_hashes.get(case_id, {}),
-            found.manifests.backgrounds.get(case_id, {}),
-            found.manifests.programs.get(case_id, {}),
-            found.latencies.get(case_id, ()),
-            found.moved.get(case_id),
-            hazards(entry.case, part.unsafe(case_id)),
-            survived.get(case_id),
-            entry.uncut,
-        )
+        _case(by_id[case_id], part, found, survived.get(case_id), named=part.name * composed)
         for part in parts
         for case_id in part.case_ids
     )
@@ -198,6 +195,39 @@ def summarise(
     )
 
 
+def _case(
+    entry: CaseEntry, part: Part, found: Findings, survived: Survival | None, named: str
+) -> CaseSummary:
+    """Return the summary of one case; `named` is its part where there are several."""
+    case_id, manifests = entry.case_id, found.manifests
+    missing = found.missing.get(case_id, Completeness())
+    configuration = manifests.configurations.get(case_id, {})
+    seen, case = seen_of(case_id, manifests, missing), place_of(entry.case, configuration)
+    label = part.labels[case_id]
+    return CaseSummary(
+        case_id,
+        f"{named}: {label}" if named else label,
+        entry.case,
+        entry.status,
+        "the run ended before it" if entry.status == "pending" else entry.reason,
+        tuple(capture.seed for capture in entry.captures),
+        found.figures.get(case_id, CaseFigures()),
+        missing,
+        found.bills.get(case_id),
+        found.traces.get(case_id),
+        configuration,
+        manifests.operation_hashes.get(case_id, {}),
+        manifests.backgrounds.get(case_id, {}),
+        manifests.programs.get(case_id, {}),
+        found.latencies.get(case_id, ()),
+        found.moved.get(case_id),
+        hazards(case, part.unsafe(case_id), seen),
+        unknowns(case, seen),
+        survived,
+        entry.uncut,
+    )
+
+
 def _with_memory(cases: Iterable[CaseSummary], model: MemoryModel) -> list[CaseSummary]:
     """Return the cases that the model is of, with its time."""
     by_id = {each.case_id: each for each in model.cases}
@@ -206,6 +236,20 @@ def _with_memory(cases: Iterable[CaseSummary], model: MemoryModel) -> list[CaseS
         for case in cases
         if case.case_id in by_id and case.figures.seeds
     ]
+
+
+def safety_json(case: CaseSummary) -> dict[str, Any]:
+    """Return what `--json` prints of a case's safety: `hazards` by the manuals, what is `unknown`,
+    and what it `survives` by power cuts.
+    """
+    survives = survival_json(case.survival, case.contradiction, case.uncut)
+    if case.survival:
+        survives["judged"] = "syncs" if case.case.get("workload") == "replay" else "operations"
+    return {
+        "hazards": [hazard_json(each) for each in case.hazards],
+        "unknown": [unknown_json(each) for each in case.unknowns],
+        "survives": survives,
+    }
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
@@ -233,8 +277,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
                 "unattributed_bytes": case.missing.unattributed_bytes,
                 "incomplete_reasons": list(case.missing.reasons),
                 "notes": list(case.missing.notes),
-                "hazards": [hazard_json(each) for each in case.hazards],
-                "survives": survival_json(case.survival, case.hazards, case.uncut),
+                **safety_json(case),
                 "operation_hash": dict(case.operation_hashes),
                 "background": dict(case.backgrounds),
                 "program": dict(case.programs),

@@ -178,11 +178,12 @@ def survival(answers: Sequence[PowerCuts]) -> Survival:
     )
 
 
-def survival_json(found: Survival | None, hazards: Iterable[Hazard], uncut: str) -> dict[str, Any]:
+def survival_json(
+    found: Survival | None, contradiction: Contradiction | None, uncut: str
+) -> dict[str, Any]:
     """Return it as `--json` prints it; `uncut` says why nothing was tested though it was asked."""
     if found is None:
         return {"tested": False, "reason": uncut or "not asked for"}
-    contradiction = found.contradicts(hazards)
     return {
         "tested": True,
         "proven_unsafe": found.is_unsafe,

@@ -1,7 +1,20 @@
 import pytest
 
-from jojlab.analysis.run.risks import Cause, Harm, hazards, risks_more
+from jojlab.analysis.run.risks import (
+    Cause,
+    Doubt,
+    Harm,
+    Hazard,
+    ModeCounts,
+    Seen,
+    Unknown,
+    hazards,
+    judged,
+    risks_more,
+    unknowns,
+)
 from jojlab.experiment.cases import complete
+from jojlab.experiment.fields import ALL_SQLITE, WORKLOADS
 
 COMMITS, DATABASE, TRANSACTION = Harm.COMMITS, Harm.DATABASE, Harm.TRANSACTION
 CRASH = {Harm.DATABASE, Harm.DATABASE_BY_CRASH}
@@ -116,3 +129,96 @@ def test_risks_are_compared_by_harm_and_not_by_what_makes_them_possible() -> Non
     assert risks_more(normal, than=safe) and not risks_more(safe, than=normal)
     assert risks_more(off, than=normal) and not risks_more(normal, than=off)
     assert risks_more(hazards({}, "a"), than=hazards({}, "b"))
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_no_workload_is_said_to_risk_what_it_does_not_have(workload: str) -> None:
+    """Every workload that there is: one that a rule forgets is not known, and never wrong."""
+    case = complete({"workload": workload, "mount_options": "nobarrier"})
+    kinds = {each.kind for each in hazards(case)}
+    assert Harm.FILESYSTEM in kinds
+    assert (kinds >= {COMMITS, DATABASE}) == (workload in ALL_SQLITE)
+    assert bool(kinds & {COMMITS, DATABASE}) == (workload in ALL_SQLITE)
+    doubts = {each.doubt for each in unknowns(case)}
+    assert doubts == ({Doubt.NOT_SEEN} if workload in ("program", "replay") else set())
+
+
+def test_passes_over_a_file_lose_writes_alone() -> None:
+    found = hazards(complete({"workload": "file-passes", "mount_options": "nobarrier"}))
+    assert {each.kind for each in found} == {Harm.WRITES, Harm.FILESYSTEM}
+    on_f2fs = hazards(complete({"workload": "file-passes", "filesystem": "f2fs"}))
+    assert on_f2fs == (Hazard(Harm.WRITES, Cause.ROLL_FORWARD),)
+
+
+def test_what_no_rule_is_made_for_is_not_known() -> None:
+    assert unknowns({}) == (Unknown(Doubt.NO_SETTINGS),)
+    case = complete({"workload": "file-write"})
+    assert unknowns({**case, "workload": "file-append"}) == (Unknown(Doubt.NO_RULE, "file-append"),)
+    assert unknowns({**case, "filesystem": "tmpfs"}) == (Unknown(Doubt.FILESYSTEM, "tmpfs"),)
+    del case["filesystem"]
+    assert unknowns(case) == (Unknown(Doubt.FILESYSTEM),)
+
+
+def seen_of(databases: int = 1, **modes: ModeCounts) -> Seen:
+    return Seen(modes=modes, found_databases=databases)
+
+
+GUARDED = ModeCounts(commits=9)
+
+
+@pytest.mark.parametrize("workload", ["program", "replay"])
+@pytest.mark.parametrize(
+    ("seen", "kinds", "doubts"),
+    [
+        (Seen(), set(), {Doubt.NOT_SEEN}),
+        (seen_of(databases=0), set(), {Doubt.NO_SQLITE}),
+        (seen_of(), set(), {Doubt.NO_COMMIT}),
+        (seen_of(wal=GUARDED), set(), set()),
+        (seen_of(truncate=GUARDED), set(), set()),
+        (seen_of(wal=ModeCounts(68, end_unsynced=62)), {COMMITS}, set()),
+        (seen_of(wal=ModeCounts(68, several_databases=24)), {TRANSACTION}, set()),
+        (seen_of(delete=ModeCounts(3, end_unsynced=3)), {COMMITS}, set()),
+        (seen_of(persist=ModeCounts(3, journal_exposed=1)), {DATABASE}, set()),
+        (seen_of(truncate=ModeCounts(3, database_unsynced=1)), {COMMITS, DATABASE}, set()),
+        (seen_of(none=GUARDED), CRASH, set()),
+        (Seen(modes={"wal": GUARDED}, found_databases=1, lost_calls=True), set(),
+         {Doubt.LOST_CALLS}),
+    ],
+)  # fmt: skip
+def test_what_was_seen_of_a_program_decides(
+    workload: str, seen: Seen, kinds: set[Harm], doubts: set[Doubt]
+) -> None:
+    case = complete({"workload": workload})
+    assert {each.kind for each in hazards(case, seen=seen)} == kinds
+    assert {each.doubt for each in unknowns(case, seen)} == doubts
+
+
+def test_a_filesystem_risks_what_a_program_has() -> None:
+    case = complete({"workload": "program", "filesystem": "f2fs"})
+    assert {each.kind for each in hazards(case, seen=seen_of(wal=GUARDED))} == {COMMITS, DATABASE}
+    assert {each.kind for each in hazards(case)} == {Harm.WRITES}
+
+
+def test_power_cuts_of_a_replay_show_nothing_of_its_commits() -> None:
+    case = complete({"workload": "replay", "filesystem": "f2fs"})
+    found = hazards(case, seen=seen_of(wal=ModeCounts(68, end_unsynced=62)))
+    assert {each.kind for each in found} == {COMMITS, Harm.WRITES}
+    assert {each.kind for each in judged(case, found)} == {Harm.WRITES}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kinds"),
+    [
+        ({"journal_mode": "wal"}, {TRANSACTION}),
+        ({"journal_mode": "truncate"}, set()),
+        ({"synchronous": "off"}, {COMMITS, DATABASE, TRANSACTION}),
+    ],
+)
+def test_databases_that_scripts_attach_are_several(
+    settings: dict[str, str], kinds: set[Harm]
+) -> None:
+    for workload in ("sql", "sql-recorded"):
+        case = complete({"workload": workload, **settings})
+        found = hazards(case, seen=Seen(databases=2))
+        assert {each.kind for each in found} == kinds
+        assert TRANSACTION not in {each.kind for each in hazards(case)}

@@ -61,9 +61,9 @@ def test_torn_blocks_are_counted_apart() -> None:
     found = survived([*torn, state(4, "torn", "unmountable"), state(5)])
     assert found.torn_blocks == {TornBlock.SUPERBLOCK: 1, TornBlock.COMMIT_BLOCK: 2}
     assert (found.harmful, found.torn_harmful) == (4, 4)
-    said = survival_json(found, [], "")
+    said = survival_json(found, None, "")
     assert said["torn_block_states"] == {"superblock": 1, "commit-block": 2, "xfs-metadata": 0}
-    said = survival_json(survived(states(kept=4)), [], "")
+    said = survival_json(survived(states(kept=4)), None, "")
     assert set(said["torn_block_states"].values()) == {0}
 
 

@@ -35,6 +35,7 @@ def calibrate(
     from jojlab.device.calibrate import fit, write_value
     from jojlab.device.profile import read_profile
     from jojlab.foundation.errors import EXPECTATION_FAILED
+    from jojlab.report.words import text
 
     profile = read_profile(name)
     result = fit(profile, anchor_throughput(profile, cluster))
@@ -45,7 +46,7 @@ def calibrate(
     else:
         for step in result.steps:
             print(f"{result.parameter} = {step.value:>12,}  {step.throughput_tps:8.2f} tps")
-        wanted = f"{result.wanted_tps:g} tps of {result.source}"
+        wanted = f"{text.digits(result.wanted_tps)} tps of {result.source}"
         if result.met:
             print(f"{result.parameter} = {result.value} meets {wanted}")
         else:

@@ -118,27 +118,23 @@ def durability(
         _print(cases, skipped)
     if failures:
         raise typer.Exit(MACHINE_CANNOT)
-    broken = [case for case in cases if _contradiction(case) is Contradiction.UNPROMISED]
+    broken = [case for case in cases if case.contradiction is Contradiction.UNPROMISED]
     raise typer.Exit(EXPECTATION_FAILED if broken else FINE)
-
-
-def _contradiction(case: CaseSummary) -> Any:
-    return case.survival and case.survival.contradicts(case.hazards)
 
 
 def _print_json(
     cases: Sequence[CaseSummary], failures: dict[str, str], skipped: dict[str, str]
 ) -> None:
-    from jojlab.analysis.run.risks import hazard_json
-    from jojlab.analysis.run.survival import survival_json
+    from jojlab.analysis.run.summary import safety_json
     from jojlab.report.words import survival
 
     rows = [
         {
             "case_id": case.case_id,
             "case": dict(case.case),
-            "hazards": [hazard_json(each) for each in case.hazards],
-            **survival_json(case.survival, case.hazards, case.uncut),
+            "hazards": (safety := safety_json(case))["hazards"],
+            "unknown": safety["unknown"],
+            **safety["survives"],
             "verdict": survival.sentence(case),
             "worst_state": survival.worst(case),
         }
@@ -160,7 +156,7 @@ def _print(cases: Sequence[CaseSummary], skipped: dict[str, str]) -> None:
             case.case_id,
             found.states,
             *(found.outcomes[name] or None for name in OUTCOMES),
-            f"at risk: {hazards.short(case.hazards)}" if case.hazards else hazards.NONE,
+            f"at risk: {hazards.manuals(case)}" if case.hazards else hazards.manuals(case),
             survival.short(case),
         ]
         for case, found in tested

@@ -196,7 +196,7 @@ def apps_table(study: FleetStudy, most: int) -> TextTable:
             (
                 each.process or _UNNAMED, digits(each.devices), size_of(each.daily_bytes),
                 digits(round(each.daily_requests, 1)), percent(each.sync_share),
-                "–" if each.life_a_year is None else f"{each.life_a_year * 100:.2g} %",
+                "–" if each.life_a_year is None else f"{digits(each.life_a_year * 100)} %",
             )
             for each in study.apps[:most]
         ],

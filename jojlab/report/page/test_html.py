@@ -11,7 +11,15 @@ import pytest
 import vl_convert
 from markupsafe import escape
 
-from jojlab.analysis.run.risks import Cause, Harm, Hazard
+from jojlab.analysis.run.risks import (
+    Cause,
+    Harm,
+    Hazard,
+    ModeCounts,
+    Seen,
+    hazards,
+    unknowns,
+)
 from jojlab.analysis.run.summary import RunSummary, summarise
 from jojlab.foundation.errors import DataError, MachineError
 from jojlab.report.charts import vega
@@ -217,6 +225,34 @@ def test_the_first_screen_shows_what_its_cases_put_at_risk(summary: RunSummary) 
     # The first case, and a faster one that risks the same: no card names a case without its risk.
     assert "at risk: last commits" in cost[: cost.index("Where it goes")]
     assert "at risk: last commits" in cheaper and "riskier" not in cheaper
+
+
+def test_what_is_not_known_is_not_called_safe(summary: RunSummary) -> None:
+    case = {"workload": "program", "filesystem": "ext4"}
+
+    def card(seen: Seen, of: slice) -> str:
+        risky, unknown = hazards(case, seen=seen), unknowns(case, seen)
+        cases = tuple(
+            replace(each, case=case, hazards=risky, unknowns=unknown)
+            for each in summary.measured[of]
+        )
+        screen = short_answer(replace(summary, cases=cases), "run")
+        assert screen
+        return screen.html.split("Is it safe?")[1].split("makes it cheaper")[0]
+
+    alone, both = slice(1), slice(2)
+    unseen = card(Seen(modes={}), alone)
+    assert "Not known" in unseen and "no SQLite was seen in it" in unseen
+    assert "survives a power cut" not in unseen and "warn" not in unseen
+    assert "0 of 2 cases are, by the manuals" in card(Seen(modes={}), both)
+    unsynced = {"wal": ModeCounts(68, end_unsynced=62)}
+    loses = card(Seen(modes=unsynced, found_databases=1), alone)
+    assert "Not entirely" in loses and "62 of 68 commits in WAL mode returned before" in loses
+    assert "survives a power cut" not in loses
+    whole = card(Seen(modes={"wal": ModeCounts(68)}, found_databases=1), alone)
+    assert "survives a power cut where it is synced as all were that were seen" in whole
+    # No power is cut of a program.
+    assert "joj run --durability" not in whole and "record it" in whole
 
 
 def test_what_a_memory_model_counted_is_named(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def _risks(each: Cheaper) -> str:
     """Return what a case puts at risk: in full where that is more than what the first case does."""
     if not each.is_riskier:
         return hazards.mark(each.case)
-    sentences = (*hazards.sentences(each.case.hazards), _seen(each.case))
+    sentences = (*hazards.by_sentence([each.case]), _seen(each.case))
     return f"riskier: {'; '.join(filter(None, sentences))}"
 
 

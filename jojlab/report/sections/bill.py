@@ -65,7 +65,7 @@ def _full_bill(case: CaseSummary, bill: Bill, run: str) -> dict[str, Any]:
         "label": case.label,
         "soft": f"{requests} request{'s' if requests != '1' else ''}, "
         f"{text.kib(bill.per_commit(total.bytes))} KiB, over {bill.transactions} commits",
-        "risks": hazards.sentences(case.hazards),
+        "risks": hazards.by_sentence([case]),
         "survives": survival.sentence(case),
         "programs": [
             (f"seed {seed}: {program.sentence(ended)}", program.output(ended))

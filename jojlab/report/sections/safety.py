@@ -28,6 +28,10 @@ COLOURS = {
 _WIDTH, _ABOVE, _BELOW = 600.0, 30.0, 30.0
 # Of a stretch with a single state: it must be seen.
 _LEAST = 2.5
+_HOW_OF_PROGRAM = (
+    "No power is cut of a program: record it, and cut the power of the recording (joj record, "
+    "joj record --sql)."
+)
 _FEW = 4  # cases whose strips stand open
 
 
@@ -44,6 +48,7 @@ def card(found: Answer) -> dict[str, Any]:
     others = (case for case in cases if not (case.survival and case.survival.is_unsafe))
     differing = [case for case in others if survival.contradiction(case)]
     seen = [_seen(case) for case in (*unsafe, *differing)]
+    only_programs = all(case.case.get("workload") == "program" for case in cases)
     return {
         **by_manuals,
         "power_cuts": f"By power cuts: {survival.several(cases)}.",
@@ -52,6 +57,7 @@ def card(found: Answer) -> dict[str, Any]:
         "strip": strip(found.case),
         "of": found.case.label if several else "",
         "tested": any(case.survival for case in cases),
+        "how": _HOW_OF_PROGRAM if only_programs else "joj run --durability tests it.",
     }
 
 
@@ -63,12 +69,13 @@ def _seen(case: CaseSummary) -> str:
 
 def _risky(found: Answer, told: dict[str, list[str]]) -> dict[str, Any]:
     cases = found.measured
-    risky = sum(bool(case.hazards) for case in cases)
+    risky = sum(bool(case.hazards or case.unknowns) for case in cases)
     several = len(cases) > 1
+    alone = "Not entirely" if any(case.hazards for case in cases) else "Not known"
     return {
         "big": f"{len(cases) - risky} of {len(cases)} cases are, by the manuals"
         if several
-        else "Not entirely",
+        else alone,
         "risks": [
             (sentence, hazards.named(labels, len(cases)) if several else "")
             for sentence, labels in told.items()
@@ -91,9 +98,16 @@ def _not_risky(found: Answer) -> dict[str, Any]:
     return {
         "big": f"{tested}; {told}",
         "risks": (),
-        "line": f"By the manuals, {word} that returned survives a power cut with these settings, "
+        "line": f"By the manuals, {word} that returned survives a power cut {_with(cases)}, "
         f"if the device keeps flushed data. {found.case.label} makes {calls} and {flushes} each.",
     }
+
+
+def _with(cases: Sequence[CaseSummary]) -> str:
+    """Return what shows that: the settings, or what was seen of a program whose nobody knows."""
+    if any(case.case.get("workload") in ("program", "replay") for case in cases):
+        return "where it is synced as all were that were seen"
+    return "with these settings"
 
 
 def safety(summary: RunSummary, run: str) -> Section | None:
@@ -119,7 +133,7 @@ def safety(summary: RunSummary, run: str) -> Section | None:
 
 
 def _row(case: CaseSummary) -> list[Cell]:
-    manuals = hazards.short(case.hazards) or hazards.NONE
+    manuals = hazards.manuals(case)
     found = case.survival
     if found is None:
         return [case.label, manuals, survival.NOT_TESTED, *(["–"] * (1 + len(OUTCOMES)))]

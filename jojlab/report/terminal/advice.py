@@ -19,6 +19,9 @@ from jojlab.report.words import advice as words
 from jojlab.report.words import text
 from jojlab.report.words.advice_in_short import in_short
 
+# Of an interrupted search: settings whose power was not cut.
+_MOST_FOUND = 5
+
 
 def print_advice(
     console: Console, advice: Advice, asked: Asked, gone: Mapping[str, tuple[GrownLine, ...]]
@@ -48,7 +51,7 @@ def print_advice(
         years = asked.flash.years(found.nand_bytes, asked.limits.commits_a_day)
         table.add_row(
             name,
-            f"{text.times(speed_up(choice, advice.present))} ×",
+            words.speed(speed_up(choice, advice.present)),
             text.duration(found.commit_ns),
             text.duration(found.p99_ns),
             text.size(found.bytes),
@@ -94,18 +97,23 @@ def print_advice(
 def print_found(
     console: Console, advice: Advice, scores: Mapping[Candidate, Score], space: Space
 ) -> None:
-    """Print what an interrupted search found: answers whose power was cut, and the cheapest of what
-    was measured, with the lines of the first; nothing where nothing was measured.
+    """Print what an interrupted search found: the cheapest of what was measured and is within the
+    limits, those whose power was cut first, and those that were refused last; with the lines of the
+    first. Nothing where nothing was measured.
     """
     allowed = sorted(filter(space.is_allowed, scores), key=lambda each: scores[each].row_ns)
     judged = {each.candidate: each for each in [*advice.answers, *advice.refused]}
-    if not allowed:
+    answers = [each.candidate for each in advice.answers]
+    others = [each for each in allowed if each not in judged][:_MOST_FOUND]
+    going = [*answers, *others]
+    refused = [each.candidate for each in advice.refused if each.candidate in scores]
+    if not (going or refused):
         return
     table = new_table(
         ("cheapest so far", "left"), ("commit", "right"), ("p99", "right"),
         ("after power cuts", "left"),
     )  # fmt: skip
-    for candidate in dict.fromkeys([*judged, *allowed[:5]]):
+    for candidate in (*going, *refused):
         found, choice = scores[candidate], judged.get(candidate)
         table.add_row(
             escape(words.label(space.settings(candidate))),
@@ -114,9 +122,7 @@ def print_found(
             escape(words.survives(choice)) if choice else "not tested yet",
         )
     console.print(table)
-    refused = {each.candidate for each in advice.refused}
-    answers = [each.candidate for each in advice.answers]
-    for first in [*answers, *(each for each in allowed if each not in refused)][:1]:
+    for first in going[:1]:
         _print_answer(console, "the first", first, space, ())
 
 
@@ -127,9 +133,9 @@ def _print_answer(
     console.print(f"\n[bold]{name}[/bold] {escape(words.label(settings))}")
     if not changed:
         console.print("  nothing to change: these are the present settings")
-    for line in words.lines(settings, changed):
+    for line in words.lines(settings, changed, space.schemas):
         console.print(f"    {escape(line)}", soft_wrap=True)
-    if told := words.given_up(settings, changed):
+    if told := words.given_up(settings, changed, space.seen):
         console.print(f"  given up: {escape('; '.join(told))}")
     for saved in words.why(gone):
         console.print(f"  saved: {escape(saved)}")

@@ -40,7 +40,8 @@ def print_pivot(console: Console, found: Pivot, summary: RunSummary) -> None:
     shown_cases = [cell[1] for _, cells in found.rows for cell in cells if cell]
     for sentence, labels in hazards.by_sentence(shown_cases).items():
         where = hazards.named(labels, len(shown_cases))
-        console.print(f"[yellow]! at risk[/yellow] {escape(f'{sentence} ({where})')}")
+        mark = "safety" if sentence.startswith(hazards.NOT_KNOWN) else "at risk"
+        console.print(f"[yellow]! {mark}[/yellow] {escape(f'{sentence} ({where})')}")
     for case in shown_cases:
         if case.survival and case.survival.is_unsafe:
             told = escape(f"{case.label}: {survival.short(case)}")
@@ -68,7 +69,7 @@ def write_cases(stream: TextIO, cases: Sequence[CaseSummary]) -> None:
     for case in cases:
         writer.writerow(
             [case.case_id, case.status, len(case.figures.seeds)]
-            + [hazards.short(case.hazards), survival.short(case)]
+            + [hazards.manuals(case), survival.short(case)]
             + [case.case.get(name, "") for name in fields]
             + [case.figures.median.get(name, "") for name in figures]
         )

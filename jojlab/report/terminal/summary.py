@@ -65,7 +65,7 @@ def _print_notes(console: Console, notes: Iterable[str]) -> None:
 
 def _print_overview(console: Console, summary: RunSummary) -> None:
     columns = overview_columns(summary)
-    risky = any(case.hazards for case in summary.measured)
+    risky = any(case.hazards or case.unknowns for case in summary.measured)
     # A long title is wrapped, so that the table is no wider than its numbers need.
     titles = [
         *((textwrap.fill(title, _TITLE), "right") for title, _ in columns),
@@ -83,7 +83,8 @@ def _print_overview(console: Console, summary: RunSummary) -> None:
         if partial := summary.partial(case):
             label += f"\n[yellow]{partial}[/yellow]"
         cells = [_with_spread(case, figure) for _, figure in columns]
-        marks = [f"[yellow]{hazards.short(case.hazards)}[/yellow]"] * risky
+        at_risk = hazards.manuals(case) if case.hazards or case.unknowns else ""
+        marks = [f"[yellow]{at_risk}[/yellow]"] * risky
         rows.append([label, *cells, *marks, _survives(case)])
     print_beside(console, [(case_title(summary), "left"), *titles], rows)
     for sentence, labels in hazards.by_sentence(summary.measured).items():
@@ -153,6 +154,8 @@ def print_case(console: Console, case: CaseSummary) -> None:
     console.print(table)
     for sentence in hazards.sentences(case.hazards):
         console.print(f"[bold yellow]at risk[/bold yellow] {escape(sentence)}")
+    for sentence in hazards.not_known(case.unknowns):
+        console.print(f"[bold yellow]safety not known[/bold yellow] {escape(sentence)}")
     _print_survival(console, case)
     for seed, hashed in case.operation_hashes.items():
         console.print(f"[dim]operations of seed {seed}: {hashed}[/dim]")

@@ -5,14 +5,16 @@ Gets the choices (jojlab/advise/advice.py); computes nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
-from jojlab.advise.space import Candidate, Space
+from jojlab.advise.space import MAIN, Candidate, Space
 from jojlab.analysis.commit.lines import GrownLine
+from jojlab.analysis.run.risks import Seen
 from jojlab.analysis.run.risks import hazards as risks
 from jojlab.experiment.fields import NO_DEVICE, Value
 from jojlab.report.words import hazards, survival, text
@@ -43,38 +45,70 @@ def label(settings: Mapping[str, Value]) -> str:
     return ", ".join(words)
 
 
-def lines(settings: Mapping[str, Value], changed: Differences) -> list[str]:
-    """Return what to paste, with the file or program that each part is for as a comment."""
+def speed(ratio: float) -> str:
+    """Return how many times as fast, as a table shows it: 7.4 ×; 1/9.8 × where it takes longer."""
+    return f"{text.times(ratio)} ×" if ratio >= 1 or not ratio else f"1/{text.times(1 / ratio)} ×"
+
+
+def lines(
+    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str] = (MAIN,)
+) -> list[str]:
+    """Return what to paste, with the file or program that each part is for as a comment. A PRAGMA
+    is given for each of the `schemas`, as it was when the settings were tested.
+    """
+    set_ones = schemas[:1] if settings.get("attached_settings") == "sqlite" else schemas
     return [
-        *_of_database(settings, changed),
-        *_of_app(settings, changed),
+        *_of_database(settings, changed, schemas),
+        *_of_app(settings, changed, set_ones),
         *_of_build(settings, changed),
         *_of_disk(settings, changed),
     ]
 
 
-def _of_database(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+def _of_database(
+    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
+) -> Iterator[str]:
     """What changes the file itself: SQLite changes no page size in WAL mode (sqlite.org/pragma)."""
     if "page_size_bytes" not in changed:
         return
-    yield "-- SQL, once, while no other connection is open: writes the database anew"
-    yield "PRAGMA journal_mode = DELETE;"
-    yield f"PRAGMA page_size = {settings['page_size_bytes']};"
-    yield "VACUUM;"
+    several = len(schemas) > 1
+    after = "after ATTACH, " if several else ""
+    what = "databases" if several else "database"
+    yield f"-- SQL, once, {after}while no other connection is open: writes the {what} anew"
+    for name, prefix in _prefixes(schemas):
+        yield f"PRAGMA {prefix}journal_mode = DELETE;"
+        yield f"PRAGMA {prefix}page_size = {settings['page_size_bytes']};"
+        yield f"VACUUM {name};" if several else "VACUUM;"
 
 
-def _of_app(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
+def _of_app(
+    settings: Mapping[str, Value], changed: Differences, schemas: Sequence[str]
+) -> Iterator[str]:
+    """What a connection sets, by schema: `PRAGMA synchronous` without a name is of main alone."""
     if "journal_mode" not in settings:
         return
-    yield "-- SQL, whenever the database is opened"
-    if settings.get("locking_mode") == "exclusive" or "locking_mode" in changed:
-        yield f"PRAGMA locking_mode = {str(settings['locking_mode']).upper()};"
-    yield f"PRAGMA journal_mode = {str(settings['journal_mode']).upper()};"
-    yield f"PRAGMA synchronous = {str(settings['synchronous']).upper()};"
+    when = ", after ATTACH" if len(schemas) > 1 else ""
+    yield f"-- SQL, whenever the database is opened{when}"
+    for _, prefix in _prefixes(schemas):
+        if settings.get("locking_mode") == "exclusive" or "locking_mode" in changed:
+            yield f"PRAGMA {prefix}locking_mode = {str(settings['locking_mode']).upper()};"
+        yield f"PRAGMA {prefix}journal_mode = {str(settings['journal_mode']).upper()};"
+        yield f"PRAGMA {prefix}synchronous = {str(settings['synchronous']).upper()};"
     if settings["journal_mode"] == "wal":
         yield f"PRAGMA wal_autocheckpoint = {settings['wal_autocheckpoint_pages']};"
     if "statements" in changed:
         yield f"-- change {settings['statements']} rows in one transaction: BEGIN; ...; COMMIT;"
+
+
+def _prefixes(schemas: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each schema's name as SQL has it, and what stands before a PRAGMA's name for it;
+    nothing where there is one alone.
+    """
+    quoted = [
+        name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+        for name in schemas
+    ]
+    return [(name, f"{name}." if len(schemas) > 1 else "") for name in quoted]
 
 
 def _of_build(settings: Mapping[str, Value], changed: Differences) -> Iterator[str]:
@@ -111,11 +145,14 @@ def _of_disk(settings: Mapping[str, Value], changed: Differences) -> Iterator[st
     yield f"mount -t {filesystem} {options}DEVICE DIRECTORY"
 
 
-def given_up(settings: Mapping[str, Value], changed: Differences) -> list[str]:
+def given_up(
+    settings: Mapping[str, Value], changed: Differences, seen: Seen | None = None
+) -> list[str]:
     """Return what the changes cost beside time, and what a power cut may do that it could not."""
     found = []
     present = {**settings, **{name: own for name, (own, _) in changed.items()}}
-    own_risks = risks(present)
+    seen = seen or Seen()
+    own_risks = risks(present, seen=seen)
     for name, (own, new) in changed.items():
         match name:
             case "filesystem":
@@ -141,7 +178,7 @@ def given_up(settings: Mapping[str, Value], changed: Differences) -> list[str]:
                 found.append("a SQLite that is built with batch atomic writes")
             case "statements" if int(new) > int(own):
                 found.append(f"{new} rows wait for one another and are kept or lost together")
-    found += hazards.sentences(each for each in risks(settings) if each not in own_risks)
+    found += hazards.sentences(each for each in risks(settings, seen=seen) if each not in own_risks)
     return list(dict.fromkeys(found))
 
 
@@ -291,7 +328,7 @@ def _choice_json(
         "manual_refuses": choice.manual_refuses,
         "incomplete": list(choice.incomplete),
         "changed": {name: {"old": old, "new": new} for name, (old, new) in changed.items()},
-        "lines": lines(settings, changed),
-        "given_up": given_up(settings, changed),
+        "lines": lines(settings, changed, asked.space.schemas),
+        "given_up": given_up(settings, changed, asked.space.seen),
         "saved": why(gone),
     }

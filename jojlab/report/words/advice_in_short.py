@@ -9,7 +9,8 @@ from jojlab.advise.advice import Advice, Choice, speed_up
 from jojlab.advise.asked import Asked
 from jojlab.analysis.run.answer import MEANS
 from jojlab.analysis.run.guarantee import Guarantee
-from jojlab.report.words import text
+from jojlab.analysis.run.risks import Harm
+from jojlab.report.words import hazards, text
 from jojlab.report.words.advice import NOT_CUT, survives
 
 _NONE = "no settings that were measured keep the guarantee and the limits"
@@ -46,12 +47,30 @@ def _gain(first: Choice, present: Choice, asked: Asked) -> str:
     by = " by the row" * ("statements" in asked.space.differences(first.candidate))
     if first.candidate == present.candidate:
         return f"none: a commit takes {text.duration(now.commit_ns)} as it is"
+    ratio = speed_up(first, present)
+    told = f"{text.times(ratio)} times as fast{by}: a commit takes "
+    if ratio < 1:
+        times = text.times(1 / ratio) if ratio else "many"
+        told = f"none: {_loses(present, asked)} costs {times} times as much{by}: a commit takes "
     return (
-        f"{text.times(speed_up(first, present))} times as fast{by}: a commit takes "
-        f"{text.duration(then.commit_ns)} in place of {text.duration(now.commit_ns)}, p99 "
+        f"{told}{text.duration(then.commit_ns)} in place of {text.duration(now.commit_ns)}, p99 "
         f"{text.duration(then.p99_ns)} in place of {text.duration(now.p99_ns)}, and sends "
         f"{text.size(then.bytes)} to the device in place of {text.size(now.bytes)}"
     )
+
+
+def _loses(present: Choice, asked: Asked) -> str:
+    """Say why what the present settings do is no choice."""
+    space = asked.space
+    harms = {each.kind for each in space.ruled_out_by(present.candidate)}
+    if harms and harms <= {Harm.COMMITS, Harm.WRITES, Harm.NAMES}:
+        return "your present settings may lose commits; keeping them"
+    if harms:
+        risked = hazards.short(space.ruled_out_by(present.candidate))
+        return f"your present settings put at risk: {risked}; keeping that safe"
+    if present.breaks(space.guarantee, but_torn_blocks=True):
+        return "your present settings broke the guarantee after a power cut; keeping it"
+    return "your present settings exceed the limits; what keeps them"
 
 
 def _holds(asked: Asked) -> str:
@@ -60,7 +79,9 @@ def _holds(asked: Asked) -> str:
     # What is free to choose or stands in the line of the present settings is no condition.
     named = {"workload", "regime", *MEANS - {"kernel"}, *asked.space.values}
     more = [f"{name}={value}" for name, value in asked.given.items() if name not in named]
-    shares = [f"{share * 100:.3g} % {regime}" for regime, share in asked.shares.items() if regime]
+    shares = [
+        f"{text.digits(share * 100)} % {regime}" for regime, share in asked.shares.items() if regime
+    ]
     limits = asked.limits
     seeds = ", ".join(str(seed) for seed in asked.seeds)
     return "; ".join(
@@ -71,7 +92,7 @@ def _holds(asked: Asked) -> str:
                 ", ".join(more),
                 f"commits: {', '.join(shares)}" if shares else "",
                 f"p99 of at most {text.duration(limits.p99_ns)}" if limits.p99_ns else "",
-                f"{limits.years:g} years of flash" if limits.years else "",
+                f"{text.count(limits.years, 'year')} of flash" if limits.years else "",
                 f"seed {seeds}",
             ),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jojlab.analysis.run.risks import Cause, Harm, Hazard
+from jojlab.analysis.run.risks import Cause, Doubt, Harm, Hazard, Unknown
 from jojlab.analysis.run.summary import CaseSummary
 
 # The words of a column or a mark, in the order in which they are shown.
@@ -25,6 +25,8 @@ SHORT = {
 
 # Of settings that risk nothing: the manuals promise nothing of the device or of faults in programs.
 NONE = "no warning"
+# Where too little is known for that.
+NOT_KNOWN = "not known"
 
 _MOST_NAMED = 3
 
@@ -41,10 +43,10 @@ _SENTENCES = {
     Cause.DROPPED_SYNC: "the syncs of the {} are left out: a power cut can undo what they protect",
     Cause.SYNC_OF_SIZE: "fdatasync-of-size: where a file's size is as before, neither its inode "
     "nor the device's cache is made durable; a power cut can lose commits and corrupt the database",
-    Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction in only "
-    "some of them",
+    Cause.SEVERAL_WALS: "WAL over several databases: a power cut may leave a transaction that "
+    "changes several in only some of them",
     Cause.NO_SUPER_JOURNAL: "several databases without a super-journal: a power cut may leave a "
-    "transaction in only some of them",
+    "transaction that changes several in only some of them",
     Cause.UNSET_ATTACHED: "attached databases without the settings of the main one: a power cut "
     "may undo a commit in them, and leave a transaction in only some databases",
     Cause.LAZY_SYNC_MODE: "sync mode {}: a write that returned may still be in a cache",
@@ -70,6 +72,27 @@ _SENTENCES = {
     Cause.DATA_WRITEBACK: "data=writeback: after a power cut, a file that had grown may contain "
     "old data of the device",
     Cause.VARIANT: "{}",
+    Cause.UNSYNCED_FRAMES: "{} commits in WAL mode returned before their frames were synced, as "
+    "with synchronous NORMAL: a power cut may lose the last commits",
+    Cause.UNSYNCED_END: "{} returned before the end of their journal was synced: a power cut just "
+    "after such a commit may undo it",
+    Cause.EXPOSED_JOURNAL: "{} did not sync their journal before they counted on it, as with "
+    "synchronous NORMAL or OFF: a power cut at the wrong moment may corrupt the database",
+    Cause.UNSYNCED_DATABASE: "{} ended before their database was synced, as with synchronous OFF: "
+    "a power cut can lose commits and corrupt the database",
+    Cause.NO_JOURNAL_FILE: "{} commits had no journal file, as in journal_mode MEMORY or OFF: a "
+    "crash or a power cut during a commit can leave the database corrupt",
+}
+
+_UNKNOWN = {
+    Doubt.NO_SETTINGS: "with which settings its writes were made is not known",
+    Doubt.NO_RULE: "what workload {} promises is not known",
+    Doubt.NOT_SEEN: "its commits were not looked at",
+    Doubt.LOST_CALLS: "the run is incomplete: commits may be missing among those that were seen",
+    Doubt.NO_SQLITE: "no SQLite was seen in it: what it promises of its files is not known",
+    Doubt.NO_COMMIT: "it has a database of SQLite, but no commit was found: how it makes one "
+    "durable is not known",
+    Doubt.FILESYSTEM: "what a sync promises on {} is not known",
 }
 
 # What is said of a file workload or a replay, which has no commits and no database.
@@ -101,9 +124,29 @@ def short(hazards: Iterable[Hazard]) -> str:
     return ", ".join(words)
 
 
+def not_known(unknowns: Iterable[Unknown]) -> tuple[str, ...]:
+    """Return a sentence for each thing that is not known of a case."""
+    nameless = {Doubt.FILESYSTEM: "its filesystem"}
+    return tuple(
+        _UNKNOWN[each.doubt].format(each.value or nameless.get(each.doubt, "?"))
+        for each in unknowns
+    )
+
+
+def manuals(case: CaseSummary) -> str:
+    """Return what the manuals say of a case as a table shows it: what is at risk, that too little
+    is known, or that they warn of nothing.
+    """
+    if case.unknowns:
+        return f"{short(case.hazards)}; else {NOT_KNOWN}" if case.hazards else NOT_KNOWN
+    return short(case.hazards) or NONE
+
+
 def mark(case: CaseSummary) -> str:
     """Return what stands below a case's name; nothing where a commit survives a power cut."""
-    return f"at risk: {short(case.hazards)}" if case.hazards else ""
+    if case.hazards:
+        return f"at risk: {manuals(case)}"
+    return f"safety: {NOT_KNOWN}" if case.unknowns else ""
 
 
 def named(labels: Sequence[str], of: int) -> str:
@@ -116,9 +159,14 @@ def named(labels: Sequence[str], of: int) -> str:
 
 
 def by_sentence(cases: Sequence[CaseSummary]) -> dict[str, list[str]]:
-    """Return every sentence with the labels of the cases that it is said of."""
+    """Return every sentence with the labels of the cases that it is said of: of what is at risk,
+    then of what is not known.
+    """
     found: dict[str, list[str]] = {}
     for case in cases:
         for sentence in sentences(case.hazards):
             found.setdefault(sentence, []).append(case.label)
+    for case in cases:
+        for sentence in not_known(case.unknowns):
+            found.setdefault(f"{NOT_KNOWN}: {sentence}", []).append(case.label)
     return found

@@ -21,7 +21,7 @@ def theirs(found: Statement) -> str:
     if found.unit == "%" and found.kind != "value":
         number = f"{found.value:+g} %"
     else:
-        number = f"{found.value:g} {found.unit}".strip()
+        number = f"{text.digits(found.value)} {found.unit}".strip()
     return f"{found.holds} {number}".strip()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.analysis.run.survival import Contradiction, Survival
-from jojlab.report.words import hazards, transaction
+from jojlab.report.words import hazards, text, transaction
 from jojlab.trace.power_cuts import JudgedState, TornBlock
 
 NOT_TESTED = "not tested"
@@ -34,8 +34,7 @@ _CONTRADICTIONS = {
     # A warning says "may": that nothing was seen refutes no warning.
     Contradiction.UNSEEN: "not confirmed: the manuals warn, but no harm was seen in these states",
 }
-# Kinds of states that a device with atomic slots, cut once, does not have; what recovery wrote may
-# be torn in a second cut too.
+# Kinds of states that a device with atomic slots, cut once, does not have.
 _TORN_OR_SECOND = frozenset({"torn", "second"})
 # What counts of states say, and what they do not.
 SHARES = (
@@ -80,7 +79,7 @@ def short(case: CaseSummary) -> str:
     if found is None:
         return NOT_TESTED
     if not found.is_unsafe:
-        return f"nothing lost in {found.states:,} states"
+        return f"{_nothing_lost(case)} in {found.states:,} states"
     return (
         f"{_harm(case, found)}: {found.outcomes[found.worst_outcome]:,} of {found.states:,} states"
     )
@@ -97,7 +96,8 @@ def seen(found: Survival | None) -> str:
 def risk(case: CaseSummary) -> str:
     """Return what a chart's mark says of a case: what the manuals warn of, and what was seen."""
     seen = short(case) if case.survival and case.survival.is_unsafe else ""
-    return "; ".join(filter(None, (hazards.short(case.hazards), seen)))
+    manuals = hazards.manuals(case) if case.hazards or case.unknowns else ""
+    return "; ".join(filter(None, (manuals, seen)))
 
 
 def mark(case: CaseSummary) -> str:
@@ -108,8 +108,7 @@ def mark(case: CaseSummary) -> str:
 
 def contradiction(case: CaseSummary) -> str:
     """Return how power cuts and manuals disagree about a case; empty where they do not."""
-    found = case.survival and case.survival.contradicts(case.hazards)
-    return _CONTRADICTIONS[found] if found else ""
+    return _CONTRADICTIONS[case.contradiction] if case.contradiction else ""
 
 
 def sentence(case: CaseSummary) -> str:
@@ -124,8 +123,8 @@ def sentence(case: CaseSummary) -> str:
             for name, count in found.outcomes.items()
             if count and name != "kept"
         )
-        return f"proven unsafe: {_harm(case, found)} ({counts}), of {tested}"
-    return f"not refuted: {tested}{_bound(found)}"
+        return f"proven unsafe: {_harm(case, found)} ({counts}), of {tested}{_judged(case)}"
+    return f"not refuted: {tested}{_bound(found)}{_judged(case)}"
 
 
 def model(found: Survival) -> str:
@@ -174,7 +173,9 @@ def moments(case: CaseSummary) -> str:
 
 
 def torn_alone(case: CaseSummary) -> str:
-    """Say so where harm needs a torn write or a second cut; empty otherwise."""
+    """Say so where harm was seen in no other states than those with a torn write or a second cut;
+    empty otherwise. What it needs is not known: such a state differs by more than that.
+    """
     found = case.survival
     if found is None or not found.is_unsafe:
         return ""
@@ -189,19 +190,18 @@ def torn_alone(case: CaseSummary) -> str:
     ways = [
         words
         for kind, words in (
-            ("torn", "a page was torn" if of_nand else "a write was torn between its sectors"),
+            ("torn", "a page was torn" if of_nand else "a write was torn"),
             ("second", "the power was cut again during recovery"),
         )
         if kind in kinds
     ]
     told = f"Harm was seen only where {' or '.join(ways)}."
-    if of_nand or not found.torn_harmful:
+    if of_nand or "second" not in kinds or not found.torn_harmful:
         return told
-    if found.torn_harmful < found.harmful:
-        share = f"In {found.torn_harmful:,} of these {found.harmful:,} states a write was torn;"
-        return f"{told} {share} a device that keeps 4 KiB whole (atomic_slots) has none of them."
-    also = " In each of them a write was torn." if "second" in kinds else ""
-    return f"{told}{also} A device that keeps 4 KiB whole (atomic_slots) has no such state."
+    torn = f"{found.torn_harmful:,} of these {found.harmful:,} states"
+    if found.torn_harmful == found.harmful:
+        torn = "each of these states" if found.harmful > 1 else "this state"
+    return f"{told} A write was torn in {torn}."
 
 
 def worst(case: CaseSummary) -> str:
@@ -217,12 +217,24 @@ def state(case: CaseSummary, state: JudgedState) -> str:
     if state.outcome == "lost":
         what = f"{state.lost} of {state.acknowledged} acknowledged {_commit(case)}s lost"
     elif state.outcome == "torn" and not what:
-        what = f"the databases are as after {state.found} commits"
+        what = _as_after(state.found)
     left = _LEFT[state.kind]
     if state.kind == "second" and state.is_torn:
         left += ", and a write was torn"
     torn = f"; {_torn_block(state.torn_block)}" if state.torn_block else ""
     return f"cut {when}, {left}: {what or state.outcome}{torn}"
+
+
+def _as_after(found: Sequence[int | None]) -> str:
+    """Return as after how many commits each database is, in their order."""
+    counts = [
+        "no number of commits that was known" if each is None else text.count(each, "commit")
+        for each in found
+    ]
+    if len(set(counts)) == 1:
+        each = "each of the databases is" if len(counts) > 1 else "the database is"
+        return f"{each} as after {counts[0]}"
+    return f"the databases are as after {', '.join(counts[:-1])} and {counts[-1]}"
 
 
 def several(cases: Sequence[CaseSummary]) -> str:
@@ -252,6 +264,19 @@ def _harm(case: CaseSummary, found: Survival) -> str:
     )
 
 
+def _is_of_syncs(case: CaseSummary) -> bool:
+    """Whether it was judged by what its syncs promised: of a replay no commit is known."""
+    return case.case.get("workload") == "replay"
+
+
+def _nothing_lost(case: CaseSummary) -> str:
+    return "nothing that a sync promised was lost" if _is_of_syncs(case) else "nothing lost"
+
+
+def _judged(case: CaseSummary) -> str:
+    return "; judged by what its syncs promised, not by its commits" * _is_of_syncs(case)
+
+
 def _commit(case: CaseSummary) -> str:
     """Return what returned or was lost: of file workloads an operation with its sync."""
     return "commit" if transaction.has_commit([case]) else "operation"
@@ -271,7 +296,7 @@ def _boundaries(found: Survival) -> str:
 def _bound(found: Survival) -> str:
     if found.bound is None:
         return ""
-    share = f"{found.bound * 100:.2g} %"
+    share = f"{text.at_most(found.bound * 100)} %"
     return f"; of states drawn like these at most {share} do harm (95 %, 3/{found.sampled_states})"
 
 

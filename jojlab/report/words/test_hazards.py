@@ -2,15 +2,26 @@
 
 import pytest
 
-from jojlab.analysis.run.risks import Cause, hazards
+from jojlab.analysis.run.risks import Cause, Doubt, ModeCounts, Seen, hazards, unknowns
+from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
-from jojlab.report.words.hazards import _SENTENCES, SHORT, named, sentences, short
+from jojlab.report.words.hazards import (
+    _SENTENCES,
+    _UNKNOWN,
+    SHORT,
+    manuals,
+    mark,
+    named,
+    not_known,
+    sentences,
+    short,
+)
 
 RISKY = {"journal_mode": "wal", "synchronous": "normal", "databases": 2}
 
 
 def test_every_cause_has_its_sentence() -> None:
-    assert set(_SENTENCES) == set(Cause)
+    assert set(_SENTENCES) == set(Cause) and set(_UNKNOWN) == set(Doubt)
     assert set(SHORT) == {type(kind)(kind) for kind in type(next(iter(SHORT)))}
 
 
@@ -58,3 +69,35 @@ def test_cases_are_named_or_counted() -> None:
     assert named(["a", "b"], 2) == "every case"
     assert named(["a", "b"], 3) == "a; b"
     assert named(list("abcd"), 9) == "4 of 9 cases"
+
+
+def of_program(seen: Seen) -> CaseSummary:
+    case = complete({"workload": "program"})
+    found = hazards(case, seen=seen)
+    return CaseSummary("a", "a", case, "ok", "", hazards=found, unknowns=unknowns(case, seen))
+
+
+def test_too_little_is_not_called_safe() -> None:
+    nothing = of_program(Seen(modes={}))
+    assert (manuals(nothing), mark(nothing)) == ("not known", "safety: not known")
+    assert not_known(nothing.unknowns) == (
+        "no SQLite was seen in it: what it promises of its files is not known",
+    )
+    some = Seen(modes={"wal": ModeCounts(68, end_unsynced=62)}, found_databases=2, lost_calls=True)
+    found = of_program(some)
+    assert manuals(found) == "last commits; else not known"
+    assert mark(found) == "at risk: last commits; else not known"
+    assert sentences(found.hazards) == (
+        "62 of 68 commits in WAL mode returned before their frames were synced, as with "
+        "synchronous NORMAL: a power cut may lose the last commits",
+    )
+    whole = of_program(Seen(modes={"wal": ModeCounts(68)}, found_databases=2))
+    assert (manuals(whole), mark(whole)) == ("no warning", "")
+
+
+def test_what_a_commit_lacks_is_told_with_its_journal_mode() -> None:
+    seen = Seen(modes={"delete": ModeCounts(3, end_unsynced=2)}, found_databases=1)
+    assert sentences(of_program(seen).hazards) == (
+        "2 of 3 commits in mode DELETE returned before the end of their journal was synced: a "
+        "power cut just after such a commit may undo it",
+    )

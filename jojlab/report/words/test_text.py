@@ -17,8 +17,8 @@ def test_durations(value_ns: int, shown: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0, "0"), (9.0, "9"), (0.5, "0.5"), (197.999, "198.0"), (0.0396039, "0.0396"),
-     (0.00012, "1.2e-04"), (12_345_678, "12,345,678"), (45_678, "45,678"),
-     (999_999.5, "999,999.5")],
+     (0.00012, "0.00012"), (-4.56e-7, "-0.00000046"), (12_345_678, "12,345,678"),
+     (45_678, "45,678"), (999_999.5, "999,999.5")],
 )  # fmt: skip
 def test_digits(value: float, shown: str) -> None:
     assert text.digits(value) == shown
@@ -55,3 +55,11 @@ def test_sizes_stand_in_the_same_order_in_every_case() -> None:
     rows = [row for each in kinds for row in chart_rows(each.case_id, each, "write", "size")]
     ordered = sorted({(row["order"], row["value"]) for row in rows})
     assert [value for _, value in ordered] == ["≤ 4 KiB", "≤ 8 KiB", "≤ 16 KiB", "≤ 64 KiB"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "shown"),
+    [(100, "100"), (300 / 29, "11"), (300 / 750, "0.40"), (300 / 223, "1.4"), (0.0301, "0.031")],
+)
+def test_a_bound_is_plain_and_never_rounded_below(bound: float, shown: str) -> None:
+    assert text.at_most(bound) == shown and float(shown) >= bound - 1e-9

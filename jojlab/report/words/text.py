@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from jojlab.analysis.figures.figure import FIGURES, Number
@@ -43,9 +44,19 @@ def digits(value: Number) -> str:
         return f"{value:,.0f}"
     if value == round(value, 2):
         return f"{value:g}" if abs(value) < 1e4 else f"{value:,.2f}".rstrip("0").rstrip(".")
-    if abs(value) < 0.001:
-        return f"{value:.1e}"
+    if 0 < abs(value) < 0.001:
+        return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
     return _four(value)
+
+
+def at_most(value: float) -> str:
+    """Return a bound with two digits that count, rounded up: as 0.41, 1.4 or 100."""
+    if value <= 0:
+        return "0"
+    places = 1 - math.floor(math.log10(value))
+    # What arithmetic adds behind the digits that count is no part of it.
+    bound = math.ceil(round(value * 10**places, 6)) / 10**places
+    return f"{bound:.{max(0, places)}f}"
 
 
 def _four(value: Number) -> str:
