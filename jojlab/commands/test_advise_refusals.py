@@ -36,3 +36,28 @@ def test_what_no_search_can_answer_is_refused_at_once(
     assert told in said and "remedy: " in said
     assert "settings that the manuals allow" not in said  # no plan of what cannot be run
     assert list(tmp_path.iterdir()) == [] and answer.stdout == ""
+
+
+def test_scripts_that_write_otherwise_in_a_second_run_are_named_before_any_guest_runs(
+    tmp_path: Path,
+) -> None:
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "schema.sql").write_text("CREATE TABLE t (x, at);\n")
+    (app / "transaction.sql").write_text(
+        "BEGIN;\nINSERT INTO t VALUES (:int(1,9), datetime('now'));\n"
+        "UPDATE t SET x = random() WHERE x = 3;\nCOMMIT;\n"
+    )
+    answer = joj("advise", "--set", "workload=sql", "--set", "scripts=app", folder=tmp_path)
+    assert answer.returncode == 2 and answer.stdout == ""
+    said = " ".join(answer.stderr.split())
+    assert "transaction.sql:2: INSERT INTO t VALUES" in said and "(datetime())" in said
+    assert "and 1 statement more" in said and "remedy: give the values as arguments" in said
+    assert "settings that the manuals allow" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_workload_whose_power_is_not_cut_is_refused_at_once(tmp_path: Path) -> None:
+    answer = joj("advise", "--set", "workload=file-passes", folder=tmp_path)
+    assert answer.returncode == 2
+    assert "no power cut can test it: workload file-passes" in answer.stderr

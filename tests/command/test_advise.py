@@ -43,6 +43,23 @@ def test_without_power_cuts_it_says_so(lab: Lab) -> None:
     assert "nothing lost" not in answer.stdout and "tested:" not in answer.stdout
 
 
+def test_an_app_that_no_power_cut_can_judge_ends_the_search(lab: Lab) -> None:
+    """What a trigger writes differs in a second run: so it is with all settings."""
+    app = lab.folder / "app"
+    app.mkdir()
+    (app / "schema.sql").write_text(
+        "CREATE TABLE t (x);\nCREATE TABLE log (at);\nCREATE TRIGGER a AFTER INSERT ON t BEGIN\n"
+        "INSERT INTO log VALUES (strftime('%f', 'now'));\nEND;\n"
+    )
+    (app / "transaction.sql").write_text("INSERT INTO t VALUES (:int(1,9));\n")
+    answer = lab.joj(*ASKED, "--set=workload=sql", "--set=scripts=app", "--set=transactions=3")
+    said = " ".join(answer.stderr.split())
+    assert answer.returncode == 2, said
+    assert "no power cut can test the app as it is now" in said
+    assert "use random() or the time of day" in said and "schema.sql:3: CREATE TRIGGER" in said
+    assert "round 1" not in said
+
+
 def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> None:
     terminal, ours = os.openpty()
     # Progress is one line of a case each where stderr is no terminal.

@@ -36,7 +36,7 @@ PAGE = "PRAGMA page_size"
 
 
 def advised(candidate: Candidate, found: Space) -> list[str]:
-    return lines(found.settings(candidate), found.differences(candidate))
+    return lines(found.settings(candidate), found.differences(candidate), found.schemas)
 
 
 def of_app(guarantee: str = "durable", journal_device: str = "", **given: Value) -> Space:
@@ -71,6 +71,68 @@ def test_sqlite_takes_the_settings_of_a_database_that_is_there(tmp_path: Path, o
     # The part that is for every opening writes nothing anew.
     whenever = told[told.index("-- SQL, whenever the database is opened") :]
     assert not any(word in sql(whenever) for word in ("VACUUM", PAGE, "DELETE"))
+
+
+ATTACHED = "--! database shop.db\n--! attach media.db AS media\nBEGIN;\nCOMMIT;\n"
+
+
+def of_scripts(folder: Path, **given: Value) -> Space:
+    app = folder / "app"
+    app.mkdir()
+    (app / "transaction.sql").write_text(ATTACHED)
+    return of_app("durable", "", workload="sql", scripts=str(app), **given)
+
+
+def test_every_attached_database_gets_the_settings_that_were_tested(tmp_path: Path) -> None:
+    found = of_scripts(tmp_path, page_size_bytes=4096)
+    assert found.schemas == ("main", "media")
+    wanted: dict[str, Value] = {
+        "journal_mode": "persist", "synchronous": "extra", "page_size_bytes": 1024,
+        "locking_mode": "exclusive",
+    }  # fmt: skip
+    candidate = tuple((name, wanted.get(name, value)) for name, value in found.own)
+    told = advised(candidate, found)
+    once, _, whenever = "\n".join(told).partition("-- SQL, whenever the database is opened")
+    assert "after ATTACH" in once and whenever.startswith(", after ATTACH\n")
+    for name in ("shop.db", "media.db"):
+        with sqlite3.connect(tmp_path / name) as before:
+            before.execute("CREATE TABLE t (x)")
+        before.close()
+
+    def opened() -> sqlite3.Connection:
+        database = sqlite3.connect(tmp_path / "shop.db", isolation_level=None)
+        database.execute("ATTACH ? AS media", (str(tmp_path / "media.db"),))
+        return database
+
+    database = opened()
+    database.executescript(sql(once.splitlines()))
+    database.close()
+    database = opened()
+    database.executescript(sql(whenever.splitlines()))
+    names = ("journal_mode", "synchronous", "page_size", "locking_mode")
+    for schema in found.schemas:
+        read = [database.execute(f"PRAGMA {schema}.{name}").fetchone()[0] for name in names]
+        assert read == ["persist", 3, 1024, "exclusive"], schema
+    database.close()
+
+
+def test_an_app_that_sets_its_pragmas_before_it_attaches_sets_main_alone() -> None:
+    found = of_app("none", databases=2, attached_settings="sqlite")
+    assert found.schemas == ("main", "db2")
+    told = advised(found.own, found)
+    assert "PRAGMA journal_mode = TRUNCATE;" in told and not any("db2" in each for each in told)
+    of_both = of_app("none", databases=2)
+    assert "PRAGMA db2.synchronous = FULL;" in advised(of_both.own, of_both)
+
+
+def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Path) -> None:
+    found = of_scripts(tmp_path)
+    modes = {dict(each)["journal_mode"] for each in found.candidates}
+    assert modes == {"delete", "truncate", "persist"}
+    wal = found.changed(found.own, "journal_mode", "wal")
+    assert not found.is_allowed(wal)
+    told = given_up(found.settings(wal), found.differences(wal), found.seen)
+    assert any("in only some of them" in each for each in told)
 
 
 def test_every_mkfs_line_makes_its_filesystem(tmp_path: Path) -> None:

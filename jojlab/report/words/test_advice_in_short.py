@@ -6,6 +6,7 @@ from jojlab.advise.advice import Advice, Choice
 from jojlab.advise.asked import Asked, asked_for
 from jojlab.advise.score import Limits, Score
 from jojlab.experiment.fields import Value
+from jojlab.report.words.advice import speed
 from jojlab.report.words.advice_in_short import in_short
 
 SLOW, FAST = Score(2e7, 2e7, 3e7, 8192, 9000), Score(1e7, 5e6, 2e7, 4096, 5000)
@@ -52,3 +53,20 @@ def test_what_was_not_tested_is_said() -> None:
     ):
         present = Choice(asked.space.own, SLOW)
         assert words in in_short(Advice(present, [present]), asked)["holds"]
+
+
+def test_a_dearer_answer_says_what_the_present_settings_lose() -> None:
+    given: dict[str, Value] = {"filesystem": "ext4", "journal_mode": "wal"}
+    for synchronous, words in (
+        ("normal", "none: your present settings may lose commits; keeping them costs 10 times as "),
+        ("off", "none: your present settings put at risk: last commits, database; keeping that "),
+    ):
+        asked = asked_for({**given, "synchronous": synchronous}, {"filesystem"}, "durable")
+        own = asked.space.own
+        full = asked.space.changed(own, "synchronous", "full")
+        dear = Score(2e8, 2e8, 3e8, 8192, 9000)
+        told = in_short(Advice(Choice(own, SLOW, manual_refuses=True), [Choice(full, dear)]), asked)
+        assert told["gain"].startswith(words)
+        assert "much: a commit takes 200.0 ms in place of 20.00 ms" in told["gain"]
+        assert "0.1 times" not in told["gain"]
+    assert (speed(0.1), speed(1), speed(12.3)) == ("1/10 ×", "1.0 ×", "12 ×")
