@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import INCOMPLETE, UseError
 from jojlab.foundation.printable import CsvStream, json_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
+    from jojlab.fleet_study.dataset import LeftOut
     from jojlab.trace.run_folder import RunFolder
 
 
@@ -35,7 +38,8 @@ def query(
     has none. A query can read nothing else.
 
     Of a fleet, the tables are segments, commits, io_sums, file_sums and file_lives, with the
-    columns device and day.
+    columns device and day. A file that cannot be read is left out with its segment, and named on
+    stderr: exit code 4.
 
     \b
     Examples:
@@ -48,7 +52,11 @@ def query(
     """
     if as_json and as_csv:
         raise UseError("--json and --csv exclude each other", "leave one out")
-    answer = _of_fleet(run, sql) if _is_fleet(run) else _of_run(Path(run), sql)
+    left_out: Sequence[LeftOut] = ()
+    if _is_fleet(run):
+        answer, left_out = _of_fleet(run, sql)
+    else:
+        answer = _of_run(Path(run), sql)
     if as_json:
         _refuse_twins(answer.column_names)
         print(json_text(answer.to_pylist(), default=str))
@@ -60,6 +68,10 @@ def query(
         writer.writerows(_rows(answer))
     else:
         _print_table(answer)
+    for each in left_out:
+        print(f"left out: {each.file}: {each.why}", file=sys.stderr)
+    if left_out:
+        raise typer.Exit(INCOMPLETE)
 
 
 def _is_fleet(run: str) -> bool:
@@ -67,12 +79,16 @@ def _is_fleet(run: str) -> bool:
     return "://" in run or ((folder / "segments").is_dir() and not (folder / "run.json").exists())
 
 
-def _of_fleet(data: str, sql: str) -> pa.Table:
+def _of_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOut]]:
     from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import fleet_files
+    from jojlab.fleet_study.dataset import FleetEngine, FleetFiles, answered, fleet_files
     from jojlab.fleet_study.duckdb_engine import DuckDbEngine
 
-    return DuckDbEngine(fleet_files(open_store(data))).query(sql)
+    def ask(engine: FleetEngine, files: FleetFiles) -> tuple[pa.Table, Sequence[LeftOut]]:
+        assert isinstance(engine, DuckDbEngine)
+        return engine.query(sql), files.left_out
+
+    return answered(fleet_files(open_store(data)), DuckDbEngine, ask)
 
 
 def _of_run(run: Path, sql: str) -> pa.Table:

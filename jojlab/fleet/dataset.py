@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,21 +59,42 @@ def compacted_name(segments: Iterable[str]) -> str:
     return _COMPACTED + hashlib.sha256(" ".join(sorted(segments)).encode()).hexdigest()
 
 
-def live_units(store: Store) -> list[Unit]:
-    """Return the units that count, by day, device and name."""
+# Takes a key of the store, and why what lies there cannot be read.
+Complaint = Callable[[str, str], None]
+
+
+def live_units(store: Store, complain: Complaint | None = None) -> list[Unit]:
+    """Return the units that count, by day, device and name.
+
+    A unit that cannot be read is passed over with a complaint; without `complain` it is an error.
+    """
     partitions: dict[tuple[str, str], list[Unit]] = {}
-    for each in store.objects(SEGMENTS):
+    odd: list[str] = []
+    for each in store.objects(SEGMENTS, odd):
         if unit := unit_of(each.key):
             partitions.setdefault((unit.day, unit.device), []).append(unit)
-    return [unit for key in sorted(partitions) for unit in live_of(store, partitions[key])]
+    if complain is not None:
+        for key in sorted(odd):
+            complain(key, "no regular file")
+    return [
+        unit for key in sorted(partitions) for unit in live_of(store, partitions[key], complain)
+    ]
 
 
-def live_of(store: Store, units: Collection[Unit]) -> list[Unit]:
+def live_of(store: Store, units: Collection[Unit], complain: Complaint | None = None) -> list[Unit]:
     """Return those units that count, of all the units of one day and device."""
     by_name = sorted(units, key=lambda unit: unit.name)
     if len(units) == 1 or not any(unit.is_compacted for unit in units):
         return by_name
-    held = {unit: held_by(store, unit) for unit in by_name}
+    held: dict[Unit, frozenset[str]] = {}
+    for unit in by_name:
+        try:
+            held[unit] = held_by(store, unit)
+        except DataError as error:
+            if complain is None:
+                raise
+            complain(unit.key(SEGMENTS), error.message)
+    by_name = list(held)
     # Two compacted units that hold the same segments have the same name: they are one.
     return [
         unit for unit in by_name if not any(held[unit] < held[other] or (
@@ -111,8 +132,12 @@ def _held_by_compacted(store: Store, unit: Unit) -> frozenset[str]:
     import pyarrow.parquet as pq
 
     path = store.path(unit.key(SEGMENTS))
+    if not store.has(unit.key(SEGMENTS)):
+        raise FileNotFoundError(path)
     try:
         metadata = pq.read_metadata(path, filesystem=store.filesystem).metadata or {}
         return frozenset(metadata[HOLDS].decode().split())
-    except (KeyError, pa.ArrowInvalid) as error:
+    except FileNotFoundError:
+        raise
+    except (KeyError, UnicodeError, OSError, pa.ArrowInvalid) as error:  # Thrift's are OSErrors
         raise DataError(f"{path}: says not what it holds: {error}", "restore the store") from error

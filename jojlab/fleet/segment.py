@@ -1,14 +1,17 @@
 """Checks a segment that a device sent, and takes its tables out of it.
 
 A segment is a tar of five Parquet files in a fixed order (docs/fleet.md). It is a stranger's: sizes
-are looked at before anything is decoded, no name of the tar becomes a path, and everything is
-decoded once, so that what enters the dataset can be read. Runs in a worker whose memory is limited
-(worker.py); what the limits here let through fits into it.
+are looked at before anything is decoded, and no name of the tar becomes a path. Its bytes do not
+enter the dataset either: every value is decoded, checked and written anew. So what readers trust in
+a Parquet file (footers, statistics, paths of other files, metadata) is ours, and what one engine
+could decode another can. Runs in a worker whose memory is limited (worker.py); what the limits here
+let through fits into it.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import re
 import tarfile
 from dataclasses import dataclass
@@ -25,15 +28,31 @@ SEGMENT_LIMIT_BYTES = 16 << 20
 TABLE_LIMIT_BYTES = 256 << 20  # decoded; a text counts as often as it stands there
 TABLE_LIMIT_ROWS = 1_000_000
 _ROW_GROUPS = 256
-_TEXT_LIMIT_BYTES = {"databases": 65536}
 _TEXT_BYTES = 4096
+_WORD_BYTES = 64
+# Words of a list, which a newer collector may add to; a command name has 15 bytes, and up to three
+# for each that is no UTF-8.
+_TEXT_LIMIT_BYTES = {"databases": 65536, "process": 128} | dict.fromkeys(
+    ("kind", "journal_mode", "sync_call", "file_kind", "block_type", "operation", "event"),
+    _WORD_BYTES,
+)
+# A few kilobytes can hold gigabytes of texts that differ in a few letters, and all who group by
+# them hold each: what differs may be so much for each byte that came, beyond what is always free.
+_FREE_TEXT_BYTES = 1 << 20
+_TEXT_BYTES_A_BYTE = 32
 _BATCH_ROWS = 1 << 16
 _BLOCK_BYTES = 1 << 20
-# Sums of counts must not overflow in any engine; times since 1970 are 2**60.6 ns.
-_LARGEST = {"ns": 2**62}
+# Sums and differences must not overflow 64 bits; times since 1970 are 2**60.6 ns.
+_LARGEST_COUNT = 2**50
+_LARGEST_OF_UNIT = {"ns": 2**62}
+_LARGEST = {
+    "sequence": 2**26,  # one a second for two years
+    "begin_boot_ns": 2**60,  # 36 years
+    "end_boot_ns": 2**60,
+    "duration_ns": 2**56,  # two years
+}
 # A day that has not come is taken, as a device's clock may be wrong: only a time has a bound.
 _LAST_DAY = date(2116, 2, 20)  # of 2**62 ns
-_LARGEST_COUNT = 2**50
 _FOOTER_LIMIT = 1 << 20
 _OFFSET_LIMIT_S = 86400
 _LAST_MINUTE = 1439  # of a day
@@ -70,7 +89,7 @@ class Checked:
 
 
 def take_out(segment: Path, folder: Path) -> Checked:
-    """Check a segment, and write its tables into `folder`.
+    """Check a segment, and write its tables into `folder`, each anew.
 
     Raises Refused, and OSError where the machine fails. What lies in `folder` then is worthless.
     """
@@ -78,7 +97,10 @@ def take_out(segment: Path, folder: Path) -> Checked:
         raise Refused(TOO_LARGE, f"more than {SEGMENT_LIMIT_BYTES} bytes")
     _take_members(segment, folder)
     found = {table: _check_table(folder / f"{table}.parquet", table) for table in FLEET_TABLES}
-    return Checked(_check_segment_row(found["segments"]), {t: found[t].rows for t in found})
+    segments = found["segments"]
+    if segments.rows != 1 or segments.only is None:
+        raise Refused(BAD_VALUE, f"segments has {segments.rows} rows, not one")
+    return Checked(_check_segment_row(segments.only), {t: found[t].rows for t in found})
 
 
 def _take_members(segment: Path, folder: Path) -> None:
@@ -120,8 +142,33 @@ class _Decoded:
     only: dict[str, Any] | None
 
 
+def check_stored(path: Path, table: str) -> None:
+    """Raise Refused where a file of the dataset is none that could have come of a segment.
+
+    Its size has no bound, as it may hold many.
+    """
+    import pyarrow.parquet as pq
+
+    schema = table_schema(f"fleet/{table}")
+    texts = [column.name for column in schema.columns if column.type == "string"]
+    try:
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            declared = file.metadata.schema.to_arrow_schema()
+            if not declared.equals(schema.arrow(), check_metadata=False):
+                raise Refused(WRONG_SCHEMA, f"{table}: {_difference(declared, schema)}")
+            for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+                _check_batch(batch, schema, table)
+                if table == "segments":
+                    for row in batch.to_pylist():
+                        _check_segment_row(row)
+    except (pa.ArrowException, OSError, UnicodeError, KeyError) as error:
+        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+            raise
+        raise Refused(NOT_PARQUET, f"{table}: {str(error)[:200]}") from error
+
+
 def _check_table(path: Path, table: str) -> _Decoded:
-    """Check schema, sizes and every value of a table."""
+    """Check schema, sizes and every value of a table, and write it anew in its place."""
     import pyarrow.parquet as pq
 
     schema = table_schema(f"fleet/{table}")
@@ -138,7 +185,11 @@ def _check_table(path: Path, table: str) -> _Decoded:
             raise
         with file:
             _check_declared(file.metadata, schema, table)
-            return _check_rows(file, schema, table)
+            anew = path.with_suffix(".anew")
+            with _writer(anew, schema) as writer:
+                found = _check_rows(file, schema, table, writer, path.stat().st_size)
+            os.replace(anew, path)
+            return found
     except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
             raise
@@ -187,29 +238,59 @@ def _difference(found: Any, schema: TableSchema) -> str:
     return f"{len(found)} columns, not {len(wanted)}"
 
 
-def _check_rows(file: Any, schema: TableSchema, table: str) -> _Decoded:
-    """Decode everything, and check each value."""
-    rows, size_bytes, only = 0, 0, None
+def _writer(path: Path, schema: TableSchema) -> Any:
+    """Return a writer of batches whose texts are dictionaries, which it keeps as such."""
+    import pyarrow.parquet as pq
+
+    fields = [
+        field.with_type(pa.dictionary(pa.int32(), pa.string()))
+        if field.type == pa.string()
+        else field
+        for field in schema.arrow()
+    ]
+    return pq.ParquetWriter(path, pa.schema(fields), compression="zstd", store_schema=False)
+
+
+def _check_rows(
+    file: Any, schema: TableSchema, table: str, writer: Any, sent_bytes: int
+) -> _Decoded:
+    """Decode everything, check each value, and write it."""
+    rows, size_bytes, different_bytes, only = 0, 0, 0, None
     for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-        batch.validate(full=True)
         rows += batch.num_rows
-        for column, values in zip(schema.columns, batch.columns, strict=True):
-            if not column.nullable and values.null_count:
-                raise Refused(BAD_VALUE, f"{table}.{column.name} is null")
-            if column.type == "string":
-                size_bytes += _check_texts(values, f"{table}.{column.name}", column.name)
-                if column.name == "databases":
-                    _check_lists(values, f"{table}.{column.name}")
-            elif column.type == "int64":
-                size_bytes += 8 * len(values)
-                _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
+        decoded_bytes, texts_bytes = _check_batch(batch, schema, table)
+        size_bytes += decoded_bytes
+        different_bytes += texts_bytes
         if size_bytes > TABLE_LIMIT_BYTES or rows > TABLE_LIMIT_ROWS:
             raise Refused(TOO_LARGE, f"{table}: more than {TABLE_LIMIT_BYTES} bytes decoded")
+        if different_bytes > _FREE_TEXT_BYTES + _TEXT_BYTES_A_BYTE * sent_bytes:
+            raise Refused(
+                TOO_LARGE, f"{table}: more than {_TEXT_BYTES_A_BYTE} times its size in texts"
+            )
+        writer.write_batch(pa.record_batch(batch.columns, schema=writer.schema))
         if rows == batch.num_rows == 1:
             [only] = batch.to_pylist()
     if rows != file.metadata.num_rows:
         raise Refused(NOT_PARQUET, f"{table}: {rows} rows, not {file.metadata.num_rows}")
     return _Decoded(rows, only)
+
+
+def _check_batch(batch: Any, schema: TableSchema, table: str) -> tuple[int, int]:
+    """Check each value; return the bytes decoded, and those of texts that differ."""
+    size_bytes = different_bytes = 0
+    batch.validate(full=True)
+    for column, values in zip(schema.columns, batch.columns, strict=True):
+        if not column.nullable and values.null_count:
+            raise Refused(BAD_VALUE, f"{table}.{column.name} is null")
+        if column.type == "string":
+            size_bytes += _check_texts(values, f"{table}.{column.name}", column.name)
+            different_bytes += values.dictionary.nbytes
+            if column.name == "databases":
+                _check_lists(values, f"{table}.{column.name}")
+        elif column.type == "int64":
+            size_bytes += 8 * len(values)
+            _check_numbers(values, column.unit, f"{table}.{column.name}", column.name)
+    return size_bytes, different_bytes
 
 
 def _check_texts(values: Any, place: str, name: str) -> int:
@@ -239,7 +320,7 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
     least, most = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
     if least is None:
         return
-    low, high = 0, _LARGEST.get(unit, _LARGEST_COUNT)
+    low, high = 0, _LARGEST.get(name, _LARGEST_OF_UNIT.get(unit, _LARGEST_COUNT))
     if name == "utc_offset_s":
         low, high = -_OFFSET_LIMIT_S, _OFFSET_LIMIT_S
     elif name == "minute":
@@ -248,17 +329,17 @@ def _check_numbers(values: Any, unit: str, place: str, name: str) -> None:
         raise Refused(BAD_VALUE, f"{place} is {least if least < low else most}")
 
 
-def _check_segment_row(found: _Decoded) -> str:
-    """Check the row of `segments`; return its day."""
-    row = found.only
-    if found.rows != 1 or row is None:
-        raise Refused(BAD_VALUE, f"segments has {found.rows} rows, not one")
+def _check_segment_row(row: dict[str, Any]) -> str:
+    """Check a row of `segments`; return its day."""
     if row["schema_version"] != FLEET_SCHEMA_VERSION:
         raise Refused(WRONG_SCHEMA, f"schema_version is {row['schema_version']}")
     if not re.fullmatch(r"[0-9a-f]{32}", row["spool_id"]):
         raise Refused(BAD_VALUE, "segments.spool_id is not 32 hexadecimal digits")
     if row["privacy"] not in ("names", "hashed", "kinds"):
         raise Refused(BAD_VALUE, "segments.privacy is none of names, hashed, kinds")
+    # The wall clock may have been set back meanwhile; that of the boot cannot be.
+    if row["end_boot_ns"] < row["begin_boot_ns"]:
+        raise Refused(BAD_VALUE, "segments.end_boot_ns is before begin_boot_ns")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"], re.ASCII):
         raise Refused(BAD_VALUE, "segments.day is no date")
     try:

@@ -4,13 +4,17 @@ Objects have keys, such as segments/day=2026-11-23/device=a/NAME.parquet, which 
 An object is there as a whole or not at all. When `put` has returned, it stays: in a folder its file
 and the folders above are synced; of a bucket, the service has answered.
 
-pyarrow.fs reads both, and is here already. It does not sync files, so a folder is written here.
+pyarrow.fs reads both, and is here already. It does not sync files, so a folder is written here. Nor
+does it tell a file from a link or a device, whose reading may never end: of a folder only what is a
+file, in folders that are no links, is an object.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
@@ -19,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jojlab.foundation.errors import MachineError, UseError
+from jojlab.foundation.errors import DataError, MachineError, UseError
 
 _INCOMING = ".incoming"  # in a folder: what is not put yet; on the same filesystem as the rest
 _FOLDERS_REMEMBERED = 100_000
@@ -114,15 +118,27 @@ class Store:
         self.put([(source, key)])
 
     def read_bytes(self, key: str) -> bytes | None:
-        """Return an object's bytes; None if there is none."""
+        """Return an object's bytes; None if there is none.
+
+        Raises DataError where something lies there that is no file.
+        """
+        if self.folder is not None:
+            return _read_file(self.folder / key)
         try:
             with self.filesystem.open_input_stream(self.path(key)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
 
-    def objects(self, prefix: str) -> Iterator[Object]:
-        """Yield the objects under this folder of keys, and under folders in it."""
+    def objects(self, prefix: str, odd: list[str] | None = None) -> Iterator[Object]:
+        """Yield the objects under this folder of keys, and under folders in it.
+
+        What lies there and is neither a file nor a folder is passed over; its keys are added to
+        `odd`.
+        """
+        if self.folder is not None:
+            yield from _files(self.folder, prefix, [] if odd is None else odd)
+            return
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path(prefix), allow_not_found=True, recursive=True)
@@ -130,6 +146,14 @@ class Store:
             if info.type == fs.FileType.File:
                 key = info.path.removeprefix(self._root).lstrip("/")
                 yield Object(key, info.size or 0, (info.mtime_ns or 0) / 1e9)
+
+    def has(self, key: str) -> bool:
+        """Return whether the object is there; a link or a device is none. Not asked of a bucket."""
+        if self.folder is None:
+            return True
+        with suppress(OSError):
+            return stat.S_ISREG(os.lstat(self.folder / key).st_mode)
+        return False
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the objects right under this folder of keys."""
@@ -220,6 +244,41 @@ def _make_folder(folder: Path) -> None:
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     _sync_folder(folder.parent)
+
+
+def _read_file(path: Path) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link; a socket
+            raise
+        raise DataError(f"{path}: no regular file", "remove it") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DataError(f"{path}: no regular file", "remove it")
+        return file.read()
+
+
+def _files(root: Path, prefix: str, odd: list[str]) -> Iterator[Object]:
+    folders = [prefix]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = list(os.scandir(root / folder))
+        except FileNotFoundError:
+            continue
+        for entry in entries:
+            key = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(key)
+            elif entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # deleted since it was listed
+                    found = entry.stat(follow_symlinks=False)
+                    yield Object(key, found.st_size, found.st_mtime)
+            else:
+                odd.append(key)
 
 
 def _sync_folder(folder: Path) -> None:

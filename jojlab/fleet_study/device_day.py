@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from jojlab.fleet_study.ask import fleet_ask
-from jojlab.fleet_study.dataset import FleetEngine, Row
+from jojlab.fleet_study.dataset import FleetEngine, LeftOut, Row
 from jojlab.fleet_study.losses import Losses, day_coverage, losses, losses_json
-from jojlab.foundation.errors import UseError
+from jojlab.foundation.errors import DataError, UseError
 from jojlab.foundation.nearest import nearest
 
 DAY_NS = 86_400_000_000_000
@@ -56,6 +56,13 @@ class DeviceDay:
     databases: Sequence[Row]
     files: Sequence[Row]
     io: Sequence[Row]
+    # Files of the device, of any day, that cannot be read.
+    left_out: Sequence[LeftOut] = ()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether something that was observed is not in the answers."""
+        return self.losses.is_incomplete or bool(self.left_out)
 
     @property
     def commit_count(self) -> int:
@@ -73,9 +80,21 @@ class DeviceDay:
         return self.commit_count - sum(int(row["billed"]) for row in self.commits)
 
 
-def device_day(engine: FleetEngine, device: str, day: str) -> DeviceDay:
-    """Return the day; an empty `day` is the last one. Raises UseError where it is not there."""
+def device_day(
+    engine: FleetEngine, device: str, day: str, left_out: Sequence[LeftOut] = ()
+) -> DeviceDay:
+    """Return the day; an empty `day` is the last one. Raises UseError where it is not there.
+
+    Of the files that were left out, those of the device belong to its answers.
+    """
+    left_out = [each for each in left_out if each.device == device]
     days = [row["day"] for row in fleet_ask(engine, "observed_days", device=device)]
+    if not days and left_out:
+        first = left_out[0]
+        raise DataError(
+            f"{device}: none of its segments can be read: {first.file}: {first.why}",
+            "restore the store",
+        )
     if not days:
         known = [row["device"] for row in fleet_ask(engine, "coverage")]
         raise UseError(
@@ -100,6 +119,7 @@ def device_day(engine: FleetEngine, device: str, day: str) -> DeviceDay:
         databases=fleet_ask(engine, "day_databases", **asked),
         files=fleet_ask(engine, "day_files", **asked),
         io=fleet_ask(engine, "day_io", **asked),
+        left_out=left_out,
     )
 
 
@@ -129,6 +149,7 @@ def device_day_json(found: DeviceDay) -> dict[str, Any]:
         "multi_file_transactions": found.multi_file,
         "unbilled_commits": found.unbilled,
         "losses": losses_json(found.losses),
+        "left_out": [asdict(each) for each in found.left_out],
         "segments": list(found.segments),
         "by_ten_minutes": list(found.commits),
         "dearest": [asdict(each) for each in found.dearest],

@@ -14,14 +14,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jojlab.fleet_study.dataset import FleetFiles, Row
-from jojlab.foundation.errors import DataError, UseError
+from jojlab.fleet_study.dataset import FleetFiles, Row, UnreadableError
+from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.interruptible import interruptible
 from jojlab.trace.schema import FLEET_TABLES, table_schema
 
 # What needs more is put on the disk for a while.
 _MEMORY = "3GB"
 _KEYS = {"device": "VARCHAR", "day": "VARCHAR"}
+
+
+# By what a file may make a query fail; Thrift's errors are plain ones.
+_OF_A_FILE = (duckdb.IOException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
 
 class DuckDbEngine:
@@ -34,11 +38,12 @@ class DuckDbEngine:
         self._connection.execute("SET temp_directory = $1", [tempfile.gettempdir()])
         self._connection.execute("SET preserve_insertion_order = false")
         self._connection.execute("SET parquet_metadata_cache = true")
-        for table in FLEET_TABLES:
-            if files.store.folder is None:
-                self._connection.register(table, _arrow(files, table))
-            else:
-                self._view(table)
+        for table in FLEET_TABLES if files.units else ():
+            with _readable():
+                if files.store.folder is None:
+                    self._connection.register(table, _arrow(files, table))
+                else:
+                    self._view(table)
 
     def rows(self, sql: str, parameters: Row | None = None) -> list[Row]:
         """Return the rows of one SELECT; `parameters` stand in it as $NAME."""
@@ -46,6 +51,19 @@ class DuckDbEngine:
             answer = self._connection.execute(sql, parameters)
             names = [column[0] for column in answer.description or ()]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+
+    def why_unreadable(self, path: str) -> str:
+        """Return why it cannot decode every value of a file; empty if it can, or not by itself."""
+        if self._files.store.folder is None:
+            return ""
+        try:
+            with interruptible():
+                self._connection.execute(
+                    "SELECT bit_xor(hash(COLUMNS(*))) FROM read_parquet($1)", [[path]]
+                ).fetchall()
+        except duckdb.Error as error:
+            return str(error).splitlines()[0][:200]
+        return ""
 
     def query(self, sql: str) -> pa.Table:
         """Return what a user's SELECT gives; raises UseError where it is none, or is refused.
@@ -68,29 +86,37 @@ class DuckDbEngine:
                 return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             remedy = "the tables: " + ", ".join(FLEET_TABLES) + "; DESCRIBE TABLE has the columns"
-            raise UseError(f"the query failed: {error}", remedy) from error
+            failed = UseError(f"the query failed: {error}", remedy)
+            if isinstance(error, _OF_A_FILE) or type(error) is duckdb.Error:
+                raise UnreadableError(failed.message) from failed
+            raise failed from error
 
     def _view(self, table: str) -> None:
         # A list of its own for each table: a view cannot take parameters.
         name = f"files_of_{table}"
         self._connection.execute(f"SET VARIABLE {name} = $1", [list(self._files.paths[table])])
-        with _readable():
-            self._connection.execute(
-                f"CREATE VIEW {table} AS SELECT * FROM read_parquet(getvariable('{name}'), "
-                f"hive_partitioning = true, hive_types = {_KEYS})"
-            )
+        self._connection.execute(
+            f"CREATE VIEW {table} AS SELECT * FROM read_parquet(getvariable('{name}'), "
+            f"hive_partitioning = true, hive_types = {_KEYS})"
+        )
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raise DataError where DuckDB cannot read a file within it."""
+    """Raise UnreadableError where DuckDB fails within it, but for want of memory."""
     try:
         yield
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
-        raise DataError(
+    except duckdb.OutOfMemoryException as error:
+        raise MachineError(
+            f"the dataset does not fit into {_MEMORY} of memory: {error}",
+            "--engine spark asks a cluster",
+        ) from error
+    except duckdb.Error as error:
+        is_io = isinstance(error, duckdb.IOException | duckdb.InvalidInputException)
+        raise UnreadableError(
             f"a file of the dataset cannot be read: {error}",
             "ask again, as compaction may have replaced it; otherwise restore it",
-        ) from error
+        ) from (None if is_io else error)
 
 
 def _arrow(files: FleetFiles, table: str) -> ds.Dataset:

@@ -65,6 +65,11 @@ class SparkEngine:
                 f"--engine spark: {_first_line(error)}", "the server's log has the rest"
             ) from error
 
+    def why_unreadable(self, path: str) -> str:
+        """Return why it cannot read a file: not asked of a cluster, which reads many at once."""
+        del path
+        return ""
+
     def _view(self, files: FleetFiles, table: str) -> None:
         scheme = "file://" if files.store.folder is not None else "s3a://"
         paths = [scheme + path for path in files.paths[table]]

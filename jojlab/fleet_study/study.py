@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jojlab.fleet_study.ask import fleet_ask
-from jojlab.fleet_study.dataset import FleetEngine, Row
+from jojlab.fleet_study.dataset import FleetEngine, LeftOut, Row
 from jojlab.fleet_study.file_ages import FileAges, file_ages
 from jojlab.fleet_study.losses import Losses, losses, losses_json
 from jojlab.fleet_study.settings import SettingCost
@@ -38,6 +38,13 @@ class FleetStudy:
     silent: Sequence[str] = ()
     # Devices of which days are there that have not come yet.
     ahead: Sequence[str] = ()
+    # Files that cannot be read; none of their segments is in the answers.
+    left_out: Sequence[LeftOut] = ()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether something that was observed is not in the answers."""
+        return self.losses.is_incomplete or bool(self.left_out)
 
     @property
     def device_days(self) -> int:
@@ -98,6 +105,7 @@ def fleet_json(study: FleetStudy) -> dict[str, Any]:
         "multi_file_transactions": study.multi_file,
         "write_amplification": study.amplification,
         "losses": losses_json(study.losses),
+        "left_out": [asdict(each) for each in study.left_out],
         "reasons": list(study.reasons),
         "unbilled_commits": study.unbilled,
         "unseen_write_bytes": study.unseen_bytes,

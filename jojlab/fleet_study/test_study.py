@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -28,6 +31,7 @@ from jojlab.made_fleet.write import MadeFleet, write_fleet
 from jojlab.report.fleet.first_lines import day_remarks, loss_lines, remarks, study_remarks
 from jojlab.report.fleet.page import day_page, study_page
 from jojlab.trace.schema import FLEET_TABLES, table_schema
+from tests.ended import HANG_S
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -204,7 +208,7 @@ def test_devices_that_sent_nothing_are_named(tmp_path: Path) -> None:
     for name in ("made-0001", "quiet", "gone"):
         enrol(store, name, 0)
     revoke(store, "gone", 1)
-    assert silent_devices(store, {"made-0001"}) == ["quiet"]
+    assert silent_devices(store, {"made-0001"}) == (["quiet"], [])
     [line] = study_remarks(replace(study(tmp_path), silent=["quiet"]))
     assert line == "1 enrolled device without any segment: quiet"
     [line] = study_remarks(replace(study(tmp_path), ahead=["early", "odd"]))
@@ -284,6 +288,104 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(DataError, match=re.escape(file.name)):
         study(tmp_path)
+
+
+def fleet_of_two(folder: Path) -> dict[str, Path]:
+    """A made fleet of two devices and one day; the files of the second, by table."""
+    for _ in write_fleet(MadeFleet(devices=2, days=1), folder):
+        pass
+    return {
+        table: next((folder / table).rglob("device=made-0002/*.parquet")) for table in FLEET_TABLES
+    }
+
+
+def said(*arguments: object, code: int) -> str:
+    """What a command prints, which ends with this code and within a time that no hang has."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "jojlab", *map(str, arguments)],
+        capture_output=True, text=True, timeout=HANG_S, check=False,
+    )  # fmt: skip
+    assert ended.returncode == code, ended
+    assert "Traceback" not in ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:100])
+
+
+def says_geo(file: Path) -> None:
+    """By this note DuckDB reads the texts as geometries."""
+    column = {"encoding": "WKB", "geometry_types": []}
+    note = {"version": "1.0.0", "primary_column": "process", "columns": {"process": column}}
+    table = pq.ParquetFile(file).read()
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(note)}), file)
+
+
+def overflows(file: Path) -> None:
+    """The differences of its times do not fit into 64 bits."""
+    table = pq.ParquetFile(file).read()
+    times = {"end_unix_ns": 2**62, "begin_boot_ns": 2**62, "begin_unix_ns": 0, "end_boot_ns": 0}
+    rows = [row | times for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file, store_schema=False)
+
+
+def is_a_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/proc/kmsg")
+
+
+def is_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "table"),
+    [
+        (cut, "commits"), (cut, "segments"), (says_geo, "commits"), (overflows, "segments"),
+        (is_a_link, "segments"), (is_a_link, "io_sums"), (is_a_pipe, "segments"),
+        (Path.unlink, "file_sums"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_left_out_and_named(
+    tmp_path: Path, spoil: Callable[[Path], None], table: str
+) -> None:
+    files = fleet_of_two(tmp_path)
+    spoil(files[table])
+    shown = said("fleet", "report", "--data", tmp_path, code=4)
+    assert files[table].name in shown
+    assert "made-0001" in shown
+    report = json.loads(said("fleet", "report", "--data", tmp_path, "--json", code=4))
+    assert [row["device"] for row in report["coverage"]] == ["made-0001"]
+    assert [each["file"] for each in report["left_out"]] == [
+        str(files[table].relative_to(tmp_path))
+    ]
+
+
+def test_only_the_device_of_a_bad_file_is_without_it(tmp_path: Path) -> None:
+    cut(fleet_of_two(tmp_path)["segments"])
+    assert "Incomplete" not in said("fleet", "device", "made-0001", "--data", tmp_path, code=0)
+    shown = said("fleet", "device", "made-0002", "--data", tmp_path, code=4)
+    assert "none of its segments can be read" in shown
+
+
+def test_a_query_names_what_it_leaves_out(tmp_path: Path) -> None:
+    cut(fleet_of_two(tmp_path)["commits"])
+    shown = said("query", tmp_path, "SELECT DISTINCT device FROM commits", code=4)
+    assert "made-0001" in shown
+    assert "left out: commits/" in shown
+    said("query", tmp_path / "nothing", "SELECT 1", code=2)
+
+
+def test_links_to_folders_and_to_devices_hang_nothing(tmp_path: Path) -> None:
+    fleet_of_two(tmp_path)
+    (tmp_path / "segments" / "day=2026-01-01" / "device=x").symlink_to("/proc")
+    enrol(open_store(str(tmp_path)), "linked", 0)
+    is_a_link(tmp_path / "devices" / "linked.json")
+    shown = said("fleet", "report", "--data", tmp_path, code=4)
+    assert "segments/day=2026-01-01/device=x cannot be read: no regular file" in shown
+    said("fleet", "devices", "--data", tmp_path, code=0)
 
 
 @pytest.mark.parametrize(

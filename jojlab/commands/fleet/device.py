@@ -37,11 +37,12 @@ def device(
       joj fleet device phone-1 --data /srv/fleet
       joj fleet device made-0001 --data made --day 2026-01-03 --out day.html
 
-    Exit code 4 if segments, rows or events of the day were lost.
+    Exit code 4 if segments, rows or events of the day were lost, or if a file of the device cannot
+    be read: its segment is left out, and the file is named.
     """
     from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import fleet_files
-    from jojlab.fleet_study.device_day import device_day, device_day_json
+    from jojlab.fleet_study.dataset import FleetEngine, FleetFiles, answered, fleet_files
+    from jojlab.fleet_study.device_day import DeviceDay, device_day, device_day_json
     from jojlab.fleet_study.engines import fleet_engine
     from jojlab.foundation.printable import json_text
     from jojlab.report.fleet.page import day_page
@@ -49,9 +50,13 @@ def device(
     from jojlab.report.page.file import write_page
     from jojlab.report.terminal.console import terminal
 
-    files = fleet_files(open_store(data))
     asked = day.date().isoformat() if day else ""
-    found = device_day(fleet_engine(engine, files, spark_remote), name, asked)
+
+    def ask(of: FleetEngine, files: FleetFiles) -> DeviceDay:
+        return device_day(of, name, asked, files.left_out)
+
+    files = fleet_files(open_store(data))
+    found = answered(files, lambda f: fleet_engine(engine, f, spark_remote), ask)
     if out is not None:
         write_page(out, day_page(found, data))
     if as_json:
@@ -60,4 +65,4 @@ def device(
         print_day(terminal(), found)
         if out is not None:
             print(out)
-    raise typer.Exit(INCOMPLETE if found.losses.is_incomplete else FINE)
+    raise typer.Exit(INCOMPLETE if found.is_incomplete else FINE)

@@ -44,26 +44,37 @@ def report(
       joj fleet report --data s3://bucket/fleet --json | jq .users
       joj fleet report --data /shared/fleet --engine spark --spark-remote sc://spark:15002
 
-    Exit code 4 if segments, rows or events were lost.
+    Exit code 4 if segments, rows or events were lost, or if a file cannot be read: its segment is
+    left out, and the file is named.
     """
     from jojlab.fleet.store import open_store
-    from jojlab.fleet_study.dataset import fleet_files, silent_devices
+    from jojlab.fleet_study.dataset import (
+        FleetEngine,
+        FleetFiles,
+        answered,
+        fleet_files,
+        silent_devices,
+    )
     from jojlab.fleet_study.engines import fleet_engine
     from jojlab.fleet_study.settings import setting_costs
-    from jojlab.fleet_study.study import fleet_json, fleet_study
+    from jojlab.fleet_study.study import FleetStudy, fleet_json, fleet_study
     from jojlab.foundation.printable import json_text
     from jojlab.report.fleet.page import study_page
     from jojlab.report.fleet.terminal import print_study
     from jojlab.report.page.file import write_page
     from jojlab.report.terminal.console import terminal
 
-    files = fleet_files(open_store(data))
-    study = fleet_study(fleet_engine(engine, files, spark_remote), write_amplification)
+    def ask(of: FleetEngine, files: FleetFiles) -> FleetStudy:
+        return replace(fleet_study(of, write_amplification), left_out=files.left_out)
+
+    store = open_store(data)
+    study = answered(fleet_files(store), lambda f: fleet_engine(engine, f, spark_remote), ask)
     observed = {str(row["device"]) for row in study.coverage}
     # Nowhere on earth is it more than 14 hours later than UTC.
     latest = (datetime.now(UTC) + timedelta(hours=14)).date().isoformat()
     ahead = [str(row["device"]) for row in study.coverage if row["last_day"] > latest]
-    study = replace(study, silent=silent_devices(files.store, observed), ahead=ahead)
+    silent, bad = silent_devices(store, observed)
+    study = replace(study, silent=silent, ahead=ahead, left_out=[*study.left_out, *bad])
     if bills is not None:
         study = replace(study, settings=setting_costs(bills, study.daily_commits))
     if out is not None:
@@ -74,4 +85,4 @@ def report(
         print_study(terminal(), study)
         if out is not None:
             print(out)
-    raise typer.Exit(INCOMPLETE if study.losses.is_incomplete else FINE)
+    raise typer.Exit(INCOMPLETE if study.is_incomplete else FINE)

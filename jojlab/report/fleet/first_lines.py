@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jojlab.fleet_study.dataset import LeftOut
 from jojlab.fleet_study.device_day import DeviceDay
 from jojlab.fleet_study.losses import Losses
 from jojlab.fleet_study.study import FleetStudy
@@ -46,6 +47,14 @@ def loss_lines(found: Losses) -> list[str]:
         for number, one, several, why in counts
         if number
     ]
+
+
+def left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
+    """Name the files that cannot be read; their segments are counted as lost, too."""
+    lines = [f"{each.file} cannot be read: {each.why}" for each in left_out[:_MOST_NAMES]]
+    if (more := len(left_out) - _MOST_NAMES) > 0:
+        lines.append(f"{more:,} more files cannot be read: --json names them")
+    return lines
 
 
 def remarks(found: Losses) -> list[str]:

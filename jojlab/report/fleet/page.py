@@ -73,7 +73,8 @@ def study_page(study: FleetStudy, data: str) -> str:
         ),
     ]  # fmt: skip
     command = f"joj fleet report --data {shlex.quote(data)} --json"
-    told = first_lines.loss_lines(study.losses), first_lines.study_remarks(study)
+    lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
+    told = lost, first_lines.study_remarks(study)
     return _page("A fleet's days", first_lines.headline(study), told, parts, specs, command)
 
 
@@ -103,7 +104,8 @@ def day_page(found: DeviceDay, data: str) -> str:
         f"joj fleet device {shlex.quote(found.device)} --data {shlex.quote(data)} "
         f"--day {found.day} --json"
     )
-    told = first_lines.loss_lines(found.losses), first_lines.day_remarks(found)
+    lost = first_lines.left_out_lines(found.left_out) + first_lines.loss_lines(found.losses)
+    told = lost, first_lines.day_remarks(found)
     return _page(f"{found.device}, {found.day}", lead, told, parts, specs, command)
 
 

@@ -22,7 +22,8 @@ _STEPS = " ▁▂▃▄▅▆▇█"
 def print_study(console: Console, study: FleetStudy) -> None:
     """Print what is missing first, then every table that has rows."""
     console.print(f"[bold]{escape(first_lines.headline(study))}[/bold]")
-    _print_losses(console, first_lines.loss_lines(study.losses), first_lines.study_remarks(study))
+    lost = first_lines.left_out_lines(study.left_out) + first_lines.loss_lines(study.losses)
+    _print_losses(console, lost, first_lines.study_remarks(study))
     for row in study.reasons:
         console.print(f"  {escape(row['reason'])}: {count(row['segments'], 'segment')}")
     for table in (
@@ -48,7 +49,8 @@ def print_day(console: Console, found: DeviceDay) -> None:
         f"[bold]{escape(found.device)} on {found.day} ({zone})[/bold]: "
         f"{count(found.commit_count, 'commit')}, {found.multi_file} of them multi-file"
     )
-    _print_losses(console, first_lines.loss_lines(found.losses), first_lines.day_remarks(found))
+    lost = first_lines.left_out_lines(found.left_out) + first_lines.loss_lines(found.losses)
+    _print_losses(console, lost, first_lines.day_remarks(found))
     counts = [0] * 24
     for row in found.commits:
         counts[row["ten_minutes"] // 6] += row["commits"]

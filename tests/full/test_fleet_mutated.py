@@ -1,0 +1,26 @@
+"""3,200 segments with changed bytes: the report's engine reads what the server accepts of them."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jojlab.fleet.test_segment import assert_readable
+from jojlab.made_fleet.segment_tables import day_tables
+from jojlab.made_fleet.write import packed
+
+PARTS, SEGMENTS_A_PART = 8, 400
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_none_is_accepted_that_cannot_be_read(tmp_path: Path, part: int) -> None:
+    drawn = np.random.default_rng(part)
+    good = packed(next(day_tables("b" * 32, date(2026, 1, 1), 0, 8, 96, drawn)))[1]
+    first = 1000 + part * SEGMENTS_A_PART
+    accepted = sum(
+        assert_readable(good, seed, tmp_path) for seed in range(first, first + SEGMENTS_A_PART)
+    )
+    assert 0 < accepted < SEGMENTS_A_PART
